@@ -96,8 +96,9 @@ mod tests {
 
     #[test]
     fn the_documented_file_can_be_read() {
-        let documented =
-            include_str!("../docs/reference/winner-rules.md").split("```").find_map(|part| part.strip_prefix("toml\n"));
+        let documented = include_str!("../docs/reference/winner-rules.md")
+            .split("```")
+            .find_map(|part| part.strip_prefix("toml\n"));
         let winners = Winners::parse(documented.unwrap()).unwrap();
         assert_eq!(winners.order.unwrap().rules().next(), Some(Rule::Https));
         assert!(winners.markets.find("german").is_ok());

@@ -27,7 +27,7 @@ pub struct Config {
     pub dir: PathBuf,
     /// Policy that decides which contents are near-duplicates.
     pub policy: Policy,
-    /// Number of nodes. Each node has its own tables and files.
+    /// Number of index nodes. Each node has its own tables and files.
     pub nodes: u32,
     /// Number of partitions on all nodes together. Each node has at least one. `None` means one partition on
     /// a single node, where more partitions cost time and save nothing, and otherwise 16. The index has one

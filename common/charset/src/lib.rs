@@ -39,7 +39,7 @@ const LABEL_BYTES_MAX: usize = 40;
 /// The number of bytes that the guess examines.
 const GUESS_BYTES: usize = 64 * 1024;
 
-/// Decodes HTML. Returns valid UTF-8 in place, and decodes any other encoding into `buffer`.
+/// Decodes HTML to UTF-8. Returns valid UTF-8 in place, and decodes any other encoding into `buffer`.
 ///
 /// `declared` is the charset of the Content-Type header, if there is one. Malformed bytes become U+FFFD. A
 /// byte order mark is left out.
@@ -48,7 +48,7 @@ pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String
     decode_with(html, encoding, buffer)
 }
 
-/// Decodes plain text. Works like [`decode`], but ignores `<meta>` tags and XML declarations, which mean
+/// Decodes plain text to UTF-8. Works like [`decode`], but ignores `<meta>` tags and XML declarations, which mean
 /// nothing in plain text.
 pub fn decode_text<'a>(text: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
     let (encoding, text) = certain_encoding(text, declared, |_| None);

@@ -10,7 +10,7 @@ use doppel_protocol::page::{AHEAD_MAX_MS, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 /// Limits of a crawl reader. Input beyond a limit gives an error item.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The current time. The reader rejects dates more than 24 hours after it.
+    /// Current time of the run. The reader rejects dates more than 24 hours after it.
     pub now: Timestamp,
     /// The largest payload of a WARC record, in bytes.
     pub record_bytes_max: usize,

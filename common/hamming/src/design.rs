@@ -71,7 +71,7 @@ pub struct Design {
 }
 
 impl Design {
-    /// Creates a design. The bits are split into `splits[0]` blocks, the bits outside the chosen blocks into
+    /// Creates a design of tables. The bits are split into `splits[0]` blocks, the bits outside the chosen blocks into
     /// `splits[1]` blocks, and so on.
     ///
     /// For 64 bits and distance 3, the designs of the paper with 20, 16, 10 and 4 tables are `[6]`, `[4, 4]`,

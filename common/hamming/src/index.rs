@@ -54,7 +54,7 @@ impl Default for Options {
 pub struct Match {
     /// Number of bits that differ from the query.
     pub distance: u32,
-    /// The stored fingerprint.
+    /// Fingerprint that the index stores.
     pub fingerprint: u64,
     /// The id that was stored with the fingerprint.
     pub id: u64,

@@ -35,7 +35,7 @@ impl Permutation {
         Self { groups }
     }
 
-    /// Permutes a fingerprint. The image is in the most significant bits.
+    /// Permutes the bits of a fingerprint. The image is in the most significant bits.
     #[inline]
     #[must_use]
     pub fn apply(&self, fingerprint: u64) -> u64 {

@@ -69,9 +69,9 @@ pub struct Connections {
 /// A listener, and how its connections are encrypted.
 #[derive(Debug)]
 pub struct Listening<L> {
-    /// The TCP listener.
+    /// Listener that accepts TCP connections.
     pub listener: L,
-    /// TLS configuration. `None` for connections in the clear.
+    /// TLS configuration of the listener. `None` for connections in the clear.
     pub tls: Option<Tls>,
 }
 

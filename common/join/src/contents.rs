@@ -51,7 +51,7 @@ impl Contents {
         }
     }
 
-    /// Adds a content. Returns its number, and whether the content is new. A content that was added before
+    /// Adds a content by its signature. Returns its number, and whether the content is new. A content that was added before
     /// keeps its number.
     ///
     /// # Panics

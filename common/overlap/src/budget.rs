@@ -95,7 +95,7 @@ impl Budget {
     }
 }
 
-/// Claimed memory. Dropping this value returns the memory to the budget.
+/// Memory claimed from a budget. Dropping this value returns the memory to the budget.
 #[derive(Debug)]
 pub struct Claim {
     budget: Budget,

@@ -42,7 +42,7 @@ pub struct Document<'d> {
 /// The size of one file of fingerprints, and the time to sort it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Space {
-    /// Lines per chunk. `None` for the file of whole texts.
+    /// Number of lines per chunk. `None` for the file of whole texts.
     pub lines: Option<u32>,
     /// Number of (fingerprint, document) records.
     pub fingerprints: u64,
@@ -131,7 +131,7 @@ impl Builder {
         self.budget.claim(bytes, what)
     }
 
-    /// Adds a page. A later page with the same URL is a new version of the page.
+    /// Adds a page to the collection. A later page with the same URL is a new version of the page.
     ///
     /// # Errors
     /// If the budget is too small, there are too many documents, or a temporary file fails.

@@ -13,7 +13,7 @@ pub struct Parameters {
     pub functions: u32,
 }
 
-/// A pairing method. Both methods find the same pairs.
+/// Method that finds overlapping pairs. Both methods find the same pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Sorts all pairs.

@@ -117,19 +117,19 @@ impl PaperMap {
         Ok(map)
     }
 
-    /// Number of sub-dictionaries.
+    /// Number of sub-dictionaries of the map.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.intervals.len()
     }
 
-    /// Number of boxes.
+    /// Number of boxes of the map.
     #[must_use]
     pub fn boxes(&self) -> usize {
         self.boxes.len()
     }
 
-    /// Number of nodes.
+    /// Number of nodes of the map.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.nodes

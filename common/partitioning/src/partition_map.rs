@@ -133,7 +133,7 @@ impl PartitionMap {
         &self.lexicon
     }
 
-    /// Number of partitions.
+    /// Number of partitions of the map.
     #[must_use]
     pub fn partitions(&self) -> usize {
         self.bounds.len()

@@ -121,13 +121,13 @@ impl Plan {
         wrong.map_or(Ok(()), |(assignment, _)| Err(MappingError::Id(assignment.id)))
     }
 
-    /// The partition map.
+    /// Partition map of the plan.
     #[must_use]
     pub fn map(&self) -> &PartitionMap {
         &self.map
     }
 
-    /// Number of nodes.
+    /// Number of nodes of the plan.
     #[must_use]
     pub fn nodes(&self) -> u32 {
         self.nodes

@@ -124,7 +124,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the checksum. Does not sync the file; [`put`] does.
+    /// Writes the checksum of the file. Does not sync the file; [`put`] does.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -210,7 +210,7 @@ impl<R: Read> Reader<R> {
         Ok(u64::read(self.next(8)?))
     }
 
-    /// Reads a column.
+    /// Reads a column of items.
     ///
     /// # Errors
     /// If the file cannot be read, or is too short for the number of items.

@@ -135,7 +135,7 @@ impl Index {
         }
     }
 
-    /// Kills a node. It loses what is only in memory, unless `flush`.
+    /// Kills a node at once. The node loses what is only in memory, unless `flush`.
     pub fn kill(&self, node: usize, flush: bool) {
         if let Some(dead) = self.slots[node].get().filter(|_| flush) {
             dead.flush();

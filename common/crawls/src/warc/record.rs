@@ -60,7 +60,7 @@ enum State {
     Between,
     /// The search for the next record has failed. Report the failure.
     Failed(Reason),
-    /// Nothing more can be read.
+    /// No further record can be read.
     Ended,
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::signature::Signature;
 
-/// A key. The low byte is the number of the key within its signature, and the bits above are its value.
+/// Key of a signature. The low byte is the number of the key within its signature, and the bits above are its value.
 ///
 /// The number is that of the band, piece, or fingerprint. If a signature has more than 256 keys, several keys
 /// have the same number.

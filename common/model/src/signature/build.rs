@@ -13,7 +13,7 @@ const DUMMY: u64 = 0xc44b_dff4_074e_ecdb;
 /// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Builds signatures. It reuses its buffers from one signature to the next.
+/// Builds signatures from token hashes. A builder reuses its buffers from one signature to the next.
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     shingles: Vec<u64>,

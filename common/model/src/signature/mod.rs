@@ -107,7 +107,7 @@ const SET_LENGTH: usize = 32;
 const PAYLOAD: usize = 36;
 const CHECKSUM_BYTES: usize = 8;
 
-/// A validated signature. Equal signatures have equal contents.
+/// A validated signature of a content. Equal signatures have equal contents.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Signature(Box<[u8]>);
 
