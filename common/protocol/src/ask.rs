@@ -1,4 +1,5 @@
-//! What is read of tier 1 to answer a question.
+//! Reads of tier 1 that answer a question of a caller. Every read notes in the [`Question`] when it was made
+//! and whether an owner or a replica answered, so that the answer can state its age.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,17 +13,18 @@ use super::{
 };
 
 impl Question {
-    /// Takes note of what owners know without a read of rows. Where they say nothing, nothing of it goes into an answer.
+    /// Notes that owners answered from memory, without reading rows. Does nothing if `known` contains no
+    /// advice, because then the answer contains nothing from this call.
     pub fn take_known(&self, known: &[Option<Advice>], asked: Instant) {
         if known.iter().any(Option::is_some) {
             self.take(Aged::of_owner(()), asked);
         }
     }
 
-    /// Reads for it of tier 1: of replicas, too, where there are some.
+    /// Reads tier 1 for this question. If tier 1 has replicas, the read may use them.
     ///
     /// # Errors
-    /// As the reads.
+    /// Returns the error of `read`.
     pub fn ask<T, E>(
         &self,
         tier1: &dyn Tier1Api,
@@ -35,7 +37,7 @@ impl Question {
     }
 }
 
-/// Reads of owners where there is nobody else to ask. The question is told when.
+/// Reads from owners, for a tier 1 without replicas. Notes the time of each read in the question.
 struct Noted<'q> {
     tier1: &'q dyn Tier1Api,
     question: &'q Question,

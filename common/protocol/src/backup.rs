@@ -1,4 +1,4 @@
-//! Types for a backup of the system of record.
+//! Types for a backup of the system of record: its pieces, its summary, and its errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use super::Tier1Error;
 
-/// The contents of a backup.
+/// Summary of a finished backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackupSummary {
-    /// The number of rows copied.
+    /// Number of rows that were copied.
     pub rows: u64,
-    /// The number of row changes that were committed during the backup. They are applied after the rows.
+    /// Number of row changes that were committed during the backup. A restore applies them after the rows.
     pub changes: u64,
-    /// The size of the backup file, in bytes.
+    /// Size of the backup file in bytes.
     pub bytes: u64,
 }
 
-/// The maximum length of one piece of a backup, in bytes.
+/// Maximum length of a piece of a backup, in bytes.
 pub const BACKUP_PIECE_BYTES: usize = 1 << 20;
 
-/// A piece of a backup.
+/// A piece of a backup stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackupPiece {
-    /// The next bytes of the file, at most [`BACKUP_PIECE_BYTES`].
+    /// The next bytes of the backup file, at most [`BACKUP_PIECE_BYTES`].
     Bytes(Vec<u8>),
-    /// The backup is complete. Without this piece, what came so far is no backup.
+    /// The backup is complete. A stream without this final piece is not a backup.
     End(BackupSummary),
 }
 
-/// A backup on its way: the pieces in order, at the pace at which they are taken. It ends after [`BackupPiece::End`] or the
-/// first error. To drop it earlier ends the backup.
+/// The pieces of a running backup, in order. The consumer sets the pace. The stream ends after
+/// [`BackupPiece::End`] or after the first error. Dropping the stream earlier cancels the backup.
 pub type BackupStream = Box<dyn Iterator<Item = Result<BackupPiece, BackupError>> + Send>;
 
 /// Why a backup failed or is incomplete.
@@ -41,18 +41,18 @@ pub enum BackupError {
     #[error(transparent)]
     Tier1Error(#[from] Tier1Error),
     /// The changes that were committed during the backup could not be stored.
-    #[error("cannot keep what changes during a backup in {dir}: {source}", dir = dir.display())]
+    #[error("cannot store the changes during a backup in {dir}: {source}", dir = dir.display())]
     Spill {
         /// The directory for these changes.
         dir: PathBuf,
-        /// The cause.
+        /// The I/O error that caused the failure.
         source: io::Error,
     },
     /// The changes during the backup exceed the limit.
     #[error("more than {0} bytes changed during the backup: take it at a quieter time, or to a faster place")]
     TooMuch(u64),
     /// The backup broke off before its end.
-    #[error("the backup broke off before its end")]
+    #[error("the backup broke off before its end; take it again")]
     BrokenOff,
     /// Writing the backup failed.
     #[error("cannot write the backup")]

@@ -1,72 +1,74 @@
-//! What a front door may ask about its cluster.
+//! What a coordinator can ask about its cluster: status, traffic, and the take-over of a range.
 
 use doppel_model::RangeId;
 use serde::{Deserialize, Serialize};
 
 use super::answer::ClusterStatus;
 
-/// The cluster as a front door sees it.
+/// The cluster as a coordinator sees it.
 pub trait ClusterApi: Send + Sync {
-    /// The nodes, the ranges, and what is not as it should be. Waits a few seconds for those that do not answer.
+    /// Returns the state of nodes and ranges, and a list of problems. Waits a few seconds for nodes that do
+    /// not answer.
     fn status(&self) -> ClusterStatus;
 
     /// Whether any node of tier 1 answers. Returns with the first answer, or after a few seconds.
     fn answers(&self) -> bool;
 
-    /// What the processes have sent to each other, this one and all nodes that answer; asked for together with
-    /// [`status`](Self::status).
+    /// Returns the traffic of this process and of every node that answers. The call that collects
+    /// [`status`](Self::status) collects it as well.
     fn traffic(&self) -> Vec<NodeTraffic>;
 
-    /// Has a node take a range over. On return the node has begun to; [`status`](Self::status) shows when it owns the range.
+    /// Tells a node to take over a range. When the call returns, the node has begun the take-over.
+    /// [`status`](Self::status) shows when the node owns the range.
     ///
     /// # Errors
-    /// When it has no replica of the range, or does not answer.
+    /// If the node has no replica of the range, or does not answer.
     fn take_over(&self, range: RangeId, node: &str) -> Result<(), TakeOverError>;
 }
 
-/// What a process has sent and received since it was started.
+/// Traffic of a process since its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeTraffic {
-    /// Its name.
+    /// Name of the node.
     pub node: String,
-    /// By call.
+    /// Traffic by kind of call.
     pub calls: Vec<CallTraffic>,
 }
 
-/// The requests of one kind that a process has made and answered since it was started. Bodies alone are counted; the heads of a
-/// request and its answer have some 400 bytes more.
+/// Requests of one kind that a process made and answered since its start. Only bodies are counted. The heads
+/// of a request and its answer take about 400 more bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTraffic {
-    /// The kind.
+    /// Name of the kind of call.
     pub call: String,
-    /// Requests.
+    /// Number of requests made and answered.
     pub requests: u64,
-    /// Bytes of requests that it has made, and of answers that it has given.
+    /// Bytes sent: bodies of own requests, and of answers to other processes.
     pub sent: u64,
-    /// Bytes of answers that it was given, and of requests that it was asked.
+    /// Bytes received: bodies of answers, and of requests from other processes.
     pub received: u64,
 }
 
-/// Why a node does not take a range over.
+/// Why a node does not take over a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TakeOverError {
-    /// There is no other replica.
-    #[error("ranges are not replicated here")]
+    /// Ranges are not replicated, so no other node can own the range.
+    #[error("this cluster does not replicate ranges, so no node can take one over")]
     NotReplicated,
-    /// There is no such range.
+    /// The cluster has no such range.
     #[error("there is no range {0}")]
     NoRange(RangeId),
-    /// The node has none.
-    #[error("{node} has no replica of range {range}; those that have one are {replicas}")]
+    /// The node has no replica of the range.
+    #[error("{node} has no replica of range {range}; the nodes with a replica are {replicas}")]
     NoReplica {
-        /// The range.
+        /// Number of the range.
         range: RangeId,
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// The nodes that have one.
+        /// Names of the nodes that have a replica.
         replicas: String,
     },
-    /// It does not answer, or cannot now.
+    /// The node does not answer, or cannot take over the range now.
     #[error("{0}")]
     Unavailable(String),
 }

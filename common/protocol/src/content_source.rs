@@ -1,6 +1,6 @@
-//! What tier 2 needs from tier 1: the contents that it must have, their signatures, and a receiver for its results.
+//! What tier 2 needs from tier 1: the contents to index, their signatures, and a receiver for search results.
 //!
-//! Every call is bounded, returns owned data and can fail. Tier 2 makes no call while it holds a lock.
+//! Every call is bounded, returns owned data, and can fail. Tier 2 holds no lock while it makes a call.
 
 use std::sync::Arc;
 
@@ -10,27 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{SearchResult, Tier1Error};
 
-/// The maximum number of contents that [`ContentSource::contents`] returns at a time.
+/// Maximum number of contents that [`ContentSource::contents`] returns in one call.
 pub const CONTENTS_MAX: usize = 4_096;
 
-/// The maximum number of pages in one call of [`ContentSource::signatures`].
+/// Maximum number of pages in one call of [`ContentSource::signatures`].
 pub const SIGNATURES_MAX: usize = 1_024;
 
-/// A range with its pages: from its first page up to the first page of the next range.
+/// A range and its pages: from its first page up to the first page of the next range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRange {
-    /// The range.
+    /// Number of the range.
     pub range: RangeId,
-    /// The epoch of its present owner.
+    /// Epoch of the present owner.
     pub epoch: Epoch,
-    /// The index of the last order that the owner has made. What is read of the range afterwards is no older.
+    /// Index of the last order that the owner has made. A later read of the range sees at least the state
+    /// after this order.
     pub ordered: u64,
-    /// The smallest page id that belongs to it.
+    /// Smallest page id of the range.
     pub first: PageId,
 }
 
 impl PageRange {
-    /// Finds the range of a page. `all` is in the order of the first pages.
+    /// Finds the range of a page. `all` must be sorted by first page.
     #[must_use]
     pub fn of(all: &[Self], page: PageId) -> Option<RangeId> {
         let after = all.partition_point(|range| range.first <= page);
@@ -38,46 +39,47 @@ impl PageRange {
     }
 }
 
-/// Some of the contents of a range.
+/// A batch of the contents of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentsPage {
-    /// Pages with content, and the content of each.
+    /// Pages with content, and the content of each page.
     pub contents: Vec<(PageId, ContentHash)>,
-    /// Where the next page begins; none at the end.
+    /// Where the next batch begins; `None` at the end.
     pub next: Option<PageId>,
 }
 
-/// A page that has to be searched for again although nobody asked. The first page of its content has left, and this
-/// page is now the first. The copies are linked to the page that left.
+/// A page that a node wants tier 1 to search for again, without an order from tier 1. The node compared the
+/// first page of a content on behalf of all copies, and that page has left. This page is now the first, so
+/// its own search has to link the copies again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// The number of this entry, which the node counts from 1 for each range.
+    /// Number of this entry. The node counts from 1 for each range.
     pub number: u64,
-    /// The page.
+    /// The page to search for.
     pub page: PageId,
-    /// The content.
+    /// The content of the page.
     pub content: ContentHash,
 }
 
-/// A record of a range's log. It names the moment of the range right after the record.
+/// A record of a range's log. It stands for the state of the range right after the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPosition {
-    /// A number that no other log has.
+    /// Random id of the log, unique among all logs.
     pub log: u64,
-    /// The owner that wrote the record.
+    /// Epoch of the owner that wrote the record.
     pub epoch: u64,
-    /// The number of the record.
+    /// Number of the record in the log.
     pub index: u64,
-    /// The hash of its bytes.
+    /// Hash of the bytes of the record.
     pub hash: u128,
 }
 
-/// A moment of a range, as tier 1 and tier 2 count it.
+/// A state of a range, as both tier 1 and tier 2 count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    /// A record. What its commit and those before it had to order was handed over.
+    /// A record of the range's log. All orders of its commit and of earlier commits have been handed over.
     pub log: LogPosition,
-    /// The index of the last order that was handed over by then; 0 for none.
+    /// Index of the last order that was handed over by then; 0 if there was none.
     pub order: u64,
 }
 
@@ -87,7 +89,7 @@ pub enum SourceError {
     /// Tier 1 cannot be reached or is stopping.
     #[error("tier 1 does not answer: {0}")]
     Unavailable(String),
-    /// A record is damaged.
+    /// A record of tier 1 is damaged.
     #[error("a record of tier 1 is damaged: {0}")]
     Damaged(String),
 }
@@ -101,9 +103,10 @@ impl From<Tier1Error> for SourceError {
     }
 }
 
-/// The signatures of tier 1, as a node of tier 2 sees them.
+/// Signatures of tier 1, as a node of tier 2 reads them.
 pub trait SignatureSource: Send + Sync {
-    /// The present signatures of at most [`SIGNATURES_MAX`] pages. The entry of a page without content is `None`.
+    /// Returns the present signatures of at most [`SIGNATURES_MAX`] pages, in order. The entry of a page
+    /// without content is `None`.
     ///
     /// # Errors
     /// See [`SourceError`].
@@ -112,14 +115,14 @@ pub trait SignatureSource: Send + Sync {
 
 /// Tier 1 as the router of tier 2 sees it.
 pub trait ContentSource: SignatureSource {
-    /// All ranges, in the order of their first pages.
+    /// Returns all ranges, sorted by first page.
     ///
     /// # Errors
     /// See [`SourceError`].
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError>;
 
-    /// The next contents of a range after a page, at most `limit` and [`CONTENTS_MAX`]. They are those of all live
-    /// pages with tokens, in an order that does not change.
+    /// Returns the next contents of a range after a page, at most `limit` and at most [`CONTENTS_MAX`]. They
+    /// cover all live pages with tokens, in a fixed order.
     ///
     /// # Errors
     /// See [`SourceError`].
@@ -130,7 +133,8 @@ pub trait ContentSource: SignatureSource {
         limit: usize,
     ) -> Result<ContentsPage, SourceError>;
 
-    /// The present contents of those of these pages, at most [`CONTENTS_MAX`], that have one with tokens.
+    /// Returns the present contents of at most [`CONTENTS_MAX`] pages. Pages without a content, or with a
+    /// content without tokens, are left out.
     ///
     /// # Errors
     /// See [`SourceError`].
@@ -146,7 +150,7 @@ pub trait ContentSource: SignatureSource {
         Ok(contents)
     }
 
-    /// A late moment of a range; none where no log is kept.
+    /// Returns a recent state of a range; `None` if the range keeps no log.
     ///
     /// # Errors
     /// See [`SourceError`].
@@ -155,8 +159,8 @@ pub trait ContentSource: SignatureSource {
         Ok(None)
     }
 
-    /// The pages of a range that have changed since a record, and perhaps some that have not, each once. None when the
-    /// log does not reach back to the record.
+    /// Returns the pages of a range that have changed since a record, each once. The list may contain some
+    /// unchanged pages. `None` if the log does not reach back to the record.
     ///
     /// # Errors
     /// See [`SourceError`].
@@ -165,8 +169,9 @@ pub trait ContentSource: SignatureSource {
         Ok(None)
     }
 
-    /// Records of a range after this index are of use to tier 2, none when it is `None`. They are kept as long as there
-    /// is room for them. Until this is first called, all are.
+    /// Tells a range that tier 2 needs only the log records after an index, or no records if `after` is
+    /// `None`. The range keeps the needed records as long as there is room. Until the first call, it keeps
+    /// all records.
     ///
     /// # Errors
     /// See [`SourceError`].
@@ -175,14 +180,15 @@ pub trait ContentSource: SignatureSource {
         Ok(())
     }
 
-    /// Takes the results of searches. If a result is lost with its range, the range asks again under another ticket.
+    /// Accepts the results of searches. If a result is lost together with its range, the range searches again
+    /// under another ticket.
     ///
     /// # Errors
     /// See [`SourceError`].
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError>;
 
-    /// Takes pages of a range that have to be searched for again. On return they are durable, so the node may forget
-    /// them.
+    /// Accepts pages of a range that have to be searched for again. When the call returns, the pages are
+    /// durable, so the node may forget them.
     ///
     /// # Errors
     /// See [`SourceError`].

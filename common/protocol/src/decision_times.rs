@@ -1,32 +1,33 @@
-//! How long pages wait for their decision, as numbers that can be added up.
+//! How long pages wait for their decision, as counts that can be added up across ranges.
 
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the classes of waiting times, in milliseconds. The class after the last bound has none.
+/// Upper bounds of the classes of waiting times, in milliseconds. The class after the last bound has no upper
+/// bound.
 pub const CLASS_BOUNDS_MS: [u64; 12] =
     [10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000];
 
-/// Waiting times since the owners of the ranges began to own them.
+/// Waiting times since the present owners of the ranges took ownership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DecisionTimes {
-    /// How long the page that has waited longest waits by now, in milliseconds; `None` when nothing is pending. Of a page that was
-    /// pending before its range was opened, the time before that is not known and not counted.
+    /// Waiting time of the page that has waited longest, in milliseconds; `None` if no page is pending. Time
+    /// before the range was opened is unknown and does not count.
     pub oldest_ms: Option<u64>,
-    /// All waiting times together, in milliseconds.
+    /// Sum of all waiting times in milliseconds.
     pub total_ms: u64,
-    /// Pages decided in each class; the bounds are [`CLASS_BOUNDS_MS`], inclusive.
+    /// Number of pages decided in each class. The bounds are [`CLASS_BOUNDS_MS`], inclusive.
     pub classes: [u64; CLASS_BOUNDS_MS.len() + 1],
 }
 
 impl DecisionTimes {
-    /// Counts a page that was decided after so many milliseconds.
+    /// Counts a page that was decided after `ms` milliseconds.
     pub fn observe(&mut self, ms: u64) {
         let class = CLASS_BOUNDS_MS.iter().position(|bound| ms <= *bound);
         self.classes[class.unwrap_or(CLASS_BOUNDS_MS.len())] += 1;
         self.total_ms += ms;
     }
 
-    /// Adds those of another range.
+    /// Adds the waiting times of another range.
     pub fn add(&mut self, other: &Self) {
         self.oldest_ms = self.oldest_ms.max(other.oldest_ms);
         self.total_ms += other.total_ms;
@@ -35,7 +36,7 @@ impl DecisionTimes {
         }
     }
 
-    /// Pages decided.
+    /// Number of pages that were decided.
     #[must_use]
     pub fn decided(&self) -> u64 {
         self.classes.iter().sum()

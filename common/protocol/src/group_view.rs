@@ -1,4 +1,4 @@
-//! The record of a group and the listing of its members, as tier 1 shows them.
+//! The record of a group and the list of its members, as tier 1 returns them.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Line;
 
-/// The state of a group id.
+/// State of a group id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupState {
-    /// In use.
+    /// The group is in use.
     Active,
-    /// The group was merged into another one.
+    /// The group was merged into another group.
     MergedInto {
-        /// The group that has its members now.
+        /// The group that took over the members.
         group: GroupId,
     },
 }
@@ -22,21 +22,21 @@ pub enum GroupState {
 /// A group with one page of the list of its members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupView {
-    /// The group's own record.
+    /// The record of the group.
     pub summary: GroupSummary,
-    /// Some members, in order of page id, each followed by the redirects that end at it.
+    /// Some members in the order of page ids. Each member is followed by the redirects that end at it.
     pub members: Vec<MemberView>,
-    /// Where the next page begins; none at the end.
+    /// Where the next page of the list begins; `None` at the end.
     pub next: Option<GroupPosition>,
 }
 
-/// A place in the list of a group's pages: after a member, or after one of the redirects that end at it. The text form
-/// is one or two page ids in hexadecimal.
+/// A position in the list of a group's pages: after a member, or after a redirect that ends at a member. The
+/// text form is one or two page ids in hexadecimal, separated by a hyphen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupPosition {
-    /// The last member listed.
+    /// The member that was listed last.
     pub member: PageId,
-    /// The last redirect listed of those that end at it; none before the first.
+    /// The redirect to the member that was listed last; `None` if no redirect was listed yet.
     pub redirect: Option<PageId>,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for GroupPosition {
     }
 }
 
-/// The text is not a place in a group's list.
+/// A text is not a position in the list of a group's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not what an earlier answer gave as next")]
 pub struct NoGroupPosition;
@@ -69,35 +69,36 @@ impl std::str::FromStr for GroupPosition {
     }
 }
 
-/// A group's own record.
+/// The record of a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupSummary {
-    /// The id of the group.
+    /// Id of the group.
     pub group: GroupId,
     /// Whether the group is in use or merged.
     pub state: GroupState,
-    /// The number of pages with content.
+    /// Number of pages with content.
     pub members: u64,
-    /// The number of members that were found dissimilar to the winner.
+    /// Number of members that are not near-duplicates of the winner.
     pub dissimilar: u64,
-    /// Those of them that are no duplicates of one another: they are kept, as the winner is.
+    /// Number of dissimilar members that are not duplicates of each other. They are kept, like the winner.
     pub secondaries: u64,
-    /// Whether it has to be found out again which members are duplicates of others than the winner.
+    /// Whether the group still has to determine which dissimilar members are duplicates of other members.
     pub uncovered: bool,
-    /// The winner.
+    /// Winner of the group.
     pub winner: Option<PageUrl>,
     /// Whether the group lost or changed a member and has to be recomputed.
     pub dirty: bool,
-    /// Whether the group is above the size limit. Its members are not reported as duplicates until it is repaired.
+    /// Whether the group is quarantined because it has too many distinct contents. Its members are not
+    /// reported as duplicates until an operator repairs the group.
     pub quarantined: bool,
 }
 
-/// A member of a group, or a redirect that ends at one.
+/// A member of a group, or a redirect that ends at a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberView {
-    /// Its state.
+    /// State of the page.
     pub line: Line,
-    /// Its content; none for a redirect.
+    /// Content of the page; `None` for a redirect.
     pub content: Option<ContentHash>,
 }
 
@@ -106,9 +107,9 @@ pub struct MemberView {
 pub enum GroupFilter {
     /// All groups in use.
     All,
-    /// Groups that are quarantined, or in which at least this share of the members is dissimilar to the winner.
+    /// Groups that are quarantined, or whose share of members dissimilar to the winner is at least `percent`.
     Suspicious {
-        /// The share in percent, 1 to 100.
+        /// The share in percent, from 1 to 100.
         percent: u8,
     },
 }

@@ -1,8 +1,8 @@
-//! The contracts between the roles, and the public contract of the service.
+//! The interfaces between the roles, and the public HTTP contract of the service.
 //!
-//! The three roles (tier 1, tier 2, coordinator) never name each other. The coordinator calls tier 1 and tier 2
-//! through the traits in this crate, and so does tier 1 when it calls tier 2. The code that assembles a process
-//! passes the implementations in.
+//! The three roles (tier 1, tier 2, coordinator) never name each other. The coordinator calls tier 1 and tier
+//! 2 through the traits in this crate, and tier 1 calls tier 2 through them as well. The code that assembles
+//! a process passes the implementations in.
 #![forbid(unsafe_code)]
 
 pub mod answer;

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{GroupIdForm, MainContent, SimilarityForm, TimeForm};
 use crate::{PageView, Rule, Status, Unresolved};
 
-/// What Doppel says about a page.
+/// What Doppel advises about a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(
     json!({
@@ -21,47 +21,50 @@ use crate::{PageView, Rule, Status, Unresolved};
     }),
 ))]
 pub struct Advice {
-    /// The page, as asked for; empty for a probe without one.
+    /// URL of the page, as in the request. Empty for a probe without a URL.
     #[schema(value_type = String)]
     pub url: String,
-    /// Its status.
+    /// Status of the page.
     pub status: Status,
-    /// The group it is in, if any, such as `g12-0`.
+    /// Group of the page, such as `g12-0`; null if the page is in no group.
     #[schema(value_type = Option<GroupIdForm>)]
     pub group: Option<String>,
-    /// That group's winner.
+    /// Winner of the group; null if the page is in no group.
     #[schema(value_type = Option<String>)]
     pub winner: Option<PageUrl>,
-    /// The kept page that it is a duplicate of: the winner, or a secondary page of the group.
+    /// The kept page that this page duplicates: the winner, or a secondary page of the group. Null if the
+    /// page is not a duplicate.
     #[schema(value_type = Option<String>)]
     pub duplicate_of: Option<PageUrl>,
-    /// How similar it is to that page, by the policy's measure; none for redirects.
+    /// Similarity between the page and `duplicate_of`, by the measure of the policy. Null for redirects.
     #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
-    /// The time of the newest fetch, RFC 3339.
+    /// Time of the newest fetch of the page (RFC 3339).
     #[schema(value_type = Option<TimeForm>)]
     pub fetched_at: Option<String>,
-    /// The rule of the winner order by which the page that it is a duplicate of, or else the winner, stands before this
-    /// page.
+    /// The rule of the winner order that puts `duplicate_of` before this page. Without `duplicate_of`, the
+    /// rule that puts the winner before this page.
     pub rule: Option<Rule>,
-    /// Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a page of the chain is dead;
-    /// once its record is dropped (`--keep-dead`), the reason is `unknown_target`. `loop`, `too_many_hops`: the chain comes to no end.
+    /// Why the redirect is unresolved. `unknown_target`: a page of the redirect chain is not on record.
+    /// `dead_target`: a page of the chain is dead; after retention drops its record (`--keep-dead`), the
+    /// reason becomes `unknown_target`. `loop` and `too_many_hops`: the chain has no end, or is too long to
+    /// follow.
     pub reason: Option<Unresolved>,
-    /// Where a redirect leads; absent for other pages.
+    /// Target of the redirect; absent for other pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub redirect_to: Option<PageUrl>,
-    /// What limits the answer.
+    /// A limitation of the answer, in words; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Where a range has no owner that answers, a replica does: the answer is true of a moment no longer ago than so many
-    /// milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    /// Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered
+    /// in place of an owner that does not respond. Normally absent: owners answer with the current state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
 }
 
 impl Advice {
-    /// The advice for a page that is not on record.
+    /// Creates the advice for a page that is not on record.
     #[must_use]
     pub fn unknown(url: String) -> Self {
         Self {
@@ -80,7 +83,8 @@ impl Advice {
         }
     }
 
-    /// The advice by the record alone. The caller has to verify it before it answers `duplicate`.
+    /// Creates the advice from the page record alone. The caller must verify the advice before it answers
+    /// `duplicate`.
     #[must_use]
     pub fn on_record(view: &PageView) -> Self {
         Self {
@@ -98,10 +102,11 @@ impl Advice {
 /// Advice about a page that is not stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Probed {
-    /// What it would be.
+    /// The advice that the page would get if it were stored.
     #[serde(flatten)]
     pub advice: Advice,
-    /// Under a policy that compares the main content, of HTML: what of it is compared, and what is left out.
+    /// How the main content of an HTML page was found. Present only under a policy that compares the main
+    /// content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub main_content: Option<MainContent>,
 }
@@ -109,21 +114,21 @@ pub struct Probed {
 /// Advice about many pages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatusAnswers {
-    /// One answer per URL, in order.
+    /// One answer for each URL, in the order of the request.
     pub pages: Vec<StatusAnswer>,
 }
 
-/// The answer to one URL of many.
+/// The answer to one URL of a request for many.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum StatusAnswer {
-    /// A page.
+    /// Advice about the page.
     Advice(Box<Advice>),
-    /// Not a page URL.
+    /// The text is not a valid page URL.
     Bad {
-        /// As given.
+        /// The text, as in the request.
         url: String,
-        /// Why it is none.
+        /// Why the text is not a valid page URL.
         error: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The nodes of a cluster and what they have: the answer of `GET /v1/cluster`.
+//! The nodes of a cluster and what each node stores: the answer of `GET /v1/cluster`.
 
 use doppel_model::{PartitionId, RangeId};
 use serde::{Deserialize, Serialize};
@@ -6,106 +6,108 @@ use utoipa::ToSchema;
 
 use super::EngineStatus;
 
-/// The nodes, the ranges, and what is not as it should be.
+/// State of the nodes and ranges of the cluster, and a list of problems.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterStatus {
-    /// The name of the cluster; null for a single process, which has no nodes.
+    /// Name of the cluster; null for a single process, which has no nodes.
     pub cluster: Option<String>,
-    /// Whether other nodes have copies of a range.
+    /// Whether each range is replicated on other nodes.
     pub replicated: bool,
-    /// The nodes of both tiers. Front doors are not known to each other.
+    /// Nodes of both tiers. Coordinators are not listed, because they do not know each other.
     pub nodes: Vec<ClusterNode>,
-    /// Every range, in order.
+    /// Every range, in ascending order.
     pub ranges: Vec<ClusterRange>,
-    /// The log; null where nothing is replicated.
+    /// The log that replicates the ranges; null if ranges are not replicated.
     pub engine: Option<EngineStatus>,
-    /// Orders that wait in the index; null when its router does not answer.
+    /// Orders that wait in the index; null if the router of the index does not answer.
     pub orders_waiting: Option<u64>,
-    /// What is not as it should be; empty when all is well.
+    /// Problems that need the operator's attention. Empty if all is well.
     pub attention: Vec<Attention>,
 }
 
-/// A tier of a cluster.
+/// A tier of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeRole {
-    /// The system of record.
+    /// Tier 1, the system of record.
     Tier1,
-    /// The index.
+    /// Tier 2, the index.
     Tier2,
 }
 
-/// A node.
+/// A node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterNode {
-    /// Its name in the description of the cluster.
+    /// Name of the node in the cluster description.
     pub name: String,
-    /// Its tier.
+    /// Tier of the node.
     pub role: NodeRole,
-    /// Where the others reach it.
+    /// Address at which other nodes reach this node.
     pub address: String,
-    /// Whether it has answered, within three seconds.
+    /// Whether the node answered within three seconds.
     pub answers: bool,
-    /// Why not.
+    /// Why the node did not answer.
     pub reason: Option<String>,
-    /// Whether it has the router of the index.
+    /// Whether the node runs the router of the index.
     pub router: bool,
-    /// The partitions of a node of tier 2; null when the router does not say.
+    /// Partitions on a node of tier 2; null if the router does not answer.
     #[schema(value_type = Option<Vec<u32>>)]
     pub partitions: Option<Vec<PartitionId>>,
-    /// The contents of a node of tier 2; null when it does not say.
+    /// Number of contents on a node of tier 2; null if the node does not answer.
     pub contents: Option<u64>,
-    /// Orders that a node of tier 2 has not applied, of the range that is furthest ahead; null when it is still to be told
-    /// what it has, or does not say.
+    /// Orders that a node of tier 2 has yet to apply, for the range with the most. Null if the node does not
+    /// answer, or has not been fed all its contents yet.
     pub lag: Option<u64>,
 }
 
-/// A range.
+/// A range of shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterRange {
-    /// The range.
+    /// Number of the range.
     #[schema(value_type = u16)]
     pub range: RangeId,
-    /// Its first shard.
+    /// First shard of the range.
     pub first_shard: u16,
-    /// Its last shard.
+    /// Last shard of the range.
     pub last_shard: u16,
-    /// The node of tier 1 that owns it; null where none is known to.
+    /// Name of the tier-1 node that owns the range; null if no owner is known.
     pub owner: Option<String>,
-    /// Whether the owner answers for it and takes writes.
+    /// Whether the owner answers for the range and accepts writes.
     pub served: bool,
-    /// Number of this ownership: it grows with every start of the owner, and with every other owner.
+    /// Number of the present ownership. It grows each time the owner starts and each time the owner changes.
     pub epoch: Option<u64>,
-    /// The other nodes that have a replica; empty where ranges are not replicated.
+    /// Other nodes with a replica of the range. Empty if ranges are not replicated.
     pub standbys: Vec<Standby>,
-    /// Replicas that are to be there, that of the owner among them.
+    /// Number of replicas that the range should have, including the owner's.
     pub replicas: u64,
-    /// Replicas whose nodes are there: that of an owner who answers, and those of standbys that follow.
+    /// Number of replicas that are available: the owner's if it answers, and those of the standbys that
+    /// follow.
     pub live_replicas: u64,
-    /// Live pages.
+    /// Number of live pages in the range.
     pub live: Option<u64>,
-    /// Pages that are not decided yet.
+    /// Number of pages that are not decided yet.
     pub pending: Option<u64>,
 }
 
-/// A node that has a replica of a range that it does not own.
+/// A node that has a replica of a range and does not own the range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Standby {
-    /// The node of tier 1.
+    /// Name of the tier-1 node.
     pub node: String,
-    /// Whether it was heard of in the last seconds, and follows.
+    /// Whether the node sent a beat in the last seconds and follows the log of the range.
     pub follows: bool,
-    /// Records of the range's log that the owner has and it has not; null when one of the two was not heard of.
+    /// Records of the range's log that the owner has and the standby lacks. Null if the owner or the standby
+    /// has not reported.
     pub lag: Option<u64>,
-    /// Why it does not follow.
+    /// Why the standby does not follow the log.
     pub reason: Option<String>,
 }
 
-/// Something that is not as it should be.
+/// A problem that needs the operator's attention.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attention {
-    /// What it is.
+    /// Description of the problem.
     pub what: String,
-    /// What to do about it.
+    /// What the operator should do about the problem.
     pub remedy: String,
 }

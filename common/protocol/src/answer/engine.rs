@@ -1,58 +1,58 @@
-//! The log that ranges are replicated through: its servers, and the stream of each range. A part of the answer of
-//! `GET /v1/cluster`.
+//! The log that replicates the ranges of a cluster: its servers and the stream of each range. This is part of
+//! the answer of `GET /v1/cluster`.
 
 use doppel_model::RangeId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The log of a cluster.
+/// State of the log that replicates the ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EngineStatus {
-    /// The servers that the file of the cluster names, in its order.
+    /// Servers of the log, in the order of the cluster file.
     pub servers: Vec<EngineServer>,
-    /// The stream of every range, in order.
+    /// The stream of every range, in ascending order of ranges.
     pub streams: Vec<EngineStream>,
 }
 
 /// A server of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EngineServer {
-    /// The name that it gives itself; null when it does not answer.
+    /// Name that the server reports; null if the server does not answer.
     pub name: Option<String>,
-    /// Where it is reached.
+    /// Address of the server.
     pub address: String,
-    /// Its version; null when it does not answer.
+    /// Version of the server; null if the server does not answer.
     pub version: Option<String>,
-    /// Whether it has answered, within three seconds.
+    /// Whether the server answered within three seconds.
     pub answers: bool,
-    /// Why not.
+    /// Why the server did not answer.
     pub reason: Option<String>,
 }
 
-/// The stream of a range. What its leader has not said is null.
+/// The stream of a range. A field is null if the leader of the stream did not report it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EngineStream {
-    /// The range.
+    /// Number of the range.
     #[schema(value_type = u16)]
     pub range: RangeId,
-    /// Its name at the servers.
+    /// Name of the stream on the log servers.
     pub stream: String,
-    /// Bytes in it.
+    /// Size of the stream in bytes.
     pub bytes: Option<u64>,
-    /// Bytes past which it takes nothing; null also where there is no limit.
+    /// Size limit in bytes; a full stream refuses entries. Also null if the stream has no limit.
     pub limit: Option<u64>,
-    /// The sequence of its first entry; one more than that of the last where it is empty.
+    /// Sequence number of the first entry. For an empty stream, one more than the number of the last entry.
     pub first: Option<u64>,
-    /// The sequence of its last entry.
+    /// Sequence number of the last entry.
     pub last: Option<u64>,
-    /// The server that orders its entries; null also in a log of a single server.
+    /// The server that orders the entries. Also null for a log with a single server.
     pub leader: Option<String>,
-    /// Copies that are to be there.
+    /// Number of copies that the stream should have.
     pub copies: u64,
-    /// Copies that are there and have all but the newest entries.
+    /// Number of copies that are online and complete except for the newest entries.
     pub current_copies: Option<u64>,
-    /// The servers whose copies do not.
+    /// Servers whose copies are offline or incomplete.
     pub behind: Vec<String>,
-    /// Why its leader says nothing.
+    /// Why the leader of the stream did not report.
     pub reason: Option<String>,
 }

@@ -7,134 +7,142 @@ use utoipa::ToSchema;
 use super::Advice;
 use crate::Rule;
 
-/// Why two pages are, or are not, duplicates.
+/// Explains why two pages are, or are not, duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
-    /// One page.
+    /// The first page of the comparison.
     pub a: Side,
-    /// The other.
+    /// The second page of the comparison.
     pub b: Side,
-    /// The policy with its parameters, such as `jaccard:tau=0.8`.
+    /// Policy of the collection with its parameters, such as `jaccard:tau=0.8`.
     pub policy: String,
-    /// Every measure of F; none where a page has no content.
+    /// All measures of the comparison; null if a page has no content.
     pub measures: Option<Measures>,
-    /// Whether the two contents are near-duplicates, F.
+    /// Whether the two contents are near-duplicates under the policy.
     pub duplicate: bool,
-    /// Why, in words.
+    /// The explanation in words.
     pub reason: String,
-    /// Where a range has no owner that answers, a replica does: what is told here is true of a moment no longer ago than so many
-    /// milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    /// Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered
+    /// in place of an owner that does not respond. Normally absent: owners answer with the current state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
 }
 
-/// What is known of one page.
+/// A page in the comparison of two pages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Side {
-    /// Advice about it at this moment.
+    /// Current advice about the page.
     pub advice: Advice,
-    /// The page whose content is compared: the page itself, or the one at the end of its redirects.
+    /// URL of the page whose content is compared: the page itself, or the page at the end of its redirects.
     pub compared_url: Option<String>,
     /// The content that is compared.
     pub content: Option<Content>,
-    /// The kept pages of its group that precede it in the winner order, the first 20 of them: a page is a duplicate of the
-    /// first that it is near, and kept if it is near none. Empty for a winner, for a page in no group, and
-    /// in a group in quarantine, where all are kept.
+    /// The first 20 kept pages of the group that precede this page in the winner order. The page is a
+    /// duplicate of the first of them that is a near-duplicate. If no kept page is one, the page is kept. The
+    /// list is empty for a winner, for a page in no group, and for a group in quarantine, which keeps all its
+    /// pages.
     pub kept_before: Vec<KeptBefore>,
 }
 
-/// A kept page that precedes another in the winner order of their group.
+/// A kept page that precedes another page in the winner order of their group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct KeptBefore {
-    /// The kept page.
+    /// URL of the kept page.
     pub url: String,
-    /// The rule by which it precedes the page.
+    /// The rule that puts the kept page before the other page.
     pub rule: Rule,
-    /// How similar the two are, by the policy's own measure.
+    /// Similarity of the two pages, by the measure of the policy.
     pub similarity: f64,
-    /// Whether they are near-duplicates, F.
+    /// Whether the two pages are near-duplicates under the policy.
     pub duplicate: bool,
 }
 
-/// A content.
+/// The content of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Content {
     /// Hash of the token sequence.
     pub hash: String,
-    /// Tokens that are compared: under the policies `content` and `copies` those of the main content. What is left out is not stored;
-    /// `POST /v1/probe` and `doppel explain FILE FILE` read it in the page.
+    /// Number of tokens that are compared. The policies `content` and `copies` compare only the main content,
+    /// and the server does not store the rest of the page. `POST /v1/probe` and `doppel explain FILE FILE`
+    /// count the tokens of the whole page.
     pub tokens: u32,
-    /// Where signatures are of shingles (`jaccard`, `content`, `copies`): distinct shingles.
+    /// Number of distinct shingles. Present for the policies that compare shingles (`jaccard`, `content`,
+    /// `copies`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shingles: Option<u32>,
-    /// Whether it has the 20 tokens that a duplicate by similarity needs.
+    /// Whether the content has at least 20 tokens. A shorter content can be an exact copy but not a
+    /// near-duplicate.
     pub comparable: bool,
-    /// Language of the page: given with it, or detected by a server that was started with `--detect-language`.
+    /// Language of the page: submitted with the page, or detected by a server that was started with
+    /// `--detect-language`.
     pub language: Option<String>,
-    /// Distinct shingles, and those whose first word is in each half of the dictionary; under a policy without shingles its
-    /// tokens, of which half are taken to be in each.
+    /// Number of distinct shingles, followed by the numbers of shingles whose first word is in each half of
+    /// the dictionary. A policy without shingles counts tokens and assigns half of them to each half of the
+    /// dictionary.
     pub lengths: Vec<u32>,
-    /// The partition that stores it.
+    /// The partition that stores the content.
     #[schema(value_type = u32)]
     pub home: PartitionId,
-    /// The partitions it is compared in.
+    /// The partitions in which the content is compared.
     #[schema(value_type = Vec<u32>)]
     pub probed_partitions: Vec<PartitionId>,
 }
 
-/// Every measure of F.
+/// All measures of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Measures {
-    /// Whether the token sequences are the same.
+    /// Whether the token sequences are equal.
     pub same_content: bool,
-    /// The policy's own measure, from 0 to 1.
+    /// Similarity from 0 to 1, by the measure of the policy.
     pub similarity: f64,
-    /// What F asks for, all of which a pair of different contents has to have.
+    /// Criteria of the policy. Two different contents are near-duplicates if they meet all of them.
     pub criteria: Vec<Criterion>,
-    /// Where signatures are of shingles (`jaccard`, `content`, `copies`): what shingles and sketches say.
+    /// Details from shingles and sketches. Present for the policies that compare shingles (`jaccard`,
+    /// `content`, `copies`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shingles: Option<Shingles>,
 }
 
-/// One thing that F asks of a pair.
+/// A criterion of the policy for near-duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Criterion {
-    /// What is counted, such as `shingles`.
+    /// The unit that is counted, such as `shingles`.
     pub what: String,
-    /// What the two have in common.
+    /// Number of units that the two contents share.
     pub shared: u32,
-    /// Of so much.
+    /// Number of units in total, to which `shared` relates.
     pub of: u32,
-    /// What F asks for, such as `above 0.8`.
+    /// The value that the policy requires, such as `above 0.8`.
     pub needed: String,
-    /// Whether the pair has it.
+    /// Whether the pair meets the criterion.
     pub met: bool,
 }
 
-/// What the sets of shingles of two contents say, and their sketches.
+/// Comparison of the shingle sets and the sketches of two contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Shingles {
-    /// Shingles that only `a` has.
+    /// Number of shingles that only `a` contains.
     pub only_a: u32,
-    /// Shingles that only `b` has.
+    /// Number of shingles that only `b` contains.
     pub only_b: u32,
-    /// The Jaccard coefficient as estimated by the sketches. It decides nothing.
+    /// Jaccard coefficient estimated from the sketches. The estimate does not influence the decision.
     pub sketch_estimate: f64,
-    /// Bands of the sketch that are equal: at least one makes the pair a candidate.
+    /// Number of equal bands in the two sketches. One equal band makes the pair a candidate.
     pub equal_bands: usize,
-    /// Bands of the sketch.
+    /// Number of bands in a sketch.
     pub bands: usize,
-    /// Examples of shingles.
+    /// Examples of common and of distinct shingles.
     pub examples: Examples,
 }
 
-/// Some shingles. Only their 40-bit hashes are kept, not their words: here in hexadecimal.
+/// Examples of shingles as 40-bit hashes in hexadecimal. The server stores the hash of a shingle, not its
+/// words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Examples {
-    /// Hashes of shingles that both have.
+    /// Hashes of shingles that both contents contain.
     pub common: Vec<String>,
-    /// Hashes of shingles that only `a` has.
+    /// Hashes of shingles that only `a` contains.
     pub only_a: Vec<String>,
-    /// Hashes of shingles that only `b` has.
+    /// Hashes of shingles that only `b` contains.
     pub only_b: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! A page's state as the export and the feed write it.
+//! The state of a page as the export and the change feed write it.
 
 use std::borrow::Cow;
 
@@ -10,56 +10,58 @@ use utoipa::ToSchema;
 use super::{GroupIdForm, SimilarityForm, TimeForm};
 use crate::{Change, Changes, Line, Status, Unresolved};
 
-/// A line of the export: these six fields and no others.
+/// A line of the export. It has exactly these six fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExportLine<'l> {
-    /// The page.
+    /// URL of the page.
     #[serde(borrow)]
     #[schema(value_type = String)]
     pub url: Cow<'l, str>,
-    /// Its status.
+    /// Status of the page.
     pub status: Status,
-    /// The group it is in, if any, such as `g12-0`.
+    /// Group of the page, such as `g12-0`; null if the page is in no group.
     #[serde(serialize_with = "write_group", deserialize_with = "read_group")]
     #[schema(value_type = Option<GroupIdForm>)]
     pub group: Option<GroupId>,
-    /// That group's winner.
+    /// Winner of the group; null if the page is in no group.
     #[schema(value_type = Option<String>)]
     pub winner: Option<Cow<'l, str>>,
-    /// The kept page that it is a duplicate of.
+    /// The kept page that this page duplicates; null if the page is not a duplicate.
     #[schema(value_type = Option<String>)]
     pub duplicate_of: Option<Cow<'l, str>>,
-    /// How similar it is to that page, by the policy's measure; none for redirects.
+    /// Similarity between the page and `duplicate_of`, by the measure of the policy. Null for redirects.
     #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
 }
 
-/// An event of the feed: the newest state of a page.
+/// An event of the change feed: the newest state of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeLine {
-    /// The page.
+    /// URL of the page.
     pub url: String,
-    /// Its status.
+    /// Status of the page.
     pub status: Status,
-    /// The group it is in, if any, such as `g12-0`.
+    /// Group of the page, such as `g12-0`; null if the page is in no group.
     #[schema(value_type = Option<GroupIdForm>)]
     pub group: Option<String>,
-    /// That group's winner.
+    /// Winner of the group; null if the page is in no group.
     pub winner: Option<String>,
-    /// The kept page that it is a duplicate of.
+    /// The kept page that this page duplicates; null if the page is not a duplicate.
     pub duplicate_of: Option<String>,
-    /// How similar it is to that page, by the policy's measure; none for redirects.
+    /// Similarity between the page and `duplicate_of`, by the measure of the policy. Null for redirects.
     #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
-    /// Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a page of the chain is dead;
-    /// once its record is dropped (`--keep-dead`), the reason is `unknown_target`. `loop`, `too_many_hops`: the chain comes to no end.
+    /// Why the redirect is unresolved. `unknown_target`: a page of the redirect chain is not on record.
+    /// `dead_target`: a page of the chain is dead; after retention drops its record (`--keep-dead`), the
+    /// reason becomes `unknown_target`. `loop` and `too_many_hops`: the chain has no end, or is too long to
+    /// follow.
     pub reason: Option<Unresolved>,
-    /// The time of the newest fetch, RFC 3339.
+    /// Time of the newest fetch of the page (RFC 3339).
     #[schema(value_type = TimeForm)]
     pub fetched_at: String,
 }
 
-/// A section of the feed.
+/// A batch of events from the change feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "changes": [{
@@ -70,11 +72,11 @@ pub struct ChangeLine {
     "cursor": "1b7.2f.0", "at_end": true,
 })))]
 pub struct ChangesAnswer {
-    /// Events, ordered per URL.
+    /// The events. Events of the same URL are in order.
     pub changes: Vec<ChangeLine>,
-    /// Where to continue; an opaque text.
+    /// Opaque cursor to continue from.
     pub cursor: String,
-    /// Whether the feed had nothing more at that moment.
+    /// Whether the batch reached the end of the feed at the time of the request.
     pub at_end: bool,
 }
 

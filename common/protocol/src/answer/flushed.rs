@@ -1,15 +1,15 @@
-//! What is left after a flush.
+//! The result of a flush: whether everything is decided, and the remaining work.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Backlog;
 
-/// What is left after a flush.
+/// Result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Flushed {
-    /// Whether everything accepted before the call is decided.
+    /// Whether every page accepted before the call is decided.
     pub done: bool,
-    /// Accepted work that is not yet done, including pages that came during the call.
+    /// Accepted work that is not done yet, including pages that arrived during the call.
     pub backlog: Backlog,
 }

@@ -1,7 +1,7 @@
-//! The forms of texts that requests and answers have in common, for the OpenAPI document: each is said once.
+//! Text formats that several requests and answers share. The OpenAPI document defines each format once.
 //!
-//! A form says what a text must be like, not all that it must be: a text of this form may still be none, such as a URL without
-//! a host, and is then refused.
+//! A pattern is a necessary condition, not a sufficient one. The server also refuses some texts that match,
+//! such as a URL without a host.
 
 use std::borrow::Cow;
 
@@ -38,32 +38,34 @@ fn text(says: &str, pattern: &str, example: &str) -> ObjectBuilder {
 }
 
 forms! {
-    /// The URL of a page.
+    /// Text format of a page URL.
     PageUrlForm "PageUrl": text(
-        "An absolute http, https or file URL, by the WHATWG rules, of at most 8,192 bytes. What follows `#` is removed. A record of a file that has no URL is named \
-         `record:FILE#ID` or `record:FILE#row=N`, with all of it.",
+        "An absolute http, https or file URL by the WHATWG rules, at most 8,192 bytes long. The server removes the \
+         fragment. A record of a file that has no URL is named `record:FILE#ID` or `record:FILE#row=N`, and keeps the \
+         text after `#`.",
         "^(([Hh][Tt][Tt][Pp][Ss]?|[Ff][Ii][Ll][Ee]):[^\\x00-\\x1f\\x7f]*|record:[^/#\\x00-\\x1f\\x7f][^#\\x00-\\x1f\\x7f]*#[^\\x00-\\x1f\\x7f]+)$",
         "https://example.org/a",
     )
     .max_length(Some(PageUrl::BYTES_MAX));
 
-    /// The id of a group.
+    /// Text format of a group id.
     GroupIdForm "GroupId": text(
         "The id of a group: a number below 2^48, and a shard.",
         "^g(0|[1-9][0-9]{0,14})-(0|[1-9][0-9]{0,4})$",
         "g12-0",
     );
 
-    /// The id of a repair.
+    /// Text format of a repair id.
     RepairIdForm "RepairId": text(
         "The id of a repair: a number, and a shard.",
         "^r(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,4})$",
         "r7-0",
     );
 
-    /// A market.
+    /// Text format of a market.
     MarketForm "Market": text(
-        "A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of such hosts.",
+        "A market: a name that `GET /v1/winners` lists, or a host suffix such as `de`. The answer prefers pages of its \
+         hosts as winners.",
         &format!(
             "^(\\.?[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*|[A-Za-z][A-Za-z0-9_-]{{0,{}}})$",
             Markets::NAME_BYTES_MAX - 1
@@ -72,17 +74,17 @@ forms! {
     )
     .max_length(Some(1 + HostSuffix::BYTES_MAX));
 
-    /// A moment.
+    /// Text format of a time.
     TimeForm "Time": ObjectBuilder::new()
         .schema_type(Type::String)
-        .description(Some("A moment (RFC 3339)."))
+        .description(Some("A time (RFC 3339)."))
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
         .examples(["2026-01-31T08:00:00Z"]);
 
-    /// A measure of similarity.
+    /// Number format of a similarity.
     SimilarityForm "Similarity": ObjectBuilder::new()
         .schema_type(Type::Number)
-        .description(Some("From 0 to 1, by the policy's measure."))
+        .description(Some("A similarity from 0 to 1, by the measure of the policy."))
         .minimum(Some(0))
         .maximum(Some(1));
 }
@@ -94,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_have_their_limits() {
+    fn forms_have_length_limits_and_examples() {
         let longest = |schema: RefOr<Schema>| -> Value { to_value(schema).unwrap()["maxLength"].clone() };
         assert_eq!(longest(PageUrlForm::schema()), 8_192);
         assert_eq!(longest(MarketForm::schema()), 254);

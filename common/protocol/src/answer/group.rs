@@ -1,4 +1,4 @@
-//! Groups, their members and their sizes.
+//! Groups, their members, and the distribution of their sizes.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,26 +9,27 @@ use crate::{GroupState, GroupSummary, MemberView, Status};
 /// A group without its members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
-    /// Its id.
+    /// Id of the group.
     #[schema(value_type = GroupIdForm)]
     pub group: String,
-    /// The group that has its members now, if it was merged.
+    /// The group that this group was merged into; null if it was not merged.
     #[schema(value_type = Option<GroupIdForm>)]
     pub merged_into: Option<String>,
-    /// Its winner.
+    /// Winner of the group.
     pub winner: Option<String>,
-    /// Pages with content.
+    /// Number of members, which are pages with content.
     pub members: u64,
-    /// Members found dissimilar to the winner.
+    /// Number of members that are not near-duplicates of the winner.
     pub dissimilar: u64,
-    /// Members that are kept beside the winner: those of the dissimilar ones that are no duplicates of one another, and all
-    /// while the group is quarantined.
+    /// Number of secondary members, which are kept beside the winner: members that duplicate neither the
+    /// winner nor another kept page. In a quarantined group, all members except the winner.
     pub secondaries: u64,
-    /// Whether it has to be found out again which members are duplicates of others than the winner.
+    /// Whether the group still has to determine which dissimilar members are duplicates of other members.
     pub uncovered: bool,
-    /// Whether it has to be recomputed.
+    /// Whether the group has to be recomputed.
     pub dirty: bool,
-    /// Whether it is above the size limit. Its members are not reported as duplicates until it is repaired.
+    /// Whether the group is quarantined because it has too many distinct contents. Its members are not
+    /// reported as duplicates until an operator repairs the group.
     pub quarantined: bool,
 }
 
@@ -51,16 +52,16 @@ impl From<GroupSummary> for Group {
     }
 }
 
-/// A section of the list of groups.
+/// A page of the list of groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupList {
-    /// In order of shard and id.
+    /// The groups, in the order of shard and id.
     pub groups: Vec<Group>,
-    /// What to pass as `after` to go on; none at the end.
+    /// The value to pass as `after` in the next request; null at the end of the list.
     pub next: Option<String>,
 }
 
-/// A page of a group's members.
+/// A group with one page of the list of its members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "group": "g12-0", "merged_into": null, "winner": "https://example.org/hours", "members": 2, "dissimilar": 0, "secondaries": 0,
@@ -75,32 +76,32 @@ pub struct GroupList {
     "next": null,
 })))]
 pub struct GroupPage {
-    /// The group itself.
+    /// The group without its members.
     #[serde(flatten)]
     pub group: Group,
-    /// Some members, each followed by the redirects that end at it.
+    /// Some members. Each member is followed by the redirects that end at it.
     pub pages: Vec<Member>,
-    /// What to pass as `after` to go on; none at the end.
+    /// The value to pass as `after` in the next request; null at the end of the list.
     pub next: Option<String>,
-    /// Where a range has no owner that answers, a replica does: what is told here is true of a moment no longer ago than so many
-    /// milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    /// Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered
+    /// in place of an owner that does not respond. Normally absent: owners answer with the current state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
 }
 
-/// A member of a group.
+/// A member of a group, or a redirect that ends at a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Member {
-    /// The page.
+    /// URL of the page.
     pub url: String,
-    /// Its status.
+    /// Status of the page.
     pub status: Status,
-    /// The kept page that it is a duplicate of.
+    /// The kept page that this page duplicates; null if the page is not a duplicate.
     pub duplicate_of: Option<String>,
-    /// How similar it is to that page, by the policy's measure.
+    /// Similarity between the page and `duplicate_of`, by the measure of the policy.
     #[schema(value_type = Option<SimilarityForm>)]
     pub similarity: Option<f64>,
-    /// Hash of its content; none for a redirect.
+    /// Hash of the page's content; null for a redirect.
     pub content: Option<String>,
 }
 
@@ -116,33 +117,34 @@ impl From<MemberView> for Member {
     }
 }
 
-/// Sizes of the groups.
+/// Distribution of the sizes of the groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupSizes {
-    /// The number of groups that were examined.
+    /// Number of groups that were examined.
     pub groups: u64,
-    /// Whether there are more groups, which were not examined.
+    /// Whether some groups were not examined, because there are too many.
     pub truncated: bool,
-    /// Groups that are quarantined for the number of their contents.
+    /// Number of groups that are quarantined because they have too many distinct contents.
     pub quarantined: u64,
-    /// Number of groups per power of two of members.
+    /// Number of groups in each class of sizes. The classes are powers of two.
     pub histogram: Vec<SizeClass>,
-    /// The largest groups, the largest first.
+    /// The largest groups, in descending order of size.
     pub largest: Vec<Group>,
-    /// The groups with the most secondaries, the one with most first: chains of pages of which the ends differ.
+    /// The groups with the most secondary members, in descending order. Such groups are often chains of pages
+    /// whose ends differ.
     pub most_secondaries: Vec<Group>,
-    /// How long ago it was made, in milliseconds; absent where it was made for this answer.
+    /// Age of the report in milliseconds; absent if the report was computed for this answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
 }
 
-/// The groups of a range of sizes.
+/// The groups in a class of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SizeClass {
-    /// The fewest members.
+    /// Smallest number of members in the class.
     pub from: u64,
-    /// The most members.
+    /// Largest number of members in the class.
     pub to: u64,
-    /// Number of groups.
+    /// Number of groups in the class.
     pub groups: u64,
 }

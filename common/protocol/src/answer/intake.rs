@@ -1,4 +1,4 @@
-//! The outcomes of submitted pages: the answers of `/v1/pages` and `/v1/purge`.
+//! The outcomes of submitted pages and of purges: the answers of `/v1/pages` and `/v1/purge`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,16 +9,17 @@ use crate::Outcome;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({"url": "https://example.org/hours", "outcome": "pending"})))]
 pub struct Taken {
-    /// The page: its URL as given, without the fragment.
+    /// URL of the page, as submitted but without the fragment.
     pub url: String,
-    /// The durable outcome. `unchanged`: nothing but dates changed. `confirmed`: decided at once, because the page is
-    /// still like its group's winner (without a group: like its own last content), is dead or has no words. `pending`:
-    /// accepted, and still to be compared. `stale`: not accepted, because a newer version is on record, or one of the
-    /// same date that comes later: a redirect comes before a content, and a content before a death.
+    /// The durable outcome. `unchanged`: at most dates changed. `confirmed`: decided at once, because the
+    /// page is dead, has no words, or is still a near-duplicate of its group's winner. A page without a group
+    /// is compared with its own last content. `pending`: accepted, and waiting for comparison. `stale`: not
+    /// accepted, because a newer version is on record. Among versions of the same date, a content is newer
+    /// than a redirect, and a death is newer than both.
     pub outcome: Outcome,
 }
 
-/// The answer to one line.
+/// The answer to a submitted line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum LineAnswer {
@@ -35,12 +36,12 @@ pub enum LineAnswer {
     "error": {"code": "invalid", "field": "fetched_at", "reason": "more than 24 hours in the future"},
 })))]
 pub struct NotTaken {
-    /// The number of the line, counted from 1.
+    /// Number of the line, counted from 1.
     pub line: usize,
-    /// The URL of its page, if that is known.
+    /// URL of the page on the line; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// What is wrong.
+    /// The error on this line.
     pub error: LineError,
 }
 
@@ -49,28 +50,28 @@ pub struct NotTaken {
 pub struct LineError {
     /// The kind of error.
     pub code: LineCode,
-    /// The field that is wrong.
+    /// The field with the error; absent if no single field is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The reason in words.
+    /// The reason for the error, in words.
     pub reason: String,
 }
 
-/// The kinds of [`LineError`].
+/// A kind of error on a submitted line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LineCode {
     /// The line is not a valid page.
     Invalid,
-    /// The service accepts no more at the moment. Send the line again later.
+    /// The service cannot accept more at the moment. Send the line again later.
     Retry,
-    /// The service failed on this line. Its log says more.
+    /// The service failed to process the line. Its log contains the cause.
     Internal,
 }
 
 /// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Purged {
-    /// The number of pages that were deleted from the record.
+    /// Number of pages whose records were deleted.
     pub purged: u64,
 }

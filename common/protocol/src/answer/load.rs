@@ -1,4 +1,5 @@
-//! The load of nodes and partitions, now and in the last hours: the answer of `GET /v1/reports/load-balance`.
+//! The load of nodes and partitions, now and over the last 24 hours: the answer of `GET
+//! /v1/reports/load-balance`.
 
 use doppel_model::NodeId;
 use serde::{Deserialize, Serialize};
@@ -7,72 +8,73 @@ use utoipa::ToSchema;
 use super::TimeForm;
 use crate::{LoadReport, RebalanceProgress};
 
-/// The load per partition and node, and the owner of each shard.
+/// Load of each partition and node, and the owner of each shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoadBalance {
-    /// The load of the partitions.
+    /// Load of the partitions.
     #[serde(flatten)]
     pub load: LoadReport,
-    /// The partitions' figures added up per tier-2 node.
+    /// Load of each tier-2 node, summed over its partitions.
     pub nodes: Vec<NodeLoad>,
-    /// The drained nodes, which get no partitions.
+    /// Drained nodes, which receive no partitions.
     #[schema(value_type = Vec<u32>)]
     pub drained: Vec<NodeId>,
-    /// The change of the mapping that is under way.
+    /// Progress of the present change of the mapping; null if there is none.
     pub progress: Option<RebalanceProgress>,
-    /// One point per minute since the service started, at most of the last 24 hours, oldest first.
+    /// Load once per minute since the service started, oldest first. The history covers at most 24 hours.
     pub history: Vec<LoadPoint>,
-    /// Standard deviation of `node_imbalance` in the history, divided by its mean; null without a history.
+    /// Standard deviation of `node_imbalance` over the history, divided by its mean. Null without a history.
     pub variation: Option<f64>,
-    /// The version of the table of shards.
+    /// Version of the table of shards.
     pub shard_map_version: u64,
     /// The tier-1 node of every shard.
     pub shards: Vec<ShardAssignment>,
 }
 
-/// One tier-2 node's load.
+/// Load of a tier-2 node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct NodeLoad {
-    /// The node, from 0.
+    /// Number of the node, counted from 0.
     #[schema(value_type = u32)]
     pub node: NodeId,
-    /// Its partitions.
+    /// Number of partitions on the node.
     pub partitions: u64,
-    /// Contents stored.
+    /// Number of contents stored on the node.
     pub contents: u64,
-    /// Pages stored.
+    /// Number of pages stored on the node.
     pub pages: u64,
-    /// Pages received for comparison, by all its partitions together.
+    /// Number of pages received for comparison, summed over the partitions of the node.
     pub received: u64,
-    /// Exact comparisons.
+    /// Number of exact comparisons on the node.
     pub comparisons: u64,
-    /// Memory, in bytes.
+    /// Memory of the partitions in bytes.
     pub bytes: u64,
 }
 
-/// The load at some moment.
+/// Load at a point in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoadPoint {
-    /// The time, RFC 3339.
+    /// Time of the measurement (RFC 3339).
     #[schema(value_type = TimeForm)]
     pub at: String,
-    /// The version of the plan.
+    /// Version of the plan in force.
     pub plan_version: u64,
-    /// All contents.
+    /// Number of contents in all partitions.
     pub contents: u64,
-    /// The largest number of contents on a serving node, divided by the mean.
+    /// Largest number of contents on a serving node, divided by the mean.
     pub node_imbalance: f64,
-    /// The same for the contents distributed at random.
+    /// Value that `node_imbalance` would have if the contents were distributed at random.
     pub node_imbalance_floor: f64,
-    /// Share of fan-out to nodes saved in relation to a broadcast; null if there were no searches under the plan.
+    /// Share of node requests that the plan saves compared with a broadcast to all nodes. Null if no search
+    /// was made under the plan.
     pub node_fan_out_saved: Option<f64>,
 }
 
-/// One row of the table of shards.
+/// A row of the table of shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShardAssignment {
-    /// The shard.
+    /// Number of the shard.
     pub shard: u16,
-    /// The tier-1 node that owns it.
+    /// Name of the tier-1 node that owns the shard.
     pub node: String,
 }

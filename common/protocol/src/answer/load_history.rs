@@ -1,4 +1,4 @@
-//! What a front door has seen of the load in the last hours: the answer of `GET /v1/load/history`.
+//! The load that a coordinator observed over the last hours: the answer of `GET /v1/load/history`.
 
 use doppel_model::{NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
@@ -6,61 +6,63 @@ use utoipa::ToSchema;
 
 use super::TimeForm;
 
-/// Points of the last hours, as one front door has noted them since it started.
+/// Load over the last hours, as one coordinator recorded it since its start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoadHistory {
-    /// When the answer was made, in milliseconds since 1970: to be passed as `since` to get what came later.
+    /// Time of the answer in milliseconds since 1970. Pass it as `since` in the next request to get only
+    /// later points.
     pub now_ms: i64,
-    /// The points, oldest first: every 5 seconds in the first minute after the start, then every 30. A moment at which a tier did
-    /// not answer has none.
+    /// The points, oldest first: every 5 seconds in the first minute after the start, then every 30 seconds.
+    /// There is no point for a time at which a tier did not answer.
     pub points: Vec<LoadSample>,
 }
 
-/// The load at some moment, and what happened between it and the point before. A figure of the time between two points is null at
-/// the first one.
+/// Load at a point in time, and activity since the previous point. A figure about the time since the previous
+/// point is null in the first point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoadSample {
-    /// The time, RFC 3339.
+    /// Time of the measurement (RFC 3339).
     #[schema(value_type = TimeForm)]
     pub at: String,
-    /// The same in milliseconds since 1970.
+    /// Time of the measurement in milliseconds since 1970.
     pub at_ms: i64,
-    /// Submissions taken, a second.
+    /// Accepted submissions per second.
     pub submissions_per_s: Option<f64>,
-    /// Pages decided by a comparison, a second.
+    /// Pages decided by a comparison, per second.
     pub decisions_per_s: Option<f64>,
-    /// Half of the pages decided in the time waited no longer than this; null where none was decided. Times are known by classes, so
-    /// this is the upper bound of one: 10, 30, 100, ... milliseconds.
+    /// Median time that pages waited for their decision; null if none was decided. Waiting times are counted
+    /// in classes, so the value is the upper bound of a class: 10, 30, 100, ... milliseconds.
     pub decision_p50_ms: Option<u64>,
-    /// The same for 95 of 100 pages.
+    /// 95th percentile of the time that pages waited for their decision; null if none was decided. The value
+    /// is the upper bound of a class.
     pub decision_p95_ms: Option<u64>,
-    /// Pages that wait for a decision.
+    /// Number of pages that wait for a decision.
     pub pending: u64,
-    /// How long the one that has waited longest waits, in milliseconds; null when none does.
+    /// Waiting time of the page that has waited longest, in milliseconds. Null if no page waits.
     pub oldest_pending_ms: Option<u64>,
-    /// Searches of the index, a second.
+    /// Searches of the index, per second.
     pub searches_per_s: Option<f64>,
-    /// Partitions that a search of the time was sent to, on average; null where there was none.
+    /// Mean number of partitions that a search was sent to. Null if there was no search.
     pub fan_out: Option<f64>,
-    /// The version of the plan.
+    /// Version of the plan in force.
     pub plan_version: u64,
-    /// The load of every partition; empty where there are more than 64.
+    /// Load of every partition; empty if there are more than 64 partitions.
     pub partitions: Vec<PartitionSample>,
 }
 
-/// The load of a partition.
+/// Load of a partition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionSample {
-    /// The partition.
+    /// Number of the partition.
     #[schema(value_type = u32)]
     pub partition: PartitionId,
-    /// The node that has it.
+    /// Number of the node that stores the partition.
     #[schema(value_type = u32)]
     pub node: NodeId,
-    /// Contents stored.
+    /// Number of contents stored in the partition.
     pub contents: u64,
-    /// Pages received for comparison, a second.
+    /// Pages received for comparison, per second.
     pub received_per_s: Option<f64>,
-    /// Exact comparisons, a second.
+    /// Exact comparisons per second.
     pub comparisons_per_s: Option<f64>,
 }

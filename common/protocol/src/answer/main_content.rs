@@ -1,32 +1,33 @@
-//! What of a page is compared as its main content: in the answer of `POST /v1/probe`.
+//! How the main content of a page was found. This is part of the answer of `POST /v1/probe`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What of a page is compared as its main content, and what is left out.
+/// The part of a page that is compared as its main content, and the parts that are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MainContent {
-    /// Which part is taken: `main`, what stands in the main element; `page`, what the rules leave of the page without its title;
-    /// `page-and-title`; or `whole`, the whole page, where each of these has too few tokens.
+    /// The part that is compared. `main`: the main element. `page`: the text that the rules leave of the
+    /// page, without its title. `page-and-title`: the same text with the title. `whole`: the whole page,
+    /// because each of the other parts has too few tokens.
     pub part: String,
-    /// Tokens of the whole page.
+    /// Number of tokens in the whole page.
     pub page_tokens: u64,
-    /// Those that are taken, which are compared.
+    /// Number of tokens that are compared.
     pub taken_tokens: u64,
-    /// Those that are left out.
+    /// Number of tokens that are left out.
     pub left_out_tokens: u64,
-    /// What is left out, by rule.
+    /// The text that is left out, by rule.
     pub left_out: Vec<LeftOut>,
 }
 
-/// What one rule leaves out of the main content.
+/// The text that one rule leaves out of the main content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeftOut {
-    /// The rule: `navigation`, `header`, `footer`, `side-bar`, `search`, `dialog`, `control`, `promotion`, `hidden`, `title`, or
-    /// `outside-main`.
+    /// Name of the rule: `navigation`, `header`, `footer`, `side-bar`, `search`, `dialog`, `control`,
+    /// `promotion`, `hidden`, `title`, or `outside-main`.
     pub rule: String,
-    /// Tokens that it leaves out.
+    /// Number of tokens that the rule leaves out.
     pub tokens: u64,
-    /// The beginning of their text; `…` at its end says that there is more.
+    /// Beginning of the text that the rule leaves out. A final `…` means that the text continues.
     pub text: String,
 }

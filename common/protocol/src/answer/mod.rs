@@ -1,8 +1,9 @@
-//! The answers of the public HTTP contract in JSON, typed once for the server that writes them and the programs that
-//! read them.
+//! The JSON answers of the public HTTP contract. The server that writes an answer and the programs that read
+//! it share one type.
 //!
-//! Invariants: tests pin the text of each answer, so no field is renamed or reordered unnoticed. A reader ignores
-//! unknown fields, so it understands a newer server. A field that may be absent is optional or has a default.
+//! Tests pin the JSON text of every answer, so nobody renames or reorders a field unnoticed. A reader ignores
+//! unknown fields and therefore understands the answers of a newer server. A field that may be absent is an
+//! `Option` or has a default.
 
 mod advice;
 mod cluster;

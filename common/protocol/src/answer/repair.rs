@@ -1,4 +1,4 @@
-//! The result of a repair, and the audit trail of applied repairs and of quarantines.
+//! The result of a repair, and the audit trail of repairs and quarantines.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,21 +12,22 @@ pub struct Repair {
     /// The group that was repaired, after following merges.
     #[schema(value_type = GroupIdForm)]
     pub group: String,
-    /// Members before.
+    /// Members before the repair.
     pub before: Vec<String>,
-    /// The components the members fall into by exact comparison, the winner's first.
+    /// Components of the group by exact comparison. The winner's component is first.
     pub components: Vec<Vec<String>>,
-    /// Whether it was applied.
+    /// Whether the repair was applied.
     pub applied: bool,
-    /// Whether URLs were left out, because `components` and `before` have at most 10,000 each; absent if none were left
-    /// out. The winner's component is shortened in favour of the others, and the last one may be incomplete.
+    /// Whether URLs were left out, because `components` and `before` contain at most 10,000 each. Absent if
+    /// no URL was left out. The winner's component is shortened first, and the last component may be
+    /// incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub truncated: bool,
-    /// The number of members before; absent if `before` lists them all.
+    /// Number of members before the repair; absent if `before` lists all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_members: Option<usize>,
-    /// The number of components; absent if `components` lists them all.
+    /// Number of components; absent if `components` lists all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_components: Option<usize>,
 }
@@ -34,7 +35,8 @@ pub struct Repair {
 /// The results of the repairs of several groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Repairs {
-    /// One report per existing group, in order. The limit of 10,000 URLs applies to all of them together.
+    /// One result for each group that exists, in order. The limit of 10,000 URLs applies to all results
+    /// together.
     pub repairs: Vec<Repair>,
     /// Groups that do not exist.
     pub unknown: Vec<String>,
@@ -43,30 +45,30 @@ pub struct Repairs {
 /// An applied repair, or a quarantine that began or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedRepair {
-    /// The id of the entry.
+    /// Id of the entry in the audit trail.
     #[schema(value_type = RepairIdForm)]
     pub id: String,
-    /// The time at which it happened, RFC 3339.
+    /// Time of the event (RFC 3339).
     #[schema(value_type = TimeForm)]
     pub at: String,
-    /// What happened.
+    /// Kind of the event.
     pub event: TrailEvent,
-    /// Who requested the repair, as given by the caller; absent for a quarantine.
+    /// Person who requested the repair, as the caller stated; absent for a quarantine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The group, under the id that it had then.
+    /// The group, under the id that it had at that time.
     #[schema(value_type = GroupIdForm)]
     pub group: String,
-    /// The group that it was merged into, where that ended a quarantine; absent otherwise.
+    /// The group into which this group was merged, if the merge ended a quarantine; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<GroupIdForm>)]
     pub into: Option<String>,
-    /// Members before the repair, or when the quarantine began or ended.
+    /// Number of members before the repair, or when the quarantine began or ended.
     pub members: u64,
-    /// The number of resulting components; 1 if nothing was wrong. If `truncated`, the number that were stored. 0 for a
-    /// quarantine.
+    /// Number of resulting components; 1 if the group was correct. If `truncated`, the number of components
+    /// that were stored. 0 for a quarantine.
     pub component_count: u64,
-    /// Whether there were more than 10,000 URLs, so that not all were stored.
+    /// Whether the entry lacks some URLs, because there were more than 10,000.
     pub truncated: bool,
 }
 
@@ -80,29 +82,29 @@ impl From<RepairEntry> for AppliedRepair {
     }
 }
 
-/// A section of the audit trail.
+/// A page of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trail {
     /// The entries, newest first.
     pub repairs: Vec<AppliedRepair>,
-    /// What to pass as `before` to go on; none at the end. A search for the entries of one group may stop in
-    /// between with few of them or none.
+    /// The value to pass as `before` in the next request; null at the end of the trail. A search for the
+    /// entries of one group may return few entries, or no entry, before the end.
     pub next: Option<String>,
 }
 
-/// An entry of the audit trail with its URLs; a quarantine has none.
+/// An entry of the audit trail with its URLs. A quarantine has no URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedRepairUrls {
-    /// The entry itself.
+    /// The entry without its URLs.
     #[serde(flatten)]
     pub repair: AppliedRepair,
-    /// Members before, at most 10,000.
+    /// Members before the repair, at most 10,000.
     pub before: Vec<String>,
-    /// The resulting components, the winner's first, with at most 10,000 URLs. The winner's component is shortened in
-    /// favour of the others. One is empty if none of its pages are on record any more.
+    /// The resulting components, the winner's first, with at most 10,000 URLs. The winner's component is
+    /// shortened first. A component is empty if none of its pages are on record any more.
     pub components: Vec<Vec<String>>,
-    /// The number of pages that are no longer on record, because they were purged or have long been dead. Their URLs
-    /// are not listed.
+    /// Number of pages that are no longer on record, because they were purged or have been dead for long.
+    /// Their URLs are not listed.
     pub forgotten: u64,
 }
 

@@ -1,78 +1,81 @@
-//! What dropping duplicates saves: the answer of `GET /v1/reports/savings`, and of the same report on files.
+//! What removing duplicates saves: the answer of `GET /v1/reports/savings`, and the same report about files.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What can be dropped of a collection, by what it takes to find it, and which hosts mirror which.
+/// How much of a collection can be removed, by kind of duplicate, and which hosts mirror each other.
 ///
-/// Shares are of all live pages, and of their bytes. Bytes are those of the text or HTML as it was fetched; a server does not
-/// keep them, so there they are null.
+/// Shares relate to all live pages, or to their bytes. Bytes count the text or HTML as it was fetched. They
+/// are null in the report of a server, because a server does not store them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Savings {
-    /// The policy, with its parameters.
+    /// Policy of the collection with its parameters.
     pub policy: String,
-    /// Live pages that were examined.
+    /// Number of live pages that were examined.
     pub pages: u64,
-    /// Their bytes.
+    /// Size of the examined pages in bytes.
     pub bytes: Option<u64>,
-    /// Whether there are more pages, which were not examined.
+    /// Whether some pages were not examined, because there are too many.
     pub truncated: bool,
-    /// Redirects to a page that is kept, or to a duplicate of one.
+    /// Redirects to a kept page or to a duplicate of a kept page.
     pub redirects: Saving,
-    /// What dropping exact copies alone would save: of each content all pages but one. What a copy is, is what the policy says
-    /// of equal contents: where it reads the site, copies on two sites are near-duplicates.
+    /// Saving from removing only exact copies: for each content, every page but one. If the policy compares the
+    /// site of a page, equal contents on two sites count as near-duplicates.
     pub copies: Saving,
-    /// What near-duplicates save beyond that.
+    /// Additional saving from removing near-duplicates.
     pub near: Saving,
-    /// All of these.
+    /// Saving from redirects, copies and near-duplicates together.
     pub all: Saving,
-    /// Exact copies that are kept all the same: they are in groups that are quarantined for the number of their contents, or not decided yet.
+    /// Number of exact copies that are kept for now, because their group is quarantined or they are not
+    /// decided yet. A group is quarantined if it has too many distinct contents.
     pub held_back: u64,
-    /// Pages that are not decided yet.
+    /// Number of pages that are not decided yet.
     pub undecided: u64,
-    /// Pages that can be dropped whose kept page is on the same host. Pages of files and records are on no host.
+    /// Number of removable pages whose kept page is on the same host. Pages of files and records have no
+    /// host.
     pub on_one_host: u64,
-    /// Pages that can be dropped whose kept page is on another host.
+    /// Number of removable pages whose kept page is on another host.
     pub across_hosts: u64,
-    /// Which hosts mirror which, the pair with the most pages first.
+    /// Which hosts mirror which, in descending order of pages.
     pub mirrors: Vec<Mirror>,
-    /// Pages on two hosts whose pair is not listed.
+    /// Number of removable pages on pairs of hosts that are not listed.
     pub mirrors_left_out: u64,
-    /// Whether there were so many pairs of hosts that the rarer ones were forgotten: the listed ones have at least so many pages.
+    /// Whether rarer pairs of hosts were dropped, because there were too many pairs. The numbers of the
+    /// listed pairs are then lower bounds.
     pub mirrors_cut: bool,
-    /// How long ago it was made, in milliseconds; absent where it was made for this answer.
+    /// Age of the report in milliseconds; absent if the report was computed for this answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
 }
 
-/// What can be dropped.
+/// How much can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Saving {
-    /// Pages.
+    /// Number of removable pages.
     pub pages: u64,
-    /// Their share of all live pages, 0 to 1.
+    /// Share of the removable pages in all live pages, from 0 to 1.
     pub share: f64,
-    /// Bytes of these pages.
+    /// Size of the removable pages in bytes.
     pub bytes: Option<u64>,
-    /// Their share of all bytes, 0 to 1.
+    /// Share of the removable bytes in all bytes, from 0 to 1.
     pub bytes_share: Option<f64>,
 }
 
-/// Pages of one host that can be dropped for pages of another.
+/// Pages of one host that can be removed because another host has kept pages for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Mirror {
-    /// The host that has the pages which can be dropped.
+    /// The host of the pages that can be removed.
     pub host: String,
-    /// The host that has the pages which are kept.
+    /// The host of the kept pages.
     pub of: String,
-    /// Pages that can be dropped.
+    /// Number of removable pages.
     pub pages: u64,
-    /// Those of them that have the same content as the page that is kept.
+    /// Number of removable pages that have the same content as their kept page.
     pub copies: u64,
-    /// Those that are near-duplicates of it.
+    /// Number of removable pages that are near-duplicates of their kept page.
     pub near: u64,
-    /// Those that redirect.
+    /// Number of removable pages that are redirects.
     pub redirects: u64,
-    /// Bytes of these pages.
+    /// Size of the removable pages in bytes.
     pub bytes: Option<u64>,
 }

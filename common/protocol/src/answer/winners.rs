@@ -1,4 +1,4 @@
-//! The rules by which winners are elected: the answer of `GET /v1/winners`.
+//! The rules that elect winners: the answer of `GET /v1/winners`.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use utoipa::ToSchema;
 
 use crate::Rule;
 
-/// The rules and markets in force.
+/// The winner rules and the markets in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Winners {
-    /// The rules in their order: the first rule that distinguishes two pages decides. The last one is `url`. If a query
-    /// names a market, `market` takes precedence over all of them.
+    /// The rules in order. The first rule that distinguishes two pages decides, and `url` is the last rule.
+    /// If a query names a market, the rule `market` comes before all others.
     pub rules: Vec<Rule>,
-    /// The host suffixes of each market that has a name.
+    /// Host suffixes of each named market.
     pub markets: BTreeMap<String, Vec<String>>,
 }
