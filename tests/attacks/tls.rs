@@ -124,7 +124,7 @@ fn an_https_server_is_believed_by_its_authority_alone() {
         assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
         assert!(
             says(&asked)
-                .contains("is not trusted: nobody who is known here vouches for its certificate; --ca FILE"),
+                .contains("is not trusted: its certificate was issued by an unknown authority;"),
             "{}",
             says(&asked)
         );
@@ -169,7 +169,7 @@ fn who_asks_by_tls_what_has_none_or_the_other_way_round_is_told_so() {
     for ca in [None, Some(files.path("ca.pem"))] {
         let asked = files.ask(&http, ca.as_deref(), &[]);
         let said = format!(
-            "doppel: {http}/ cannot be asked: what answers there speaks TLS; ask it with https:// in place of http://\n"
+            "doppel: cannot connect to {http}/: the server there speaks TLS; use https:// instead of http://\n"
         );
         assert_eq!((asked.status.code(), says(&asked)), (Some(3), said));
     }
@@ -177,7 +177,7 @@ fn who_asks_by_tls_what_has_none_or_the_other_way_round_is_told_so() {
     let https = clear.url.replace("http:", "https:");
     let asked = files.ask(&https, Some(&files.path("ca.pem")), &[]);
     let said = format!(
-        "doppel: {https}/ cannot be asked: what answers there speaks no TLS; ask it with http:// in place of https://\n"
+        "doppel: cannot connect to {https}/: the server there does not speak TLS; use http:// instead of https://\n"
     );
     assert_eq!((asked.status.code(), says(&asked)), (Some(3), said));
 }
@@ -203,7 +203,7 @@ fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
     files.write("wrong.pem", &(certificate + &key));
     let asked = files.ask(&url, Some(&ca), &["--client-cert", "wrong.pem"]);
     assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
-    assert!(says(&asked).contains("it does not take the certificate of --client-cert"), "{}", says(&asked));
+    assert!(says(&asked).contains("the server does not accept the certificate of --client-cert"), "{}", says(&asked));
 }
 
 /// An authority of clients, and a certificate of it with its key, of X.509 version 1, both in PEM; none where there is no openssl.
@@ -251,7 +251,7 @@ fn a_certificate_of_an_old_version_is_named_as_what_is_refused() {
     assert_eq!(asked.status.code(), Some(1), "{}", says(&asked));
     assert_eq!(
         says(&asked),
-        "doppel: the client cannot be known by TLS: its certificate is not of X.509 version 3\n"
+        "doppel: the client cannot identify itself by TLS: its certificate is not of X.509 version 3\n"
     );
 }
 

@@ -54,7 +54,7 @@ fn queries_are_answered_for_people_and_programs() {
             && lines[1].contains(&format!("of {A} (seen on an earlier day), similarity 1.000")),
         "{human}"
     );
-    let leads = "redirects to http://nowhere.example/, where the way ends at an unknown page";
+    let leads = "redirects to http://nowhere.example/, and the redirect chain ends at an unknown page";
     assert!(lines[2].starts_with("unresolved ") && lines[2].ends_with(leads), "{human}");
     assert!(lines[3].starts_with("error ") && lines[3].contains("not an absolute URL"), "{human}");
     let json = lines_of(&answer(&server, &["status", "--json", A, B]));

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_classed_and_added_up() {
+    fn waiting_times_are_classified_and_added_up() {
         let (mut one, mut two) = (DecisionTimes::default(), DecisionTimes::default());
         [0, 10, 11, 5_000_000].into_iter().for_each(|ms| one.observe(ms));
         two.observe(10);
@@ -57,6 +57,10 @@ mod tests {
         assert_eq!((one.decided(), one.total_ms, one.oldest_ms), (5, 5_000_031, Some(7)));
         assert_eq!((one.classes[0], one.classes[1], one.classes[CLASS_BOUNDS_MS.len()]), (3, 1, 1));
         one.add(&DecisionTimes::default());
-        assert_eq!(one.oldest_ms, Some(7), "a range in which nothing waits hides no other");
+        assert_eq!(
+            one.oldest_ms,
+            Some(7),
+            "a range without pending pages does not hide the oldest page of another range"
+        );
     }
 }

@@ -50,7 +50,7 @@ impl fmt::Display for GroupPosition {
 
 /// A text is not a position in the list of a group's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not what an earlier answer gave as next")]
+#[error("not a position that an earlier answer returned as `next`")]
 pub struct NoGroupPosition;
 
 impl std::str::FromStr for GroupPosition {

@@ -1,4 +1,4 @@
-//! The interface of tier 2: the orders that tier 1 gives it, and its answers.
+//! The interface of tier 2: the orders that tier 1 sends, and the answers of tier 2.
 
 use std::sync::Arc;
 
@@ -10,111 +10,115 @@ use serde::{Deserialize, Serialize};
 use super::index_error::IndexError;
 use super::report::LoadReport;
 
-/// One order to tier 2. Orders about one page are carried out in the order they are given.
+/// An order to tier 2. Tier 2 carries out the orders about one page in the order in which they were sent.
 ///
-/// Tier 2 is a derived index. If an order is lost with the process, the next start finds the difference when it
-/// compares the index with tier 1.
+/// Tier 2 is a derived index. If an order is lost with the process, the next start compares the index with
+/// tier 1 and finds the difference.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum IndexCommand {
-    /// `page` now has this content. With `search`, it is compared as soon as it is stored (G4).
+    /// The page now has this content. With `search`, tier 2 compares the content as soon as it is stored
+    /// (G4).
     Put {
-        /// The page.
+        /// The page that changed.
         page: PageId,
-        /// Its current signature.
+        /// Current signature of the page.
         signature: Arc<Signature>,
-        /// The ticket of the comparison; none if it is not to be compared now.
+        /// Ticket of the comparison; `None` if the page is not to be compared now.
         search: Option<Search>,
     },
-    /// `page` no longer has this content.
+    /// The page no longer has this content.
     Remove {
-        /// The page.
+        /// The page that changed.
         page: PageId,
-        /// The content it had.
+        /// The content that the page had before.
         content: ContentHash,
     },
-    /// Compares a page whose content was put before (deferred search).
+    /// Compares a page whose content was put by an earlier order (deferred search).
     Search {
-        /// The page.
+        /// The page to compare.
         page: PageId,
-        /// The content that the page is believed to have. If it has another one, the order is void.
+        /// The content that tier 1 believes the page has. If the page has another content, the order is void.
         content: ContentHash,
-        /// The ticket of the answer.
+        /// Ticket of the answer.
         search: Search,
     },
 }
 
-/// The ticket of a comparison. It comes back with the answer, so that tier 1 recognises an outdated one.
+/// The ticket of a comparison. The answer returns it, so that tier 1 recognises an outdated answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
     /// A number from a counter of the page's shard.
     pub ticket: u32,
-    /// The client that waits for the answer. Clients are served in turn.
+    /// The client that waits for the answer. Tier 2 serves clients in turn.
     pub client: ClientId,
 }
 
 impl Search {
-    /// The ticket of an answer that nobody asked for. The first page of a content has left, and this page is now the
-    /// first. The copies were linked to the page that left, so this one has to be compared again.
+    /// Ticket of an unrequested answer, which asks tier 1 to search for the page again. The first page of a
+    /// content has left, and this page is now the first. The other copies were linked only to the page that
+    /// left.
     pub const UNREQUESTED: u32 = u32::MAX;
 }
 
-/// The answer to one search, complete from every partition that meets the bounding space. Under
-/// [`Search::UNREQUESTED`] it is instead the request to search for the page again.
+/// The answer to a search, complete from every partition that intersects the bounding space. With
+/// [`Search::UNREQUESTED`], it instead asks tier 1 to search for the page again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// The page that was compared.
     pub page: PageId,
     /// The content that was compared.
     pub content: ContentHash,
-    /// The ticket of the order.
+    /// Ticket of the order.
     pub ticket: u32,
-    /// Its verified partners. A partner may be left out if an earlier answer linked it to one of these (see `tier2`).
+    /// Verified partners of the page. Tier 2 may leave out a partner that an earlier answer linked to a
+    /// listed partner (see the `tier2` crate).
     pub pairs: Vec<Pair>,
 }
 
-/// A verified partner: it has the same content, or F holds by exact comparison.
+/// A verified partner: it has the same content, or exact comparison found a near-duplicate (F).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
     /// A page with the partner's content.
     pub page: PageId,
-    /// The partner's content.
+    /// Content of the partner.
     pub content: ContentHash,
-    /// How similar the two contents are.
+    /// Similarity of the two contents.
     pub similarity: Similarity,
 }
 
 /// The partitions of a signature under the present map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionLookup {
-    /// The number of distinct shingles per sub-dictionary.
+    /// Number of distinct shingles in each sub-dictionary.
     pub lengths: Vec<u32>,
-    /// The id of the partition that stores it.
+    /// The partition that stores the content.
     pub home: PartitionId,
-    /// The ids of the partitions it is compared in, including the home, in the order of the map.
+    /// The partitions in which the content is compared, including the home, in the order of the map.
     pub probed_partitions: Vec<PartitionId>,
 }
 
 /// Consecutive orders of one range.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Orders {
-    /// The range.
+    /// Number of the range.
     pub range: RangeId,
-    /// The epoch of the range's present owner.
+    /// Epoch of the range's present owner.
     pub epoch: Epoch,
-    /// The index of the first command; the others follow without a gap. Those of a later epoch are greater than all of
-    /// an earlier one. Without a command it announces which comes next.
+    /// Index of the first command. The other commands follow without a gap. All indexes of an epoch are
+    /// greater than the indexes of earlier epochs. Without commands, it announces the index of the next
+    /// command.
     pub first: u64,
-    /// The commands.
+    /// The commands, in order.
     pub commands: Vec<IndexCommand>,
 }
 
-/// Orders that tier 2 did not take, and why.
+/// Orders that tier 2 did not accept, and the reason.
 #[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
 #[error("{error}")]
 pub struct RefusedOrders {
     /// The orders, for another attempt.
     pub orders: Orders,
-    /// Why they were not taken.
+    /// Why tier 2 did not accept the orders.
     pub error: IndexError,
 }
 
@@ -132,13 +136,14 @@ pub trait Tier2Api: Send + Sync {
     /// See [`IndexError`].
     fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError>;
 
-    /// The load of each partition.
+    /// Returns the load of each partition.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn load(&self) -> Result<LoadReport, IndexError>;
 
-    /// The number of orders that were handed over and are not yet carried out, as far as this side knows.
+    /// Returns the number of orders that were accepted and are not carried out yet, as far as this process
+    /// knows.
     ///
     /// # Errors
     /// See [`IndexError`].
@@ -153,15 +158,16 @@ pub trait Tier2Api: Send + Sync {
 
 /// Tier 2 as tier 1 sees it.
 pub trait IndexOrders: Tier2Api {
-    /// Hands over orders and returns at once. The caller limits how many are under way. Orders that were handed over
-    /// before are ignored. Accepted orders are carried out in their order, however often a node has to be asked.
+    /// Hands over orders and returns at once. The caller limits how many orders are under way. Tier 2 ignores
+    /// orders that it has already accepted. It carries out accepted orders in sequence and retries the nodes
+    /// as often as necessary.
     ///
     /// # Errors
-    /// Gives back what it does not take.
+    /// Returns orders that tier 2 does not accept.
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders>;
 
-    /// Whether orders of the range that were accepted may be lost, because tier 2 was started anew without the range. Says
-    /// so once. The range then has to find out what it is owed.
+    /// Whether accepted orders of the range may be lost, because tier 2 was restarted and the range was not.
+    /// Returns true only once. The range then has to determine its pending searches again.
     fn has_lost(&self, range: RangeId) -> bool {
         let _ = range;
         false

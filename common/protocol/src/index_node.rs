@@ -1,9 +1,11 @@
 //! The interface between tier 2's router and its nodes.
 //!
-//! A node has partitions and searches them. It knows the boxes that it is told to host, but not the plan. Every call
-//! passes owned, bounded data, is made under a plan version and for one incarnation of the node, and can fail. After a
-//! failure the router does not know whether the call was carried out, so it makes the same call again: every call may
-//! be repeated.
+//! A node stores partitions and searches them. It knows the boxes of the partitions that it hosts, but not
+//! the plan. Every call passes owned, bounded data and can fail. It states a plan version and the incarnation
+//! of the node.
+//!
+//! After a failure, the router does not know whether the node carried out the call. It then makes the same
+//! call again. Therefore every call must be idempotent.
 
 use std::sync::Arc;
 
@@ -19,57 +21,57 @@ use super::content_source::{LogPosition, PageRange, Repeat};
 pub use super::node_load::{HostedLoad, NodeLoad, SampleRequest, Sampled, VECTORS_MAX};
 pub use super::node_search::{COMPARISON_COST, NodeSearch, SearchBatch, SearchLimits, SearchOutcome};
 
-/// The plan and the incarnation that a call assumes.
+/// The plan version and the incarnation that a call assumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallContext {
-    /// The plan that the caller follows.
+    /// Version of the plan that the caller follows.
     pub plan: PlanVersion,
-    /// The incarnation of the node that the caller knows.
+    /// Incarnation of the node that the caller knows.
     pub incarnation: Incarnation,
 }
 
 /// Why a node does not carry out a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum NodeError {
-    /// The caller follows another plan than the node.
-    #[error("the plan is version {present}")]
+    /// The caller and the node follow different plans.
+    #[error("the call has another plan version than the node, which has version {present}")]
     StalePlan {
-        /// The plan version of the node.
+        /// Plan version of the node.
         present: PlanVersion,
     },
-    /// The node was restarted and has lost what the caller assumes it knows.
-    #[error("the node is in its incarnation {present}")]
+    /// The node was restarted and has lost the state that the caller assumes.
+    #[error("the call is for another incarnation of the node, which is in incarnation {present}")]
     WrongIncarnation {
-        /// The present incarnation.
+        /// Present incarnation of the node.
         present: Incarnation,
     },
-    /// A range has not yet told the node which contents it has to store.
+    /// A range has not yet told the node which contents the node has to store.
     #[error("range {0} has not fed the node yet")]
     NotFed(RangeId),
     /// The range has a newer owner.
-    #[error("the range is in epoch {present}")]
+    #[error("the call has an old epoch; the range is in epoch {present}")]
     StaleEpoch {
-        /// The present epoch.
+        /// Epoch of the present owner.
         present: Epoch,
     },
-    /// Orders before the given ones are missing.
+    /// Orders before the given orders are missing.
     #[error("orders after {applied} are missing")]
     Gap {
-        /// The index of the last applied order.
+        /// Index of the last applied order.
         applied: u64,
     },
-    /// The node has no such partition.
+    /// The node does not have the partition.
     #[error("the node does not have partition {0}")]
     NoPartition(PartitionId),
     /// The call brings or requests more than the limit.
-    #[error("{given} are more than the {most} of a call")]
+    #[error("the call has {given} items; the limit is {most}")]
     TooMuch {
-        /// The number in the call.
+        /// Number of items in the call.
         given: usize,
-        /// The limit.
+        /// Maximum number of items.
         most: usize,
     },
-    /// The node cannot be reached, is stopping or lacks what it needs. The call may succeed later.
+    /// The node cannot be reached, is stopping, or lacks data that it needs. The call may succeed later.
     #[error("the node cannot answer now: {0}")]
     Unavailable(String),
     /// The files of the node are damaged.
@@ -77,50 +79,52 @@ pub enum NodeError {
     Damaged(String),
 }
 
-/// A partition that a node has.
+/// A partition that a node hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostedPartition {
-    /// The id of the partition.
+    /// Id of the partition.
     pub id: PartitionId,
-    /// Its box.
+    /// Box of the partition.
     pub bounds: Bounds,
 }
 
-/// Everything that a node has to know about a plan. It drops whatever else it has.
+/// Everything that a node has to know about a plan. The node drops all other partitions and ranges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hosting {
-    /// The router that tells it: a number that no other router has. What a node in a process of its own has been told by
-    /// another router it forgets, as if it were started anew.
+    /// Random id of the router's session, unique among all routers. A node in a process of its own forgets
+    /// everything that another session told it, as if it were restarted.
     pub session: u64,
-    /// Whether the router begins to feed the node. It is in a new incarnation then, so that what is still on its way from
-    /// before is refused.
+    /// Whether the router begins to feed the node. The node then starts a new incarnation, so that it refuses
+    /// calls that are still under way.
     pub renews: bool,
-    /// The version of the plan. A later version replaces the present one; an earlier one is refused.
+    /// Version of the plan. A later version replaces the present version; the node refuses an earlier
+    /// version.
     pub version: PlanVersion,
     /// Assigns words to the sub-dictionaries of the serving partitions.
     pub lexicon: Arc<Lexicon>,
     /// The partitions that are searched.
     pub serving: Vec<HostedPartition>,
-    /// The number of dimensions of the next plan, under which the incoming partitions are filled.
+    /// Number of dimensions of the next plan, under which the incoming partitions are filled.
     pub incoming_dimensions: usize,
     /// The partitions that are being filled for the next plan.
     pub incoming: Vec<HostedPartition>,
-    /// All ranges. The node answers searches once each of them has fed it.
+    /// All ranges. The node answers searches after every range has fed it.
     pub ranges: Vec<PageRange>,
 }
 
-/// The position of a node in the orders of a range.
+/// Position of a node in the orders of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
-    /// The present incarnation of the node.
+    /// Present incarnation of the node.
     pub incarnation: Incarnation,
-    /// The epoch and index of the last applied order; none until the range has fed the node.
+    /// Epoch and index of the last applied order; `None` until the range has fed the node.
     pub position: Option<(Epoch, u64)>,
-    /// The number of contents in its serving partitions.
+    /// Number of contents in the serving partitions of the node.
     pub contents: u64,
-    /// The moment of the range that the node has taken up from its snapshot; none once the range has fed the node.
+    /// State of the range from which the node resumed after reading its snapshot; `None` after the range has
+    /// fed the node.
     pub resumed: Option<LogPosition>,
-    /// The moment of the range in the last snapshot that is on disk.
+    /// State of the range in the last snapshot on disk.
     pub saved: Option<LogPosition>,
     /// Whether the node has pages, of any range, that have to be [searched for again](IndexNode::repeats).
     pub has_repeats: bool,
@@ -129,33 +133,34 @@ pub struct Applied {
 /// The place where a content is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
-    /// The partition.
+    /// Id of the partition.
     pub partition: PartitionId,
-    /// The length vector of the content.
+    /// Length vector of the content.
     pub lengths: LengthVector,
 }
 
-/// A change of the stored contents. The orders of one range are applied in sequence: otherwise a removal that arrives
-/// late could delete a page that has returned meanwhile.
+/// A change of the stored contents. A node applies the orders of a range in sequence. Otherwise a late
+/// removal could delete a page that has returned in the meantime.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum NodeOrder {
     /// A page now has this content.
     Put {
-        /// The page.
+        /// The page that changed.
         page: PageId,
-        /// The signature of the content.
+        /// Signature of the content.
         signature: Arc<Signature>,
-        /// The place where it is to be stored.
+        /// Where the node stores the content.
         home: Home,
-        /// Whether a search for the page follows. Searches of other contents that come first leave the pair to that search.
+        /// Whether a search for the page follows. Earlier searches of other contents then skip the pair,
+        /// because the search for this page finds it.
         owes_search: bool,
     },
-    /// A page no longer has this content. Every node gets this order, because only the node itself knows whether it has
-    /// the content.
+    /// A page no longer has this content. The router sends this order to every node, because only the node
+    /// itself knows whether it stores the content.
     Remove {
-        /// The page.
+        /// The page that changed.
         page: PageId,
-        /// The content it had.
+        /// The content that the page had before.
         content: ContentHash,
     },
 }
@@ -163,125 +168,131 @@ pub enum NodeOrder {
 /// Orders of a range for one node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OrderBatch {
-    /// The range.
+    /// Number of the range.
     pub range: RangeId,
-    /// The epoch of the range's present owner.
+    /// Epoch of the range's present owner.
     pub epoch: Epoch,
-    /// The index that must be applied already. Between it and the first order there is none for this node.
+    /// Index up to which the node must already have applied all orders. Between this index and the first
+    /// order, no order concerns this node.
     pub after: u64,
-    /// The position of the node afterwards. It also counts orders for other nodes.
+    /// Position of the node after this batch. It also counts orders for other nodes.
     pub through: u64,
-    /// The orders with their indexes, in ascending order. Orders that are applied already are skipped.
+    /// The orders with their indexes, in ascending order. The node skips orders that it has already applied.
     pub orders: Vec<(u64, NodeOrder)>,
 }
 
-/// Where to continue among the entries that leave.
+/// Where to continue in the entries of partitions that leave the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntriesFrom {
-    /// At the beginning. From now on the node notes changes. If the call is repeated, it keeps the changes noted so
-    /// far.
+    /// Starts at the beginning. From now on the node notes changes. If the call is repeated, the node keeps
+    /// the changes noted so far.
     Start,
-    /// After this entry.
+    /// Continues after this entry.
     After(InsertSeq),
-    /// At the contents that changed after they were handed out, without those in the answers up to this number. The
-    /// first answer has number 1.
+    /// Returns contents that changed after the node handed them out, except the changes in the answers up to
+    /// this number. The first answer with changes has number 1.
     Changes(u64),
 }
 
-/// Requests entries of partitions that move to another node or are cut anew.
+/// A request for entries of partitions that move to another node or are cut anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntriesRequest {
-    /// The partitions, the same in all calls.
+    /// The partitions, which must be the same in all calls.
     pub partitions: Vec<PartitionId>,
-    /// Where to continue.
+    /// Position from which to continue.
     pub from: EntriesFrom,
-    /// The maximum number of entries, at most [`ENTRIES_MAX`].
+    /// Maximum number of entries, at most [`ENTRIES_MAX`].
     pub limit: usize,
 }
 
 /// The partner that linked an entry to its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryCenter {
-    /// The entry was not yet searched for.
+    /// The entry was not searched for yet.
     Unknown,
     /// The entry was searched for and has no older partner.
     Nobody,
-    /// An older entry of the same node.
+    /// The partner is an older entry of the same node.
     Entry {
-        /// The older entry.
+        /// Insertion sequence of the older entry.
         seq: InsertSeq,
-        /// An upper bound of the Jaccard distance to it, in 255ths.
+        /// Upper bound of the Jaccard distance to the older entry, in units of 1/255.
         distance: u8,
     },
 }
 
-/// An entry as it is handed from one partition to another.
+/// An entry that is handed from one partition to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MovedEntry {
-    /// The node that it comes from, and its number there.
+    /// The node that the entry comes from, and its insertion sequence there.
     pub origin: (NodeId, InsertSeq),
-    /// The signature of its content.
+    /// Signature of the entry's content.
     pub signature: Arc<Signature>,
-    /// Its pages. Answers name the first one.
+    /// Pages with the content. Answers name the first page.
     pub pages: Vec<PageId>,
-    /// Its center.
+    /// The partner that linked the entry to its cluster.
     pub center: EntryCenter,
-    /// Whether it is a center.
+    /// Whether the entry is a center.
     pub is_center: bool,
-    /// Whether it has been searched for.
+    /// Whether the entry has been searched for.
     pub searched: bool,
 }
 
-/// Some of the entries that leave.
+/// A batch of the entries that leave a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EntriesPage {
     /// The entries, oldest first.
     pub entries: Vec<MovedEntry>,
-    /// Contents that have changed, so that earlier copies of them are void. Those that still exist are among the
-    /// entries.
+    /// Contents that have changed, so that their earlier copies are void. The entries include the changed
+    /// contents that still exist.
     pub changed: Vec<ContentHash>,
-    /// The number of entries or changed contents that are left, whichever was requested.
+    /// Number of remaining entries or changed contents, depending on the request.
     pub left: u64,
-    /// Where to continue; none if nothing is left.
+    /// Where to continue; `None` if no more entries remain.
     pub next: Option<EntriesFrom>,
 }
 
-/// Contents that a node has to take in.
+/// Contents that a node has to store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum IngestBatch {
-    /// The range begins to name everything it has. Until [`Fed`](Self::Fed) the node has no position of the range.
+    /// The range begins to feed the node and will list all its contents. Until [`Fed`](Self::Fed), the node
+    /// has no position of the range.
     Begin {
-        /// The range.
+        /// Number of the range.
         range: RangeId,
-        /// Number of its ownership. A node refuses one that is older than it knows.
+        /// Epoch of the range's owner. A node refuses an epoch older than the newest that it knows.
         epoch: Epoch,
-        /// Whether it names only what it has of pages that have [`Changed`](Self::Changed) since the node's snapshot.
+        /// Whether the range lists only the contents of pages that have [`Changed`](Self::Changed) since the
+        /// node's snapshot.
         changes: bool,
     },
-    /// Pages of the range that has begun to name changes. Of these, the node removes what is not named.
+    /// Pages of a range that lists only changes. The node removes the contents of these pages unless the
+    /// range lists them.
     Changed {
-        /// The range.
+        /// Number of the range.
         range: RangeId,
         /// The pages, at most [`BATCH_MAX`].
         pages: Vec<PageId>,
     },
-    /// Pages and their contents. The node takes those whose signature is in its own file and whose home is on the node.
+    /// Pages and their contents. The node accepts a content if its own file contains the signature and the
+    /// home of the content is on this node.
     Claims(Vec<(PageId, ContentHash)>),
-    /// Pages with their signatures, for contents that no node has.
+    /// Pages with their signatures, for contents that no node stores.
     Contents(Vec<(PageId, Arc<Signature>, Home)>),
-    /// The range has fed the node with everything up to this index. The node removes pages of the range, or of the changed
-    /// ones, that were not named since it began. After the last range the node drops the contents that no range has claimed.
+    /// The range has fed the node with everything up to this index. The node removes pages of the range (or
+    /// only the changed pages) that the range has not listed. After the last range, the node drops contents
+    /// that no range has claimed.
     Fed {
-        /// The range.
+        /// Number of the range.
         range: RangeId,
-        /// The epoch of the range's present owner.
+        /// Epoch of the range's present owner.
         epoch: Epoch,
-        /// The index.
+        /// Index up to which the node is complete.
         index: u64,
     },
     /// Entries for incoming partitions.
     Entries {
-        /// Contents whose earlier copies in the incoming partitions are deleted first.
+        /// Contents whose earlier copies in the incoming partitions the node deletes first.
         replaced: Vec<ContentHash>,
         /// The entries with their homes under the next plan.
         entries: Vec<(MovedEntry, Home)>,
@@ -291,9 +302,9 @@ pub enum IngestBatch {
 /// The result of an [`IngestBatch`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ingested {
-    /// The positions of the claims that were not taken.
+    /// Indexes of the claims that the node did not accept.
     pub missing: Vec<u32>,
-    /// The number of contents in the serving partitions.
+    /// Number of contents in the serving partitions.
     pub contents: u64,
 }
 
@@ -302,41 +313,43 @@ pub struct Ingested {
 /// Every call fails with [`NodeError`].
 #[expect(clippy::missing_errors_doc, reason = "said once for all")]
 pub trait IndexNode: Send + Sync {
-    /// Tells the node what it hosts under a plan. Returns its present incarnation, which all other calls need.
+    /// Tells the node which partitions it hosts under a plan. Returns its present incarnation, which all
+    /// other calls need.
     fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError>;
 
-    /// The position of the node in the orders of a range.
+    /// Returns the position of the node in the orders of a range.
     fn applied(&self, range: RangeId) -> Result<Applied, NodeError>;
 
-    /// Puts and removes contents. On return the orders are acknowledged.
+    /// Puts and removes contents. When the call returns, the orders are acknowledged.
     fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError>;
 
-    /// Carries out searches. Returns one answer for each, in their order.
+    /// Carries out searches. Returns one answer for each search, in order.
     fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError>;
 
-    /// Returns entries of partitions that leave.
+    /// Returns entries of partitions that leave the node.
     fn entries(&self, call: CallContext, request: EntriesRequest) -> Result<EntriesPage, NodeError>;
 
-    /// Takes in contents.
+    /// Stores contents in the node.
     fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError>;
 
-    /// Drops up to `limit` entries that the node no longer has to host. Returns whether there may be more.
+    /// Drops up to `limit` entries that the node no longer has to host. Returns whether more may remain.
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError>;
 
-    /// Writes a snapshot of what the node has, from which its next incarnation begins. For each range the caller names a
-    /// moment up to which the node has applied all orders. The snapshot counts as
-    /// [`saved`](Applied::saved) when it is on disk, which may be later. A node that cannot write one now refuses.
+    /// Writes a snapshot from which the next incarnation of the node starts. For each range, the caller names
+    /// a state up to which the node has applied all orders. The snapshot counts as [`saved`](Applied::saved)
+    /// when it is on disk, which may be after the call. A node that cannot write a snapshot now refuses.
     fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError>;
 
-    /// The load of the node.
+    /// Returns the load of the node.
     fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError>;
 
-    /// A sample of its contents.
+    /// Returns a sample of the node's contents.
     fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError>;
 
-    /// At most [`ENTRIES_MAX`] pages of a range that have to be searched for again, with numbers above `after`.
+    /// Returns at most [`ENTRIES_MAX`] pages of a range that have to be searched for again, with numbers
+    /// above `after`.
     fn repeats(&self, call: CallContext, range: RangeId, after: u64) -> Result<Vec<Repeat>, NodeError>;
 
-    /// Tells the node that the range has taken these pages up to a number. The node forgets them.
+    /// Tells the node that the range has accepted the repeats up to `through`. The node forgets them.
     fn acknowledge_repeats(&self, call: CallContext, range: RangeId, through: u64) -> Result<(), NodeError>;
 }

@@ -1,36 +1,38 @@
-//! What the router of the index keeps: the one thing about the index that cannot be made from tier 1's contents.
+//! The state that the router of the index keeps durably. It is the only part of the index that cannot be
+//! derived from the contents of tier 1.
 
 use serde::{Deserialize, Serialize};
 
 use super::Tier1Error;
 
-/// The most bytes of an item that are kept. The largest plan has less than a third of them.
+/// Maximum size of an item in bytes. The largest plan needs less than a third.
 pub const INDEX_STATE_BYTES_MAX: usize = 2 << 20;
 
-/// An item that is kept.
+/// An item of the router's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum IndexStateItem {
     /// The partition map and the node of each partition.
     Plan,
-    /// What an operator requests of it.
+    /// The requests of operators to change the mapping.
     Requests,
 }
 
 impl IndexStateItem {
-    /// Every item.
+    /// All items of the state.
     pub const ALL: [Self; 2] = [Self::Plan, Self::Requests];
 }
 
 /// Why an item is not read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexStateError {
-    /// Not now, or not by this router any more: another one may have taken its place.
+    /// The item cannot be accessed now, or no longer by this router, because another router may have replaced
+    /// it.
     #[error("{0}")]
     Unavailable(String),
-    /// What is kept cannot be read.
+    /// The stored item cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// It cannot be written; another try would not help.
+    /// The item cannot be written, and another attempt would not help.
     #[error("{0}")]
     Refused(String),
 }
@@ -39,7 +41,8 @@ impl From<Tier1Error> for IndexStateError {
     fn from(error: Tier1Error) -> Self {
         let text = error.to_string();
         match error {
-            // An owner that cannot write gives way to another replica, and that one to another router.
+            // An owner that cannot write gives way to another replica, and the router moves with the
+            // ownership.
             Tier1Error::Unavailable(_)
             | Tier1Error::Stopping
             | Tier1Error::Full { .. }
@@ -53,37 +56,39 @@ impl From<Tier1Error> for IndexStateError {
     }
 }
 
-/// Where a router keeps its items: its files, or rows of the range that it sits with. What an item means is known to the router
-/// alone.
+/// The place where a router keeps its state: its files, or rows of the range whose owner runs the router.
+/// Only the router knows the meaning of an item.
 ///
-/// A router may have lost its place to another one without knowing it. Then it stores nothing, and what it has read may be old.
+/// Another router may have replaced this router without its knowledge. Then the replaced router can store
+/// nothing, and the items that it reads may be old.
 pub trait IndexState: Send + Sync {
-    /// Ensures that no other router has the place, as far as that is known here.
+    /// Ensures that no other router has replaced this router, as far as this process knows.
     ///
     /// # Errors
-    /// [`IndexStateError::Unavailable`] when another one may have it.
+    /// [`IndexStateError::Unavailable`] if another router may have replaced this one.
     fn check(&self) -> Result<(), IndexStateError>;
 
-    /// What was stored last; none when there is nothing.
+    /// Returns the item that was stored last; `None` if there is no such item.
     ///
     /// # Errors
     /// See [`IndexStateError`].
     fn load(&self, item: IndexStateItem) -> Result<Option<Vec<u8>>, IndexStateError>;
 
-    /// Keeps an item in the place of what was there, as a whole or not at all. When this returns, every router that begins later
-    /// loads it, whatever process dies. After an error it may be kept all the same.
+    /// Replaces an item atomically. When the call returns, every later router loads the new item, whichever
+    /// process dies. After an error, the new item may still have been stored.
     ///
     /// # Errors
     /// See [`IndexStateError`].
     fn store(&self, item: IndexStateItem, bytes: &[u8]) -> Result<(), IndexStateError>;
 
-    /// Keeps nothing any more, under the same rules.
+    /// Removes an item, with the same guarantees as [`store`](Self::store).
     ///
     /// # Errors
     /// See [`IndexStateError`].
     fn remove(&self, item: IndexStateItem) -> Result<(), IndexStateError>;
 
-    /// An item that its router cannot use is not loaded again. Where people can look at it, it stays for them.
+    /// Sets aside an item that the router cannot use, so that no router loads it again. If operators can
+    /// inspect the store, the item stays available to them.
     ///
     /// # Errors
     /// See [`IndexStateError`].

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
-mod ask;
 mod backup;
 mod call_limits;
 #[cfg(feature = "client")]
@@ -27,6 +26,7 @@ mod node_search;
 pub mod page;
 mod page_view;
 mod question;
+mod question_reads;
 pub mod range_owner;
 mod rank;
 mod record;

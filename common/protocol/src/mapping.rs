@@ -1,4 +1,5 @@
-//! The interface of tier 2's mapping: which node has which partition, and how this is changed during operation.
+//! The interface for tier 2's mapping of partitions to nodes, and for changes of the mapping during
+//! operation.
 
 use std::sync::Arc;
 
@@ -11,81 +12,82 @@ use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PartitionId};
 use doppel_partitioning::{MappingError, Plan, PlanChange, PlannedMove};
 
-/// A requested change of the mapping.
+/// A request to change the mapping of partitions to nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum RebalanceRequest {
     /// Balances the load with few moves.
     Balance,
-    /// Learns a new map from the present contents. This reduces the fan-out, but nearly everything moves.
+    /// Learns a new map from the present contents. A new map reduces the fan-out, but nearly all contents
+    /// move.
     Learn,
-    /// Moves everything away from a node.
+    /// Moves all partitions away from a node.
     Drain {
-        /// The node, from 0.
+        /// Number of the node, counted from 0.
         #[schema(value_type = u32)]
         node: NodeId,
     },
     /// Moves one partition to another node.
     Move {
-        /// The partition's id.
+        /// Id of the partition.
         #[schema(value_type = u32)]
         partition: PartitionId,
-        /// The node, from 0.
+        /// Number of the node, counted from 0.
         #[schema(value_type = u32)]
         node: NodeId,
     },
-    /// Lets a node have partitions again and moves its share there.
+    /// Allows a drained node to have partitions again, and moves its share to it.
     Join {
-        /// The node, from 0.
+        /// Number of the node, counted from 0.
         #[schema(value_type = u32)]
         node: NodeId,
     },
 }
 
-/// What a change of the mapping would do, or is doing.
+/// A planned or running change of the mapping, with its effects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RebalancePlan {
-    /// The version of the present plan.
+    /// Version of the present plan.
     pub plan_version: u64,
     /// Whether the change is being carried out.
     pub started: bool,
     /// Why there is nothing to do; null if there is something to do.
     pub nothing_to_do: Option<String>,
-    /// The number of partitions that are cut in two.
+    /// Number of partitions that are cut in two.
     pub splits: u32,
-    /// The number of pairs of partitions that are joined into one.
+    /// Number of pairs of partitions that are joined into one.
     pub joins: u32,
     /// The partitions that move to another node, in the order of the map.
     pub moves: Vec<PartitionMove>,
-    /// About how many contents change their node. [`RebalanceProgress`] counts more, because the contents of a
-    /// partition that is split or joined on its node are copied as well.
+    /// Approximate number of contents that change their node. The progress of the change counts more,
+    /// because it includes the contents of partitions that are split or joined on their node.
     pub contents_moved: u64,
-    /// The number of all contents.
+    /// Number of all contents.
     pub contents: u64,
     /// Imbalance before the change: the largest number of contents on a serving node, divided by the mean.
     pub imbalance_before: f64,
     /// Imbalance after the change, over the nodes that serve then.
     pub imbalance_after: f64,
-    /// Share of fan-out saved before the change, 0 to 1, in relation to comparing every content on every serving node;
-    /// null unless the map is learned anew.
+    /// Share of fan-out saved before the change, from 0 to 1, relative to comparing every content on every
+    /// serving node. Null unless the map is learned anew.
     pub fan_out_saved_before: Option<f64>,
-    /// The same after the change.
+    /// Share of fan-out saved after the change, from 0 to 1. Null unless the map is learned anew.
     pub fan_out_saved_after: Option<f64>,
 }
 
 /// A partition that moves to another node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionMove {
-    /// The partition's id in the new plan.
+    /// Id of the partition in the new plan.
     #[schema(value_type = u32)]
     pub partition: PartitionId,
-    /// The node that has it now.
+    /// The node that stores the partition now.
     #[schema(value_type = u32)]
     pub from: NodeId,
-    /// The node that it moves to.
+    /// The node to which the partition moves.
     #[schema(value_type = u32)]
     pub to: NodeId,
-    /// About how many contents it has.
+    /// Approximate number of contents in the partition.
     pub contents: u64,
 }
 
@@ -97,7 +99,7 @@ impl From<PlannedMove> for PartitionMove {
 }
 
 impl From<PlanChange> for RebalancePlan {
-    /// The change, not started.
+    /// Creates the description of a change that has not started.
     fn from(change: PlanChange) -> Self {
         Self {
             plan_version: change.plan_version,
@@ -116,46 +118,46 @@ impl From<PlanChange> for RebalancePlan {
     }
 }
 
-/// The progress of a change of the mapping.
+/// Progress of a change of the mapping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RebalanceProgress {
-    /// The version of the plan that is in force until the change is complete.
+    /// Version of the plan that stays in force until the change is complete.
     pub plan_version: u64,
-    /// The version of the plan that follows.
+    /// Version of the plan that follows.
     pub next_version: u64,
-    /// The number of contents copied so far.
+    /// Number of contents copied so far.
     pub copied: u64,
-    /// The number of contents to copy.
+    /// Number of contents to copy.
     pub contents: u64,
-    /// The number of contents that changed after they were copied and are copied again.
+    /// Number of contents that changed after they were copied and are copied again.
     pub changed: u64,
     /// Seconds since the change began.
     pub seconds: f64,
 }
 
-/// How a request ended.
+/// Outcome of a request to change the mapping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RebalanceOutcome {
-    /// The request.
+    /// The request that ended.
     #[serde(flatten)]
     pub request: RebalanceRequest,
-    /// Why it was not carried out; null if it was.
+    /// Why the request was not carried out; null if it was carried out.
     pub failed: Option<String>,
-    /// Whether it was not carried out because somebody cancelled it.
+    /// Whether the request ended because an operator cancelled it.
     #[serde(default)]
     pub cancelled: bool,
-    /// The version of the plan in force when the request ended.
+    /// Version of the plan in force when the request ended.
     pub plan_version: u64,
-    /// The number of contents copied.
+    /// Number of contents copied for the request.
     pub copied: u64,
-    /// Seconds from the beginning to the end.
+    /// Seconds from the beginning to the end of the request.
     pub seconds: f64,
 }
 
-/// Why the mapping is not changed.
+/// Why a request to change the mapping failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum RebalanceError {
-    /// Another change is under way; there is only one at a time.
+    /// Another change is under way. Only one change can run at a time.
     #[error("a change of the mapping is under way (to plan {0}); wait for its end")]
     Busy(u64),
     /// No valid plan fulfils the request.
@@ -174,46 +176,46 @@ pub enum RebalanceError {
 
 /// Tier 2's mapping as the coordinator sees it.
 pub trait MappingApi: Send + Sync {
-    /// The plan in force.
+    /// Returns the plan in force.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn plan(&self) -> Result<Plan, IndexError>;
 
-    /// Signatures of at most `limit` contents. They are those with the smallest hashes, so the sample depends on the
-    /// collection alone.
+    /// Returns the signatures of at most `limit` contents. They are the contents with the smallest hashes, so
+    /// the sample depends only on the collection.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn sample(&self, limit: usize) -> Result<Vec<Arc<Signature>>, IndexError>;
 
-    /// Plans a requested change and, unless `dry_run`, begins to carry it out during normal operation. The request is
-    /// stored, so that it is continued after a restart.
+    /// Plans a requested change. Unless `dry_run`, begins to carry it out during normal operation. The
+    /// request is stored, so that it continues after a restart.
     ///
     /// # Errors
-    /// See [`RebalanceError`]. While a change is under way, a dry run fails as well, because the plan that it would
-    /// start from is about to be replaced.
+    /// See [`RebalanceError`]. While another change is under way, a dry run fails too, because the plan that
+    /// it would start from is about to be replaced.
     fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError>;
 
-    /// Cancels the present request. The plan in force stays.
+    /// Cancels the present request. The plan in force stays in force.
     ///
     /// # Errors
-    /// [`RebalanceError::NothingToCancel`] if there is no request or it is already done.
+    /// [`RebalanceError::NothingToCancel`] if there is no request, or if the request has already ended.
     fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError>;
 
-    /// The progress of the present change, if there is one.
+    /// Returns the progress of the present change; `None` if there is no change.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn progress(&self) -> Result<Option<RebalanceProgress>, IndexError>;
 
-    /// The request that is being carried out or is next.
+    /// Returns the request that is being carried out or comes next.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn request(&self) -> Result<Option<RebalanceRequest>, IndexError>;
 
-    /// The outcome of the last request that ended since the start of the process, if there was one.
+    /// Returns the outcome of the last request that ended since the start of the process.
     ///
     /// # Errors
     /// See [`IndexError`].

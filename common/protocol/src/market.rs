@@ -1,5 +1,5 @@
-//! Markets: named sets of host suffixes whose pages a query prefers. They affect answers only, and nothing that
-//! is stored.
+//! Markets: named sets of host suffixes whose pages a query prefers. Markets affect answers only, never
+//! stored data.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use doppel_model::PageUrl;
 
-/// The maximum number of market names listed in an error message.
+/// Maximum number of market names in an error message.
 const NAMES_SHOWN: usize = 20;
 
 /// The end of a host name: whole labels, in lower case, without a leading dot.
@@ -18,12 +18,12 @@ const NAMES_SHOWN: usize = 20;
 #[serde(transparent)]
 pub struct HostSuffix(String);
 
-/// One or more host suffixes that are preferred together. Cloning is cheap.
+/// Host suffixes that are preferred together. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Market(Arc<Vec<HostSuffix>>);
 
-/// Markets by name.
+/// All named markets, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Markets(BTreeMap<String, Market>);
@@ -37,7 +37,7 @@ pub enum MarketError {
         max = HostSuffix::BYTES_MAX
     )]
     Suffix,
-    /// A market without suffixes, or with too many.
+    /// A market has no suffix, or too many.
     #[error("a market has 1 to {max} host suffixes, not {0}", max = Market::SUFFIXES_MAX)]
     Suffixes(usize),
     /// The name of a market is invalid.
@@ -47,21 +47,21 @@ pub enum MarketError {
     )]
     Name,
     /// Two markets have the same name.
-    #[error("the market {0} is named twice")]
+    #[error("two markets have the name {0}")]
     Repeated(String),
     /// There are too many markets.
     #[error("at most {max} markets are possible", max = Markets::MAX)]
     Markets,
-    /// The query names neither a market nor a host suffix.
+    /// A query names neither a market nor a host suffix.
     #[error("neither a market ({0}) nor a host suffix such as de or co.uk")]
     Unknown(String),
 }
 
 impl HostSuffix {
-    /// The longest host name, in bytes (RFC 1035).
+    /// Maximum length of a host name in bytes (RFC 1035).
     pub const BYTES_MAX: usize = 253;
 
-    /// Whether `host` is the suffix, or ends with it after a dot.
+    /// Whether `host` equals the suffix, or ends with a dot and the suffix.
     fn matches(&self, host: &str) -> bool {
         host.strip_suffix(self.0.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     }
@@ -89,17 +89,18 @@ impl fmt::Display for HostSuffix {
 }
 
 impl Market {
-    /// The maximum number of suffixes in a market.
+    /// Maximum number of suffixes in a market.
     pub const SUFFIXES_MAX: usize = 64;
-    /// A group with so many members, or more, is represented by its usual winner in every market.
+    /// Groups with this number of members or more keep their usual winner in every market.
     pub const MEMBERS_MAX: usize = 10_000;
-    /// The preferred page takes the place of the winner only if so many comparisons at most are needed to see that it may.
+    /// Maximum number of comparisons to check that the preferred page may replace the winner. If more are
+    /// necessary, the winner stays.
     pub const COMPARISONS_MAX: usize = 64;
 
-    /// Creates the market of all hosts with one of these suffixes.
+    /// Creates the market of all hosts with any of these suffixes.
     ///
     /// # Errors
-    /// When there is no suffix, or there are more than [`Self::SUFFIXES_MAX`].
+    /// If there is no suffix, or there are more than [`Self::SUFFIXES_MAX`].
     pub fn new(suffixes: Vec<HostSuffix>) -> Result<Self, MarketError> {
         if !(1..=Self::SUFFIXES_MAX).contains(&suffixes.len()) {
             return Err(MarketError::Suffixes(suffixes.len()));
@@ -107,14 +108,14 @@ impl Market {
         Ok(Self(Arc::new(suffixes)))
     }
 
-    /// Whether the host of the page has one of the suffixes.
+    /// Whether the host of the page has a suffix of the market.
     #[must_use]
     pub fn has(&self, page: &PageUrl) -> bool {
         let host = page.host();
         self.0.iter().any(|suffix| suffix.matches(&host))
     }
 
-    /// The suffixes, in the order in which they were given.
+    /// Returns the suffixes, in the order in which they were given.
     #[must_use]
     pub fn suffixes(&self) -> &[HostSuffix] {
         &self.0
@@ -122,15 +123,15 @@ impl Market {
 }
 
 impl Markets {
-    /// The maximum number of markets.
+    /// Maximum number of markets.
     pub const MAX: usize = 256;
-    /// The maximum length of a name, in bytes.
+    /// Maximum length of a name in bytes.
     pub const NAME_BYTES_MAX: usize = 64;
 
-    /// Adds a market.
+    /// Adds a market under a name.
     ///
     /// # Errors
-    /// When the name is invalid or already used, or there are already [`Self::MAX`] markets.
+    /// If the name is invalid or already used, or there are already [`Self::MAX`] markets.
     pub fn add(&mut self, name: &str, market: Market) -> Result<(), MarketError> {
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
         let begins_well = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
@@ -151,23 +152,23 @@ impl Markets {
     /// this single host suffix. A name never contains a dot, so `.de` is always a suffix.
     ///
     /// # Errors
-    /// When the text is neither a known name nor a host suffix.
-    pub fn find(&self, asked: &str) -> Result<Market, MarketError> {
-        if asked.len() <= Self::NAME_BYTES_MAX
-            && let Some(market) = self.0.get(&asked.to_ascii_lowercase())
+    /// If the text is neither a known name nor a host suffix.
+    pub fn find(&self, query: &str) -> Result<Market, MarketError> {
+        if query.len() <= Self::NAME_BYTES_MAX
+            && let Some(market) = self.0.get(&query.to_ascii_lowercase())
         {
             return Ok(market.clone());
         }
-        let suffix = asked.parse().map_err(|_| MarketError::Unknown(self.known()))?;
+        let suffix = query.parse().map_err(|_| MarketError::Unknown(self.known()))?;
         Market::new(vec![suffix])
     }
 
-    /// The markets with their names, in order of names.
+    /// Returns the markets with their names, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Market)> {
         self.0.iter().map(|(name, market)| (name.as_str(), market))
     }
 
-    /// The list of names for an error message.
+    /// Returns a list of market names for an error message.
     fn known(&self) -> String {
         let mut names: Vec<&str> = self.0.keys().map(String::as_str).take(NAMES_SHOWN).collect();
         if names.is_empty() {
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_suffixes_are_refused() {
+    fn invalid_suffixes_are_refused() {
         let long = "a.".repeat(127) + "de";
         for bad in ["", ".", "..de", "de.", "a..de", "d e", "d/e", "дe", "a_b.de", long.as_str()] {
             assert_eq!(bad.parse::<HostSuffix>(), Err(MarketError::Suffix), "{bad}");
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_names_are_bounded() {
+    fn the_number_and_the_names_of_markets_have_limits() {
         let suffix: HostSuffix = "de".parse().unwrap();
         for count in [0, Market::SUFFIXES_MAX + 1] {
             assert_eq!(Market::new(vec![suffix.clone(); count]), Err(MarketError::Suffixes(count)));

@@ -1,11 +1,12 @@
-//! Who owns which range at present, as the nodes of tier 1 say it themselves: in a beat that each of them sends often, and of
-//! which any may be lost.
+//! Which node owns which range at present, derived from the beats of the tier-1 nodes. Each node sends a beat
+//! several times per second, and any beat may be lost.
 //!
-//! Nothing here decides who may write: that is in the log of the range. This tells whom to ask, who is silent, and how far the
-//! replicas are.
+//! This module does not decide who may write to a range; the log of the range does. Membership tells a caller
+//! which node to ask, which nodes are silent, and how far each replica has copied the log.
 //!
-//! Invariant: while no two nodes claim a range under one epoch, the owner depends on the last beat of each node and on the
-//! greatest epoch that was ever claimed, not on the order in which the beats of different nodes came.
+//! Invariant: the owner depends only on the last beat of each node and on the greatest epoch ever claimed, not
+//! on the order in which the beats of different nodes arrive. This holds as long as no two nodes claim a range
+//! under the same epoch.
 
 #[cfg(test)]
 mod tests;
@@ -17,60 +18,62 @@ use std::time::{Duration, Instant};
 use doppel_model::{Epoch, RangeId};
 use serde::{Deserialize, Serialize};
 
-/// Nodes that are listened to. Beats of others are ignored.
+/// Maximum number of nodes that are tracked. Beats of further nodes are ignored.
 pub const NODES_MAX: usize = 256;
 
-/// Claims of a beat that are read. Those after them are ignored.
+/// Maximum number of claims in a beat. Further claims are ignored.
 pub const CLAIMS_MAX: usize = 1_024;
 
-/// The longest name of a node in bytes; beats with a longer one are ignored. What troubles a replica is cut to so many.
+/// Maximum length of a node's name in bytes; beats with a longer name are ignored. A replica's trouble is
+/// truncated to this length.
 pub const TEXT_BYTES_MAX: usize = 512;
 
-/// A node that nobody has heard of for so long is taken for dead: another takes its ranges over, and questions about them go to
-/// their replicas.
+/// Time without a beat after which a node counts as dead. Another node then takes over its ranges, and
+/// questions about them go to replicas.
 pub const SILENCE: Duration = Duration::from_millis(1_500);
 
-/// What a node of tier 1 tells all others, about three times a second.
+/// Status that a tier-1 node sends to all other nodes about three times per second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
-    /// Its name.
+    /// Name of the node.
     pub node: String,
-    /// A number that no other life of the node has.
+    /// A number that identifies this run of the node's process.
     pub incarnation: u64,
-    /// The ranges that it has a replica of.
+    /// The ranges of which the node has a replica.
     pub ranges: Vec<Claim>,
 }
 
-/// What a node has of a range.
+/// State of a node's replica of a range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The range.
+    /// Number of the range.
     pub range: RangeId,
-    /// The epoch that the node knows the range to be in.
+    /// The newest epoch of the range that the node knows.
     pub epoch: Epoch,
     /// Whether the node owns the range under this epoch.
     pub owns: bool,
-    /// How many records of the range's log it has copied.
+    /// Number of records of the range's log that the node has copied.
     pub index: u64,
-    /// Whether `index` is what its files say: before they are open a node does not know.
+    /// Whether `index` is read from the node's files. Before the files are open, the node does not know its
+    /// index.
     pub known: bool,
-    /// Where the last of them is in that log, as long as the node has them all on its disk; 0 where it has none, or does not
-    /// know that they are those of the log.
+    /// Sequence number of the last copied record in the range's log, if the disk of the node has all records
+    /// up to it. 0 if the node has copied no record, or cannot tell that its records belong to this log.
     pub sequence: u64,
-    /// Behind which place it will read the log.
+    /// Sequence number in the log after which the node will continue to read.
     pub needs: u64,
-    /// Why the replica does not follow the log; none when it does.
+    /// Why the replica does not follow the log; `None` if it follows.
     pub trouble: Option<String>,
 }
 
-/// A replica of a range, as its node has last told.
+/// A replica of a range, as its node last reported it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replica {
-    /// The node that has it.
+    /// The node that has the replica.
     pub node: String,
     /// See [`Claim::epoch`].
     pub epoch: Epoch,
-    /// See [`Claim::owns`]. Also true of one that was deposed and has not noticed.
+    /// See [`Claim::owns`]. Also true for an owner that was deposed and has not noticed.
     pub owns: bool,
     /// See [`Claim::index`].
     pub index: u64,
@@ -82,123 +85,125 @@ pub struct Replica {
     pub needs: u64,
     /// See [`Claim::trouble`].
     pub trouble: Option<String>,
-    /// The time since the node told this.
+    /// Time since the node reported this state.
     pub age: Duration,
 }
 
-/// A node that was heard.
+/// A node from which a beat has arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeardNode {
-    /// Its name.
+    /// Name of the node.
     pub node: String,
     /// See [`Beat::incarnation`].
     pub incarnation: u64,
-    /// The time since its last beat.
+    /// Time since the last beat of the node.
     pub silence: Duration,
 }
 
-/// What the beats so far have told. It has no clock: whoever gives it a beat or asks for a time says what time it is.
+/// State of the cluster according to the beats so far. It has no clock: the caller passes the current time.
 #[derive(Debug, Default)]
-pub struct Membership(Mutex<Heard>);
+pub struct Membership(Mutex<MembershipState>);
 
 #[derive(Debug, Default)]
-struct Heard {
-    nodes: BTreeMap<String, Node>,
-    ranges: BTreeMap<RangeId, Owned>,
-    /// The number of beats so far: two of them may come at the same instant.
+struct MembershipState {
+    nodes: BTreeMap<String, LastBeat>,
+    ranges: BTreeMap<RangeId, NewestClaim>,
+    /// Number of beats so far. It orders beats that arrive at the same instant.
     beats: u64,
 }
 
 /// The last beat of a node.
 #[derive(Debug)]
-struct Node {
+struct LastBeat {
     incarnation: u64,
     claims: BTreeMap<RangeId, Claim>,
     at: Instant,
-    /// Its number.
+    /// Value of [`MembershipState::beats`] when this beat arrived.
     beat: u64,
 }
 
-/// The greatest epoch under which anybody ever claimed to own a range. It stays when that claim ends: the owner before
-/// does not come back.
+/// The greatest epoch under which any node ever claimed to own a range. It stays when the claim ends, so that
+/// an earlier owner does not become the owner again.
 #[derive(Debug)]
-struct Owned {
+struct NewestClaim {
     epoch: Epoch,
-    /// When that was last claimed.
+    /// Time of the last claim under this epoch.
     at: Instant,
 }
 
 impl Membership {
-    /// Nothing was heard yet.
+    /// Creates a membership that has received no beat.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes note of a beat, which replaces the one before of the same node, also of an earlier life of it.
+    /// Records a beat. It replaces the previous beat of the node, also if the node was restarted in between.
     pub fn take(&self, beat: Beat, now: Instant) {
         if beat.node.len() <= TEXT_BYTES_MAX {
             self.lock().take(beat, now);
         }
     }
 
-    /// Who owns a range, and under which epoch; none when nobody is known to. The owner may be silent: see
+    /// Returns the epoch and the owner of a range; `None` if no owner is known. The owner may be silent: see
     /// [`owner_silence`](Self::owner_silence).
     #[must_use]
     pub fn owner(&self, range: RangeId) -> Option<(Epoch, String)> {
-        let heard = self.lock();
-        let epoch = heard.ranges.get(&range)?.epoch;
-        let owners = heard.claims(range).filter(|(_, _, claim)| claim.owns && claim.epoch == epoch);
+        let state = self.lock();
+        let epoch = state.ranges.get(&range)?.epoch;
+        let owners = state.claims(range).filter(|(_, _, claim)| claim.owns && claim.epoch == epoch);
         let (name, ..) = owners.max_by_key(|(_, node, _)| node.beat)?;
         Some((epoch, name.to_owned()))
     }
 
-    /// The greatest epoch under which anybody ever claimed to own the range.
+    /// Returns the greatest epoch under which any node ever claimed to own the range.
     #[must_use]
     pub fn epoch(&self, range: RangeId) -> Option<Epoch> {
         Some(self.lock().ranges.get(&range)?.epoch)
     }
 
-    /// The owner of a range, unless others were heard long after it. `own` is the asker, if it is a node itself: what it says is no
-    /// news to it. Beats come by way of the log, so where nobody is heard any more it is not known who is there.
+    /// Returns the owner of a range, unless beats of other nodes arrived long after its last beat. `own` is
+    /// the name of the calling node, if the caller is one. Its own beats do not count as beats of others.
+    /// Beats arrive through the log, so if no beats arrive at all, the state of the owner is unknown.
     #[must_use]
     pub fn present_owner(&self, range: RangeId, own: Option<&str>) -> Option<String> {
         let (_, owner) = self.owner(range)?;
         self.lock().is_present(&owner, own).then_some(owner)
     }
 
-    /// The nodes that may have a replica of a range as of its last owner, those first that are likely to answer for it. Those
-    /// that others were heard long after are left out.
+    /// Returns the nodes that may have a replica of a range as of its last owner, the most likely to answer
+    /// first. Nodes that count as dead are left out: beats of other nodes arrived long after theirs.
     #[must_use]
     pub fn answering(&self, range: RangeId, own: Option<&str>) -> Vec<String> {
-        let heard = self.lock();
-        let last = heard.ranges.get(&range).map(|owned| owned.epoch);
+        let state = self.lock();
+        let last = state.ranges.get(&range).map(|newest| newest.epoch);
         let knows = |claim: &Claim| last.is_none_or(|last| claim.epoch >= last);
-        let mut found: Vec<_> = heard
+        let mut candidates: Vec<_> = state
             .claims(range)
-            .filter(|(name, _, claim)| heard.is_present(name, own) && knows(claim))
+            .filter(|(name, _, claim)| state.is_present(name, own) && knows(claim))
             .map(|(name, _, claim)| (claim.owns, claim.trouble.is_some(), u64::MAX - claim.index, name))
             .collect();
-        found.sort_unstable();
-        found.into_iter().map(|(.., name)| name.to_owned()).collect()
+        candidates.sort_unstable();
+        candidates.into_iter().map(|(.., name)| name.to_owned()).collect()
     }
 
-    /// The time since the last beat of a node; none when it was never heard.
+    /// Returns the time since the last beat of a node; `None` if no beat ever arrived.
     #[must_use]
     pub fn silence(&self, node: &str, now: Instant) -> Option<Duration> {
         Some(now.saturating_duration_since(self.lock().nodes.get(node)?.at))
     }
 
-    /// The time since somebody last claimed to own the range under the greatest epoch; none when nobody ever did.
+    /// Returns the time since a node last claimed to own the range under the greatest epoch; `None` if no
+    /// node ever did.
     #[must_use]
     pub fn owner_silence(&self, range: RangeId, now: Instant) -> Option<Duration> {
         Some(now.saturating_duration_since(self.lock().ranges.get(&range)?.at))
     }
 
-    /// The replicas of a range, by the names of their nodes, as these have last told.
+    /// Returns the replicas of a range as their nodes last reported them, sorted by node name.
     #[must_use]
     pub fn replicas(&self, range: RangeId, now: Instant) -> Vec<Replica> {
-        let replica = |(name, node, claim): (&str, &Node, &Claim)| Replica {
+        let replica = |(name, node, claim): (&str, &LastBeat, &Claim)| Replica {
             node: name.to_owned(),
             epoch: claim.epoch,
             owns: claim.owns,
@@ -212,23 +217,23 @@ impl Membership {
         self.lock().claims(range).map(replica).collect()
     }
 
-    /// All nodes that were ever heard, by name.
+    /// Returns all nodes from which a beat ever arrived, sorted by name.
     #[must_use]
     pub fn nodes(&self, now: Instant) -> Vec<HeardNode> {
-        let heard = |(name, node): (&String, &Node)| HeardNode {
+        let heard_node = |(name, node): (&String, &LastBeat)| HeardNode {
             node: name.clone(),
             incarnation: node.incarnation,
             silence: now.saturating_duration_since(node.at),
         };
-        self.lock().nodes.iter().map(heard).collect()
+        self.lock().nodes.iter().map(heard_node).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Heard> {
+    fn lock(&self) -> MutexGuard<'_, MembershipState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Heard {
+impl MembershipState {
     fn take(&mut self, beat: Beat, now: Instant) {
         let Beat { node, incarnation, ranges } = beat;
         if self.nodes.len() >= NODES_MAX && !self.nodes.contains_key(&node) {
@@ -236,17 +241,17 @@ impl Heard {
         }
         let mut claims = BTreeMap::new();
         for mut claim in ranges.into_iter().take(CLAIMS_MAX) {
-            claim.trouble = claim.trouble.map(cut);
+            claim.trouble = claim.trouble.map(truncate_text);
             if claim.owns {
-                self.owned(&claim, now);
+                self.record_claim(&claim, now);
             }
             claims.insert(claim.range, claim);
         }
         self.beats += 1;
-        self.nodes.insert(node, Node { incarnation, claims, at: now, beat: self.beats });
+        self.nodes.insert(node, LastBeat { incarnation, claims, at: now, beat: self.beats });
     }
 
-    /// Whether nobody was heard so long after a node that it is taken for dead.
+    /// Whether a node counts as alive: no other node was heard [`SILENCE`] or longer after it.
     fn is_present(&self, name: &str, own: Option<&str>) -> bool {
         let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
         let newest = others.map(|(_, node)| node.at).max();
@@ -254,22 +259,22 @@ impl Heard {
         node.is_some_and(|(node, newest)| newest.saturating_duration_since(node.at) < SILENCE)
     }
 
-    /// Takes note that somebody claims to own a range.
-    fn owned(&mut self, claim: &Claim, now: Instant) {
-        let owned = self.ranges.entry(claim.range).or_insert(Owned { epoch: claim.epoch, at: now });
-        if claim.epoch >= owned.epoch {
-            *owned = Owned { epoch: claim.epoch, at: now };
+    /// Records that a node claims to own a range.
+    fn record_claim(&mut self, claim: &Claim, now: Instant) {
+        let newest = self.ranges.entry(claim.range).or_insert(NewestClaim { epoch: claim.epoch, at: now });
+        if claim.epoch >= newest.epoch {
+            *newest = NewestClaim { epoch: claim.epoch, at: now };
         }
     }
 
-    /// What the nodes have last told of a range.
-    fn claims(&self, range: RangeId) -> impl Iterator<Item = (&str, &Node, &Claim)> {
+    /// Returns the last claims of all nodes about a range.
+    fn claims(&self, range: RangeId) -> impl Iterator<Item = (&str, &LastBeat, &Claim)> {
         self.nodes.iter().filter_map(move |(name, node)| Some((&**name, node, node.claims.get(&range)?)))
     }
 }
 
-/// The beginning of a text.
-fn cut(mut text: String) -> String {
+/// Truncates a text to [`TEXT_BYTES_MAX`] bytes, at a character boundary.
+fn truncate_text(mut text: String) -> String {
     let ends = text.char_indices().map(|(at, character)| at + character.len_utf8());
     let end = ends.take_while(|end| *end <= TEXT_BYTES_MAX).last().unwrap_or(0);
     text.truncate(end);

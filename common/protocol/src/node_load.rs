@@ -7,24 +7,24 @@ use doppel_model::{ContentHash, PartitionId};
 use doppel_partitioning::LengthVector;
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of length vectors in one answer.
+/// Maximum number of length vectors in one answer.
 pub const VECTORS_MAX: usize = 200_000;
 
-/// Requests a sample of a node's contents.
+/// A request for a sample of a node's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SampleRequest {
-    /// Every `step`-th length vector of a partition, after the first `skip`.
+    /// Every `step`-th length vector of a partition, after skipping `skip` contents.
     Lengths {
-        /// The partition.
+        /// Id of the partition.
         partition: PartitionId,
-        /// The number of contents to skip at the beginning.
+        /// Number of contents to skip at the beginning.
         skip: u64,
-        /// The distance from one selected content to the next.
+        /// Distance from one selected content to the next.
         step: u64,
     },
     /// The smallest content hashes, up to this number.
     Least(usize),
-    /// The signatures of these contents, which are at most [`ENTRIES_MAX`](super::index_node::ENTRIES_MAX).
+    /// The signatures of these contents, at most [`ENTRIES_MAX`](super::index_node::ENTRIES_MAX).
     Signatures(Vec<ContentHash>),
 }
 
@@ -33,36 +33,36 @@ pub enum SampleRequest {
 pub enum Sampled {
     /// Length vectors, and the number of contents that they represent.
     Lengths(Vec<LengthVector>, u64),
-    /// Content hashes, ascending.
+    /// Content hashes in ascending order.
     Least(Vec<ContentHash>),
-    /// The signatures of those contents that still exist.
+    /// The signatures of the requested contents that still exist.
     Signatures(Vec<Arc<Signature>>),
 }
 
-/// The load of a partition.
+/// Load of a partition on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostedLoad {
-    /// The partition.
+    /// Id of the partition.
     pub id: PartitionId,
-    /// The number of contents.
+    /// Number of contents in the partition.
     pub contents: u64,
-    /// The number of pages.
+    /// Number of pages in the partition.
     pub pages: u64,
-    /// The number of searches that reached it under the present plan.
+    /// Number of searches that reached the partition under the present plan.
     pub received: u64,
-    /// The number of exact comparisons made in it.
+    /// Number of exact comparisons in the partition.
     pub comparisons: u64,
-    /// Memory, in bytes.
+    /// Memory of the partition in bytes.
     pub bytes: u64,
 }
 
-/// The load of a node.
+/// Load of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLoad {
-    /// The load of every serving partition.
+    /// Load of every serving partition.
     pub partitions: Vec<HostedLoad>,
-    /// Memory of all partitions, including incoming and leaving ones, in bytes.
+    /// Memory of all partitions in bytes, including incoming and leaving partitions.
     pub bytes: u64,
-    /// The size of the signature file, in bytes.
+    /// Size of the signature file in bytes.
     pub file_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Searches that the router asks a node of tier 2 for, and what they find.
+//! Searches that the router requests from a node of tier 2, and their results.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use super::index::Pair;
 
-/// A comparison by one node.
+/// A comparison on one node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum NodeSearch {
-    /// Compares a page that is stored on this node, in those of the node's partitions that its bounding space meets.
-    /// The searches of one call take each other into account.
+    /// Compares a page that is stored on this node, in the node's partitions that intersect its bounding
+    /// space. The searches of one call take each other into account.
     Own {
-        /// The page.
+        /// The page to compare.
         page: PageId,
-        /// The content that the page is believed to have.
+        /// The content that the caller believes the page has.
         content: ContentHash,
-        /// The signature, if the caller has it.
+        /// Signature of the content, if the caller has it.
         signature: Option<Arc<Signature>>,
     },
-    /// Compares a content that is stored on another node or nowhere.
+    /// Compares a content that is stored on another node, or not stored at all.
     Foreign {
-        /// Its signature.
+        /// Signature of the content.
         signature: Arc<Signature>,
-        /// Its length vector.
+        /// Length vector of the content.
         lengths: LengthVector,
     },
 }
@@ -45,44 +45,48 @@ impl NodeSearch {
 /// Comparisons that are made in one call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SearchBatch {
-    /// Whether they belong to a pass. If so, they are counted, the node learns from them, and they have limits.
+    /// Limits if the searches belong to a pass; `None` otherwise. The node counts the searches of a pass and
+    /// adapts to them.
     pub pass: Option<SearchLimits>,
-    /// The searches.
+    /// The searches, in order.
     pub searches: Vec<NodeSearch>,
 }
 
-/// How much searches of a pass may cost before others have their turn. Passing over a candidate costs 1, and an exact comparison costs
-/// [`COMPARISON_COST`].
+/// Maximum cost of searches in a pass before other searches have their turn. Skipping a candidate costs 1,
+/// and an exact comparison costs [`COMPARISON_COST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchLimits {
-    /// The cost at which one search is interrupted.
+    /// Cost at which a search is interrupted.
     pub search: u64,
-    /// The cost, for each thread that compares, at which the rest of the call is left.
+    /// Cost, for each comparing thread, at which the remaining searches of the call are skipped.
     pub call: u64,
 }
 
-/// The cost of an exact comparison, where that of passing over a candidate is 1.
+/// Cost of an exact comparison, relative to skipping a candidate.
 pub const COMPARISON_COST: u64 = 32;
 
-/// What one search found.
+/// The result of a search on one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SearchOutcome {
-    /// A limit was reached. The same search, asked for again, continues where it was interrupted.
+    /// The search reached a limit. If the caller requests the same search again, it continues where it was
+    /// interrupted.
     Unfinished {
-        /// Whether the search has begun, and so has used up its turn.
+        /// Whether the search has begun, and so has used its turn.
         begun: bool,
     },
     /// The page does not have this content on this node.
     Absent,
-    /// Another page has the same content and is compared on behalf of all of them. This is the pair with that page.
+    /// Another page has the same content and is compared on behalf of all copies. This is the pair with that
+    /// page.
     Copy(Pair),
     /// The content was compared.
     Compared {
-        /// Its partners on this node.
+        /// Partners of the content on this node.
         pairs: Vec<Pair>,
-        /// The number of partitions in which it was compared.
+        /// Number of partitions in which the content was compared.
         probed: u32,
-        /// For an [`Own`](NodeSearch::Own) search: what another node needs to compare the content as well.
+        /// Signature and length vector that another node needs to compare the content. Present for an
+        /// [`Own`](NodeSearch::Own) search.
         subject: Option<(Arc<Signature>, LengthVector)>,
     },
 }

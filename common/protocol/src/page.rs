@@ -1,11 +1,11 @@
-//! One page as a client submits it: the body of `POST /v1/pages`, one line of its NDJSON form, and one line of
-//! a JSON-lines crawl on disk.
+//! A page as a client submits it: the body of `POST /v1/pages`, a line of its NDJSON form, and a line of a
+//! JSON-lines crawl on disk.
 //!
 //! A page is a JSON object with `url`, exactly one of `html`, `text`, `redirect_to` and `dead: true`, and
 //! optionally `fetched_at`, `popularity` and `language`. An unknown or repeated field is an error, so that a
-//! misspelt date is not silently replaced by the current time; in files, which others make for other purposes, unknown
-//! fields mean nothing. A null value means that the field is absent.
-//! Every [`PageItem`] is valid; no code has to check it again.
+//! misspelt date is not silently replaced by the current time. In files, unknown fields are ignored, because
+//! files are often written for other purposes. A null value counts as absent. Every [`PageItem`] is valid; no
+//! code has to check it again.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,36 +15,37 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use doppel_model::{PageUrl, TimeError, Timestamp, UrlError};
 
-/// The maximum size of `html` or `text`, in bytes of UTF-8 (16 MiB).
+/// Maximum size of `html` or `text`, in bytes of UTF-8 (16 MiB).
 pub const PAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The maximum length of an NDJSON line, in bytes: a page of maximum size in which every byte is escaped to
-/// two, plus 64 KiB for the other fields.
+/// Maximum length of an NDJSON line, in bytes: a page of maximum size in which every byte is escaped to two,
+/// plus 64 KiB for the other fields.
 pub const LINE_BYTES_MAX: usize = 2 * PAGE_BYTES_MAX + (64 << 10);
 
 /// How far `fetched_at` may be ahead of the receiver's clock, in milliseconds (24 hours).
 pub const AHEAD_MAX_MS: i64 = Timestamp::DAY_MS;
 
-/// The maximum length of `language`, in bytes: the longest tag that RFC 5646, section 4.4.1, requires
+/// Maximum length of `language`, in bytes: the longest tag that RFC 5646, section 4.4.1, requires
 /// implementations to accept.
 pub const LANGUAGE_BYTES_MAX: usize = 35;
 
-/// One fetch of one page.
+/// One fetch of a page.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PageItem {
-    /// The page.
+    /// URL of the page.
     pub url: PageUrl,
-    /// The result of the fetch.
+    /// Result of the fetch.
     pub body: PageBody,
-    /// The time of the fetch. The receiver supplies a missing date.
+    /// Time of the fetch. The receiver fills in a missing time.
     pub fetched_at: Option<Timestamp>,
-    /// Any measure of popularity, finite and not negative. Only its order of magnitude is used.
+    /// Any measure of popularity, finite and not negative. Only its order of magnitude matters.
     pub popularity: Option<f64>,
-    /// A language tag: letters, digits and hyphens, at most [`LANGUAGE_BYTES_MAX`]. The receiver may detect a missing one.
+    /// A language tag: letters, digits and hyphens, at most [`LANGUAGE_BYTES_MAX`]. The receiver may detect a
+    /// missing one.
     pub language: Option<String>,
 }
 
-/// The result of a fetch.
+/// Result of a fetch.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PageBody {
     /// An HTML document, at most [`PAGE_BYTES_MAX`]. It may be empty.
@@ -53,12 +54,13 @@ pub enum PageBody {
     Text(String),
     /// A redirect to another page, never to the page itself.
     Redirect(PageUrl),
-    /// The page is gone.
+    /// The page no longer exists.
     Dead,
 }
 
 impl PageBody {
-    /// An XHTML document. A page item has no media type, so an XML declaration says that the document is XML.
+    /// Creates the body of an XHTML document. A page item has no media type, so an XML declaration marks the
+    /// document as XML.
     #[must_use]
     pub fn of_xhtml(document: String) -> Self {
         let begins = document.trim_ascii_start().strip_prefix("<?xml");
@@ -76,48 +78,48 @@ pub struct ItemError {
     pub reason: ItemReason,
 }
 
-/// What is wrong with a page item or with one of its fields.
+/// What is wrong with a page item or with a field of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ItemReason {
-    /// Not JSON, or the wrong JSON type for the field.
+    /// The text is not JSON, or the field has the wrong JSON type.
     #[error("{0}")]
     Json(String),
-    /// An unknown field.
+    /// The field is unknown.
     #[error(
         "unknown field; a page has url, html, text, redirect_to, dead, fetched_at, popularity and language"
     )]
     Unknown,
-    /// A field is given twice.
+    /// The field is given twice.
     #[error("given twice")]
     Repeated,
     /// A required field is missing.
     #[error("missing")]
     Missing,
-    /// None of `html`, `text`, `redirect_to` and `dead: true`.
+    /// The item has neither `html` nor `text` nor `redirect_to` nor `dead: true`.
     #[error("no content: one of html, text, redirect_to and dead: true is needed")]
     NoBody,
-    /// More than one of them. The message names the other one.
+    /// The item has two bodies. The message names the other body field.
     #[error("given beside {0}; a page has exactly one of html, text, redirect_to and dead: true")]
     SecondBody(&'static str),
-    /// An invalid page URL.
+    /// The page URL is invalid.
     #[error("{0}")]
     Url(#[from] UrlError),
-    /// A redirect whose target is the page itself.
+    /// The target of the redirect is the page itself.
     #[error("the page redirects to itself")]
     RedirectToItself,
-    /// An invalid time stamp.
+    /// The time stamp is invalid.
     #[error("{0}")]
     Time(#[from] TimeError),
-    /// A date too far in the future.
+    /// The date is too far in the future.
     #[error("{0} is more than 24 hours ahead")]
     Ahead(Timestamp),
-    /// Content over [`PAGE_BYTES_MAX`].
+    /// The content is larger than [`PAGE_BYTES_MAX`].
     #[error("{0} bytes; at most {PAGE_BYTES_MAX} are taken")]
     TooLarge(usize),
-    /// A negative or non-finite number.
+    /// The number is negative or not finite.
     #[error("has to be a finite number that is not negative")]
     Popularity,
-    /// An invalid language tag.
+    /// The language tag is invalid.
     #[error("has to be 1 to {LANGUAGE_BYTES_MAX} letters, digits and hyphens of ASCII")]
     Language,
 }
@@ -135,7 +137,7 @@ impl PageItem {
     /// Parses one JSON object. `fetched_at` may be at most 24 hours after `now`.
     ///
     /// # Errors
-    /// When `json` is not exactly one JSON object of the form described above.
+    /// If `json` is not exactly one JSON object of the form in the module documentation.
     ///
     /// ```
     /// use doppel_protocol::page::{PageBody, PageItem};
@@ -151,10 +153,10 @@ impl PageItem {
         Self::read(Fields::default(), json, now)
     }
 
-    /// The same for a line of a file, in which unknown fields mean nothing.
+    /// Like [`parse`](Self::parse), but ignores unknown fields, as for a line of a file.
     ///
     /// # Errors
-    /// The same but for those.
+    /// Those of [`parse`](Self::parse), except for unknown fields.
     pub fn parse_in_file(json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
         Self::read(Fields { ignores_unknown: true, ..Fields::default() }, json, now)
     }
@@ -170,7 +172,7 @@ impl PageItem {
         }
     }
 
-    /// Appends the item to `out` as one line of NDJSON, including the line feed.
+    /// Appends the item to `out` as a line of NDJSON, including the line feed.
     pub fn to_json_line(&self, out: &mut Vec<u8>) {
         serde_json::to_writer(&mut *out, self).expect("strings and numbers always serialise into memory");
         out.push(b'\n');
@@ -211,15 +213,15 @@ struct Fields {
     fetched_at: Slot<String>,
     popularity: Slot<f64>,
     language: Slot<String>,
-    /// Whether an unknown field is no error.
+    /// Whether unknown fields are ignored.
     ignores_unknown: bool,
-    /// The field that is being read. If reading fails, it is the field at fault.
+    /// The field that is being read. If reading fails, this field is at fault.
     current: Option<Cow<'static, str>>,
-    /// The reason for an error of ours that is passed through the JSON library.
+    /// The reason for an error that this module raises through the JSON library.
     refused: Option<ItemReason>,
 }
 
-/// A field: `None` if not seen, `Some(None)` if null, otherwise its value.
+/// A field: `None` if absent so far, `Some(None)` if null, otherwise its value.
 type Slot<T> = Option<Option<T>>;
 
 /// Reads the value of the current field.
@@ -347,10 +349,10 @@ fn redirect(page: &PageUrl, target: Option<String>) -> Result<Option<PageBody>, 
     Ok(Some(PageBody::Redirect(target)))
 }
 
-/// Reads the `fetched_at` of a page.
+/// Parses the `fetched_at` of a page.
 ///
 /// # Errors
-/// When it is no time stamp, or more than 24 hours ahead of `now`.
+/// If the text is not a time stamp, or is more than 24 hours ahead of `now`.
 pub fn fetched_at(text: &str, now: Timestamp) -> Result<Timestamp, ItemError> {
     let date: Timestamp = text.parse().map_err(|e: TimeError| blame("fetched_at", e.into()))?;
     if date > now.plus_millis(AHEAD_MAX_MS) {
@@ -359,7 +361,7 @@ pub fn fetched_at(text: &str, now: Timestamp) -> Result<Timestamp, ItemError> {
     Ok(date)
 }
 
-/// Whether `tag` may be the language of a page: 1 to [`LANGUAGE_BYTES_MAX`] letters, digits and hyphens.
+/// Whether `tag` is a valid language tag of a page: 1 to [`LANGUAGE_BYTES_MAX`] letters, digits and hyphens.
 #[must_use]
 pub fn is_language(tag: &str) -> bool {
     (1..=LANGUAGE_BYTES_MAX).contains(&tag.len())
@@ -371,15 +373,14 @@ fn blame(field: &'static str, reason: ItemReason) -> ItemError {
 }
 
 impl ItemReason {
-    /// What is wrong with the JSON of one line.
+    /// Creates the reason from an error of the JSON library about one line.
     #[must_use]
     pub fn json(error: &serde_json::Error) -> Self {
         Self::Json(json_message(error))
     }
 }
 
-/// The message of the library without the values that it quotes. An item has only one line, so the line number
-/// is removed.
+/// Returns the library's message without quoted values and without the number of the only line.
 fn json_message(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (reason, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));

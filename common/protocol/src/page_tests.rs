@@ -18,7 +18,7 @@ fn message(json: &str) -> String {
 }
 
 #[test]
-fn every_form_of_a_page() {
+fn every_form_of_a_page_parses() {
     let a = PageUrl::parse("https://a.org/x").unwrap();
     let page = |body| PageItem { url: a.clone(), body, fetched_at: None, popularity: None, language: None };
     let html = |s: &str| page(PageBody::Html(s.to_owned()));
@@ -95,7 +95,7 @@ fn each_error_names_the_field_and_the_reason() {
 }
 
 #[test]
-fn unknown_fields_mean_nothing_in_files() {
+fn unknown_fields_are_ignored_in_files() {
     let json = br#"{"title":{"deep":[]},"url":"http://a/","text":"a","title":7}"#;
     let item = PageItem::parse_in_file(json, NOW).unwrap();
     assert_eq!(item, parse(r#"{"url":"http://a/","text":"a"}"#).unwrap());
@@ -105,7 +105,7 @@ fn unknown_fields_mean_nothing_in_files() {
 }
 
 #[test]
-fn content_has_a_limit() {
+fn content_above_the_limit_is_refused() {
     for field in ["html", "text"] {
         let page = |bytes: usize| parse_page(&format!(r#","{field}":"{}""#, "x".repeat(bytes)));
         assert!(page(PAGE_BYTES_MAX).is_ok());
@@ -152,7 +152,7 @@ proptest! {
         item.to_json_line(&mut line);
         let at = at.index(line.len());
         line[at] = byte;
-        // Whatever still parses is a valid item: its own line parses to the same item.
+        // If the line still parses, the item is valid: its own line parses to the same item.
         if let Ok(item) = PageItem::parse(&line, NOW) {
             let mut again = Vec::new();
             item.to_json_line(&mut again);

@@ -1,4 +1,4 @@
-//! The record of a page, as tier 1 shows it.
+//! The record of a page, as tier 1 returns it.
 
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,35 +8,36 @@ use super::{Line, Rank, Unresolved};
 /// The record of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageView {
-    /// Its state, as in the feed.
+    /// State of the page, as in the feed.
     pub line: Line,
-    /// The time of the newest fetch.
+    /// Time of the newest fetch.
     pub fetched_at: Timestamp,
     /// The attributes that the winner order compares.
     pub rank: Rank,
-    /// The content, if it has one.
+    /// Content of the page; `None` if the page has no content.
     pub content: Option<ContentHash>,
-    /// The language of the content.
+    /// Language of the content.
     pub language: Option<Box<str>>,
-    /// The target of `<link rel=canonical>`.
+    /// Target of `<link rel=canonical>`.
     pub canonical: Option<PageUrl>,
-    /// The URL that it redirects to.
+    /// URL to which the page redirects.
     pub redirect_to: Option<PageUrl>,
-    /// The page that `redirect_to` stands for, by its last trace: one that is spelled so, or another of the same normalised form.
+    /// The page that `redirect_to` stands for, by its last trace. Either its URL is spelled exactly so, or it
+    /// has the same normalised form.
     pub stands_for: Option<PageId>,
-    /// The page at the end of its redirects, if that page has a content.
+    /// The page at the end of the redirects, if that page has content.
     pub target: Option<PageId>,
-    /// Why its redirect is unresolved.
+    /// Why the redirect is unresolved.
     pub unresolved: Option<Unresolved>,
-    /// The page that it is a duplicate of, as it was when the two were compared.
+    /// The page that this page duplicates, in the state in which the two were compared.
     pub duplicate_of: Option<Compared>,
 }
 
-/// A page as it was when another was compared with it.
+/// A page in the state in which another page was compared with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compared {
-    /// The page.
+    /// Id of the page.
     pub page: PageId,
-    /// Its content then.
+    /// Content of the page at that time.
     pub content: ContentHash,
 }

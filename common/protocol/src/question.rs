@@ -1,11 +1,13 @@
-//! How old an answer is: when what was read for it was so, and whom it was read of.
+//! The age of an answer: how old the data behind it may be, and whether owners or replicas supplied it.
 //!
-//! The age of what a replica has is the time since it asked the log of its range for the end that it has reached since: it has
-//! everything that was acknowledged before. What an owner says is true of a moment after it was asked, less a bound where another
-//! node may own the range without its knowing. Whoever puts an answer together from several reads tells the greatest age.
+//! The data of a replica counts from the last time when the replica asked the range's log for its end and has
+//! since reached that end. The replica then has everything that was acknowledged before. The data of an owner
+//! counts from the request. If another node may have deposed the owner without its knowledge, a fixed bound
+//! is added. An answer that combines several reads has the greatest of their ages.
 //!
-//! Invariant: an age never leaves out time. A reader counts from the moment when it sent its request, and an asker looks at
-//! the clock again when the answer is complete. One that is older then than promised is none, whoever gave it.
+//! Invariant: an age never omits time. A reader counts from the moment when it sent its request, and the
+//! caller checks the clock again when the answer is complete. An answer that is then older than promised
+//! becomes an error, whichever node gave it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,62 +16,62 @@ use serde::{Deserialize, Serialize};
 
 use super::Tier1Error;
 
-/// An answer that may be older is none. A cluster promises that an answer is true of contents that were current at most so long
-/// before: an owner answers within a second of its log's last answer, and a log server that is cut off may take some seconds to
-/// notice that it leads no more.
+/// Maximum age of an answer; an older answer becomes an error. A cluster promises that an answer was true at
+/// some moment within this time. The limit allows for two delays: an owner answers up to a second after its
+/// log's last response. A log server that is cut off may take some seconds to notice that it no longer leads.
 pub const AGE_MAX: Duration = Duration::from_secs(5);
 
-/// How long an owner that others may depose answers after its log has last answered it.
+/// How long an owner that can be deposed keeps answering after the last response of its log.
 pub const LEASE: Duration = Duration::from_secs(1);
 
-/// How much older an answer of such an owner may be than the request: its lease, and the time that a log server which is cut off may
-/// take to notice.
+/// How far the answer of an owner that can be deposed may lag behind the request. This is the owner's lease
+/// plus the time that a log server needs to notice that it is cut off.
 pub const OWNERS_LAG: Duration = Duration::from_secs(LEASE.as_secs() + 3);
 
-/// Whom something is asked of.
+/// Which node a question is put to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Whom {
-    /// Whoever owns a range, and a replica of it only where the owner does not answer.
+    /// The owner of the range. A replica answers only if the owner does not respond.
     Owner,
-    /// In the place of an owner that does not answer: whoever has a replica.
+    /// Any node with a replica, in place of an owner that does not respond.
     Replica,
 }
 
-/// An answer, and how old it may be.
+/// An answer with an upper bound on its age.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aged<T> {
-    /// The answer.
+    /// The answer to the question.
     pub answer: T,
-    /// It is true of a moment no longer ago than this; none where owners alone have answered.
+    /// Upper bound on the age of the answer; `None` if only owners have answered.
     pub age: Option<Duration>,
 }
 
 impl<T> Aged<T> {
-    /// An answer of owners.
+    /// Wraps an answer that only owners have given.
     pub fn of_owner(answer: T) -> Self {
         Self { answer, age: None }
     }
 }
 
-/// From when what was read for an answer is.
+/// The earliest times to which the data of an answer dates back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moments {
-    /// The earliest moment of which something is true that replicas have said.
+    /// Earliest time to which the data of replicas dates back.
     replicas: Option<Instant>,
-    /// When the first of the owners was asked.
+    /// Time of the first request to an owner.
     owners: Option<Instant>,
-    /// Others may depose them.
+    /// Whether other nodes may depose the owners.
     may_change: bool,
 }
 
-/// An answer that is older than promised.
+/// An answer is older than promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooOld {
-    /// What a replica has said for it.
+    /// The data of a replica is too old.
     #[error("{}", too_old(*.0))]
     Replica(Duration),
-    /// What an owner has said for it.
-    #[error("it took {:.1} s to read all of it, and the first of that may have changed: ask again, and for less at a time if this goes on", .0.as_secs_f64())]
+    /// The data of an owner is too old.
+    #[error("reading the data for the answer took {:.1} s, and the first part may have changed meanwhile: ask again, and request less at a time if this persists", .0.as_secs_f64())]
     Owner(Duration),
 }
 
@@ -80,13 +82,13 @@ impl From<TooOld> for Tier1Error {
 }
 
 impl Moments {
-    /// Of what owners say that nobody deposes, and that were asked then.
+    /// Creates the times of a read from owners that nobody can depose, sent at `asked`.
     #[must_use]
     pub fn of_owners(asked: Instant) -> Self {
         Self { owners: Some(asked), ..Self::default() }
     }
 
-    /// Of both.
+    /// Combines the times of two sets of reads.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         let earliest = |a: Option<Instant>, b: Option<Instant>| a.into_iter().chain(b).min();
@@ -97,10 +99,10 @@ impl Moments {
         }
     }
 
-    /// The age of an answer; none where owners alone have answered.
+    /// Returns the age of an answer; `None` if only owners have answered.
     ///
     /// # Errors
-    /// When it may be more than [`AGE_MAX`].
+    /// If the age may exceed [`AGE_MAX`].
     pub fn age(self) -> Result<Option<Duration>, TooOld> {
         let of = |moment: Option<Instant>| moment.map(|moment| moment.elapsed());
         let (replicas, owners) = (of(self.replicas), of(self.owners));
@@ -113,7 +115,8 @@ impl Moments {
     }
 }
 
-/// One question of a caller: whom it is put to, and from when what was read for it so far is. Clones are one question.
+/// A question of a caller. It records which node it is put to, and how old the data read so far is. Clones
+/// share this record.
 #[derive(Debug, Clone)]
 pub struct Question {
     whom: Whom,
@@ -128,31 +131,32 @@ impl Default for Question {
 }
 
 impl Question {
-    /// One that nobody has read anything for.
+    /// Creates a question for which nothing was read so far.
     #[must_use]
     pub fn put_to_anybody(whom: Whom) -> Self {
         Self { whom, is_patient: false, read: Arc::default() }
     }
 
-    /// The same question, put to these.
+    /// Returns a clone of this question that is put to `whom`.
     #[must_use]
     pub fn to(&self, whom: Whom) -> Self {
         Self { whom, is_patient: false, read: Arc::clone(&self.read) }
     }
 
-    /// The same, put to owners, which get all the time that a call has.
+    /// Returns a clone of this question that is put to owners and waits as long as a call may take.
     #[must_use]
     pub fn with_patience(&self) -> Self {
         Self { is_patient: true, ..self.to(Whom::Owner) }
     }
 
-    /// Whom it is put to.
+    /// Which node the question is put to.
     #[must_use]
     pub fn whom(&self) -> Whom {
         self.whom
     }
 
-    /// Whether an answer is waited for as long as a call may take. Otherwise somebody else may answer it as well.
+    /// Whether the question waits for an answer as long as a call may take. An impatient question may go to
+    /// another node sooner.
     #[must_use]
     pub fn is_patient(&self) -> bool {
         self.is_patient
@@ -162,14 +166,15 @@ impl Question {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It is put to owners that others may depose.
+    /// Notes that other nodes may depose the owners that answer this question.
     pub fn owners_may_change(&self) {
         self.lock().may_change = true;
     }
 
-    /// Takes note of an answer to a request that was sent at some time.
+    /// Records an answer to a request that was sent at `sent`, and returns the answer.
     pub fn take<T>(&self, Aged { answer, age }: Aged<T>, sent: Instant) -> T {
-        // A clock that has just begun has no moment so long ago; there is no such answer either.
+        // Right after the system clock begins, this subtraction can underflow. No answer can be that old
+        // then.
         let moment = |age| sent.checked_sub(age).unwrap_or(sent);
         let of = match age {
             Some(age) => Moments { replicas: Some(moment(age)), ..Moments::default() },
@@ -180,33 +185,35 @@ impl Question {
         answer
     }
 
-    /// From when what was read so far is.
+    /// Returns the times to which the data read so far dates back.
     #[must_use]
     pub fn moments(&self) -> Moments {
         *self.lock()
     }
 
-    /// The same, and what is read from now on is counted by itself.
+    /// Returns the times of the data read so far, and starts a new part of the answer with its own times.
     pub fn next_part(&self) -> Moments {
         let mut read = self.lock();
         let next = Moments { may_change: read.may_change, ..Moments::default() };
         std::mem::replace(&mut *read, next)
     }
 
-    /// What was put together from what was read, with its age.
+    /// Adds the age of all data read so far to the finished answer.
     ///
     /// # Errors
-    /// When that may be more than [`AGE_MAX`].
+    /// If the age may exceed [`AGE_MAX`].
     pub fn answered<T>(&self, answer: T) -> Result<Aged<T>, Tier1Error> {
         Ok(Aged { answer, age: self.moments().age()? })
     }
 }
 
-/// Why an answer of a replica is none.
+/// Explains why the answer of a replica is too old.
 #[must_use]
 pub fn too_old(age: Duration) -> String {
     let (age, most) = (age.as_secs_f64(), AGE_MAX.as_secs());
-    format!("its owner does not answer, and what a replica has may be {age:.1} s old; {most} s is the most")
+    format!(
+        "the owner does not answer, and the data of a replica may be {age:.1} s old; the limit is {most} s"
+    )
 }
 
 #[cfg(test)]
@@ -214,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_age_counts_and_time_goes_on() {
+    fn the_greatest_age_counts_and_grows_with_time() {
         let question = Question::default();
         let (now, second) = (Instant::now(), Duration::from_secs(1));
         assert_eq!(question.take(Aged::of_owner(1), now), 1);
@@ -224,7 +231,7 @@ mod tests {
         }
         assert_eq!(question.moments().replicas, Some(now - 3 * second));
         assert!(question.answered(()).unwrap().age.is_some_and(|age| age >= 3 * second));
-        // It was sent long ago.
+        // This answer was sent long ago.
         question.take(Aged { answer: (), age: Some(second) }, now - 5 * second);
         assert!(matches!(question.answered(()), Err(Tier1Error::Unavailable(_))));
         assert_eq!(question.next_part().replicas, Some(now - 6 * second));
@@ -232,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_owners_say_grows_old_too_and_sooner_where_they_may_have_been_deposed() {
+    fn answers_of_owners_age_too_and_sooner_if_owners_can_be_deposed() {
         let (now, second) = (Instant::now(), Duration::from_secs(1));
         let asked = |ago: Duration, may_change| {
             let question = Question::default();
@@ -249,11 +256,11 @@ mod tests {
         assert_eq!(asked(second / 2, true).answered(()), Ok(Aged::of_owner(())));
         let late = asked(second, true);
         assert!(matches!(late.answered(()), Err(Tier1Error::Unavailable(_))));
-        // The next part is by itself, of the same owners.
+        // The next part has its own times, but the same owners.
         late.next_part();
         late.take(Aged::of_owner(()), now - second / 2);
         assert_eq!(late.answered(()), Ok(Aged::of_owner(())));
-        // Together with what a replica has, the greatest age is told.
+        // If owners and replicas have answered, the greatest age counts.
         let both = asked(4 * second, false);
         both.take(Aged { answer: (), age: Some(second) }, now);
         assert!(both.answered(()).unwrap().age.is_some_and(|age| age >= 4 * second));

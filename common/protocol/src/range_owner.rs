@@ -1,8 +1,9 @@
-//! The interface between the nodes of tier 1. Each owns some ranges, and reaches those of the others through
-//! [`RangeOwner`].
+//! The interface between the nodes of tier 1. Each node owns some ranges and reaches the ranges of other
+//! nodes through [`RangeOwner`].
 //!
-//! Every call passes owned, bounded data and can fail. After a failure the caller does not know whether the call was
-//! carried out. No node calls another while it holds a lock that its own answers need.
+//! Every call passes owned, bounded data and can fail. After a failure, the caller does not know whether the
+//! call was carried out. A node must not hold a lock during a call if the answers to its own callers need
+//! that lock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,91 +21,91 @@ use super::submission::{Outcome, Submission};
 use super::tier1_error::Tier1Error;
 use super::totals::{Backlog, Counters, ShardTotals};
 
-/// A row of a range: its key and its bytes.
+/// A row of a range: its key and its value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
-/// Messages of one range to another, in the order in which they were sent.
+/// Messages from one range to another, in the order in which they were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EncodedPost {
-    /// The sender.
+    /// The range that sends the messages.
     pub from: RangeId,
-    /// The receiver.
+    /// The range that receives the messages.
     pub to: RangeId,
-    /// The messages as tier 1 writes them down.
+    /// The messages in the encoding of tier 1.
     pub messages: Vec<Vec<u8>>,
 }
 
-/// What the receiver of a post has applied and settled, by pair of shards.
+/// What the receiver of a post has applied and settled, for each pair of shards.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Every pair of the post.
+    /// An entry for every pair of shards in the post.
     pub applied: Vec<AppliedUpTo>,
 }
 
-/// The last message of a pair of shards that was applied.
+/// The last message between two shards that was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedUpTo {
-    /// The sender.
+    /// The shard that sent the message.
     pub from: ShardId,
-    /// The receiver.
+    /// The shard that received the message.
     pub to: ShardId,
-    /// Its number.
+    /// Number of the message.
     pub number: u64,
 }
 
-/// Why another range did not do what it was asked for.
+/// Why another range did not carry out a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum PeerError {
-    /// A message before the first of a post is missing.
-    #[error("message {found} from shard {} to {} came where message {expected} should", .from.0, .to.0)]
+    /// A message before the first message of a post is missing.
+    #[error("messages from shard {} to {} are missing: expected number {expected}, received {found}", .from.0, .to.0)]
     Gap {
-        /// The sender.
+        /// The shard that sent the message.
         from: ShardId,
-        /// The receiver.
+        /// The shard that received the message.
         to: ShardId,
-        /// The number that comes next.
+        /// The number that the receiver expects next.
         expected: u64,
-        /// The number that came.
+        /// The number of the message that arrived.
         found: u64,
     },
-    /// A post of the same range is still being applied.
-    #[error("an earlier post of range {0} is being applied")]
+    /// The receiver is still applying an earlier post of the same range.
+    #[error("an earlier post of range {0} is still being applied; try again later")]
     Busy(RangeId),
-    /// A message is for a shard that the range does not have, or from one that its sender does not have.
-    #[error("a message from shard {} to {} is not one from range {sender} to range {receiver}", .from.0, .to.0)]
+    /// A message is for a shard outside the receiving range, or from a shard outside the sending range.
+    #[error("a message from shard {} to {} does not belong between range {sender} and range {receiver}", .from.0, .to.0)]
     Misdirected {
-        /// The shard that sent it.
+        /// The shard that sent the message.
         from: ShardId,
-        /// The shard that it is for.
+        /// The shard that the message is for.
         to: ShardId,
-        /// The range that posted it.
+        /// The range that posted the message.
         sender: RangeId,
-        /// The range that got it.
+        /// The range that received the message.
         receiver: RangeId,
     },
-    /// It does not answer; later it may.
+    /// The range does not answer now. It may answer later.
     #[error("range {range} does not answer: {why}")]
     Unreachable {
-        /// The range.
+        /// Number of the range.
         range: RangeId,
-        /// What failed.
+        /// What failed, in words.
         why: String,
     },
-    /// The node that was asked does not own the range.
+    /// The node does not own the range.
     #[error("this node does not own range {0}")]
     NotOwner(RangeId),
-    /// It takes no writes, or a row is damaged.
+    /// The range accepts no writes, or a row is damaged.
     #[error(transparent)]
     Refused(#[from] Tier1Error),
 }
 
 impl PeerError {
-    /// That a range does not answer.
+    /// Creates the error that a range does not answer.
     pub fn unreachable(range: RangeId, why: impl Into<String>) -> Self {
         Self::Unreachable { range, why: why.into() }
     }
 
-    /// Whether whoever was asked is away, so that somebody else, or the same later, may have an answer.
+    /// Whether the called node is unavailable, so that another node may answer, or this one later.
     #[must_use]
     pub fn is_away(&self) -> bool {
         match self {
@@ -133,106 +134,108 @@ impl From<PeerError> for SourceError {
     }
 }
 
-/// Messages between two ranges since the collection was created.
+/// Numbers of messages between two ranges since the collection was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Sent to the other range.
+    /// Number of messages sent to the other range.
     pub sent: u64,
-    /// Applied of those of the other range.
+    /// Number of messages from the other range that were applied.
     pub applied: u64,
 }
 
-/// How far a range is when everything that was handed in before is committed.
+/// Progress of a range, measured after everything that was submitted earlier is committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeReport {
-    /// Of its owner.
+    /// Epoch of the range's owner.
     pub epoch: Epoch,
-    /// What is accepted and not yet done.
+    /// Accepted work that is not done yet.
     pub backlog: Backlog,
-    /// With each range.
+    /// Messages exchanged with each range.
     pub traffic: Vec<Traffic>,
-    /// How often background work has failed.
+    /// Number of failures of background work.
     pub failures: u64,
-    /// Why background work is not done that was last tried and failed.
+    /// Why the last attempt at background work failed, if that work is not done yet.
     pub refused: Option<Tier1Error>,
 }
 
-/// How far the change feed of a shard goes.
+/// Extent of the change feed of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FeedExtent {
-    /// The number of its newest event.
+    /// Number of the newest event.
     pub end: u64,
-    /// The greatest number of an event that retention has dropped.
+    /// Greatest number of an event that retention has dropped.
     pub dropped: u64,
 }
 
-/// A record of a range's shared log.
+/// A record of a range in the shared log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPlace {
-    /// The record.
+    /// Position of the record in the history of the range.
     pub record: LogPosition,
-    /// Its place in the log.
+    /// Sequence number of the record in the shared log.
     pub sequence: u64,
 }
 
-/// A range as of its last commit.
+/// State of a range as of its last commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeState {
-    /// Names the state of the collection that it began from: after a restore it is another one.
+    /// Identifies the state from which the collection began. A restore changes it.
     pub collection: u64,
-    /// Of its owner.
+    /// Epoch of the range's owner.
     pub epoch: Epoch,
-    /// The index of its last order to tier 2, handed over or not.
+    /// Index of the last order for tier 2, whether handed over or not.
     pub ordered: u64,
-    /// What it has counted.
+    /// Totals of the range.
     pub counters: Counters,
-    /// What is accepted and not yet done.
+    /// Accepted work that is not done yet.
     pub backlog: Backlog,
-    /// How long its pages wait for their decision.
+    /// How long the pages of the range wait for their decision.
     pub decision_times: DecisionTimes,
-    /// The figures of its shards, in their order.
+    /// Figures of the shards, in the order of shards.
     pub shards: Vec<ShardTotals>,
-    /// The feeds of its shards, in their order.
+    /// Change feeds of the shards, in the order of shards.
     pub feeds: Vec<FeedExtent>,
     /// See [`ContentSource::moment`](super::ContentSource::moment).
     pub moment: Option<Moment>,
-    /// The last record that the rows have, where they are replicated.
+    /// The last record that the rows include, if the range is replicated.
     pub copied: Option<LogPlace>,
-    /// How often background work has failed.
+    /// Number of failures of background work.
     pub failures: u64,
-    /// Whether it takes writes; otherwise why not.
+    /// Why the range accepts no writes; `None` if it accepts them.
     pub refused: Option<Tier1Error>,
-    /// Whether it takes none because its own disk is full.
+    /// Whether the range accepts no writes because its own disk is full.
     pub disk_full: bool,
-    /// How often it went on in this process after its disk was full.
+    /// How often the range resumed in this process after its disk was full.
     pub disk_recoveries: u64,
 }
 
-/// Names a backup: a number that no other backup has.
+/// Id of a backup, unique among all backups.
 pub type BackupId = u64;
 
-/// Takes the answer to a post.
+/// Callback that receives the answer to a post.
 pub type PostDone = Box<dyn FnOnce(Result<Receipt, PeerError>) + Send>;
 
-/// A node of tier 1 as the others see it: the owner of ranges. Asked about a range that it does not own, it answers
-/// [`PeerError::NotOwner`].
+/// A node of tier 1 as the other nodes see it: the owner of ranges. For a range that it does not own, it
+/// answers [`PeerError::NotOwner`].
 ///
 /// Every call fails with [`PeerError`].
 #[expect(clippy::missing_errors_doc, reason = "said once for all")]
 pub trait RangeOwner: Send + Sync {
-    /// Posts messages. Returns at once; `done` gets the answer when they are applied and settled, or refused.
+    /// Posts messages and returns at once. `done` receives the answer after the messages are applied and
+    /// settled, or refused.
     fn post(&self, post: EncodedPost, done: PostDone);
 
-    /// Rows by key, in the order of the keys; none where there is no row. An answer may end early, but has at least the
-    /// first. All keys belong to the range.
+    /// Returns rows by key, in the order of `keys`; `None` for a key without a row. An answer may end early
+    /// but has at least the first row. All keys must belong to the range.
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError>;
 
-    /// Up to `limit` rows from `from` to before `to`, in order; fewer when they are long, but at least one unless there
-    /// is none.
+    /// Returns up to `limit` rows from `from` up to but excluding `to`, in order. Returns fewer if the rows
+    /// are long, but at least one if any exists.
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError>;
 
-    /// The same rows to answer a question. Asked for those of a replica, a node gives what it has of the range, also where it does
-    /// not own it, if that is no older than [`AGE_MAX`](super::AGE_MAX). Whoever asks can ask somebody else, so it does not wait long.
+    /// Like [`rows`](Self::rows), but answers a question of a caller. For [`Whom::Replica`], a node answers
+    /// from its replica, even if it does not own the range. The replica must be no older than
+    /// [`AGE_MAX`](super::AGE_MAX). The call does not wait long, because the caller can ask another node.
     fn rows_for_question(
         &self,
         range: RangeId,
@@ -245,7 +248,8 @@ pub trait RangeOwner: Send + Sync {
         }
     }
 
-    /// The same for a piece of them.
+    /// Like [`scan`](Self::scan), but answers a question of a caller, as
+    /// [`rows_for_question`](Self::rows_for_question) does.
     fn scan_for_question(
         &self,
         range: RangeId,
@@ -259,16 +263,18 @@ pub trait RangeOwner: Send + Sync {
         }
     }
 
-    /// The range as of its last commit. Does not wait.
+    /// Returns the state of the range as of its last commit, without waiting.
     fn state(&self, range: RangeId) -> Result<RangeState, PeerError>;
 
-    /// How far the range is when what was handed in before is committed; waits no longer than `limit`.
+    /// Waits until everything submitted earlier is committed, at most for `limit`, and returns the progress
+    /// of the range.
     fn report(&self, range: RangeId, limit: Duration) -> Result<RangeReport, PeerError>;
 
-    /// Has background work done at once, and with `again` what has failed tried again.
+    /// Starts background work at once. With `again`, also retries work that has failed.
     fn hurry(&self, range: RangeId, again: bool) -> Result<(), PeerError>;
 
-    /// Takes submissions of a client, of pages of the range. The outcomes are in their order.
+    /// Accepts submissions of a client for pages of the range. Returns the outcomes in the order of the
+    /// submissions.
     fn submit(
         &self,
         range: RangeId,
@@ -276,17 +282,18 @@ pub trait RangeOwner: Send + Sync {
         submissions: Vec<Submission>,
     ) -> Result<Vec<Outcome>, PeerError>;
 
-    /// Forgets pages of the range, all of which are known.
+    /// Deletes all records of pages of the range, which must all be known.
     fn purge(&self, range: RangeId, pages: &[PageId]) -> Result<(), PeerError>;
 
-    /// Recomputes a group of the range, which has not merged with another; see
+    /// Recomputes a group of the range that was not merged into another; see
     /// [`Tier1Api::repair`](super::Tier1Api::repair).
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, PeerError>;
 
-    /// Takes results of searches for pages of the range. They are lost if the owner ends before their commit.
+    /// Accepts results of searches for pages of the range. They are lost if the owner ends before it commits
+    /// them.
     fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Result<(), PeerError>;
 
-    /// Takes pages to be searched for again. On return they are durable.
+    /// Accepts pages to be searched for again. When the call returns, they are durable.
     fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), PeerError>;
 
     /// See [`ContentSource::changed_since`](super::ContentSource::changed_since).
@@ -295,57 +302,61 @@ pub trait RangeOwner: Send + Sync {
     /// See [`ContentSource::keep_log`](super::ContentSource::keep_log).
     fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), PeerError>;
 
-    /// Begins to keep what commits change, for a backup. Without a call about it for ten minutes it is given up.
+    /// Begins to record the changes of commits for a backup. The range drops the backup after ten minutes
+    /// without a call about it.
     fn follow(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError>;
 
-    /// Holds messages to other ranges back, and returns when none is under way. It ends by itself after 30 seconds.
+    /// Holds back messages to other ranges, and returns when no message is under way. The hold ends by itself
+    /// after 30 seconds.
     fn hold(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError>;
 
-    /// Ends what [`follow`](Self::follow) began: what was committed so far is in the backup, and nothing after it.
+    /// Ends the recording that [`follow`](Self::follow) began. The backup contains all earlier commits and no
+    /// later one.
     fn cut(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError>;
 
-    /// Lets messages go. Whether they were held back all the time.
+    /// Releases the messages that were held back. Returns whether the hold lasted until now without a break.
     fn release(&self, range: RangeId, backup: BackupId) -> Result<bool, PeerError>;
 
-    /// Bytes of what was kept, from a place on, at most [`BACKUP_PIECE_BYTES`](super::BACKUP_PIECE_BYTES); none at the end.
-    /// Before the cut it says that the backup goes on.
+    /// Returns recorded bytes from position `from` on, at most
+    /// [`BACKUP_PIECE_BYTES`](super::BACKUP_PIECE_BYTES); empty at the end. A call before [`cut`](Self::cut)
+    /// only tells the range that the backup goes on.
     fn kept(&self, range: RangeId, backup: BackupId, from: u64) -> Result<Vec<u8>, PeerError>;
 
-    /// Forgets the backup.
+    /// Drops the recorded changes of the backup.
     fn forget(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError>;
 }
 
-/// Who owns the ranges that this process does not own. Ownership moves, so what it says may be old: a node that is asked about
-/// a range that it does not own any more says so.
+/// Finds the owners of ranges that this process does not own. Ownership moves, so the information may be old.
+/// A node that no longer owns a range says so when it is called.
 pub trait RangeDirectory: Send + Sync {
-    /// Another node that owns the range, as far as this process knows.
+    /// Returns another node that owns the range, as far as this process knows.
     fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>>;
 
-    /// The same, unless it is taken for dead.
+    /// Like [`owner`](Self::owner), but returns `None` if the owner counts as dead.
     fn present_owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
         self.owner(range)
     }
 
-    /// Other nodes that may have a replica of the range, those first that are likely to answer.
+    /// Returns other nodes that may have a replica of the range, the most likely to answer first.
     fn replicas(&self, _range: RangeId) -> Vec<Arc<dyn RangeOwner>> {
         Vec::new()
     }
 
-    /// The last ownership of the range that this process has heard of; none where owners are fixed.
+    /// Returns the newest epoch of the range that this process knows; `None` if owners are fixed.
     fn epoch(&self, _range: RangeId) -> Option<Epoch> {
         None
     }
 
-    /// Whether other processes have ranges at all, or may have some later. It never changes.
+    /// Whether other processes own ranges, or may own some later. The answer never changes.
     fn has_others(&self) -> bool;
 
-    /// Whether a range may have another owner later. It never changes.
+    /// Whether a range may have another owner later. The answer never changes.
     fn may_change(&self) -> bool {
         false
     }
 }
 
-/// Ranges whose owners are fixed.
+/// A directory of ranges whose owners are fixed.
 impl RangeDirectory for BTreeMap<RangeId, Arc<dyn RangeOwner>> {
     fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
         self.get(&range).cloned()

@@ -1,4 +1,4 @@
-//! The attributes of a page that the winner order compares, and its rules one by one.
+//! The attributes of a page that the winner order compares, and each rule of the order.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -14,11 +14,11 @@ use doppel_model::{PageUrl, Timestamp};
 /// The attributes of a page that the winner order compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rank {
-    /// The URL of the page.
+    /// URL of the page.
     pub url: PageUrl,
-    /// The popularity as the client gave it; larger is better.
+    /// Popularity as the client submitted it; larger is better.
     pub popularity: Option<f64>,
-    /// The time of the earliest fetch of this URL.
+    /// Time of the earliest fetch of this URL.
     pub first_seen: Timestamp,
 }
 
@@ -26,7 +26,7 @@ pub struct Rank {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// The host is in the market that the query named.
+    /// The host is in the market that the query names.
     Market,
     /// The popularity is in a higher power-of-two class.
     Popularity,
@@ -34,14 +34,14 @@ pub enum Rule {
     DayFirstSeen,
     /// The URL has no query string.
     StaticUrl,
-    /// The URL is shorter. The names of records, which have no URL, are all as long, and longer than any URL.
+    /// The URL is shorter. Names of records count as equally long, and as longer than any URL.
     ShorterUrl,
     /// The page was first seen earlier.
     FirstSeen,
     /// The scheme of the URL is https.
     Https,
-    /// The URL comes first in byte order. The names of records come after URLs, shorter ones first, so that rows are in
-    /// the order of their numbers.
+    /// The URL comes first in byte order. Names of records come after URLs, shorter names first, so that rows
+    /// are in the order of their numbers.
     Url,
 }
 
@@ -82,12 +82,14 @@ impl FromStr for Rule {
 }
 
 impl Rank {
-    /// The exponent of the power of two at or below the popularity. Unknown is lowest, zero is next.
+    /// Returns the exponent of the greatest power of two up to the popularity. Unknown is lowest, zero is
+    /// next.
     fn popularity_class(&self) -> Option<i32> {
         self.popularity.map(|p| if p > 0.0 { p.log2().floor() as i32 } else { i32::MIN })
     }
 
-    /// The length of the URL in bytes. That of a record's name says nothing, since it is of its file and its id.
+    /// Returns the length of the URL in bytes. The name of a record consists of its file and its id, so its
+    /// length says nothing about the page and counts as the maximum.
     fn url_length(&self) -> usize {
         if self.url.is_record() { usize::MAX } else { self.url.as_str().len() }
     }
@@ -96,7 +98,7 @@ impl Rank {
         self.url.as_str().contains('?')
     }
 
-    /// Whether the scheme is https. The URL is stored as it was spelt, so case is ignored.
+    /// Whether the scheme is https. The URL is stored as it was spelt, so the comparison ignores case.
     fn is_https(&self) -> bool {
         self.url.as_str().get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
     }

@@ -1,4 +1,4 @@
-//! Repairs of groups: the result of a repair, and the audit trail of applied repairs and of quarantines.
+//! Repairs of groups: the result of a repair, and the audit trail of applied repairs and quarantines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of URLs that are stored for a repair, once as members before and once as the resulting
-/// sets. This is about 2 MB, so that a giant group does not make a giant record.
+/// Maximum number of URLs that are stored for a repair, once as members before the repair and once as the
+/// resulting sets. This is about 2 MB, so that a giant group does not make a giant record.
 pub const REPAIR_URLS_KEPT: usize = 10_000;
 
 /// The result of a repair or of a dry run.
@@ -17,16 +17,17 @@ pub struct RepairReport {
     pub group: GroupId,
     /// The members before the repair.
     pub before: Vec<PageUrl>,
-    /// The sets into which the members are divided by exact comparison. The winner's set is first.
+    /// The sets into which exact comparison divides the members. The winner's set is first.
     pub components: Vec<Vec<PageUrl>>,
     /// Whether the repair was applied.
     pub applied: bool,
 }
 
-/// Selects as much of the sets as fits into `room` URLs.
+/// Selects up to `room` URLs from the sets.
 ///
-/// The URLs that leave the group matter most, and the winner's set, which is first, is usually the largest. So
-/// it is shortened in favour of the others, down to a tenth of the room. The last set may be incomplete.
+/// The URLs that leave the group matter most, and the winner's set, which is first, is usually the largest.
+/// Therefore the winner's set is shortened first, down to a tenth of the room. The last set may be
+/// incomplete.
 #[must_use]
 pub fn within(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
     let others: usize = components.iter().skip(1).map(Vec::len).sum();
@@ -45,12 +46,13 @@ pub fn within(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
     listed
 }
 
-/// The id of an entry of the audit trail: `r7-0` is the seventh entry of shard 0. Ids are never reused.
+/// Id of an entry in the audit trail. For example, `r7-0` is the seventh entry of shard 0. Ids are never
+/// reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RepairId {
     /// The shard that owns the group.
     pub shard: ShardId,
-    /// The number of the entry in its shard, counted from 1.
+    /// Number of the entry in its shard, counted from 1.
     pub number: u64,
 }
 
@@ -60,9 +62,9 @@ impl fmt::Display for RepairId {
     }
 }
 
-/// The text is not a valid repair id.
+/// A text is not a valid repair id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a repair's id looks like r7-0, this is {0:?}")]
+#[error("{0:?} is not the id of a repair, such as r7-0")]
 pub struct NoRepairId(String);
 
 impl FromStr for RepairId {
@@ -78,52 +80,53 @@ impl FromStr for RepairId {
     }
 }
 
-/// What an entry of the audit trail tells of.
+/// Kind of an entry in the audit trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrailEvent {
-    /// A repair that an operator requested.
+    /// An operator requested a repair.
     Repair,
-    /// The group became too large to give advice from.
+    /// The group was quarantined, because it has too many distinct contents to give advice.
     Quarantined,
-    /// The quarantine ended: by a repair, because the group is small enough, or because it is in use no more.
+    /// The quarantine ended: after a repair, because the group became small enough, or because the group is
+    /// no longer in use.
     Released,
 }
 
 /// An entry of the audit trail without its URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairEntry {
-    /// The id of the entry.
+    /// Id of the entry.
     pub id: RepairId,
-    /// The time at which it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// What happened.
+    /// Kind of the event.
     pub event: TrailEvent,
-    /// Who requested the repair, as given by the caller; empty for a quarantine.
+    /// Person who requested the repair, as the caller stated; empty for a quarantine.
     pub by: String,
-    /// The group, under the id that it had then.
+    /// The group, under the id that it had at that time.
     pub group: GroupId,
-    /// The group that it was merged into, where that ended a quarantine.
+    /// The group into which this group was merged, if the merge ended a quarantine.
     pub into: Option<GroupId>,
-    /// The number of members: before the repair, or when the quarantine began or ended.
+    /// Number of members before the repair, or when the quarantine began or ended.
     pub members: u64,
-    /// The number of resulting components. For a truncated entry, the number of components that were stored; 0 for a
-    /// quarantine.
+    /// Number of resulting components. For a truncated entry, the number of components that were stored; 0
+    /// for a quarantine.
     pub component_count: u64,
-    /// Whether there were more URLs than [`REPAIR_URLS_KEPT`], so that not all were stored.
+    /// Whether some URLs were not stored, because there were more than [`REPAIR_URLS_KEPT`].
     pub truncated: bool,
 }
 
-/// An entry of the audit trail with its URLs; a quarantine has none.
+/// An entry of the audit trail with its URLs. A quarantine has no URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairDetails {
     /// The entry without its URLs.
     pub entry: RepairEntry,
     /// The members before the repair.
     pub before: Vec<PageUrl>,
-    /// The resulting components, the winner's first. A component is empty if all its pages have been purged.
+    /// The resulting components, the winner's first. A component is empty if all its pages were purged.
     pub components: Vec<Vec<PageUrl>>,
-    /// The number of members that are no longer on record. Their URLs have been removed from both lists.
+    /// Number of members that are no longer on record. Both lists omit their URLs.
     pub forgotten: u64,
 }
 
@@ -132,31 +135,31 @@ pub struct RepairDetails {
 pub struct RepairTrail {
     /// The entries, newest first.
     pub repairs: Vec<RepairEntry>,
-    /// Where the next page begins; `None` at the end. A page with few entries or none is not necessarily the
-    /// last.
+    /// Where the next page begins; `None` at the end. A page with few entries, or no entry, is not
+    /// necessarily the last.
     pub next: Option<RepairPosition>,
 }
 
-/// A position in the audit trail: how many entries of each shard are still to come. The text form is
+/// A position in the audit trail: the number of remaining entries of each shard. The text form consists of
 /// hexadecimal numbers separated by dots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairPosition(Vec<u64>);
 
 impl RepairPosition {
-    /// The maximum number of shards in the text form.
+    /// Maximum number of shards in the text form.
     const SHARDS_MAX: usize = 1_024;
 
-    /// The maximum length of the text form, in bytes: 16 digits and a separator per shard.
+    /// Maximum length of the text form in bytes: 16 digits and a separator for each shard.
     pub const BYTES_MAX: usize = 17 * Self::SHARDS_MAX;
 
-    /// Creates a position from the number of the next entry of each shard, which is the newest one still to
-    /// come; 0 for none.
+    /// Creates a position from the number of the next entry of each shard, which is the newest remaining
+    /// entry; 0 if no entry remains.
     #[must_use]
     pub fn new(numbers: Vec<u64>) -> Self {
         Self(numbers)
     }
 
-    /// The number of the next entry of each shard.
+    /// Returns the number of the next entry of each shard.
     #[must_use]
     pub fn numbers(&self) -> &[u64] {
         &self.0
@@ -172,9 +175,9 @@ impl fmt::Display for RepairPosition {
     }
 }
 
-/// The text is not a valid position in the audit trail.
+/// A text is not a valid position in the audit trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not what an earlier answer gave as next")]
+#[error("not a position that an earlier answer returned as `next`")]
 pub struct NoRepairPosition;
 
 impl FromStr for RepairPosition {

@@ -1,78 +1,83 @@
-//! The load of tier 2 per partition and node.
+//! Load of tier 2, for each partition and node.
 
 use doppel_model::{NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
 
-/// A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total. For the m-th division of the
-/// dictionary into two halves, feature m is the number of a page's shingles in the one half minus that in the other.
+/// A box in the space of length vectors: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total. The m-th
+/// division splits the dictionary into two halves. Feature m is the number of a page's shingles in the one
+/// half minus the number in the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LengthBox {
-    /// The smallest value of each feature; null means no limit.
+    /// Smallest value of each feature; null if there is no limit.
     pub lo: Vec<Option<i64>>,
-    /// The largest value of each feature; null means no limit.
+    /// Largest value of each feature; null if there is no limit.
     pub hi: Vec<Option<i64>>,
 }
 
-/// The load of one partition.
+/// Load of a partition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PartitionLoad {
-    /// Its id.
+    /// Number of the partition.
     #[schema(value_type = u32)]
     pub partition: PartitionId,
-    /// The node that has it, from 0.
+    /// Number of the node that stores the partition, counted from 0.
     #[schema(value_type = u32)]
     pub node: NodeId,
-    /// Its box.
+    /// Box of the partition.
     #[serde(rename = "box")]
     pub bounds: LengthBox,
-    /// The number of contents stored.
+    /// Number of contents stored in the partition.
     pub contents: u64,
-    /// The number of pages stored. A content may have several.
+    /// Number of pages stored in the partition. Several pages can have the same content.
     pub pages: u64,
-    /// The number of pages received for comparison since the start or the last change of the plan.
+    /// Number of pages received for comparison since the start or the last change of the plan.
     pub received: u64,
-    /// The number of exact comparisons made in it.
+    /// Number of exact comparisons in the partition.
     pub comparisons: u64,
-    /// Memory of its columns and tables, in bytes.
+    /// Memory of the partition's columns and tables, in bytes.
     pub bytes: u64,
 }
 
-/// The load of tier 2.
+/// Load of tier 2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LoadReport {
-    /// The version of the plan. It grows by one whenever the cuts, the nodes of the partitions, or the nodes that may
-    /// have partitions change.
+    /// Version of the plan. It grows by one whenever the cuts, the nodes of the partitions, or the set of
+    /// serving nodes change.
     pub plan_version: u64,
-    /// The number of sub-dictionaries of the map (N).
+    /// Number of sub-dictionaries of the map (N).
     pub dimensions: u32,
-    /// All partitions.
+    /// Load of every partition.
     pub partitions: Vec<PartitionLoad>,
-    /// The number of searches since the start or the last change of the plan.
+    /// Number of searches since the start or the last change of the plan.
     pub searches: u64,
-    /// The number of partitions that these searches were sent to, summed over the searches.
+    /// Number of partitions that these searches were sent to, summed over the searches.
     pub fan_out: u64,
-    /// The largest number of contents in a partition, divided by the mean; 1 is even.
+    /// Largest number of contents in a partition, divided by the mean; 1 means even.
     pub imbalance: f64,
-    /// The noise floor of `imbalance`: its value if the same contents were distributed to as many partitions at random.
+    /// Noise floor of `imbalance`: its value if the same contents were distributed to the same number of
+    /// partitions at random.
     pub imbalance_floor: f64,
-    /// Share of fan-out saved in relation to comparing every page in every partition, 0 to 1; null without searches.
+    /// Share of fan-out saved relative to comparing every page in every partition, from 0 to 1. Null if there
+    /// was no search.
     pub fan_out_saved: Option<f64>,
-    /// The number of nodes that may have partitions.
+    /// Number of serving nodes, which may have partitions.
     pub serving_nodes: u32,
-    /// The number of nodes that these searches were sent to, summed over the searches. A node with several of the
-    /// partitions gets a search once.
+    /// Number of nodes that these searches were sent to, summed over the searches. A search for several
+    /// partitions of a node counts once.
     pub node_fan_out: u64,
-    /// The largest number of contents on a serving node, divided by the mean; 1 is even.
+    /// Largest number of contents on a serving node, divided by the mean; 1 means even.
     pub node_imbalance: f64,
-    /// The noise floor of `node_imbalance`: its value if the same contents were distributed to as many nodes at random.
+    /// Noise floor of `node_imbalance`: its value if the same contents were distributed to the same number of
+    /// nodes at random.
     pub node_imbalance_floor: f64,
-    /// Share of fan-out saved in relation to comparing every page on every serving node, 0 to 1; null without searches.
+    /// Share of fan-out saved relative to comparing every page on every serving node, from 0 to 1. Null if
+    /// there was no search.
     pub node_fan_out_saved: Option<f64>,
-    /// The size of the signature file on disk, in bytes.
+    /// Size of the signature file on disk, in bytes.
     pub file_bytes: u64,
 }
 
-/// One node without pages: nothing is searched, and everything is even.
+/// The load of a single node without pages, where no search was made and everything is even.
 impl Default for LoadReport {
     fn default() -> Self {
         Self {

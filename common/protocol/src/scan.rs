@@ -1,17 +1,19 @@
-//! A scan of all live pages: it asks tier 1 for one page of lines after the other.
+//! A scan of all live pages. It requests one page of lines after the other from tier 1.
 
 use super::{Line, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Error};
 
-/// The lines of a whole scan, read page by page. It ends after the first error.
+/// Iterates over the lines of a whole scan and reads them page by page. The iterator ends after the first
+/// error.
 pub struct Scan<'a> {
     tier1: &'a dyn Tier1Api,
     lines: std::vec::IntoIter<Line>,
-    /// Where the next page begins; none when there is no other.
+    /// Where the next page begins; `None` after the last page.
     next: Option<Option<ScanPosition>>,
 }
 
 impl<'a> Scan<'a> {
-    /// A scan from the beginning. To follow the feed afterwards, take [`Tier1Api::cursor`] before the first line.
+    /// Creates a scan from the beginning. To follow the feed afterwards, take [`Tier1Api::cursor`] before
+    /// reading the first line.
     #[must_use]
     pub fn new(tier1: &'a dyn Tier1Api) -> Self {
         Self { tier1, lines: Vec::new().into_iter(), next: Some(None) }

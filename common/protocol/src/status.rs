@@ -1,4 +1,4 @@
-//! The public answer about a page.
+//! The status of a page in public answers.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use doppel_model::{GroupId, PageUrl};
 
-/// The status of a page.
+/// Status of a page.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
@@ -14,20 +14,20 @@ use doppel_model::{GroupId, PageUrl};
 pub enum Status {
     /// The page was never submitted.
     Unknown,
-    /// Accepted but not decided yet. Keep it.
+    /// The page was accepted and is not decided yet. Keep it.
     Pending,
-    /// Live, with no near-duplicate.
+    /// The page is live and has no near-duplicate.
     Unique,
-    /// The page that represents its group.
+    /// The page represents its group.
     Winner,
-    /// A near-duplicate of a page that is kept, which is named; verified on the current contents of both (G5). It can be
-    /// dropped.
+    /// The page is a near-duplicate of a kept page, which the answer names. The comparison was verified on
+    /// the current contents of both pages. The page can be removed.
     Duplicate,
-    /// In the group of another winner, and no duplicate of a page that is kept. Keep it.
+    /// The page is in a group with another winner, and is not a duplicate of a kept page. Keep it.
     Secondary,
-    /// A redirect whose target is unknown, dead, in a loop or too many hops away.
+    /// The page is a redirect whose target is unknown, dead, in a loop, or too many hops away.
     Unresolved,
-    /// The page is gone.
+    /// The page no longer exists.
     Dead,
 }
 
@@ -41,9 +41,11 @@ impl fmt::Display for Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unresolved {
-    /// A page in the redirect chain is not on record: it is unknown, was purged, or has been dead for longer than dead pages are kept.
+    /// A page in the redirect chain is not on record: it is unknown, was purged, or has been dead for longer
+    /// than dead pages are kept.
     UnknownTarget,
-    /// A page in the redirect chain is dead. When retention drops its record, the reason becomes `unknown_target`.
+    /// A page in the redirect chain is dead. When retention drops its record, the reason becomes
+    /// `unknown_target`.
     DeadTarget,
     /// The redirect chain contains a loop.
     Loop,
@@ -51,21 +53,21 @@ pub enum Unresolved {
     TooManyHops,
 }
 
-/// The state of one page, as in the export and the change feed.
+/// State of a page, as in the export and the change feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// The page.
+    /// URL of the page.
     pub url: PageUrl,
-    /// Its status.
+    /// Status of the page.
     pub status: Status,
-    /// The group of the page, if it is in one.
+    /// Group of the page; `None` if the page is in no group.
     pub group: Option<GroupId>,
-    /// The winner of that group.
+    /// Winner of the group.
     pub winner: Option<PageUrl>,
-    /// The kept page that it is a duplicate of.
+    /// The kept page that this page duplicates.
     pub duplicate_of: Option<PageUrl>,
-    /// How similar it is to that page, by the policy's measure. `None` for redirects.
+    /// Similarity between the page and `duplicate_of`, by the measure of the policy. `None` for redirects.
     pub similarity: Option<f64>,
-    /// Why a redirect is unresolved. Not part of the export.
+    /// Why the redirect is unresolved. The export omits this field.
     pub reason: Option<Unresolved>,
 }

@@ -1,39 +1,42 @@
-//! The signatures that tier 1 keeps on this machine. An index in the same process reads them there and keeps none itself.
+//! Access to the signatures that tier 1 stores on this machine. An index in the same process reads them here,
+//! and does not store signatures itself.
 
 use doppel_model::PageId;
 
 use super::SourceError;
 
-/// Where tier 1 keeps a signature. It stays the same for as long as a page has that signature.
+/// The location at which tier 1 stores a signature. The location does not change as long as a page has the
+/// signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignaturePlace {
-    /// Names the place.
+    /// Identifies the location, in an encoding of tier 1.
     pub at: u64,
-    /// The length of the signature, in bytes.
+    /// Length of the signature in bytes.
     pub bytes: u32,
 }
 
-/// Takes the place and the bytes of a signature, and says whether to go on.
+/// Callback that receives the location and the bytes of a signature, and returns whether to continue.
 pub type EachSignature<'e> = dyn FnMut(SignaturePlace, &[u8]) -> bool + 'e;
 
-/// The signatures of all ranges. No call waits for a commit, so a caller may hold a lock meanwhile.
+/// The stored signatures of all ranges. No call waits for a commit, so a caller may hold a lock during a
+/// call.
 pub trait StoredSignatures: Send + Sync {
-    /// The place of a page's present signature; none if it has none.
+    /// Returns the location of a page's present signature; `None` if the page has no signature.
     ///
     /// # Errors
     /// See [`SourceError`].
     fn place(&self, page: PageId) -> Result<Option<SignaturePlace>, SourceError>;
 
-    /// Reads what is at a place into `buffer`, in place of what that holds. The bytes are not checked: if no page has the
-    /// signature any more, they may be those of another one.
+    /// Reads the bytes at a location into `buffer`, replacing its content. The bytes are not checked. If no
+    /// page has the signature any more, they may belong to another signature.
     ///
     /// # Errors
-    /// When there is nothing any more, or it cannot be read.
+    /// If the location no longer exists or cannot be read.
     fn read(&self, place: SignaturePlace, buffer: &mut Vec<u8>) -> Result<(), SourceError>;
 
-    /// Calls `each` for every signature, those that no page has any more among them.
+    /// Calls `each` for every stored signature, including signatures that no page has any more.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// If a signature cannot be read.
     fn each(&self, each: &mut EachSignature<'_>) -> Result<(), SourceError>;
 }

@@ -1,4 +1,4 @@
-//! A page version as the coordinator submits it to tier 1, and what becomes of it.
+//! A page version that the coordinator submits to tier 1, and its outcome.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,47 +10,50 @@ use serde::{Deserialize, Serialize};
 /// A page version to record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Submission {
-    /// The page.
+    /// URL of the page.
     pub url: PageUrl,
-    /// The time of the fetch. A version whose [place](super::VersionPlace) is before that of the recorded one is stale.
+    /// Time of the fetch. A version whose [place](super::VersionPlace) precedes that of the recorded version
+    /// is stale.
     pub fetched_at: Timestamp,
-    /// The popularity; larger is better. A page has that of its newest version with a popularity.
+    /// Popularity of the page; larger is better. The popularity of a page comes from its newest version that
+    /// has one.
     pub popularity: Option<f64>,
-    /// The language of the content.
+    /// Language of the content.
     pub language: Option<Box<str>>,
-    /// The target of `<link rel=canonical>`. It is only recorded.
+    /// Target of `<link rel=canonical>`. It is only recorded.
     pub canonical: Option<PageUrl>,
-    /// The result of the fetch.
+    /// Result of the fetch.
     pub body: Body,
 }
 
-/// The result of a fetch.
+/// Result of a fetch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Body {
-    /// A content.
+    /// The fetch returned a content.
     Content(Arc<Signature>),
-    /// A redirect, by HTTP or in the content.
+    /// The fetch returned a redirect, by HTTP or in the content.
     Redirect(PageUrl),
-    /// The page is gone.
+    /// The page no longer exists.
     Dead,
 }
 
-/// What the service did with a version of a page. The outcome is on disk when it is answered.
+/// What the service did with a version of a page. The outcome is on disk before the service returns it.
 ///
-/// `unchanged`: the version has the content on record; its date and popularity count. `confirmed`: the page was decided at once. `pending`: the
-/// version is recorded, and the page is still to be compared. `stale`: a better version of the page is on record or in the same request, so
-/// this version does not stand for the page; its date and popularity count all the same.
+/// `unchanged`: the version has the content on record, so only its date and popularity count. `confirmed`: the
+/// page was decided at once. `pending`: the version is recorded, and the page waits for comparison. `stale`: a
+/// better version of the page is on record or in the same request, so this version does not represent the page.
+/// Its date and popularity still count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Nothing but dates changed.
+    /// At most dates changed.
     Unchanged,
-    /// Decided at once. The page is still a near-duplicate of its group's representative, or, for a page without a
-    /// group, of its own last content; or it is dead, or has no tokens.
+    /// The page was decided at once, because it is dead, has no tokens, or is still a near-duplicate of its
+    /// group's representative. A page without a group is compared with its own last content.
     Confirmed,
-    /// Accepted, and still to be compared.
+    /// The page was accepted and waits for comparison.
     Pending,
-    /// A newer version is on record, or one of the same date that comes later in the order of versions.
+    /// A newer version is on record. Versions of the same date also have an order.
     Stale,
 }
 

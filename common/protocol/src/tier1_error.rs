@@ -1,4 +1,4 @@
-//! The errors of tier 1.
+//! Errors of tier 1.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,25 +8,25 @@ pub enum Tier1Error {
     /// Too many pages are pending.
     #[error("{pending} pages are pending, the limit is {limit}; try again later")]
     Full {
-        /// The number of pending pages.
+        /// Number of pending pages.
         pending: u64,
-        /// The limit.
+        /// Maximum number of pending pages.
         limit: u64,
     },
-    /// Too many of the pages that are pending are of the client that calls.
+    /// Too many pages of the calling client are pending.
     #[error("{pending} pages of this client are pending, one client may have {limit}; try again later")]
     ClientFull {
-        /// The number of pending pages of the client.
+        /// Number of pending pages of the client.
         pending: u64,
-        /// The limit of one client.
+        /// Maximum number of pending pages of one client.
         limit: u64,
     },
-    /// A call handed over too long a list. Nothing was done.
+    /// A list in the call is too long. The call changed nothing.
     #[error("{found} entries in one call, the limit is {limit}")]
     BatchTooLarge {
-        /// The number of entries.
+        /// Number of entries in the list.
         found: usize,
-        /// The limit.
+        /// Maximum number of entries.
         limit: usize,
     },
     /// A write failed. The service is read-only until it is restarted.
@@ -35,13 +35,13 @@ pub enum Tier1Error {
     /// The disk is full.
     #[error("the disk is full: {0}")]
     DiskFull(String),
-    /// The cursor is from another collection, or the events that it points to have been dropped.
+    /// The cursor is from another collection, or the events after it have been dropped.
     #[error("the cursor is older than the change log or of another collection; export again")]
     CursorGone,
-    /// A row or a database is damaged; the text says which.
+    /// A row or a database is damaged; the text names it.
     #[error("{0}")]
     Damaged(String),
-    /// A part of tier 1 does not answer now; later it may.
+    /// A part of tier 1 does not answer now. It may answer later.
     #[error("{0}; try again later")]
     Unavailable(String),
     /// The service is shutting down.
@@ -50,7 +50,7 @@ pub enum Tier1Error {
 }
 
 impl Tier1Error {
-    /// Whether whoever was asked is away, so that somebody else, or the same later, may have an answer.
+    /// Whether the called node is unavailable, so that another node may answer, or this one later.
     #[must_use]
     pub fn is_away(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Stopping)

@@ -1,117 +1,121 @@
-//! The numbers that tier 1 keeps: remaining work, and totals of the collection.
+//! The counts of tier 1: remaining work, and totals of the collection.
 
 use doppel_model::ShardId;
 use serde::{Deserialize, Serialize};
 
 use super::decision_times::DecisionTimes;
 
-/// Accepted work that is not yet done.
+/// Accepted work that is not done yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Backlog {
-    /// Pages waiting for tier 2 or for partners' answers.
+    /// Number of pages that wait for tier 2 or for the answers of their partners.
     pub pending: u64,
-    /// Confirmed pages that still have to be compared.
+    /// Number of confirmed pages that still have to be compared.
     pub deferred_searches: u64,
-    /// Groups that have to be recomputed.
+    /// Number of groups that have to be recomputed.
     pub dirty_groups: u64,
-    /// Groups of which it has to be found out again which members are duplicates of others than the winner. Until then
-    /// those are told to be secondary.
+    /// Number of groups that still have to determine which dissimilar members are duplicates of other
+    /// members. Until then these members have status `secondary`.
     pub uncovered_groups: u64,
-    /// Members that still have to be verified against their winner.
+    /// Number of members that still have to be verified against their winner.
     pub unverified: u64,
-    /// Messages between shards.
+    /// Number of messages between shards that are under way.
     pub messages: u64,
 }
 
 impl Backlog {
-    /// Whether nothing is left to do, so that the groups are final for all accepted submissions.
+    /// Whether no work remains, so that the groups are final for all accepted submissions.
     #[must_use]
     pub fn is_quiescent(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Redirects that end at one page, past which operators are told of it ([`Counters::crowded`]). The redirects stay right; each change of the
-/// page is told to all of them.
+/// Number of redirects to one page above which the page counts as crowded ([`Counters::crowded`]), which
+/// operators can see. The redirects stay correct, but each change of the page sends a message to each of
+/// them.
 pub const CROWDED_REDIRECTS: u32 = 10_000;
 
-/// Totals. `live` to `secondaries` count the present state, the others everything since the collection was created.
+/// Totals of the collection. `live` to `secondaries` count the present state. The other fields count events
+/// since the collection was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Counters {
-    /// Live pages, including redirects.
+    /// Number of live pages, including redirects.
     pub live: u64,
-    /// Live pages that redirect.
+    /// Number of live pages that redirect.
     pub redirects: u64,
-    /// Redirects that do not end at a page with content.
+    /// Number of redirects that do not end at a page with content.
     pub unresolved: u64,
-    /// Dead pages on record.
+    /// Number of dead pages on record.
     pub dead: u64,
-    /// Pages at which more than 10,000 redirects end. Their changes are told to all of these, which takes long.
+    /// Number of pages that are the end of more than 10,000 redirects. A change of such a page takes long,
+    /// because it is sent to all of its redirects.
     pub crowded: u64,
-    /// Groups in use.
+    /// Number of groups in use.
     pub groups: u64,
-    /// Pages with status winner.
+    /// Number of pages with status `winner`.
     pub winners: u64,
-    /// Pages with status duplicate.
+    /// Number of pages with status `duplicate`.
     pub duplicates: u64,
-    /// Pages with status secondary.
+    /// Number of pages with status `secondary`.
     pub secondaries: u64,
-    /// Submissions that were accepted.
+    /// Number of submissions that were accepted.
     pub submissions: u64,
-    /// Submissions that were unchanged.
+    /// Number of submissions with outcome `unchanged`.
     pub unchanged: u64,
-    /// Submissions that were stale.
+    /// Number of submissions with outcome `stale`.
     pub stale: u64,
-    /// Content updates confirmed by the representative.
+    /// Number of content updates that the comparison with the representative confirmed.
     pub confirmed: u64,
-    /// Content updates that had to wait for tier 2.
+    /// Number of content updates that had to wait for tier 2.
     pub compared_updates: u64,
-    /// Comparisons of members with a winner that neither they equal nor their search has found.
+    /// Number of comparisons between a member and the winner. Members that equal the winner, or whose search
+    /// found the winner, are not compared.
     pub verified: u64,
-    /// Those of these comparisons that found no near-duplicate.
+    /// Number of these comparisons that found no near-duplicate.
     pub rejected: u64,
-    /// Groups merged into another.
+    /// Number of groups that were merged into another group.
     pub merges: u64,
-    /// Groups recomputed because many members differed from the winner.
+    /// Number of groups that were recomputed because many members differed from the winner.
     pub rechecks: u64,
-    /// Members that a recomputation removed from their group.
+    /// Number of members that a recomputation removed from their group.
     pub evictions: u64,
-    /// Searches of tier 2 that were answered.
+    /// Number of searches that tier 2 answered.
     pub searches: u64,
-    /// Answers about contents that were no longer current.
+    /// Number of answers about contents that were no longer current.
     pub stale_results: u64,
 }
 
-/// What one shard has, and what waits in it.
+/// Counts of a shard: its pages and groups, and its pending pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardTotals {
-    /// The shard.
+    /// Number of the shard.
     pub shard: ShardId,
-    /// Its live pages.
+    /// Number of live pages.
     pub live: u64,
-    /// Its groups in use.
+    /// Number of groups in use.
     pub groups: u64,
-    /// Its pages that wait for a decision.
+    /// Number of pages that wait for a decision.
     pub pending: u64,
 }
 
-/// The numbers of tier 1 at one moment.
+/// The counts of tier 1 at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// The totals of the collection.
+    /// Totals of the collection.
     pub counters: Counters,
-    /// The work that is not yet done.
+    /// Work that is not done yet.
     pub backlog: Backlog,
-    /// The maximum number of pending pages.
+    /// Maximum number of pending pages.
     pub pending_limit: u64,
-    /// Bytes of the status table in memory; 0 without one.
+    /// Memory of the status table in bytes; 0 without a status table.
     pub status_table_bytes: u64,
     /// How long pages wait for their decision.
     pub decision_times: DecisionTimes,
-    /// The figures of every shard, in their order.
+    /// Counts of every shard, in the order of shards.
     pub shards: Vec<ShardTotals>,
-    /// Ranges that take no writes because their disk is full, at whatever node.
+    /// Number of ranges, on any node, that accept no writes because their disk is full.
     pub full_disks: u64,
-    /// How often a range went on at its present node after its disk was full, since that was started.
+    /// How often a range resumed after its disk was full, counted since its present node started.
     pub disk_recoveries: u64,
 }

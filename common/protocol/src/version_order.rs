@@ -1,7 +1,8 @@
-//! The order of the versions of one page, and what is kept of those that are not the last.
+//! The order of the versions of a page, and which attributes of earlier versions survive.
 //!
-//! A replay, a reordered batch or a late crawl must not change which version stands for a page. The order therefore looks at the
-//! versions alone and never at their arrival. The version that comes last in the order stands for the page.
+//! A replay, a reordered batch, or a late crawl must not change which version stands for a page. Therefore
+//! the order depends only on the versions and never on their arrival. The last version in the order stands
+//! for the page.
 
 use std::cmp::Ordering;
 
@@ -10,48 +11,52 @@ use serde::{Deserialize, Serialize};
 
 use super::{Body, Submission};
 
-/// The place of a version among the versions of its page; the greatest one stands for the page. Versions with one place are the same
-/// version.
+/// The place of a version among the versions of its page. The version with the greatest place stands for the
+/// page. Versions with equal places are the same version.
 ///
-/// The date of the fetch decides first. Of versions with one date a redirect comes before a content, and a content before a death.
-/// Redirects of one date are in byte order of their targets, contents of one date in order of their hashes.
+/// The date of the fetch decides first. Among versions of one date, a redirect comes before a content, and a
+/// content before a death. Redirects of one date are ordered by the bytes of their targets, contents of one
+/// date by their hashes.
 ///
-/// A content comes after a redirect because a page that sets a cookie first redirects to itself or to a login, and answers with its
-/// content within the same second, which is the precision of most crawls. A death comes last so that a replay never revives a page.
+/// A page that sets a cookie often redirects to itself or to a login first. The page then returns its content
+/// within the same second, which is the precision of most crawls. Therefore a content comes after a redirect.
+/// A death comes last so that a replay never revives a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VersionPlace<'v> {
-    /// The time of the fetch.
+    /// Time of the fetch.
     pub fetched_at: Timestamp,
-    /// The result of the fetch.
+    /// Result of the fetch.
     pub result: FetchResult<'v>,
 }
 
-/// The result of a fetch, as far as the order of versions looks at it. The order of the variants is that of versions with one date.
+/// Result of a fetch, reduced to what determines the order of versions. The order of the variants is the
+/// order of versions of one date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FetchResult<'v> {
     /// A redirect to this target.
     Redirect(&'v PageUrl),
-    /// This content.
+    /// A content with this hash.
     Content(ContentHash),
-    /// The page is gone.
+    /// The page no longer exists.
     Dead,
 }
 
-/// The attributes of a version that play no part in its place. Versions with one place may differ in them; the greatest ones count.
+/// The attributes of a version that do not affect its place: language and canonical URL. Versions with equal
+/// places may differ in them; the greatest values count.
 pub type VersionDetails<'v> = (Option<&'v str>, Option<&'v PageUrl>);
 
-/// A popularity with the date of the version that gave it. The popularity of a page is the greatest in the order of dates: that of the
-/// newest version that has one. Of two with one date the larger value counts.
+/// A popularity with the date of the version that supplied it. The popularity of a page is the one with the
+/// latest date, so it comes from the newest version that has one. For equal dates, the larger value counts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DatedPopularity {
-    /// The time of the fetch of the version that gave it.
+    /// Time of the fetch of the version that supplied the popularity.
     pub at: Timestamp,
-    /// The popularity.
+    /// Value of the popularity.
     pub value: f64,
 }
 
 impl<'v> VersionPlace<'v> {
-    /// The place of a version with this date and result.
+    /// Creates the place of a version with this date and result.
     #[must_use]
     pub fn new(fetched_at: Timestamp, body: &'v Body) -> Self {
         Self { fetched_at, result: body.result() }
@@ -59,7 +64,7 @@ impl<'v> VersionPlace<'v> {
 }
 
 impl Body {
-    /// The result as the order of versions looks at it.
+    /// Returns the result, reduced to what determines the order of versions.
     #[must_use]
     pub fn result(&self) -> FetchResult<'_> {
         match self {
@@ -71,13 +76,13 @@ impl Body {
 }
 
 impl Submission {
-    /// The place among the versions of the page.
+    /// Returns the place among the versions of the page.
     #[must_use]
     pub fn place(&self) -> VersionPlace<'_> {
         VersionPlace::new(self.fetched_at, &self.body)
     }
 
-    /// The attributes that play no part in the place. A dead page has none.
+    /// Returns the attributes that do not affect the place. A dead page has no such attributes.
     #[must_use]
     pub fn details(&self) -> VersionDetails<'_> {
         match self.body {
@@ -86,7 +91,7 @@ impl Submission {
         }
     }
 
-    /// The popularity with the date of this version.
+    /// Returns the popularity with the date of this version.
     #[must_use]
     pub fn dated_popularity(&self) -> Option<DatedPopularity> {
         self.popularity.map(|value| DatedPopularity { at: self.fetched_at, value })
@@ -94,7 +99,8 @@ impl Submission {
 }
 
 impl DatedPopularity {
-    /// The popularity that counts of two versions or sets of versions of one page.
+    /// Selects the popularity that counts, given the popularities of two versions or sets of versions of a
+    /// page.
     #[must_use]
     pub fn later(a: Option<Self>, b: Option<Self>) -> Option<Self> {
         match (a, b) {
@@ -119,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_one_date_are_in_the_order_of_what_was_fetched() {
+    fn versions_of_one_date_are_ordered_by_their_results() {
         let url = |text: &str| PageUrl::parse(text).unwrap();
         let (near, far) = (url("http://a/"), url("http://z/"));
         let hash = |byte| FetchResult::Content(ContentHash([byte; 16]));
@@ -159,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_order_of_arrival_leaves_the_popularity_of_the_newest_version_that_has_one(
+        fn the_newest_popularity_counts_in_any_order_of_arrival(
             given in proptest::collection::vec((0..4_i64, proptest::option::of(0..3_u8)), 0..8)
                 .prop_flat_map(|versions| (Just(versions.clone()), Just(versions).prop_shuffle())),
         ) {

@@ -1,10 +1,15 @@
 //! The winner order: a total order on page records alone, so that winners do not depend on timing.
 //!
 //! A collection chooses some of the rules and their order; the URL decides last. The default order is:
-//! popularity in powers of two (unknown lowest), day first seen (so that an attacker's new page cannot take
-//! over a group), static before dynamic URL, shorter URL, time first seen. A market that a query names takes
-//! precedence over all of them. Dead pages are in no group, and a redirect is represented by its target, so
-//! neither is ever compared here.
+//!
+//! - popularity in powers of two (unknown lowest)
+//! - day first seen, so that an attacker's new page cannot take over a group
+//! - static before dynamic URL
+//! - shorter URL
+//! - time first seen
+//!
+//! A market that a query names takes precedence over all rules. Dead pages are in no group, and the target of
+//! a redirect represents it, so the order never compares dead pages or redirects.
 
 use std::cmp::Ordering;
 use std::{fmt, iter};
@@ -25,11 +30,11 @@ pub struct WinnerOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{rule} {reason}")]
 pub struct OrderError {
-    /// The index of the rule in the list, counted from 0.
+    /// Index of the rule in the list, counted from 0.
     pub at: usize,
-    /// The rule that is not allowed there.
+    /// The rule that is not allowed at this index.
     pub rule: Rule,
-    /// The reason.
+    /// The reason in words, which continues the name of the rule.
     pub reason: &'static str,
 }
 
@@ -44,7 +49,7 @@ impl WinnerOrder {
         Rule::Https,
     ];
 
-    /// The order of a collection that has not chosen one.
+    /// The order of a collection that has not chosen an order.
     pub const DEFAULT: Self = Self {
         rules: [
             Rule::Popularity,
@@ -59,19 +64,19 @@ impl WinnerOrder {
     /// Creates the order with these rules, followed by the URL.
     ///
     /// # Errors
-    /// When a rule is named twice, is [`Rule::Market`], or comes after [`Rule::Url`].
+    /// If a rule is named twice, is [`Rule::Market`], or comes after [`Rule::Url`].
     pub fn new(chosen: &[Rule]) -> Result<Self, OrderError> {
         let mut rules = [Rule::Url; Self::RULES.len()];
         for (at, &rule) in chosen.iter().enumerate() {
             let refused = |reason| Err(OrderError { at, rule, reason });
             if rule == Rule::Market {
-                return refused("is not named here: it goes first whenever a question names a market");
+                return refused("cannot be chosen: it always comes first when a query names a market");
             }
             if chosen[..at].contains(&rule) {
                 return refused("is named twice");
             }
             if chosen[..at].contains(&Rule::Url) {
-                return refused("comes after url, which leaves nothing to decide");
+                return refused("comes after url, which decides between any two pages");
             }
             // After these checks only a final `url` can be past the end, and it is implied.
             if let Some(place) = rules.get_mut(at) {
@@ -81,7 +86,7 @@ impl WinnerOrder {
         Ok(Self { rules })
     }
 
-    /// The rules in order. The last one is [`Rule::Url`].
+    /// Returns the rules in order. The last rule is [`Rule::Url`].
     pub fn rules(self) -> impl Iterator<Item = Rule> {
         self.rules.into_iter().take_while(|rule| *rule != Rule::Url).chain(iter::once(Rule::Url))
     }
@@ -183,7 +188,7 @@ mod tests {
         (a.url.as_str().cmp(b.url.as_str()), Rule::Url)
     }
 
-    /// All permutations of all subsets.
+    /// Returns all permutations of all subsets.
     fn permutations_of_subsets(of: &[Rule]) -> Vec<Vec<Rule>> {
         let mut all = vec![Vec::new()];
         for rule in of {
@@ -202,7 +207,7 @@ mod tests {
         for (first, second, rule) in [
             (&url, &page("record:a#1", day), Rule::ShorterUrl),
             (&page("record:a#1", day - 1), &url, Rule::DayFirstSeen),
-            // The length of an id says nothing where one record is older.
+            // The length of an id has no meaning, so the older record wins.
             (&long, &page("record:a#1", day + 1), Rule::FirstSeen),
             (&page("record:a.jsonl#row=9", day), &page("record:a.jsonl#row=10", day), Rule::Url),
             (&page("record:a.jsonl#row=10", day), &page("record:a.jsonl#row=11", day), Rule::Url),
@@ -294,8 +299,8 @@ mod tests {
         assert!(serde_json::from_str::<WinnerOrder>("[\"url\", \"https\"]").is_err());
     }
 
-    /// Every order that can be chosen agrees with the model. The model is total: it compares keys one after the
-    /// other, and URLs at the end.
+    /// Every order that can be chosen agrees with the model. The model is total: it compares keys one after
+    /// the other, and URLs at the end.
     #[test]
     fn every_arrangement_is_a_total_order() {
         let mut ranks = Vec::new();

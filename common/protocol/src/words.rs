@@ -1,19 +1,20 @@
-//! Reasons in words, as the answers and the commands give them.
+//! Reasons in words, as answers and commands phrase them.
 
 use crate::{Rule, Unresolved};
 
-/// Says where a redirect ends that does not reach a content.
+/// Describes the end of a redirect chain that does not reach a content. The text continues a sentence about
+/// the redirect.
 #[must_use]
 pub fn unresolved(reason: Unresolved) -> &'static str {
     match reason {
-        Unresolved::UnknownTarget => "where the way ends at an unknown page",
-        Unresolved::DeadTarget => "where the way ends at a dead page",
-        Unresolved::Loop => "where the way goes round in a circle",
-        Unresolved::TooManyHops => "where the way is too long",
+        Unresolved::UnknownTarget => "and the redirect chain ends at an unknown page",
+        Unresolved::DeadTarget => "and the redirect chain ends at a dead page",
+        Unresolved::Loop => "and the redirect chain is a loop",
+        Unresolved::TooManyHops => "and the redirect chain is too long",
     }
 }
 
-/// Says by what advantage a winner stands before another page.
+/// Describes the advantage of a winner over another page under a rule.
 #[must_use]
 pub fn rule(rule: Rule) -> &'static str {
     match rule {

@@ -80,8 +80,8 @@ async fn near_far_same_and_short() {
     let reason = "http://moved/ redirects to http://near/; both have the content of one page";
     assert_eq!(moved["reason"], reason);
     for (url, target, end) in [
-        ("http://lost/", "http://none/", "where the way ends at an unknown page"),
-        ("http://late/", "http://gone/", "where the way ends at a dead page"),
+        ("http://lost/", "http://none/", "and the redirect chain ends at an unknown page"),
+        ("http://late/", "http://gone/", "and the redirect chain ends at a dead page"),
     ] {
         let lost = ask(&door, "http://a/", url).await;
         assert_eq!(lost["reason"], format!("{url} redirects to {target}, {end}"));

@@ -19,8 +19,8 @@ pub struct Savings {
     pub truncated: bool,
     /// Redirects to a kept page or to a duplicate of a kept page.
     pub redirects: Saving,
-    /// Saving from removing only exact copies: for each content, every page but one. If the policy compares the
-    /// site of a page, equal contents on two sites count as near-duplicates.
+    /// Saving from removing only exact copies: for each content, every page but one. If the policy compares
+    /// the site of a page, equal contents on two sites count as near-duplicates.
     pub copies: Saving,
     /// Additional saving from removing near-duplicates.
     pub near: Saving,

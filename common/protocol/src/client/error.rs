@@ -1,4 +1,4 @@
-//! Why a call to a server failed.
+//! Errors of a call to a server.
 
 use std::io::Read;
 
@@ -7,96 +7,99 @@ use reqwest::blocking::Response;
 
 use crate::answer::Problem;
 
-/// The maximum number of bytes that are read of an error.
+/// Maximum number of bytes that are read from an error answer.
 const PROBLEM_BYTES_MAX: u64 = 64 << 10;
 
 /// Why a call to a server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Not the URL of a server.
-    #[error("{0}: a URL such as http://127.0.0.1:7700 or https://proxy.example.org/doppel is expected")]
+    /// The text is not the URL of a server.
+    #[error(
+        "{0:?} is not the URL of a server: expected a URL such as http://127.0.0.1:7700 or https://proxy.example.org/doppel"
+    )]
     Base(String),
     /// The HTTP client cannot be created.
     #[error("cannot start the HTTP client")]
     Start(#[source] reqwest::Error),
-    /// The same where certificates of the system are needed.
+    /// The HTTP client cannot be created, and it needs certificates of the system.
     #[error(
-        "cannot start the HTTP client; where the system knows no authorities, --ca names the certificate of the server's"
+        "cannot start the HTTP client; if the system has no certificates of authorities, pass the server's authority with --ca"
     )]
     StartTls(#[source] reqwest::Error),
-    /// The file of an authority has none.
-    #[error("the file of the authority's certificate has no certificate in it")]
+    /// The file with the authority's certificate contains no certificate.
+    #[error("the file with the authority's certificate contains no certificate")]
     NoCertificate,
-    /// A token that no header can have.
+    /// The token contains characters that an HTTP header cannot contain.
     #[error("the token is not one line of ASCII, as `doppel token new` prints it")]
     Token,
-    /// What was given for TLS is not what it was given as.
-    #[error("the file of {what} cannot be used: PEM is expected")]
+    /// A file for TLS is not in PEM format.
+    #[error("the file with {what} cannot be used: expected PEM format")]
     Pem {
-        /// What it was given as.
+        /// What the file should contain.
         what: &'static str,
-        /// The reason.
+        /// The error of the parser.
         source: reqwest::Error,
     },
-    /// The client's own certificate is not one that TLS can use.
-    #[error("the client cannot be known by TLS: {reason}")]
+    /// The client's own certificate cannot be used for TLS.
+    #[error("the client cannot identify itself by TLS: {reason}")]
     Identity {
         /// What is wrong with the certificate.
         reason: String,
     },
-    /// Something answers, and it is not shown to be the server.
+    /// A server answers, but its certificate does not prove that it is the right server.
     #[error("{url} is not trusted: {reason}")]
     Untrusted {
-        /// The server's URL.
+        /// URL of the server.
         url: String,
-        /// What is wrong with its certificate, and what may help.
+        /// What is wrong with the server's certificate, and what may help.
         reason: String,
     },
-    /// Nothing answers.
+    /// No server answers at the URL.
     #[error("no server answers at {url} ({reason})")]
     Unreachable {
-        /// The server's URL.
+        /// URL of the server.
         url: String,
         /// The error of the connection.
         reason: String,
     },
-    /// Something answers, and one of the two speaks TLS and the other does not, or not with this one.
-    #[error("{url} cannot be asked: {reason}")]
+    /// The TLS connection cannot be established: only one side speaks TLS, or the two sides do not agree.
+    #[error("cannot connect to {url}: {reason}")]
     Tls {
-        /// The server's URL.
+        /// URL of the server.
         url: String,
-        /// What does not go together, and what may help.
+        /// What does not match, and what may help.
         reason: String,
     },
-    /// No answer came in the time that the caller gave. What was asked for may be done.
-    #[error("no answer came from {url} in time: what is there is busy, or waits for something itself")]
+    /// The answer did not arrive within the caller's time limit. The server may still have carried out the
+    /// request.
+    #[error("no answer came from {url} in time: the server is busy, or waits for another service")]
     Late {
-        /// The server's URL.
+        /// URL of the server.
         url: String,
     },
     /// The server answered with an error.
     #[error("{text}")]
     Refused {
-        /// The status of the answer.
+        /// Status of the answer.
         status: StatusCode,
         /// The error in words.
         text: String,
     },
     /// The answer is not of the expected type.
-    #[error("the answer of {url} is not what this program expects; is it the same version?")]
+    #[error("this program cannot read the answer of {url}; check that both have the same version")]
     Answer {
-        /// The server's URL.
+        /// URL of the server.
         url: String,
-        /// The reason.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
-    /// The request cannot be repeated.
-    #[error("a body that is read while it is sent cannot be sent again")]
+    /// The request cannot be repeated, because its body is a stream.
+    #[error("the request cannot be repeated, because its body is a stream")]
     Stream,
 }
 
 impl ClientError {
-    /// The error of an answer with an error status.
+    /// Creates the error from an answer with an error status.
     pub(super) fn of(response: Response) -> Self {
         let status = response.status();
         let mut text = String::new();
@@ -105,11 +108,12 @@ impl ClientError {
         Self::refused(status, &text)
     }
 
-    /// The server's words in its `application/problem+json`, or the first line of another text.
+    /// Creates the error from the detail of a problem document (`application/problem+json`), or from the
+    /// first line of any other text.
     pub(super) fn refused(status: StatusCode, text: &str) -> Self {
-        let said = match serde_json::from_str::<Problem>(text) {
+        let words = match serde_json::from_str::<Problem>(text) {
             Ok(Problem { detail, field: Some(field), .. }) => format!("{field}: {detail}"),
-            // The log has the cause under this id.
+            // The server's log contains the cause under this id.
             Ok(Problem { detail, request_id: Some(id), .. })
                 if status == StatusCode::INTERNAL_SERVER_ERROR =>
             {
@@ -118,10 +122,10 @@ impl ClientError {
             Ok(Problem { detail, .. }) => detail,
             Err(_) => text.lines().next().unwrap_or_default().to_owned(),
         };
-        Self::Refused { status, text: format!("the server refused it ({status}): {said}") }
+        Self::Refused { status, text: format!("the server refused it ({status}): {words}") }
     }
 
-    /// Whether the request is too large for the server. It may accept a smaller part.
+    /// Whether the request is too large for the server. The server may accept a smaller part.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
         matches!(self, Self::Refused { status: StatusCode::PAYLOAD_TOO_LARGE, .. })

@@ -1,8 +1,8 @@
-//! The HTTP client of the public contract (feature `client`): one server, typed answers, errors that say what to do,
-//! bounded retries. It blocks.
+//! The HTTP client of the public contract (feature `client`). It calls one server, blocks, parses typed
+//! answers, retries within bounds, and reports errors that say what to do.
 //!
-//! Invariants: a JSON answer is read up to a limit. A patient call returns an answer or an error within twice the given
-//! time; one for an answer that is read while it arrives has no such limit once the server has taken it. Every error of the server contains the server's own words.
+//! Invariants: a JSON answer is read up to a size limit. A patient call returns within twice the given time,
+//! unless its answer is read while it arrives. Every error of the server contains the server's own words.
 
 mod error;
 mod notice;
@@ -28,30 +28,30 @@ pub use reqwest::blocking::{RequestBuilder, Response};
 pub use reqwest::header::CONTENT_TYPE;
 pub use reqwest::{Method, StatusCode};
 
-/// The maximum length of a JSON answer, in bytes. Longer answers are paged or streamed.
+/// Maximum length of a JSON answer in bytes. Longer answers are paged or streamed.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// For the question whether TLS is spoken, which a call may take on top of its own time.
+/// Timeout for the attempt to speak TLS, which a call may spend in addition to its own time.
 const TLS_TIMEOUT: Duration = Duration::from_secs(1);
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
-/// A server that is busy for longer is told of: the next owner of a range is there by then.
+/// Time after which the caller hears that the server is busy. A new owner of a range is there by then.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// One server. Cheap to clone.
+/// A client of one server. Cloning is cheap.
 #[derive(Clone)]
 pub struct Client {
     base: Url,
     http: reqwest::blocking::Client,
     notify: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
-    told: Arc<Told>,
-    /// Whether TLS is spoken where it asks in the clear, once that was tried.
-    is_for_tls: Arc<OnceLock<bool>>,
+    notices: Arc<GivenNotices>,
+    /// Whether the server speaks TLS at an `http` URL. Unset until a failed request makes the client try.
+    speaks_tls: Arc<OnceLock<bool>>,
 }
 
-/// Whether the caller was told that the server does not answer, or that it takes no more.
+/// Which notices the caller has already received.
 #[derive(Default)]
-struct Told {
+struct GivenNotices {
     away: AtomicBool,
     busy: AtomicBool,
 }
@@ -62,14 +62,15 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What a client shows a server, and what it takes as a proof of the server.
+/// Proof of the client's identity, and the certificates by which it recognises the server.
 #[derive(Clone, Default)]
 pub struct Credentials {
-    /// A token of `doppel token new`.
+    /// A token from `doppel token new`.
     pub token: Option<String>,
-    /// Certificates, in PEM, of which the server has to have one or be vouched for by one; those of the system where there are none.
+    /// Certificates in PEM: the server's own, or those of its authorities. `None` means the certificates of
+    /// the system.
     pub ca: Option<Vec<u8>>,
-    /// Certificate and private key of the client, in PEM, for a server that asks for one.
+    /// Certificate and private key of the client in PEM, for a server that requires them.
     pub identity: Option<Vec<u8>>,
 }
 
@@ -79,41 +80,44 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Has TLS use ring in this process. Every client does it, and it is needed before any client of reqwest is built.
+/// Installs ring as the TLS provider of this process. Every client calls this function. It must run before
+/// any reqwest client is built.
 pub fn install_tls() {
-    // An error says that it is done.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// A builder of HTTP clients that speak no TLS and go through no proxy, for what is on the same machine or network.
+/// Creates a builder of HTTP clients without TLS and without a proxy, for servers on the same machine or
+/// network.
 pub fn in_the_clear() -> reqwest::blocking::ClientBuilder {
     install_tls();
-    // Without certificates of the system, which a small one does not have.
+    // A minimal system has no certificates, so the builder does not load any.
     reqwest::blocking::Client::builder().no_proxy().tls_certs_only([])
 }
 
-/// An answer as the server wrote it, and as it was read.
+/// An answer as text and as a parsed value.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// The server's own text.
+    /// The JSON text that the server sent.
     pub text: Box<RawValue>,
-    /// The value that was read from it.
+    /// The value that was parsed from the text.
     pub value: T,
 }
 
 impl Client {
-    /// A client of the server at `base`, an http or https URL; what is in front of a server may give it a path. It shows no token.
+    /// Creates a client without a token for the server at `base`, an http or https URL. The URL may have a
+    /// path if a proxy in front of the server adds one.
     ///
     /// # Errors
-    /// When `base` is no such URL, or the system gives no HTTP client.
+    /// If `base` is not such a URL, or the HTTP client cannot be created.
     pub fn new(base: &str) -> Result<Self, ClientError> {
         Self::with(base, &Credentials::default())
     }
 
-    /// The same with what the server asks for.
+    /// Like [`new`](Self::new), but with credentials.
     ///
     /// # Errors
-    /// The same, and when the credentials cannot be used.
+    /// Those of [`new`](Self::new), and if the credentials cannot be used.
     pub fn with(base: &str, credentials: &Credentials) -> Result<Self, ClientError> {
         let url = Url::parse(base).ok().filter(|url| {
             let is_bare = url.query().is_none() && url.fragment().is_none();
@@ -123,7 +127,7 @@ impl Client {
         install_tls();
         let mut http = reqwest::blocking::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // An export takes as long as it takes; a caller that must not hang sets a limit.
+            // An export may take any time. A caller that must not hang sets its own limit.
             .timeout(None)
             .tcp_nodelay(true)
             .no_proxy();
@@ -148,18 +152,18 @@ impl Client {
                 }
                 http.tls_certs_only(all)
             }
-            // Those of the system are not looked for where they are not needed: a small one has none.
+            // Without TLS, the certificates of the system are not needed, and a minimal system has none.
             None if base.scheme() == "http" => http.tls_certs_only([]),
             None => http,
         };
-        let http = http.build().map_err(|error| match tls::among_causes(&error) {
+        let http = http.build().map_err(|error| match tls::tls_error_among_causes(&error) {
             Some(rustls::Error::InvalidCertificate(error)) => {
                 ClientError::Identity { reason: tls::distrust(error) }
             }
             _ if base.scheme() == "https" && credentials.ca.is_none() => ClientError::StartTls(error),
             _ => ClientError::Start(error),
         })?;
-        Ok(Self { base, http, notify: Arc::new(|_| {}), told: Arc::default(), is_for_tls: Arc::default() })
+        Ok(Self { base, http, notify: Arc::new(|_| {}), notices: Arc::default(), speaks_tls: Arc::default() })
     }
 
     /// Calls `notify` when a patient call begins to wait for the server, and when the server is back.
@@ -168,7 +172,7 @@ impl Client {
         Self { notify: Arc::new(notify), ..self }
     }
 
-    /// A request for a path below the server's URL; path segments are escaped.
+    /// Creates a request for a path below the server's URL. Path segments are escaped.
     pub fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -177,19 +181,19 @@ impl Client {
         self.http.request(method, url)
     }
 
-    /// Sends once.
+    /// Sends a request once.
     ///
     /// # Errors
-    /// When nothing answers, or not in time, or the server answers with an error.
+    /// If no server answers, the answer does not arrive in time, or the server answers with an error.
     pub fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
-        let response = request.send().map_err(|e| self.failed(&e))?;
+        let response = request.send().map_err(|e| self.request_error(&e))?;
         if response.status().is_success() { Ok(response) } else { Err(ClientError::of(response)) }
     }
 
-    /// Sends once and reads the JSON of the answer.
+    /// Sends a request once and parses the JSON answer.
     ///
     /// # Errors
-    /// The same, and when the answer is not of the expected type.
+    /// Those of [`send`](Self::send), and if the answer is not of the expected type.
     pub fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let response = self.send(request)?;
         let url = response.url().to_string();
@@ -197,10 +201,10 @@ impl Client {
             .map_err(|source| ClientError::Answer { url, source })
     }
 
-    /// Sends once and reads the JSON of the answer. Also returns it as the server wrote it.
+    /// Like [`json`](Self::json), but also returns the text that the server sent.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`json`](Self::json).
     pub fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Answer<T>, ClientError> {
         let response = self.send(request)?;
         let url = response.url().to_string();
@@ -208,10 +212,10 @@ impl Client {
         text.and_then(Answer::read).map_err(|source| ClientError::Answer { url, source })
     }
 
-    /// Sends until the server takes it and reads the JSON of the answer; see [`send_patiently`](Self::send_patiently).
+    /// Like [`send_patiently`](Self::send_patiently), but parses the JSON answer.
     ///
     /// # Errors
-    /// The same, and when the answer is not of the expected type.
+    /// Those of [`send_patiently`](Self::send_patiently), and if the answer is not of the expected type.
     pub fn ask_patiently<T: DeserializeOwned>(
         &self,
         request: &RequestBuilder,
@@ -223,13 +227,13 @@ impl Client {
             .map_err(|source| ClientError::Answer { url: self.base.to_string(), source })
     }
 
-    /// Sends until the server accepts the request, and reads the answer. It waits as long as a 429 or 503 demands, and
-    /// with growing pauses while no server answers. It repeats the request for `patience` at most, and waits as long
-    /// again for the answer to the last attempt.
+    /// Sends a request until the server accepts it, and reads the answer. After a 429 or 503, it waits as
+    /// long as the server demands. If no server answers, it waits with growing pauses. It repeats the request
+    /// for at most `patience`. The last attempt may wait for its answer as long again.
     ///
     /// # Errors
-    /// When the server did not accept the request within that time, with its last words if it said any, or refuses it for good,
-    /// and when the body of the request is a stream.
+    /// If the server did not accept the request within that time, with the server's last words if there are
+    /// any. Also if the server refuses the request for good, or if the request's body is a stream.
     pub fn send_patiently(
         &self,
         request: &RequestBuilder,
@@ -241,10 +245,11 @@ impl Client {
         })
     }
 
-    /// The same for an answer that is read while it arrives, for as long as that takes.
+    /// Like [`send_patiently`](Self::send_patiently), but returns an answer that the caller reads while it
+    /// arrives, without a time limit.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`send_patiently`](Self::send_patiently).
     pub fn open_patiently(
         &self,
         request: &RequestBuilder,
@@ -256,7 +261,7 @@ impl Client {
         })
     }
 
-    /// Repeats an attempt until its answer is no error, or one that does not pass.
+    /// Repeats an attempt until it succeeds or fails permanently.
     fn repeat<T>(
         &self,
         request: &RequestBuilder,
@@ -264,12 +269,12 @@ impl Client {
         attempt: impl Fn(RequestBuilder) -> reqwest::Result<Result<T, Response>>,
     ) -> Result<T, ClientError> {
         let begin = Instant::now();
-        let (mut backoff, mut said) = (BACKOFF_FIRST, None);
+        let (mut backoff, mut last_refusal) = (BACKOFF_FIRST, None);
         loop {
             let (error, pause) = match attempt(request.try_clone().ok_or(ClientError::Stream)?) {
                 Ok(Ok(answer)) => {
-                    self.told.busy.store(false, Ordering::Relaxed);
-                    if self.told.away.swap(false, Ordering::Relaxed) {
+                    self.notices.busy.store(false, Ordering::Relaxed);
+                    if self.notices.away.swap(false, Ordering::Relaxed) {
                         (self.notify)(&Notice::Back);
                     }
                     return Ok(answer);
@@ -279,56 +284,56 @@ impl Client {
                     (ClientError::of(response), pause)
                 }
                 Ok(Err(response)) => return Err(ClientError::of(response)),
-                Err(error) => match self.failed(&error) {
-                    passes_not @ (ClientError::Untrusted { .. } | ClientError::Tls { .. }) => {
-                        return Err(passes_not);
+                Err(error) => match self.request_error(&error) {
+                    permanent @ (ClientError::Untrusted { .. } | ClientError::Tls { .. }) => {
+                        return Err(permanent);
                     }
                     error => (error, backoff),
                 },
             };
             if begin.elapsed() + pause > patience {
-                // One that has said why it takes nothing, and now waits for that itself, is not silent.
+                // If the server explained earlier why it is busy, this explanation says more than the
+                // timeout.
                 return Err(match error {
-                    ClientError::Late { .. } => said.unwrap_or(error),
+                    ClientError::Late { .. } => last_refusal.unwrap_or(error),
                     other => other,
                 });
             }
-            self.tell(&error, begin.elapsed(), patience);
+            self.notify_once(&error, begin.elapsed(), patience);
             if let ClientError::Refused { .. } = error {
-                said = Some(error);
+                last_refusal = Some(error);
             }
             sleep(pause);
             backoff = (backoff * 2).min(BACKOFF_MAX);
         }
     }
 
-    /// Tells the caller once why a request is sent again.
-    fn tell(&self, error: &ClientError, waited: Duration, patience: Duration) {
-        let is_first = |told: &AtomicBool| !told.swap(true, Ordering::Relaxed);
+    /// Gives the caller one notice about the reason for retrying.
+    fn notify_once(&self, error: &ClientError, waited: Duration, patience: Duration) {
+        let is_first = |given: &AtomicBool| !given.swap(true, Ordering::Relaxed);
         match error {
-            ClientError::Unreachable { url, reason } if is_first(&self.told.away) => {
+            ClientError::Unreachable { url, reason } if is_first(&self.notices.away) => {
                 (self.notify)(&Notice::Away { url, reason, patience });
             }
-            ClientError::Refused { text, .. } if waited >= BUSY && is_first(&self.told.busy) => {
+            ClientError::Refused { text, .. } if waited >= BUSY && is_first(&self.notices.busy) => {
                 (self.notify)(&Notice::Busy { said: text, patience });
             }
             _ => {}
         }
     }
 
-    fn failed(&self, error: &reqwest::Error) -> ClientError {
+    fn request_error(&self, error: &reqwest::Error) -> ClientError {
         if error.is_timeout() && !error.is_connect() {
             return ClientError::Late { url: self.base.to_string() };
         }
         let url = self.base.to_string();
-        match tls::among_causes(error) {
+        match tls::tls_error_among_causes(error) {
             Some(rustls::Error::InvalidCertificate(error)) => {
                 return ClientError::Untrusted { url, reason: tls::distrust(error) };
             }
             Some(error) => return ClientError::Tls { url, reason: tls::refusal(error) },
-            None if is_without_answer(error) && *self.is_for_tls.get_or_init(|| self.tries_tls()) => {
-                let reason =
-                    "what answers there speaks TLS; ask it with https:// in place of http://".to_owned();
+            None if is_without_answer(error) && *self.speaks_tls.get_or_init(|| self.try_tls()) => {
+                let reason = "the server there speaks TLS; use https:// instead of http://".to_owned();
                 return ClientError::Tls { url, reason };
             }
             None => {}
@@ -341,14 +346,14 @@ impl Client {
         ClientError::Unreachable { url, reason: reason.to_string() }
     }
 
-    /// Whether TLS is spoken where this client asks in the clear.
-    fn tries_tls(&self) -> bool {
+    /// Tries whether the server speaks TLS, although the client's URL has the scheme `http`.
+    fn try_tls(&self) -> bool {
         let mut url = self.base.clone();
-        // It keeps the port.
+        // Only an explicit port stays the same when the scheme changes.
         if url.scheme() != "http" || url.port().is_none() || url.set_scheme("https").is_err() {
             return false;
         }
-        tls::is_spoken(&self.http.head(url).timeout(TLS_TIMEOUT).send())
+        tls::is_tls_spoken(&self.http.head(url).timeout(TLS_TIMEOUT).send())
     }
 }
 
@@ -359,10 +364,10 @@ impl<T: DeserializeOwned> Answer<T> {
     }
 }
 
-/// Copies an answer while it arrives.
+/// Copies an answer while it arrives. Returns the number of bytes.
 ///
 /// # Errors
-/// When the answer breaks off, or `out` fails.
+/// If the answer breaks off, or writing to `out` fails.
 pub fn copy(mut response: Response, out: &mut dyn Write) -> std::io::Result<u64> {
     let mut buffer = [0; 1 << 16];
     let mut copied = 0;
@@ -376,7 +381,7 @@ pub fn copy(mut response: Response, out: &mut dyn Write) -> std::io::Result<u64>
     }
 }
 
-/// Whether a connection came about, and then not even the head of an answer.
+/// Whether the connection was established but not even the head of an answer arrived.
 fn is_without_answer(error: &reqwest::Error) -> bool {
     !error.is_connect() && !error.is_body() && !error.is_decode()
 }

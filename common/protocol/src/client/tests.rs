@@ -1,4 +1,4 @@
-//! The client against a server of a few lines.
+//! Tests of the client against a minimal server.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,8 @@ use socket2::{Domain, Socket, Type};
 use super::*;
 use crate::answer::Purged;
 
-/// Answers one connection after the other with these heads and bodies; gives the server's URL.
+/// Starts a server that answers one connection after the other with these heads and bodies. Returns the URL
+/// of the server.
 fn server(answers: Vec<(&'static str, &'static str)>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -34,13 +35,13 @@ fn get(client: &Client) -> RequestBuilder {
 }
 
 #[test]
-fn only_the_url_of_a_server_is_taken() {
+fn only_the_url_of_a_server_is_accepted() {
     for bad in ["", "a", "http://", "ftp://a/", "http://a/?b", "https://a/#b", "http://u@a/"] {
         assert!(matches!(Client::new(bad), Err(ClientError::Base(given)) if given == bad), "{bad}");
     }
     let client = Client::new("http://localhost:7700").unwrap();
     let request = get(&client).build().unwrap();
-    assert_eq!(request.url().as_str(), "http://localhost:7700/v1/a%20b", "segments are escaped");
+    assert_eq!(request.url().as_str(), "http://localhost:7700/v1/a%20b", "path segments are escaped");
     for behind in ["http://localhost:7700/doppel", "http://localhost:7700/doppel/"] {
         let request = get(&Client::new(behind).unwrap()).build().unwrap();
         assert_eq!(request.url().as_str(), "http://localhost:7700/doppel/v1/a%20b");
@@ -48,7 +49,7 @@ fn only_the_url_of_a_server_is_taken() {
 }
 
 #[test]
-fn an_answer_is_typed_and_its_text_kept() {
+fn an_answer_has_a_typed_value_and_its_text() {
     let body = r#"{ "purged": 3, "added_later": [] }"#;
     let client = Client::new(&server(vec![("200 OK", body), ("200 OK", r#"{"purged": "3"}"#)])).unwrap();
     let Answer { text, value } = client.ask::<Purged>(get(&client)).unwrap();
@@ -58,7 +59,7 @@ fn an_answer_is_typed_and_its_text_kept() {
 }
 
 #[test]
-fn an_error_has_the_servers_words() {
+fn an_error_contains_the_servers_words() {
     let problem = r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"no URL","field":"url","request_id":"r"}"#;
     for (head, body, expected, is_too_large) in [
         ("400 Bad Request", problem, "the server refused it (400 Bad Request): url: no URL", false),
@@ -84,7 +85,7 @@ fn an_error_has_the_servers_words() {
 }
 
 #[test]
-fn patience_ends_and_outlasts_a_busy_server() {
+fn a_patient_call_outlasts_a_busy_server_and_ends_in_time() {
     let busy = ("503 Service Unavailable\r\nretry-after: 0", "{}");
     let client = Client::new(&server(vec![busy, busy, ("200 OK", "done")])).unwrap();
     assert_eq!(client.send_patiently(&get(&client), Duration::from_secs(20)).unwrap(), "done");
@@ -100,7 +101,7 @@ fn patience_ends_and_outlasts_a_busy_server() {
 }
 
 #[test]
-fn an_answer_that_is_read_while_it_arrives_is_waited_for_as_patiently() {
+fn opening_a_streamed_answer_is_as_patient() {
     let client =
         Client::new(&server(vec![("503 Service Unavailable\r\nretry-after: 0", ""), ("200 OK", "done")]));
     let client = client.unwrap();
@@ -110,31 +111,31 @@ fn an_answer_that_is_read_while_it_arrives_is_waited_for_as_patiently() {
 }
 
 #[test]
-fn a_server_that_is_away_is_noted_once_and_its_return_once() {
-    // The port is kept from other tests of this process, and nobody listens there.
+fn an_unreachable_server_and_its_return_give_one_notice_each() {
+    // The socket reserves the port, but does not listen yet.
     let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     silent.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
     let address = silent.local_addr().unwrap().as_socket().unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let notices = Arc::new(Mutex::new(Vec::new()));
     let client = Client::new(&format!("http://{address}")).unwrap().with_notices({
-        let told = Arc::clone(&told);
-        move |notice| told.lock().unwrap().push(matches!(notice, Notice::Away { .. }))
+        let notices = Arc::clone(&notices);
+        move |notice| notices.lock().unwrap().push(matches!(notice, Notice::Away { .. }))
     });
     let error = client.send_patiently(&get(&client), Duration::from_millis(50)).unwrap_err();
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
-    assert!(told.lock().unwrap().is_empty(), "nothing is waited for");
+    assert!(notices.lock().unwrap().is_empty(), "a call that gives up at once gives no notice");
     let back = thread::spawn(move || {
         sleep(Duration::from_millis(400));
         silent.listen(1).unwrap();
         reply(&TcpListener::from(silent).accept().unwrap().0, "200 OK", "1");
     });
     let answer: Answer<u8> = client.ask_patiently(&get(&client), Duration::from_secs(30)).unwrap();
-    assert_eq!((answer.value, told.lock().unwrap().as_slice()), (1, &[true, false][..]));
+    assert_eq!((answer.value, notices.lock().unwrap().as_slice()), (1, &[true, false][..]));
     back.join().unwrap();
 }
 
 #[test]
-fn a_server_that_waits_itself_is_not_said_to_be_away() {
+fn a_server_that_does_not_answer_in_time_is_late_and_not_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -149,14 +150,15 @@ fn a_server_that_waits_itself_is_not_said_to_be_away() {
     let error = client.send_patiently(&get(&client), Duration::from_millis(300)).unwrap_err();
     assert!(matches!(&error, ClientError::Late { .. }), "{error}");
     assert!(error.to_string().starts_with(&format!("no answer came from {url}/ in time")), "{error}");
-    // It says why, and then says nothing more.
+    // The server says that it is busy, and then stops answering.
     let error = client.send_patiently(&get(&client), Duration::from_millis(600)).unwrap_err();
     assert!(error.to_string().ends_with("range 1 has no owner"), "{error}");
 }
 
 #[test]
-fn whether_tls_is_spoken_is_tried_once_and_not_where_an_answer_began() {
-    /// Of each connection the first byte, which is 22 in TLS; then it is closed, after these bytes where it is not TLS.
+fn tls_is_tried_once_and_never_after_an_answer_began() {
+    /// Starts a server that records the first byte of each connection, which is 22 for TLS. The server then
+    /// closes the connection; without TLS it sends `answer` first.
     fn first_bytes(answer: &'static [u8]) -> (Client, Arc<Mutex<Vec<u8>>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();

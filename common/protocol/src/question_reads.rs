@@ -32,25 +32,25 @@ impl Question {
     ) -> Result<T, E> {
         match tier1.for_question(self) {
             Some(reads) => read(&*reads),
-            None => read(&Noted { tier1, question: self }),
+            None => read(&OwnerReads { tier1, question: self }),
         }
     }
 }
 
 /// Reads from owners, for a tier 1 without replicas. Notes the time of each read in the question.
-struct Noted<'q> {
+struct OwnerReads<'q> {
     tier1: &'q dyn Tier1Api,
     question: &'q Question,
 }
 
-impl<'q> Noted<'q> {
+impl<'q> OwnerReads<'q> {
     fn read<T>(&self, read: impl FnOnce(&'q dyn Tier1Api) -> T) -> T {
         self.question.take(Aged::of_owner(()), Instant::now());
         read(self.tier1)
     }
 }
 
-impl Tier1Reads for Noted<'_> {
+impl Tier1Reads for OwnerReads<'_> {
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         self.read(|tier1| tier1.pages(pages))
     }
