@@ -4,8 +4,8 @@
 //! This module does not decide who may write to a range; the log of the range does. Membership tells a caller
 //! which node to ask, which nodes are silent, and how far each replica has copied the log.
 //!
-//! Invariant: the owner depends only on the last beat of each node and on the greatest epoch ever claimed, not
-//! on the order in which the beats of different nodes arrive. This holds as long as no two nodes claim a range
+//! Invariant: the owner depends only on the last beat of each node and on the greatest epoch ever claimed. The
+//! order in which beats of different nodes arrive does not matter. This requires that no two nodes claim a range
 //! under the same epoch.
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ forms! {
     /// Text format of a page URL.
     PageUrlForm "PageUrl": text(
         "An absolute http, https or file URL by the WHATWG rules, at most 8,192 bytes long. The server removes \
-         the fragment. A record of a file that has no URL is named `record:FILE#ID` or `record:FILE#row=N`, and \
-         keeps the text after `#`.",
+         the fragment. A record of a file that has no URL is named `record:FILE#ID` or `record:FILE#row=N`, \
+         and keeps the text after `#`.",
         "^(([Hh][Tt][Tt][Pp][Ss]?|[Ff][Ii][Ll][Ee]):[^\\x00-\\x1f\\x7f]*|record:[^/#\\x00-\\x1f\\x7f][^#\\x00-\\x1f\\x7f]*#[^\\x00-\\x1f\\x7f]+)$",
         "https://example.org/a",
     )
