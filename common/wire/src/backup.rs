@@ -1,7 +1,8 @@
-//! A backup that is read in another process.
+//! Reads a backup from another process.
 //!
-//! The answer is a stream of pieces, each with its length in 4 bytes before it. It advances as it is read: a slow reader holds
-//! back the backup alone. A stream that ends without [`BackupPiece::End`] was broken off.
+//! The answer is a stream of pieces, each preceded by its length in 4 bytes. The stream advances as the
+//! reader consumes it, so a slow reader delays only the backup. A stream that ends without
+//! [`BackupPiece::End`] is incomplete.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +12,12 @@ use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream
 
 use crate::call::calls;
 use crate::listener::Listener;
-use crate::peer::{Peer, Reading};
+use crate::peer::{AnswerStream, Peer};
 
-/// A piece as it is sent: what a process cannot tell in another's words it tells in text.
-type Sent = Result<BackupPiece, String>;
+/// A piece of the stream. An error is sent as text, because other processes may not know its type.
+type WirePiece = Result<BackupPiece, String>;
 
-/// The longest piece, in bytes.
+/// Maximum length of an encoded piece in bytes.
 const PIECE_BYTES_MAX: usize = BACKUP_PIECE_BYTES + 1_024;
 
 calls! {
@@ -24,13 +25,13 @@ calls! {
         { REPEATABLE: bool = false, DEADLINE: Duration = Duration::from_secs(120) };
 }
 
-/// Adds the call to a listener.
+/// Adds the backup call to a listener.
 pub(crate) fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>) -> Listener {
     let tier1 = Arc::clone(tier1);
     serve_from(listener, move || tier1.backup())
 }
 
-/// The same with the backups of another source.
+/// Like [`serve`], but with a function that begins a backup of any source.
 pub(crate) fn serve_from(
     listener: Listener,
     begin: impl Fn() -> Result<BackupStream, BackupError> + Send + Sync + 'static,
@@ -41,7 +42,7 @@ pub(crate) fn serve_from(
     })
 }
 
-fn frame(piece: &Sent) -> Bytes {
+fn frame(piece: &WirePiece) -> Bytes {
     let body = postcard::to_allocvec(piece).unwrap_or_default();
     let mut framed = BytesMut::with_capacity(4 + body.len());
     framed.extend_from_slice(&(body.len() as u32).to_le_bytes());
@@ -49,21 +50,21 @@ fn frame(piece: &Sent) -> Bytes {
     framed.freeze()
 }
 
-/// Begins a backup.
+/// Begins a backup on another node.
 pub(crate) fn begin(peer: &Peer) -> Result<BackupStream, BackupError> {
-    let reading = peer.stream::<Backup>(&()).map_err(Tier1Error::from)?;
-    Ok(Box::new(Pieces { reading: Some(reading), unread: BytesMut::new() }))
+    let stream = peer.stream::<Backup>(&()).map_err(Tier1Error::from)?;
+    Ok(Box::new(RemoteBackup { stream: Some(stream), unread: BytesMut::new() }))
 }
 
-struct Pieces {
-    /// None at the end.
-    reading: Option<Reading>,
+struct RemoteBackup {
+    /// `None` after the end of the stream.
+    stream: Option<AnswerStream>,
     unread: BytesMut,
 }
 
-impl Pieces {
-    /// A piece that has come as a whole.
-    fn take(&mut self) -> Result<Option<BackupPiece>, BackupError> {
+impl RemoteBackup {
+    /// Decodes the next piece if it has arrived completely.
+    fn next_buffered(&mut self) -> Result<Option<BackupPiece>, BackupError> {
         let Some(length) = self.unread.first_chunk() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
         if length > PIECE_BYTES_MAX {
@@ -74,7 +75,7 @@ impl Pieces {
         }
         self.unread.advance(4);
         let body = self.unread.split_to(length);
-        match postcard::from_bytes::<Sent>(&body) {
+        match postcard::from_bytes::<WirePiece>(&body) {
             Ok(Ok(piece)) => Ok(Some(piece)),
             Ok(Err(reason)) => Err(Tier1Error::Unavailable(reason).into()),
             Err(_) => Err(BackupError::BrokenOff),
@@ -83,11 +84,11 @@ impl Pieces {
 
     fn read(&mut self) -> Result<Option<BackupPiece>, BackupError> {
         loop {
-            if let Some(piece) = self.take()? {
+            if let Some(piece) = self.next_buffered()? {
                 return Ok(Some(piece));
             }
-            let Some(reading) = &mut self.reading else { return Ok(None) };
-            match reading.chunk() {
+            let Some(stream) = &mut self.stream else { return Ok(None) };
+            match stream.chunk() {
                 Ok(Some(chunk)) => self.unread.extend_from_slice(&chunk),
                 Ok(None) => return Err(BackupError::BrokenOff),
                 Err(error) => return Err(Tier1Error::from(error).into()),
@@ -96,14 +97,14 @@ impl Pieces {
     }
 }
 
-impl Iterator for Pieces {
+impl Iterator for RemoteBackup {
     type Item = Result<BackupPiece, BackupError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.reading.as_ref()?;
+        self.stream.as_ref()?;
         let piece = self.read().transpose();
         if !matches!(piece, Some(Ok(BackupPiece::Bytes(_)))) {
-            self.reading = None;
+            self.stream = None;
         }
         piece
     }

@@ -1,35 +1,36 @@
-//! One kind of request.
+//! The definition of a kind of call.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The version of the protocol. A node answers callers of its own version alone.
+/// Version of the protocol. A node answers only callers of its own version.
 pub const VERSION: u32 = 9;
 
-/// A body that is small, in bytes.
+/// Size limit of a small body, in bytes.
 const SMALL: usize = 1 << 20;
 
-/// One kind of request: what goes there, what comes back, and within which limits.
+/// A kind of call: its argument, its result, and its limits.
 pub trait Call: 'static {
-    /// Names it in the path.
+    /// Name of the call, which is part of the path.
     const NAME: &'static str;
-    /// The maximum size of the request, in bytes.
+    /// Maximum size of the request in bytes.
     const REQUEST_BYTES_MAX: usize = SMALL;
-    /// The maximum size of the answer, in bytes.
+    /// Maximum size of the answer in bytes.
     const ANSWER_BYTES_MAX: usize = SMALL;
-    /// The caller waits no longer, all attempts together.
+    /// Maximum time that the caller waits, over all attempts.
     const DEADLINE: Duration = Duration::from_secs(30);
-    /// Whether it may be carried out twice. If so, it is made again when the connection breaks off.
+    /// Whether the call is idempotent. If it is, the caller retries it when the connection breaks off.
     const REPEATABLE: bool = true;
-    /// What is asked for.
+    /// Type of the argument.
     type Request: Serialize + DeserializeOwned + Send + 'static;
-    /// What comes of it.
+    /// Type of the result.
     type Answer: Serialize + DeserializeOwned + Send + 'static;
 }
 
-/// Declares calls: `Name = "path": Request => Answer;`, and constants in braces where they differ from those of [`Call`].
+/// Declares calls: `Name = "path": Request => Answer;`. Braces contain constants that differ from the
+/// defaults of [`Call`].
 macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident = $path:literal: $request:ty => $answer:ty
         $({ $($constant:ident: $type:ty = $value:expr),* $(,)? })?;)*) => {$(
@@ -46,7 +47,7 @@ macro_rules! calls {
 }
 pub(crate) use calls;
 
-/// A closure that answers with a clone of its own of an `Arc`: `with!(node, |node, request| ...)`.
+/// Creates a closure that owns a clone of an `Arc`: `with!(node, |node, request| ...)`.
 macro_rules! with {
     ($of:ident, |$name:ident, $request:pat_param| $answer:expr) => {{
         let $name = std::sync::Arc::clone($of);

@@ -1,4 +1,4 @@
-//! Which process of which cluster this is.
+//! The identity of a process in its cluster.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::secret::Secret;
 
-/// The longest name of a node, in bytes.
+/// Maximum length of a node's name in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// The name of a node, unique in its cluster: 1 to 63 of the characters `a-z`, `0-9` and `-`, as in a host name.
+/// Name of a node, unique in its cluster: 1 to 63 of the characters `a-z`, `0-9` and `-`, as in a host name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NodeName(Arc<str>);
 
-/// A text that is no name of a node.
+/// A text is not a valid name of a node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name of a node: 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -, such as index-1")]
+#[error("{0:?} is not a valid node name: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -, such as index-1")]
 pub struct InvalidName(String);
 
 impl NodeName {
-    /// The name.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -62,14 +62,14 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// A process of a cluster.
+/// The identity of a process in a cluster.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// Names the cluster: a random number that no other cluster has.
+    /// Random id of the cluster, unique among all clusters.
     pub cluster: Arc<str>,
-    /// The process.
+    /// Name of the process.
     pub node: NodeName,
-    /// What the processes of the cluster know and nobody else.
+    /// Secret that only the processes of the cluster know.
     pub secret: Secret,
 }
 

@@ -1,8 +1,8 @@
-//! A node of tier 2 in another process.
+//! Calls to a node of tier 2 in another process.
 //!
-//! [`RemoteNode`] is the node as the router sees it, [`serve`] the node's own side. A signature that both sides have is not
-//! sent: a node has stored a page before it is asked to search for it, and the router has the signature of a search that it
-//! asks for.
+//! [`RemoteNode`] is the client for the router, and [`serve`] is the server of the node. A signature that
+//! both sides have is not sent. A node stores a page before the router requests a search for it, and the
+//! router keeps the signature of a search that it requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,16 +22,17 @@ use crate::call::{calls, with};
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
 
-/// A body with as many signatures as a call may bring, in bytes.
+/// Maximum size of a body that is full of signatures, in bytes.
 const SIGNATURES_BYTES_MAX: usize = BATCH_BYTES_MAX + BATCH_BYTES_MAX / 4;
 
-/// A body with the lexicon of a plan, in bytes: a word and its place for each of the most frequent words.
+/// Maximum size of a body with the lexicon of a plan, in bytes. The lexicon has an entry for each of the most
+/// frequent words.
 const PLAN_BYTES_MAX: usize = 32 << 20;
 
-/// Searches of one call: they are made long before its time is over.
+/// Maximum number of searches in one call. They finish long before the deadline.
 const SEARCHES_MAX: usize = 1_024;
 
-/// The time of a call that may go through all that a node has.
+/// Deadline of a call that may read everything on the node.
 const LONG: Duration = Duration::from_secs(600);
 
 calls! {
@@ -62,7 +63,7 @@ calls! {
     AcknowledgeRepeats = "index-node/acknowledge-repeats": (CallContext, RangeId, u64) => Result<(), NodeError>;
 }
 
-/// [`SearchBatch`] without what both sides have.
+/// A [`SearchBatch`] without the signatures that both sides have.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SentBatch {
     pass: Option<SearchLimits>,
@@ -71,11 +72,11 @@ pub(crate) struct SentBatch {
 
 #[derive(Serialize, Deserialize)]
 enum SentSearch {
-    Own { page: PageId, content: ContentHash, known: bool },
+    Own { page: PageId, content: ContentHash, has_signature: bool },
     Foreign { signature: Arc<Signature>, lengths: LengthVector },
 }
 
-/// [`SearchOutcome`] without what both sides have.
+/// A [`SearchOutcome`] without the signatures that both sides have.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum SentOutcome {
     Unfinished {
@@ -86,23 +87,24 @@ pub(crate) enum SentOutcome {
     Compared {
         pairs: Vec<Pair>,
         probed: u32,
-        /// The signature where the caller does not have it.
+        /// The signature is `None` if the caller has it.
         subject: Option<(Option<Arc<Signature>>, LengthVector)>,
     },
 }
 
-/// A node in another process.
+/// A node of tier 2 in another process.
 #[derive(Debug, Clone)]
 pub struct RemoteNode(Peer);
 
 impl RemoteNode {
-    /// The node that answers there.
+    /// Creates a client of the node that `peer` connects to.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self(peer)
     }
 
-    /// Makes searches; those whose answers are too large together in two calls.
+    /// Makes searches in one call. If their answers are too large, makes two calls with half of the searches
+    /// each.
     fn search_some(
         &self,
         call: CallContext,
@@ -114,7 +116,11 @@ impl RemoteNode {
             Ok(answer) => {
                 let outcomes = answer?;
                 if outcomes.len() != searches.len() {
-                    let reason = format!("{} answers to {} searches", outcomes.len(), searches.len());
+                    let reason = format!(
+                        "the node returned {} answers to {} searches",
+                        outcomes.len(),
+                        searches.len()
+                    );
                     return Err(NodeError::Unavailable(reason));
                 }
                 Ok(outcomes.into_iter().zip(searches).map(|(outcome, search)| outcome.with(search)).collect())
@@ -140,7 +146,7 @@ impl SentSearch {
     fn of(search: &NodeSearch) -> Self {
         match search {
             NodeSearch::Own { page, content, signature } => {
-                Self::Own { page: *page, content: *content, known: signature.is_some() }
+                Self::Own { page: *page, content: *content, has_signature: signature.is_some() }
             }
             NodeSearch::Foreign { signature, lengths } => {
                 Self::Foreign { signature: Arc::clone(signature), lengths: *lengths }
@@ -150,14 +156,14 @@ impl SentSearch {
 }
 
 impl SentOutcome {
-    fn of(outcome: SearchOutcome, known: bool) -> Self {
+    fn of(outcome: SearchOutcome, has_signature: bool) -> Self {
         match outcome {
             SearchOutcome::Unfinished { begun } => Self::Unfinished { begun },
             SearchOutcome::Absent => Self::Absent,
             SearchOutcome::Copy(pair) => Self::Copy(pair),
             SearchOutcome::Compared { pairs, probed, subject } => {
                 let subject =
-                    subject.map(|(signature, lengths)| (Some(signature).filter(|_| !known), lengths));
+                    subject.map(|(signature, lengths)| (Some(signature).filter(|_| !has_signature), lengths));
                 Self::Compared { pairs, probed, subject }
             }
         }
@@ -229,7 +235,7 @@ impl IndexNode for RemoteNode {
     fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
         match (self.0.call::<Sample>(&(call, request.clone())), request) {
             (Ok(sampled), _) => sampled,
-            // Long contents in two calls.
+            // The answer was too large: request half of the contents in each of two calls.
             (Err(error), SampleRequest::Signatures(contents))
                 if error.is_answer_too_large() && contents.len() > 1 =>
             {
@@ -280,18 +286,18 @@ pub fn serve(listener: Listener, node: &Arc<dyn IndexNode>) -> Listener {
 
 fn search(node: &dyn IndexNode, call: CallContext, batch: SentBatch) -> Result<Vec<SentOutcome>, NodeError> {
     let SentBatch { pass, searches: sent } = batch;
-    let mut known = Vec::with_capacity(sent.len());
+    let mut has_signature = Vec::with_capacity(sent.len());
     let searches = sent.into_iter().map(|search| match search {
-        SentSearch::Own { page, content, known: is_known } => {
-            known.push(is_known);
+        SentSearch::Own { page, content, has_signature: has_own } => {
+            has_signature.push(has_own);
             NodeSearch::Own { page, content, signature: None }
         }
         SentSearch::Foreign { signature, lengths } => {
-            known.push(false);
+            has_signature.push(false);
             NodeSearch::Foreign { signature, lengths }
         }
     });
     let batch = SearchBatch { pass, searches: searches.collect() };
     let outcomes = node.search(call, batch)?;
-    Ok(outcomes.into_iter().zip(known).map(|(outcome, known)| SentOutcome::of(outcome, known)).collect())
+    Ok(outcomes.into_iter().zip(has_signature).map(|(outcome, has)| SentOutcome::of(outcome, has)).collect())
 }

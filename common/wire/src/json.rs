@@ -1,10 +1,11 @@
-//! Types of the public contract within a body: their form may leave fields out or put them together, which only JSON can say.
+//! JSON encoding for types of the public contract inside a body. Their serde form omits or flattens fields,
+//! which postcard does not support.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value that is sent as its JSON.
+/// A value that is encoded as JSON text.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Json<T>(pub(crate) T);
 

@@ -1,41 +1,39 @@
-//! Requests between the processes of a cluster: HTTP/1.1 with a compact body.
+//! Calls between the processes of a cluster, over HTTP/1.1 with a compact body.
 //!
-//! A request is `POST /wire/CALL` with the [postcard] form of what is asked for; the answer has the form of what came of
-//! it, failures of the asked role among it. Every request says which protocol version it speaks, which cluster and which
-//! node it is for, and proves with the cluster's secret that it comes from there. What does not fit is refused before its
-//! body is read, in plain text, so that an older or a newer version can read the reason.
+//! A request is `POST /wire/CALL`. Its body is the [postcard] encoding of the call's arguments. The body of
+//! the answer encodes the result, including errors of the called role. Every request states the protocol
+//! version, the cluster, and the receiving node. The cluster's secret proves that it comes from a process of
+//! the cluster. The receiver refuses a wrong request before it reads the body. The reason is plain text, so
+//! that an older or newer version can read it.
 //!
-//! | module | what |
-//! |---|---|
-//! | `identity`, `secret` | which process of which cluster this is |
-//! | `call` | one kind of request: its types, its limits, its time |
-//! | `peer` | the asking side: deadlines, retries with jitter |
-//! | `listener` | the answering side: checks, permits, worker threads |
-//! | `refusal`, `json` | why a request is not carried out; values of the public contract in a body |
-//! | `pieces` | how much one call brings |
-//! | `haste` | calls that somebody else can answer as well |
-//! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol` over this |
-//! | `orders` | orders to a router: a queue, and the thread that sends it to wherever the router is |
-//! | `seat` | the place of a router in a process, taken or empty |
-//! | `spread` | tier 1 on several nodes as one |
-//! | `traffic` | how much a process has sent and received |
+//! | module | responsibility | |---|---| | `identity`, `secret` | identity of a process in its cluster | |
+//! `call` | a kind of call: its types, limits and deadline | | `peer` | the client: deadlines, retries with
+//! jitter | | `listener` | the server: checks, permits, worker threads | | `refusal`, `json` | why a request
+//! is refused; values of the public contract in a body | | `call_sizes` | splitting of work that is too large
+//! for one call | | `circuit_breaker` | fast failure of calls that another node can answer as well | |
+//! `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol`
+//! over these calls | | `orders` | orders to the router: a queue, and the thread that sends it to the present
+//! router | | `seat` | the slot for the router in a process, which may be empty | | `spread` | several nodes
+//! of tier 1 as a single tier 1 | | `take_over` | the command to take over a range | | `traffic` | counts of
+//! the bytes that a process sends and receives |
 //!
-//! Invariants: every body has a limit on both sides, and every call a deadline; a call is made again by itself only when
-//! that is harmless; no call runs on an async thread; the secret is in no log and no error.
+//! Invariants: every body has a size limit on both sides, and every call has a deadline. A call is retried
+//! automatically only if that is harmless. No call runs on an async thread. The secret never appears in a log
+//! or an error.
 //!
 //! [postcard]: https://postcard.jamesmunns.com/wire-format
 #![forbid(unsafe_code)]
 
 mod backup;
 mod call;
-mod haste;
+mod call_sizes;
+mod circuit_breaker;
 mod identity;
 pub mod index_node;
 mod json;
 mod listener;
 pub mod orders;
 mod peer;
-mod pieces;
 pub mod range_owner;
 mod refusal;
 pub mod seat;

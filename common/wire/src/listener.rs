@@ -1,4 +1,4 @@
-//! The answering side.
+//! The server side of calls.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,24 +24,24 @@ use tokio::time::timeout;
 use crate::call::{Call, VERSION};
 use crate::identity::Identity;
 use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
-use crate::traffic::{Counts, Tell, Traffic};
+use crate::traffic::{Counts, ReportTraffic, Traffic};
 
-/// How long a request waits for its turn.
+/// How long a request waits for a permit.
 const TURN_TIME: Duration = Duration::from_secs(2);
 
-/// Questions for what was counted at once.
-const TELL_CALLS: usize = 4;
+/// Number of concurrent calls that ask for the traffic counts.
+const TRAFFIC_CALLS: usize = 4;
 
-/// Characters of a caller's name that are logged.
+/// Maximum number of characters of a caller's name in the log.
 const NAME_CHARS_MAX: usize = 63;
 
-/// Pieces of a stream that are made before they are read.
+/// Number of pieces of a stream that are produced before they are read.
 const STREAM_PIECES: usize = 4;
 
-/// How long a body may take.
+/// Maximum time for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// The connections of a listener between roles. They stay open longer than a peer keeps one that it does not use.
+/// Connection limits of a listener. The timeouts exceed the time for which a peer keeps an idle connection.
 const CONNECTIONS: Connections = Connections {
     open: 1_024,
     of_address: 1_024,
@@ -51,51 +51,52 @@ const CONNECTIONS: Connections = Connections {
     drain: Duration::from_secs(10),
 };
 
-/// What a call that panics does to the process.
+/// How the process reacts to a panic inside a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Panics {
-    /// It ends the process: something may be half changed, and a restart is safe.
+    /// The panic ends the process. The state may be half changed, and a restart is safe.
     End,
-    /// It is answered as a failure: calls change nothing by themselves.
+    /// The panic becomes an error answer. The calls do not change any state by themselves.
     Fail,
 }
 
 /// The calls that a node answers.
 pub struct Listener {
     own: Arc<Identity>,
-    /// Of the calls that are added next.
+    /// Permits of the calls that are added next.
     permits: Arc<Semaphore>,
     panics: Panics,
     traffic: Traffic,
     routes: Router,
 }
 
-/// The bytes of an answer, made as they are read.
-pub(crate) type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
+/// The bytes of an answer, produced as they are read.
+pub(crate) type ByteStream = Box<dyn Iterator<Item = Bytes> + Send>;
 
 impl Listener {
-    /// Answers for this node, with at most `at_once` calls in work. Others wait a moment, and are refused then.
+    /// Creates a listener for this node that works on at most `at_once` calls at the same time. Further calls
+    /// wait a moment and are then refused.
     #[must_use]
     pub fn new(own: Identity, at_once: usize, panics: Panics) -> Self {
         let permits = Arc::new(Semaphore::new(at_once));
         Self { own: Arc::new(own), permits, panics, traffic: Traffic::default(), routes: Router::new() }
     }
 
-    /// Counts what is asked and answered in the calls that are added next, and tells it to whoever asks.
+    /// Counts the traffic of the calls that are added next, and adds a call that returns the counts.
     #[must_use]
     pub fn counting(self, traffic: &Traffic) -> Self {
-        let (permits, told) = (Arc::clone(&self.permits), traffic.clone());
-        let this = Self { traffic: traffic.clone(), ..self }.at_once(TELL_CALLS);
-        Self { permits, ..this.answer::<Tell>(move |()| told.so_far()) }
+        let (permits, counted) = (Arc::clone(&self.permits), traffic.clone());
+        let this = Self { traffic: traffic.clone(), ..self }.at_once(TRAFFIC_CALLS);
+        Self { permits, ..this.answer::<ReportTraffic>(move |()| counted.so_far()) }
     }
 
-    /// Gives the calls that are added next permits of their own, so many: those of others do not keep them waiting.
+    /// Gives the calls that are added next their own permits, so that other calls do not block them.
     #[must_use]
     pub fn at_once(self, permits: usize) -> Self {
         Self { permits: Arc::new(Semaphore::new(permits)), ..self }
     }
 
-    /// Answers a call, on a thread that may block.
+    /// Adds a call that is answered on a thread that may block.
     #[must_use]
     pub fn answer<C: Call>(
         mut self,
@@ -105,9 +106,9 @@ impl Listener {
         let counts = self.traffic.of::<C>();
         let (panics, answer) = (self.panics, Arc::new(answer));
         let handle = move |headers: HeaderMap, body: Body| async move {
-            // While it waits its body is not read, so the caller is held back.
+            // The body is not read during the wait, which holds back the caller.
             let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
-                return Refusal::Busy.because("too many calls are in work");
+                return Refusal::Busy.because("the node works on too many calls; try again later");
             };
             let body = match read::<C>(&headers, body).await {
                 Ok(body) => body,
@@ -119,20 +120,21 @@ impl Listener {
                 let _permit = permit;
                 run::<C>(body, panics, &counts, &*answer)
             });
-            answered.await.unwrap_or_else(|_| Refusal::Failed.because("the call was broken off"))
+            answered.await.unwrap_or_else(|_| Refusal::Failed.because("the node broke off the call"))
         };
         self.routes = self.routes.route(&format!("/wire/{}", C::NAME), post(handle));
         self
     }
 
-    /// Answers a call with a stream, which is made on a thread of its own as fast as it is read.
+    /// Adds a call that is answered with a stream. A thread produces the stream as fast as the caller reads
+    /// it.
     #[must_use]
-    pub(crate) fn stream<C: Call>(mut self, pieces: impl Fn() -> Pieces + Send + Sync + 'static) -> Self {
+    pub(crate) fn stream<C: Call>(mut self, pieces: impl Fn() -> ByteStream + Send + Sync + 'static) -> Self {
         let (permits, pieces) = (Arc::clone(&self.permits), Arc::new(pieces));
         let counts = self.traffic.of::<C>();
         let handle = move || async move {
             let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
-                return Refusal::Busy.because("too many calls are in work");
+                return Refusal::Busy.because("the node works on too many calls; try again later");
             };
             let (sender, receiver) = mpsc::channel(STREAM_PIECES);
             counts.request();
@@ -154,7 +156,7 @@ impl Listener {
         self
     }
 
-    /// The routes, with the checks before them.
+    /// Returns the routes, preceded by the checks of every request.
     pub fn into_routes(self) -> Router {
         self.routes
             .fallback(no_call)
@@ -162,10 +164,10 @@ impl Listener {
             .layer(from_fn_with_state(self.own, check))
     }
 
-    /// Answers at a listener until `shutdown` completes.
+    /// Answers requests until `shutdown` completes.
     ///
     /// # Errors
-    /// When no connection could be accepted for a minute.
+    /// If no connection could be accepted for a minute.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -175,11 +177,11 @@ impl Listener {
     }
 }
 
-/// Lets through what comes from this cluster, in this version, for this node.
+/// Lets a request through if it comes from this cluster, in this version, for this node.
 async fn check(State(own): State<Arc<Identity>>, request: Request, next: Next) -> Response {
-    match refused(&own, request.headers()) {
+    match refusal_of(&own, request.headers()) {
         Some((refusal, reason)) => {
-            let from = request.headers().get(FROM).and_then(|from| from.to_str().ok()).unwrap_or("somebody");
+            let from = request.headers().get(FROM).and_then(|from| from.to_str().ok()).unwrap_or("unknown");
             let from: String = from.chars().take(NAME_CHARS_MAX).collect();
             tracing::warn!(from, %reason, "a request between roles is refused");
             refusal.because(reason)
@@ -188,18 +190,18 @@ async fn check(State(own): State<Arc<Identity>>, request: Request, next: Next) -
     }
 }
 
-/// Why a request is not taken, if it is not. Without the secret nothing else is told.
-fn refused(own: &Identity, headers: &HeaderMap) -> Option<(Refusal, String)> {
-    let said =
+/// Returns why a request is refused, if it is. A caller without the secret learns nothing else.
+fn refusal_of(own: &Identity, headers: &HeaderMap) -> Option<(Refusal, String)> {
+    let header =
         |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let secret = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if !secret.is_some_and(|secret| own.secret.is(secret)) {
+    if !secret.is_some_and(|secret| own.secret.matches(secret)) {
         return Some((
             Refusal::Secret,
             "the cluster secret is missing or is not the one of this cluster".to_owned(),
         ));
     }
-    let version = said(&WIRE);
+    let version = header(&WIRE);
     if version != VERSION.to_string() {
         let reason = format!(
             "{} speaks version {VERSION} of the protocol between roles, the caller version {version:?}; run one \
@@ -208,12 +210,12 @@ fn refused(own: &Identity, headers: &HeaderMap) -> Option<(Refusal, String)> {
         );
         return Some((Refusal::Version, reason));
     }
-    let cluster = said(&CLUSTER);
+    let cluster = header(&CLUSTER);
     if cluster != &*own.cluster {
         let reason = format!("{} belongs to cluster {}, the caller to {cluster:?}", own.node, own.cluster);
         return Some((Refusal::Cluster, reason));
     }
-    let node = said(&NODE);
+    let node = header(&NODE);
     (node != own.node.as_str())
         .then(|| (Refusal::Node, format!("this is {}, and the request is for {node:?}", own.node)))
 }
@@ -229,8 +231,8 @@ async fn read<C: Call>(headers: &HeaderMap, body: Body) -> Result<Bytes, Respons
         Ok(Ok(body)) => Ok(body),
         // The body was sent without its length.
         Ok(Err(_)) if length.is_none() => Err(too_large()),
-        Ok(Err(error)) => Err(Refusal::Body.because(format!("the body breaks off: {error}"))),
-        Err(_) => Err(Refusal::Body.because("the body did not come in time")),
+        Ok(Err(error)) => Err(Refusal::Body.because(format!("the body broke off: {error}"))),
+        Err(_) => Err(Refusal::Body.because("the body did not arrive in time")),
     }
 }
 
@@ -243,7 +245,7 @@ fn run<C: Call>(
     let request: C::Request = match postcard::from_bytes(&body) {
         Ok(request) => request,
         Err(error) => {
-            return Refusal::Body.because(format!("the body is not what {} takes: {error}", C::NAME));
+            return Refusal::Body.because(format!("the body is not a request of {}: {error}", C::NAME));
         }
     };
     drop(body);
@@ -262,7 +264,7 @@ fn run<C: Call>(
             let form = (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
             ([(WIRE, HeaderValue::from(VERSION)), form], bytes).into_response()
         }
-        Err(error) => Refusal::Failed.because(format!("the answer cannot be written: {error}")),
+        Err(error) => Refusal::Failed.because(format!("the answer cannot be encoded: {error}")),
     }
 }
 

@@ -1,17 +1,20 @@
-//! Orders to the router of tier 2, in another process or wherever it is at present.
+//! Orders to the router of tier 2, which may be in another process and may move.
 //!
-//! [`RemoteOrders`] is the side of tier 1, [`serve`] that of the router. Orders wait in a queue until the router says that it
-//! has taken them. A thread sends the queue in order, and again after a failure: what the router has it ignores. A router that
-//! was started anew or is at another place names another session. What the one before had taken may be lost then, so the queue
-//! is dropped and the ranges are told ([`IndexOrders::has_lost`]).
+//! [`RemoteOrders`] is the client for tier 1, and [`serve`] is the server of the router. Orders wait in a
+//! queue until the router confirms that it has accepted them. A thread sends the queue in order and resends
+//! it after a failure. The router ignores orders that it already has.
 //!
-//! Invariant: orders of a range are taken in their order. Nothing is sent while the queue is locked.
+//! A router that was restarted or moved has another session id. Orders that the previous router had accepted
+//! may be lost. Therefore the queue is dropped, and the ranges learn about the loss from
+//! [`IndexOrders::has_lost`].
+//!
+//! Invariants: the router accepts the orders of a range in sequence. The queue is never locked during a call.
 
-mod courier;
+mod order_sender;
 mod queue;
+mod router_location;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,16 +28,16 @@ use doppel_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::call::{calls, with};
+use crate::call_sizes::SIGNATURES_BYTES_MAX;
 use crate::listener::Listener;
 use crate::peer::Peer;
-use crate::pieces::SIGNATURES_BYTES_MAX;
 use crate::seat::RouterSeat;
 use crate::tier2::RemoteTier2;
 
-use courier::Courier;
-pub use way::{CurrentRouter, RouterAt};
+use order_sender::OrderSender;
+pub use router_location::{CurrentRouter, RouterAt};
 
-/// Calls at once: one for each node of tier 1, and those that are made again.
+/// Number of concurrent calls: one for each node of tier 1, plus retries.
 const CALLS: usize = 32;
 
 calls! {
@@ -42,53 +45,54 @@ calls! {
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, ANSWER_BYTES_MAX: usize = 16 << 20 };
 }
 
-/// Orders, or the question how many wait.
+/// Orders for the router. Without orders, the call only asks how many orders are waiting.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct OrdersRequest {
-    /// The session that the orders are for. In any other they are not taken.
+    /// Session that the orders are for. A router with another session ignores them.
     session: Option<u64>,
     orders: Vec<Orders>,
     /// See [`Tier2Api::flush_batch`].
     flush: bool,
 }
 
-/// What the router says of its session, and of the orders if they were for it.
+/// The router's session, and the outcomes of the orders if they were for this session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct OrdersAnswer {
     session: u64,
-    /// One for each of the orders; none when they were for another session.
-    taken: Vec<Result<(), IndexError>>,
+    /// An outcome for each of the orders; empty if the orders were for another session.
+    outcomes: Vec<Result<(), IndexError>>,
     /// See [`Tier2Api::waiting`].
     waiting: Result<u64, IndexError>,
 }
 
-/// The router of tier 2 wherever it is, as tier 1 sees it.
+/// Client of the router of tier 2, wherever the router is, as tier 1 sees it.
 pub struct RemoteOrders {
-    courier: Courier,
+    sender: OrderSender,
     router: Arc<dyn CurrentRouter>,
 }
 
 impl RemoteOrders {
-    /// The router in the process that answers there. Starts the thread `tier2-orders`; it ends with [`stop`](Self::stop), or
-    /// with the last handle, and before the threads of the peer do.
+    /// Creates a client of the router behind `peer`. Starts the thread `tier2-orders`, which ends with
+    /// [`stop`](Self::stop) or when the last handle is dropped. It must end before the threads of the peer
+    /// do.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot create the thread.
     pub fn start(peer: Peer) -> io::Result<Arc<Self>> {
         Self::start_at(Arc::new(peer))
     }
 
-    /// The router wherever `router` says that it is; it is asked for every call. Otherwise as [`start`](Self::start).
+    /// Like [`start`](Self::start), but asks `router` before every call where the router is.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot create the thread.
     pub fn start_at(router: Arc<dyn CurrentRouter>) -> io::Result<Arc<Self>> {
-        let way = Arc::clone(&router);
-        let courier = Courier::start(move |request| send(&*way, request))?;
-        Ok(Arc::new(Self { courier, router }))
+        let location = Arc::clone(&router);
+        let sender = OrderSender::start(move |request| send(&*location, request))?;
+        Ok(Arc::new(Self { sender, router }))
     }
 
-    /// Asks the router where it is at present.
+    /// Makes a call to the present router.
     fn ask<R>(&self, ask: impl FnOnce(&dyn Tier2Api) -> Result<R, IndexError>) -> Result<R, IndexError> {
         match self.router.current()? {
             RouterAt::Here(router, _) => ask(&*router),
@@ -96,20 +100,20 @@ impl RemoteOrders {
         }
     }
 
-    /// Ends the thread, and waits for the call that it makes; the end of the [`Runtime`](crate::Runtime) breaks that off. Orders
-    /// that wait are dropped: tier 1 has them.
+    /// Ends the thread and waits for its present call. Shutting down the [`Runtime`](crate::Runtime) breaks
+    /// off that call. Waiting orders are dropped, because tier 1 still has them.
     pub fn stop(&self) {
-        self.courier.stop();
+        self.sender.stop();
     }
 }
 
 impl IndexOrders for RemoteOrders {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
-        self.courier.submit(orders)
+        self.sender.submit(orders)
     }
 
     fn has_lost(&self, range: RangeId) -> bool {
-        self.courier.has_lost(range)
+        self.sender.has_lost(range)
     }
 }
 
@@ -126,53 +130,54 @@ impl Tier2Api for RemoteOrders {
         self.ask(|router| router.load())
     }
 
-    /// Those in the queue and those of which the router has last said that they wait there. Returns at once; fails before the
-    /// router has answered, and when it has not for some seconds.
+    /// Returns the number of orders in the queue, plus the number that the router last reported. Returns at
+    /// once. Fails before the router's first answer, and if the router has not answered for some seconds.
     fn waiting(&self) -> Result<usize, IndexError> {
-        self.courier.waiting()
+        self.sender.waiting()
     }
 
-    /// Returns at once: the next calls say so, until what is queued now has been sent.
+    /// Returns at once. The next calls request a flush until the orders that are queued now have been sent.
     fn flush_batch(&self) -> Result<(), IndexError> {
-        self.courier.flush()
+        self.sender.flush()
     }
 }
 
-/// Adds the call of tier 1 to the listener of a process where the router may be. While it is not, the call says so, and orders
-/// wait where they are.
+/// Adds the orders call to the listener of a process that may have the router. While the router is elsewhere,
+/// the call fails with [`IndexError::Unavailable`], and orders wait at the sender.
 #[must_use]
 pub fn serve(listener: Listener, seat: &Arc<RouterSeat>) -> Listener {
     let answer = |seat: &RouterSeat, request| {
         let (router, session) = seat.taken()?;
-        Ok(take(&*router, session, request))
+        Ok(accept(&*router, session, request))
     };
     listener.at_once(CALLS).answer::<Order>(with!(seat, |seat, request| answer(&seat, request)))
 }
 
-/// Hands a call over to the router where it is at present.
+/// Sends a request to the present router.
 fn send(router: &dyn CurrentRouter, request: OrdersRequest) -> Result<OrdersAnswer, IndexError> {
     match router.current()? {
-        RouterAt::Here(router, session) => Ok(take(&*router, session, request)),
+        RouterAt::Here(router, session) => Ok(accept(&*router, session, request)),
         RouterAt::There(peer) => peer.call::<Order>(&request)?,
     }
 }
 
-fn take<R: IndexOrders + ?Sized>(router: &R, session: u64, request: OrdersRequest) -> OrdersAnswer {
-    let mut taken = Vec::new();
+fn accept<R: IndexOrders + ?Sized>(router: &R, session: u64, request: OrdersRequest) -> OrdersAnswer {
+    let mut outcomes = Vec::new();
     if request.session == Some(session) {
         let mut refused = BTreeMap::new();
-        taken.extend(request.orders.into_iter().map(|orders| take_next(router, orders, &mut refused)));
+        outcomes.extend(request.orders.into_iter().map(|orders| accept_next(router, orders, &mut refused)));
         if request.flush
             && let Err(error) = router.flush_batch()
         {
             tracing::debug!(%error, "tier 2 does not flush its batch");
         }
     }
-    OrdersAnswer { session, taken, waiting: router.waiting().map(|waiting| waiting as u64) }
+    OrdersAnswer { session, outcomes, waiting: router.waiting().map(|waiting| waiting as u64) }
 }
 
-/// Takes orders unless earlier ones of the range were not: they would overtake those. Only what is stale holds up nothing.
-fn take_next<R: IndexOrders + ?Sized>(
+/// Submits orders unless the router refused earlier orders of the same range, which they would otherwise
+/// overtake. Only orders with a stale epoch do not hold up later ones.
+fn accept_next<R: IndexOrders + ?Sized>(
     router: &R,
     orders: Orders,
     refused: &mut BTreeMap<RangeId, IndexError>,
@@ -181,11 +186,11 @@ fn take_next<R: IndexOrders + ?Sized>(
     if let Some(error) = refused.get(&range) {
         return Err(error.clone());
     }
-    let taken = router.submit(orders).map_err(|refused| refused.error);
-    if let Err(error) = &taken
+    let outcome = router.submit(orders).map_err(|refused| refused.error);
+    if let Err(error) = &outcome
         && !matches!(error, IndexError::StaleEpoch { .. })
     {
         refused.insert(range, error.clone());
     }
-    taken
+    outcome
 }

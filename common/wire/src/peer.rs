@@ -1,4 +1,4 @@
-//! The asking side.
+//! The client side of calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,72 +16,72 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::call::{Call, VERSION};
 use crate::identity::{Identity, NodeName};
 use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
-use crate::traffic::{Counts, Tell, Traffic};
+use crate::traffic::{Counts, ReportTraffic, Traffic};
 
-/// A connection that takes longer is given up.
+/// Timeout for establishing a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
 
-/// Connections without a request are closed after so long: before the other side does.
+/// Idle connections are closed after this time, before the other side closes them.
 const IDLE_TIME: Duration = Duration::from_secs(20);
 
-/// Attempts after the first one, and the pause before the first of them; it doubles, with jitter.
+/// Number of attempts after the first, and the pause before the first retry. The pause doubles, with jitter.
 const RETRIES: usize = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The longest reason of a refusal that is read, in bytes.
+/// Maximum length of the reason in a refusal, in bytes.
 const REASON_BYTES_MAX: usize = 4 << 10;
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WireError {
-    /// The node cannot be reached, or the connection broke off. Whether the call was carried out is not known.
+    /// The node cannot be reached, or the connection broke off. The call may have been carried out.
     #[error("{node} at {address} cannot be reached: {reason}")]
     Unreachable {
-        /// The node.
+        /// Name of the node.
         node: NodeName,
-        /// Where it was looked for.
+        /// Address of the node.
         address: Arc<str>,
-        /// The reason.
+        /// The reason in words.
         reason: String,
-        /// Whether nothing was sent.
+        /// Whether no part of the request was sent.
         unsent: bool,
     },
-    /// No answer came in time. Whether the call was carried out is not known.
+    /// No answer arrived in time. The call may have been carried out.
     #[error("{node} at {address} has not answered {call} in {} s", time.as_secs_f32())]
     Late {
-        /// The node.
+        /// Name of the node.
         node: NodeName,
-        /// Where it was asked.
+        /// Address of the node.
         address: Arc<str>,
-        /// The call.
+        /// Name of the call.
         call: &'static str,
-        /// The time it had.
+        /// Time limit of the call.
         time: Duration,
     },
-    /// The node refuses the request.
+    /// The node refused the request.
     #[error("{node} at {address} refuses {call}: {reason}")]
     Refused {
-        /// The node.
+        /// Name of the node.
         node: NodeName,
-        /// Where it was asked.
+        /// Address of the node.
         address: Arc<str>,
-        /// The call.
+        /// Name of the call.
         call: &'static str,
-        /// The kind.
+        /// Kind of the refusal.
         refusal: Refusal,
-        /// In the words of the node.
+        /// The reason in the words of the node.
         reason: String,
     },
-    /// What answers is no node of this version, or the request cannot be sent.
+    /// The peer is not a node of this version, or the request cannot be encoded.
     #[error("{call} of {node} at {address}: {reason}")]
     Protocol {
-        /// The node.
+        /// Name of the node.
         node: NodeName,
-        /// Where it was asked.
+        /// Address of the node.
         address: Arc<str>,
-        /// The call.
+        /// Name of the call.
         call: &'static str,
-        /// What is wrong.
+        /// What is wrong, in words.
         reason: String,
     },
 }
@@ -93,35 +93,35 @@ impl WireError {
         matches!(self, Self::Refused { refusal: Refusal::AnswerTooLarge, .. })
     }
 
-    /// Whether another attempt is of no use: the two processes do not belong together.
+    /// Whether another attempt is pointless, because the two processes do not belong together.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Refused { refusal, .. } if !refusal.may_pass())
+        matches!(self, Self::Refused { refusal, .. } if !refusal.is_transient())
     }
 
-    fn may_be_repeated(&self, repeatable: bool) -> bool {
+    fn can_retry(&self, repeatable: bool) -> bool {
         match self {
             Self::Unreachable { unsent, .. } => *unsent || repeatable,
-            Self::Refused { refusal, .. } => refusal.may_pass(),
+            Self::Refused { refusal, .. } => refusal.is_transient(),
             Self::Late { .. } | Self::Protocol { .. } => false,
         }
     }
 }
 
-/// The async threads and connections of a process, which all its peers share.
+/// The async runtime and the connections of a process, shared by all its peers.
 #[derive(Clone)]
 pub struct Runtime {
     handle: Handle,
     http: Client,
     traffic: Traffic,
-    ends: Arc<watch::Sender<bool>>,
+    shutdown: Arc<watch::Sender<bool>>,
 }
 
 impl Runtime {
-    /// Uses the threads of a runtime.
+    /// Creates a runtime that uses the threads of `handle`.
     ///
     /// # Errors
-    /// When the system gives no HTTP client.
+    /// If the HTTP client cannot be created.
     pub fn new(handle: Handle) -> Result<Self, reqwest::Error> {
         doppel_protocol::client::install_tls();
         let http = Client::builder()
@@ -132,22 +132,22 @@ impl Runtime {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
-        Ok(Self { handle, http, traffic: Traffic::default(), ends: Arc::new(watch::Sender::new(false)) })
+        Ok(Self { handle, http, traffic: Traffic::default(), shutdown: Arc::new(watch::Sender::new(false)) })
     }
 
-    /// What the process sends and receives. Calls of its peers are counted there; a listener counts where it is told to.
+    /// Returns the traffic counts of peers, and of listeners with [`counting`](crate::Listener::counting).
     #[must_use]
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// Breaks off the calls that are under way, and all that are made from now on: the process is ending.
+    /// Breaks off all running and future calls, because the process is ending.
     pub fn end(&self) {
-        self.ends.send_replace(true);
+        self.shutdown.send_replace(true);
     }
 }
 
-/// Another node of the cluster. Cheap to clone. Its calls block, so they are not made on an async thread.
+/// Another node of the cluster. Cloning is cheap. Its calls block, so do not make them on an async thread.
 #[derive(Clone)]
 pub struct Peer(Arc<Inner>);
 
@@ -159,10 +159,10 @@ struct Inner {
 }
 
 impl Peer {
-    /// The node of this name, which listens at `address`, for a process of the same cluster.
+    /// Creates a client of the node named `node` at `address`. `own` is the identity of this process.
     ///
     /// # Errors
-    /// When the cluster's name cannot be sent.
+    /// If the identity contains characters that an HTTP header cannot contain.
     pub fn new(
         runtime: &Runtime,
         own: &Identity,
@@ -182,28 +182,28 @@ impl Peer {
         Ok(Self(Arc::new(Inner { runtime, node, address, headers })))
     }
 
-    /// Makes a call, and makes it again a few times where that is harmless.
+    /// Makes a call. Retries a few times if that is harmless.
     ///
     /// # Errors
-    /// When there is no answer within [`Call::DEADLINE`], or the node refuses.
+    /// If no answer arrives within [`Call::DEADLINE`], or the node refuses.
     pub fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, WireError> {
         let body = self.encode::<C>(request)?;
         self.decode::<C>(&self.0.runtime.handle.block_on(self.ask::<C>(body))?)
     }
 
-    /// What the node has sent and received so far.
+    /// Returns what the node has sent and received since its start.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the node does not answer.
     pub fn told_traffic(&self) -> Result<Vec<CallTraffic>, WireError> {
-        self.call::<Tell>(&())
+        self.call::<ReportTraffic>(&())
     }
 
-    /// Makes a call to which somebody else has an answer, too: it gets less time, and a node that is not there is not looked for
-    /// again. A connection that breaks off may be one that was not used for a while, so the call is made again on another.
+    /// Makes a call that another node can answer as well: with less time, and without retrying an unreachable
+    /// node. A broken connection may have been idle for too long, so the call is then repeated once.
     ///
     /// # Errors
-    /// When there is no answer within `time`, or the node refuses.
+    /// If no answer arrives within `time`, or the node refuses.
     pub(crate) fn call_within<C: Call>(
         &self,
         request: &C::Request,
@@ -222,13 +222,14 @@ impl Peer {
         };
         let answer = self.0.runtime.handle.block_on(async { timeout_at(deadline, answer).await });
         match answer {
-            Ok(Err(WireError::Late { .. })) | Err(_) => Err(self.late_by::<C>(time)),
+            Ok(Err(WireError::Late { .. })) | Err(_) => Err(self.late_after::<C>(time)),
             Ok(answer) => self.decode::<C>(&answer?),
         }
     }
 
-    /// Begins a call and returns at once. `done` gets what [`call`](Self::call) would return, on an async thread, so it does not
-    /// block; it is dropped if the runtime ends before. Where the request cannot be sent it gets the reason before the return.
+    /// Begins a call and returns at once. `done` receives what [`call`](Self::call) would return. `done` runs
+    /// on an async thread, so it must not block. It is dropped if the runtime ends first. If the request
+    /// cannot be encoded, `done` is called before this function returns.
     pub(crate) fn begin_call<C: Call>(
         &self,
         request: &C::Request,
@@ -259,34 +260,33 @@ impl Peer {
             .map_err(|error| self.protocol::<C>(&format!("the answer cannot be read: {error}")))
     }
 
-    /// Sends a request, again a few times where that is harmless, until there is an answer or its time is over.
+    /// Sends a request, with retries if they are harmless, until an answer arrives or the deadline passes.
     async fn ask<C: Call>(&self, body: Bytes) -> Result<Bytes, WireError> {
         let deadline = Instant::now() + C::DEADLINE;
         let pauses =
             ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(RETRIES).with_jitter();
         let attempts = (|| self.send::<C>(body.clone(), deadline))
             .retry(pauses)
-            .when(|error: &WireError| error.may_be_repeated(C::REPEATABLE));
-        let mut ends = self.0.runtime.ends.subscribe();
+            .when(|error: &WireError| error.can_retry(C::REPEATABLE));
+        let mut shutdown = self.0.runtime.shutdown.subscribe();
         tokio::select! {
             answer = timeout_at(deadline, attempts) => answer.unwrap_or_else(|_| Err(self.late::<C>())),
-            _ = ends.wait_for(|ends| *ends) => Err(self.protocol::<C>("this process is ending")),
+            _ = shutdown.wait_for(|begun| *begun) => Err(self.protocol::<C>("this process is shutting down")),
         }
     }
 
-    /// Makes a call whose answer is a stream of bytes without an end that is known before. No more than
-    /// [`Call::DEADLINE`] may pass without any.
+    /// Makes a call whose answer is a stream. At most [`Call::DEADLINE`] may pass between two pieces.
     ///
     /// # Errors
-    /// When there is no answer in that time, or the node refuses.
-    pub(crate) fn stream<C: Call>(&self, request: &C::Request) -> Result<Reading, WireError> {
+    /// If no answer arrives in that time, or the node refuses.
+    pub(crate) fn stream<C: Call>(&self, request: &C::Request) -> Result<AnswerStream, WireError> {
         let body = postcard::to_allocvec(request).map_err(|error| self.protocol::<C>(&error.to_string()))?;
         let begin = async { timeout(C::DEADLINE, self.begin::<C>(body.into(), None)).await };
         let begun = self.0.runtime.handle.block_on(begin);
         let response = begun.unwrap_or_else(|_| Err(self.late::<C>()))?;
         let (peer, pause) = (self.clone(), C::DEADLINE);
         let counts = peer.0.runtime.traffic.of::<C>();
-        Ok(Reading { peer, response, pause, counts, late: Self::late::<C>, failed: Self::failed::<C> })
+        Ok(AnswerStream { peer, response, pause, counts, late: Self::late::<C>, failed: Self::failed::<C> })
     }
 
     async fn send<C: Call>(&self, body: Bytes, deadline: Instant) -> Result<Bytes, WireError> {
@@ -296,7 +296,7 @@ impl Peer {
         Ok(answer)
     }
 
-    /// Sends a request, and returns when the head of the answer is there and says that it is carried out.
+    /// Sends a request. Returns after the head of the answer has arrived and reports success.
     async fn begin<C: Call>(&self, body: Bytes, deadline: Option<Instant>) -> Result<Response, WireError> {
         let url = format!("http://{}/wire/{}", self.0.address, C::NAME);
         let counts = self.0.runtime.traffic.of::<C>();
@@ -308,22 +308,22 @@ impl Peer {
         }
         let response = request.send().await.map_err(|error| self.failed::<C>(&error))?;
         let (status, refusal) = (response.status(), Refusal::of(response.headers()));
-        let speaks =
+        let is_same_version =
             response.headers().get(WIRE).is_some_and(|version| *version == HeaderValue::from(VERSION));
         if let Some(refusal) = refusal {
             let reason = self.read::<C>(response, REASON_BYTES_MAX).await.unwrap_or_default();
-            let (node, address) = self.place();
+            let (node, address) = self.node_and_address();
             let reason = String::from_utf8_lossy(&reason).into_owned();
             return Err(WireError::Refused { node, address, call: C::NAME, refusal, reason });
         }
-        if !status.is_success() || !speaks {
-            let reason = format!("what answers there (status {status}) is no node of this version");
+        if !status.is_success() || !is_same_version {
+            let reason = format!("this server (status {status}) is not a node of this version");
             return Err(self.protocol::<C>(&reason));
         }
         Ok(response)
     }
 
-    /// Reads a body up to a limit.
+    /// Reads a body up to a size limit.
     async fn read<C: Call>(&self, mut response: Response, limit: usize) -> Result<Bytes, WireError> {
         let expected = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
         if expected > limit {
@@ -339,21 +339,21 @@ impl Peer {
         Ok(bytes.freeze())
     }
 
-    fn place(&self) -> (NodeName, Arc<str>) {
+    fn node_and_address(&self) -> (NodeName, Arc<str>) {
         (self.0.node.clone(), Arc::clone(&self.0.address))
     }
 
     fn late<C: Call>(&self) -> WireError {
-        self.late_by::<C>(C::DEADLINE)
+        self.late_after::<C>(C::DEADLINE)
     }
 
-    fn late_by<C: Call>(&self, time: Duration) -> WireError {
-        let (node, address) = self.place();
+    fn late_after<C: Call>(&self, time: Duration) -> WireError {
+        let (node, address) = self.node_and_address();
         WireError::Late { node, address, call: C::NAME, time }
     }
 
     fn protocol<C: Call>(&self, reason: &str) -> WireError {
-        let (node, address) = self.place();
+        let (node, address) = self.node_and_address();
         WireError::Protocol { node, address, call: C::NAME, reason: reason.to_owned() }
     }
 
@@ -366,14 +366,14 @@ impl Peer {
         while let Some(cause) = reason.source() {
             reason = cause;
         }
-        let (node, address) = self.place();
+        let (node, address) = self.node_and_address();
         let (reason, unsent) = (reason.to_string(), error.is_connect());
         WireError::Unreachable { node, address, reason, unsent }
     }
 }
 
-/// An answer that is read as it comes.
-pub(crate) struct Reading {
+/// An answer that is read while it arrives.
+pub(crate) struct AnswerStream {
     peer: Peer,
     response: Response,
     pause: Duration,
@@ -382,8 +382,8 @@ pub(crate) struct Reading {
     failed: fn(&Peer, &reqwest::Error) -> WireError,
 }
 
-impl Reading {
-    /// The next bytes; none at the end. Blocks.
+impl AnswerStream {
+    /// Returns the next bytes; `None` at the end. Blocks.
     pub(crate) fn chunk(&mut self) -> Result<Option<Bytes>, WireError> {
         let Self { peer, response, pause, counts, late, failed } = self;
         let chunk = peer.0.runtime.handle.block_on(async { timeout(*pause, response.chunk()).await });

@@ -1,6 +1,7 @@
-//! A node of tier 1 as the others see it: the owner of ranges in another process.
+//! Calls to a node of tier 1 that owns ranges, as the other nodes see it.
 //!
-//! [`RemoteRanges`] is the asking side, [`serve`] the other. A call that fails on its way is [`PeerError::Unreachable`].
+//! [`RemoteRanges`] is the client, and [`serve`] is the server. A call that fails in transit returns
+//! [`PeerError::Unreachable`].
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,57 +17,61 @@ use doppel_protocol::{
 };
 
 use crate::call::{Call, calls, with};
-use crate::haste::{Haste, NODE_WAITS, Unanswered};
+use crate::call_sizes::{
+    CallError as _, SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, count_fitting, submit_in_batches,
+    with_smaller_limits,
+};
+use crate::circuit_breaker::{CallFailure, CircuitBreaker, NODE_WAIT};
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
-use crate::pieces::{NoAnswer as _, SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, fewer, fitting, in_pieces};
 
-/// Calls at once, of each kind: reads, posts, which wait until they are applied, and others.
+/// Number of concurrent calls of each group: reads, posts (which wait until they are applied), and other
+/// calls.
 const CALLS: usize = 64;
 
-/// Calls at once whose work grows with the range.
+/// Number of concurrent calls whose work grows with the size of the range.
 const LONG_CALLS: usize = 8;
 
-/// Keys of one call.
+/// Maximum number of keys in one call.
 const KEYS_MAX: usize = 4_096;
 
-/// Results of one call.
+/// Maximum number of search results in one call.
 const RESULTS_MAX: usize = 1_000;
 
-/// How long a node waits for a post to be applied.
+/// How long the server waits for a post to be applied.
 const POST_TIME: Duration = Duration::from_secs(30);
 
-/// The longest wait of one call for a report.
+/// Maximum wait of one call for a report.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Rows, in bytes: above the longest row.
+/// Maximum size of a body with rows, in bytes. It has room for the longest row.
 const ROWS_BYTES_MAX: usize = 96 << 20;
 
-/// A list of short entries, in bytes.
+/// Maximum size of a list of short entries, in bytes.
 const LIST_BYTES_MAX: usize = 16 << 20;
 
-/// The pages of a range, in bytes: 16 for each.
+/// Maximum size of the list of pages of a range, in bytes. Each page takes 16.
 const PAGES_BYTES_MAX: usize = 512 << 20;
 
-/// The URLs of a group, in bytes.
+/// Maximum size of the URLs of a group, in bytes.
 const GROUP_BYTES_MAX: usize = 128 << 20;
 
-/// The time of a read of rows, and of a question that waits for nothing.
+/// Deadline for reading rows, and for a call that waits for nothing.
 const READ: Duration = Duration::from_secs(15);
 const SHORT: Duration = Duration::from_secs(5);
 
-/// The time in which messages are held back for a backup.
+/// Deadline of the calls while messages are held back for a backup.
 const HOLD: Duration = Duration::from_secs(30);
 
-/// A node that has not answered in time, or could not be reached, is not asked again for so long: whoever waits for it
-/// would only wait longer.
-const LATE: Duration = Duration::from_secs(5);
-const UNREACHABLE: Duration = Duration::from_millis(500);
+/// How long a node is skipped after it did not answer in time, or could not be reached. Calls during this
+/// time would only wait as well.
+const LATE_SKIP: Duration = Duration::from_secs(5);
+const UNREACHABLE_SKIP: Duration = Duration::from_millis(500);
 
-/// The time of a call that waits for the store.
+/// Deadline of a call that waits for the store.
 const STORE: Duration = Duration::from_secs(130);
 
-/// The time of a call whose work grows with the range.
+/// Deadline of a call whose work grows with the size of the range.
 const LONG: Duration = Duration::from_secs(3_600);
 
 type Answer<T> = Result<T, PeerError>;
@@ -104,7 +109,7 @@ calls! {
         { DEADLINE: Duration = STORE };
     Hold = "range-owner/hold": (RangeId, BackupId) => Answer<()>
         { DEADLINE: Duration = HOLD };
-    /// One that is carried out again when messages go again would take too much into the backup.
+    /// Not repeatable: a second cut after messages were released would include too much in the backup.
     Cut = "range-owner/cut": (RangeId, BackupId) => Answer<()>
         { DEADLINE: Duration = HOLD, REPEATABLE: bool = false };
     Release = "range-owner/release": (RangeId, BackupId) => Answer<bool>
@@ -118,61 +123,65 @@ calls! {
 #[derive(Debug, Clone)]
 pub struct RemoteRanges {
     peer: Peer,
-    /// Until when it is not asked, and why.
-    away: Arc<Mutex<Option<(Instant, String)>>>,
-    /// How it answers questions.
-    haste: Haste,
+    /// Until when the node is skipped, and the reason.
+    skipped_until: Arc<Mutex<Option<(Instant, String)>>>,
+    /// Skips the node for questions after it was late.
+    breaker: CircuitBreaker,
 }
 
 impl RemoteRanges {
-    /// Those of the node that answers there.
+    /// Creates a client of the node that `peer` connects to.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
-        Self { peer, away: Arc::default(), haste: Haste::default() }
+        Self { peer, skipped_until: Arc::default(), breaker: CircuitBreaker::default() }
     }
 
-    /// Calls, unless the node was away a moment ago.
-    fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, Unanswered> {
-        let lock = || self.away.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Makes a call, unless the node is being skipped after a recent failure.
+    fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, CallFailure> {
+        let lock = || self.skipped_until.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((until, why)) = &*lock()
             && Instant::now() < *until
         {
-            return Err(Unanswered::Away(why.clone()));
+            return Err(CallFailure::Skipped(why.clone()));
         }
         let answer = self.peer.call::<C>(request);
         let pause = match &answer {
-            Err(WireError::Late { .. }) => Some(LATE),
-            Err(WireError::Unreachable { .. }) => Some(UNREACHABLE),
+            Err(WireError::Late { .. }) => Some(LATE_SKIP),
+            Err(WireError::Unreachable { .. }) => Some(UNREACHABLE_SKIP),
             _ => None,
         };
         *lock() =
             pause.zip(answer.as_ref().err()).map(|(pause, why)| (Instant::now() + pause, why.to_string()));
-        answer.map_err(Unanswered::Wire)
+        answer.map_err(CallFailure::Wire)
     }
 
     fn ask<C: Call<Answer = Answer<T>>, T>(&self, range: RangeId, request: &C::Request) -> Answer<T> {
-        told(range, self.call::<C>(request))
+        or_unreachable(range, self.call::<C>(request))
     }
 }
 
-/// Ensures that an answer about keys has rows for the first of them.
-fn fit<T>(range: RangeId, keys: usize, rows: Vec<T>) -> Answer<Vec<T>> {
+/// Checks that an answer has rows for the first keys, and not more rows than keys.
+fn check_row_count<T>(range: RangeId, keys: usize, rows: Vec<T>) -> Answer<Vec<T>> {
     if rows.is_empty() || rows.len() > keys {
-        return Err(PeerError::unreachable(range, format!("{} rows for {keys} keys", rows.len())));
+        return Err(PeerError::unreachable(
+            range,
+            format!("the node returned {} rows for {keys} keys", rows.len()),
+        ));
     }
     Ok(rows)
 }
 
-fn told<T>(range: RangeId, answer: Result<Answer<T>, Unanswered>) -> Answer<T> {
+fn or_unreachable<T>(range: RangeId, answer: Result<Answer<T>, CallFailure>) -> Answer<T> {
     answer.unwrap_or_else(|error| Err(PeerError::unreachable(range, error.to_string())))
 }
 
 impl RangeOwner for RemoteRanges {
-    /// `done` is called on an async thread, so it does not block. It is dropped if the process ends before.
+    /// `done` runs on an async thread, so it must not block. It is dropped if the process ends first.
     fn post(&self, post: EncodedPost, done: PostDone) {
         let range = post.to;
-        self.peer
-            .begin_call::<Post>(&post, move |answer| done(told(range, answer.map_err(Unanswered::Wire))));
+        self.peer.begin_call::<Post>(&post, move |answer| {
+            done(or_unreachable(range, answer.map_err(CallFailure::Wire)))
+        });
     }
 
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Answer<Vec<Option<Vec<u8>>>> {
@@ -180,7 +189,11 @@ impl RangeOwner for RemoteRanges {
             return Ok(Vec::new());
         }
         let ask = |count| self.call::<Rows>(&(range, keys[..count].to_vec()));
-        fit(range, keys.len(), told(range, fewer(keys.len().min(KEYS_MAX), ask))?)
+        check_row_count(
+            range,
+            keys.len(),
+            or_unreachable(range, with_smaller_limits(keys.len().min(KEYS_MAX), ask))?,
+        )
     }
 
     fn rows_for_question(
@@ -194,10 +207,10 @@ impl RangeOwner for RemoteRanges {
         }
         let ask = |count| {
             let request = (range, keys[..count].to_vec(), whom);
-            self.haste.call::<RowsForQuestion>(&self.peer, &request, NODE_WAITS)
+            self.breaker.call::<RowsForQuestion>(&self.peer, &request, NODE_WAIT)
         };
-        let Aged { answer, age } = told(range, fewer(keys.len().min(KEYS_MAX), ask))?;
-        Ok(Aged { answer: fit(range, keys.len(), answer)?, age })
+        let Aged { answer, age } = or_unreachable(range, with_smaller_limits(keys.len().min(KEYS_MAX), ask))?;
+        Ok(Aged { answer: check_row_count(range, keys.len(), answer)?, age })
     }
 
     fn scan_for_question(
@@ -209,14 +222,14 @@ impl RangeOwner for RemoteRanges {
     ) -> Answer<Aged<Vec<Row>>> {
         let ask = |limit| {
             let request = (range, (from.to_vec(), to.to_vec()), limit as u64, whom);
-            self.haste.call::<ScanForQuestion>(&self.peer, &request, NODE_WAITS)
+            self.breaker.call::<ScanForQuestion>(&self.peer, &request, NODE_WAIT)
         };
-        told(range, fewer(limit, ask))
+        or_unreachable(range, with_smaller_limits(limit, ask))
     }
 
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Answer<Vec<Row>> {
         let ask = |limit| self.call::<Scan>(&(range, from.to_vec(), to.to_vec(), limit as u64));
-        told(range, fewer(limit, ask))
+        or_unreachable(range, with_smaller_limits(limit, ask))
     }
 
     fn state(&self, range: RangeId) -> Answer<RangeState> {
@@ -232,14 +245,15 @@ impl RangeOwner for RemoteRanges {
     }
 
     fn submit(&self, range: RangeId, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        in_pieces(submissions, |some| self.ask::<Submit, _>(range, &(range, client, some)))
+        submit_in_batches(submissions, |some| self.ask::<Submit, _>(range, &(range, client, some)))
     }
 
     fn purge(&self, range: RangeId, pages: &[PageId]) -> Answer<()> {
         self.ask::<Purge, _>(range, &(range, pages.to_vec()))
     }
 
-    /// A call that fails on its way is [`PeerError::Refused`]: which range has the group is not known here.
+    /// A call that fails in transit returns [`PeerError::Refused`], because the client does not know the
+    /// range of the group.
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Answer<Option<RepairReport>> {
         let answer = self.call::<Repair>(&(group, dry_run, by.to_owned()));
         answer.map_err(|error| Tier1Error::Unavailable(error.to_string()))?
@@ -247,12 +261,12 @@ impl RangeOwner for RemoteRanges {
 
     fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Answer<()> {
         let bytes = |result: &SearchResult| result.pairs.len() * size_of::<Pair>();
-        let mut left = results;
-        while !left.is_empty() {
-            let sizes = left.iter().take(RESULTS_MAX).map(bytes);
-            let rest = left.split_off(fitting(sizes, SIGNATURES_BYTES));
-            self.ask::<Deliver, _>(range, &(range, left))?;
-            left = rest;
+        let mut remaining = results;
+        while !remaining.is_empty() {
+            let sizes = remaining.iter().take(RESULTS_MAX).map(bytes);
+            let rest = remaining.split_off(count_fitting(sizes, SIGNATURES_BYTES));
+            self.ask::<Deliver, _>(range, &(range, remaining))?;
+            remaining = rest;
         }
         Ok(())
     }
@@ -261,11 +275,11 @@ impl RangeOwner for RemoteRanges {
         self.ask::<RepeatCall, _>(range, &(range, repeats))
     }
 
-    /// None, too, when there are more pages than one answer has room for.
+    /// Also returns `None` if the pages do not fit into one answer.
     fn changed_since(&self, range: RangeId, since: LogPosition) -> Answer<Option<Vec<PageId>>> {
         match self.call::<ChangedSince>(&(range, since)) {
             Err(error) if error.is_too_large() => Ok(None),
-            answer => told(range, answer),
+            answer => or_unreachable(range, answer),
         }
     }
 
@@ -298,7 +312,8 @@ impl RangeOwner for RemoteRanges {
     }
 }
 
-/// Adds the calls of the owner of ranges to a listener. Those that wait for others do not keep reads waiting.
+/// Adds the calls of a range owner to a listener. Calls that wait for other calls have their own permits, so
+/// they do not block reads.
 #[must_use]
 pub fn serve(listener: Listener, owner: &Arc<dyn RangeOwner>) -> Listener {
     listener
@@ -315,7 +330,7 @@ pub fn serve(listener: Listener, owner: &Arc<dyn RangeOwner>) -> Listener {
         }))
         .answer::<State>(with!(owner, |owner, range| owner.state(range)))
         .at_once(CALLS)
-        .answer::<Post>(with!(owner, |owner, post| applied(&*owner, post)))
+        .answer::<Post>(with!(owner, |owner, post| post_and_wait(&*owner, post)))
         .at_once(CALLS)
         .answer::<Report>(with!(owner, |owner, (range, limit)| owner.report(range, limit.min(PATIENCE))))
         .answer::<Hurry>(with!(owner, |owner, (range, again)| owner.hurry(range, again)))
@@ -337,15 +352,15 @@ pub fn serve(listener: Listener, owner: &Arc<dyn RangeOwner>) -> Listener {
         .answer::<ChangedSince>(with!(owner, |owner, (range, since)| owner.changed_since(range, since)))
 }
 
-/// Posts, and waits until that is done.
-fn applied(owner: &dyn RangeOwner, post: EncodedPost) -> Answer<Receipt> {
+/// Posts messages and waits for the receipt.
+fn post_and_wait(owner: &dyn RangeOwner, post: EncodedPost) -> Answer<Receipt> {
     let range = post.to;
     let (sender, receiver) = mpsc::channel();
     owner.post(post, Box::new(move |answer| drop(sender.send(answer))));
     receiver.recv_timeout(POST_TIME).unwrap_or_else(|failed| {
         let why = match failed {
-            RecvTimeoutError::Timeout => "the post is not applied in time",
-            RecvTimeoutError::Disconnected => "it has ended",
+            RecvTimeoutError::Timeout => "the node did not apply the post in time",
+            RecvTimeoutError::Disconnected => "the owner has ended",
         };
         Err(PeerError::unreachable(range, why))
     })

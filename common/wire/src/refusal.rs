@@ -1,43 +1,43 @@
-//! Why a request is not carried out.
+//! Why a node refuses a request.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::call::VERSION;
 
-/// Says the version of whoever sends it.
+/// Header with the protocol version of the sender.
 pub(crate) const WIRE: HeaderName = HeaderName::from_static("doppel-wire");
-/// Names the cluster that a request is for.
+/// Header with the cluster that a request is for.
 pub(crate) const CLUSTER: HeaderName = HeaderName::from_static("doppel-cluster");
-/// Names the node that a request is for.
+/// Header with the node that a request is for.
 pub(crate) const NODE: HeaderName = HeaderName::from_static("doppel-node");
-/// Names the node that a request comes from.
+/// Header with the node that a request comes from.
 pub(crate) const FROM: HeaderName = HeaderName::from_static("doppel-from");
-/// Names the kind of a refusal.
+/// Header with the kind of a refusal.
 const REFUSAL: HeaderName = HeaderName::from_static("doppel-refusal");
 
-/// Why a node does not carry out a request.
+/// Why a node refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The secret is missing or another one.
+    /// The secret is missing or wrong.
     Secret,
-    /// The caller speaks another version.
+    /// The caller speaks another version of the protocol.
     Version,
     /// The request is for another cluster.
     Cluster,
     /// The request is for another node.
     Node,
-    /// The node has no such call: it has another role.
+    /// The node has no such call, because it has another role.
     Call,
-    /// The body is over its limit.
+    /// The body exceeds its size limit.
     RequestTooLarge,
-    /// The answer would be over its limit.
+    /// The answer would exceed its size limit.
     AnswerTooLarge,
-    /// The body is not what the call takes, or did not come in time.
+    /// The body cannot be decoded, or did not arrive in time.
     Body,
-    /// As many requests as possible are in work.
+    /// The node is already working on the maximum number of requests.
     Busy,
-    /// The call failed in a way that it should not.
+    /// The call failed unexpectedly, for example by a panic.
     Failed,
 }
 
@@ -59,7 +59,7 @@ impl Refusal {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).unwrap_or(&Self::ALL[9])
     }
 
-    /// The answer that says so, with the reason in words.
+    /// Creates the answer for a refusal, with the reason in words.
     pub(crate) fn because(self, reason: impl Into<String>) -> Response {
         let (_, name, status) = self.entry();
         let mut response = (*status, reason.into()).into_response();
@@ -69,14 +69,14 @@ impl Refusal {
         response
     }
 
-    /// The kind of a refusal that was received.
+    /// Reads the kind of a refusal from the headers of an answer.
     pub(crate) fn of(headers: &reqwest::header::HeaderMap) -> Option<Self> {
         let name = headers.get(REFUSAL)?;
         Self::ALL.iter().find(|(_, known, _)| known.as_bytes() == name.as_bytes()).map(|(kind, ..)| *kind)
     }
 
-    /// Whether the same request may be carried out later.
-    pub(crate) fn may_pass(self) -> bool {
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_transient(self) -> bool {
         matches!(self, Self::Busy)
     }
 }

@@ -1,4 +1,5 @@
-//! The place of the router of tier 2 in a process: it may be taken or empty, and change while calls come.
+//! The slot for the router of tier 2 in a process. The slot may be empty, and its router may change while
+//! calls arrive.
 
 use std::mem;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,45 +14,47 @@ use doppel_protocol::{
 
 use crate::tier2::ask_present_router;
 
-/// A router of tier 2, as tier 1 and a front door see it.
+/// A router of tier 2, as tier 1 and a coordinator see it.
 pub trait Router: IndexOrders + MappingApi {}
 
 impl<T: IndexOrders + MappingApi + ?Sized> Router for T {}
 
-/// Where the router of this process is, when it is here. Otherwise every call fails with [`IndexError::Unavailable`].
+/// The slot for the router in this process. While it is empty, every call fails with
+/// [`IndexError::Unavailable`].
 ///
-/// A call that is under way when the router leaves is answered by that router still.
+/// If the router leaves during a call, that router still answers the call.
 #[derive(Default)]
 pub struct RouterSeat(RwLock<Option<(Arc<dyn Router>, u64)>>);
 
 impl RouterSeat {
-    /// An empty seat.
+    /// Creates an empty slot.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The router is here from now on. `session` is a number that no other life of a router has, here or elsewhere, and no other
-    /// time that this one sat anywhere: by it those who give orders see that earlier ones may be lost.
+    /// Puts a router into the slot. `session` must be unique among all runs of all routers, and among all
+    /// times at which this router sat anywhere. From a new session, senders of orders conclude that earlier
+    /// orders may be lost.
     pub fn sit(&self, router: Arc<dyn Router>, session: u64) {
         self.set(Some((router, session)));
     }
 
-    /// There is no router here from now on.
+    /// Removes the router from the slot.
     pub fn leave(&self) {
         self.set(None);
     }
 
     fn set(&self, taken: Option<(Arc<dyn Router>, u64)>) {
         let left = mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), taken);
-        // This may be its last handle, and its end takes time: not under the lock.
+        // This handle may be the last. Dropping the router takes time, so it happens without the lock.
         drop(left);
     }
 
-    /// The router that is here, and its session.
+    /// Returns the router in the slot and its session.
     ///
     /// # Errors
-    /// [`IndexError::Unavailable`] when there is none.
+    /// [`IndexError::Unavailable`] if the slot is empty.
     pub fn taken(&self) -> Result<(Arc<dyn Router>, u64), IndexError> {
         let taken = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         taken.ok_or_else(|| IndexError::Unavailable("the router of the index is not at this node".to_owned()))
@@ -72,8 +75,9 @@ impl IndexOrders for RouterSeat {
         }
     }
 
-    /// What the present router says of itself. That it is another one than before is not told here: whoever gives orders to a
-    /// router that moves has [`RemoteOrders`](crate::orders::RemoteOrders) follow it.
+    /// Returns what the present router reports about itself. It does not report a change of routers. Senders
+    /// of orders to a router that moves use [`RemoteOrders`](crate::orders::RemoteOrders), which detects
+    /// changes.
     fn has_lost(&self, range: RangeId) -> bool {
         self.present().is_ok_and(|router| router.has_lost(range))
     }

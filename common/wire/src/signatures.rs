@@ -1,4 +1,4 @@
-//! The signatures of tier 1 as another process reads them.
+//! Calls that read the signatures of tier 1 from another process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use crate::call::calls;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
 
-/// The approximate size from which on an answer ends, in bytes. It has one signature at least.
+/// Approximate maximum size of an answer in bytes. An answer has at least one signature.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// Calls at once: each holds a piece of signatures.
+/// Number of concurrent calls. Each holds an answer with signatures in memory.
 const CALLS: usize = 16;
 
 calls! {
-    /// The signatures of the first pages, at least of one.
+    /// Returns the signatures of the first pages, at least of one page.
     Signatures = "tier1/signatures": Vec<PageId> => Result<Vec<Option<Arc<Signature>>>, SourceError>
         {
-            // Above the largest page, whose signature comes alone.
+            // Above the size of the largest signature, which is sent alone.
             ANSWER_BYTES_MAX: usize = 96 << 20,
             DEADLINE: Duration = Duration::from_secs(60),
         };
 }
 
-/// The signatures that a tier-1 node in another process has.
+/// The signatures of a tier-1 node in another process.
 #[derive(Debug, Clone)]
 pub struct RemoteSignatures(Peer);
 
 impl RemoteSignatures {
-    /// Those of the node that answers there.
+    /// Creates a client of the node that `peer` connects to.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self(peer)
@@ -43,10 +43,11 @@ impl SignatureSource for RemoteSignatures {
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
         let pages = &pages[..pages.len().min(SIGNATURES_MAX)];
         let mut signatures: Vec<Option<Arc<Signature>>> = Vec::with_capacity(pages.len());
-        while let Some(left) = pages.get(signatures.len()..).filter(|left| !left.is_empty()) {
-            let piece = self.0.call::<Signatures>(&left.to_vec())??;
-            if piece.is_empty() || piece.len() > left.len() {
-                let reason = format!("{} signatures for {} pages", piece.len(), left.len());
+        while let Some(remaining) = pages.get(signatures.len()..).filter(|remaining| !remaining.is_empty()) {
+            let piece = self.0.call::<Signatures>(&remaining.to_vec())??;
+            if piece.is_empty() || piece.len() > remaining.len() {
+                let reason =
+                    format!("the node returned {} signatures for {} pages", piece.len(), remaining.len());
                 return Err(SourceError::Unavailable(reason));
             }
             signatures.extend(piece);
@@ -61,14 +62,17 @@ impl From<WireError> for SourceError {
     }
 }
 
-/// Adds the calls to a listener.
+/// Adds the signatures call to a listener.
 #[must_use]
 pub fn serve(listener: Listener, source: &Arc<dyn SignatureSource>) -> Listener {
     let source = Arc::clone(source);
-    listener.at_once(CALLS).answer::<Signatures>(move |pages| first(&*source, &pages))
+    listener.at_once(CALLS).answer::<Signatures>(move |pages| leading_signatures(&*source, &pages))
 }
 
-fn first(source: &dyn SignatureSource, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+fn leading_signatures(
+    source: &dyn SignatureSource,
+    pages: &[PageId],
+) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
     let mut bytes = 0;
     let mut found = source.signatures(pages)?;
     let fits = found.iter().take_while(|signature| {

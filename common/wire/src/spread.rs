@@ -1,11 +1,11 @@
-//! Tier 1 spread over several nodes, as a front door or a node of tier 2 sees it: as one.
+//! Presents several nodes of tier 1 as a single tier 1, for a coordinator or a node of tier 2.
 //!
-//! What is about a page or a group goes to the node that has its shard, and lists are split. Each node can answer what is about
-//! the whole collection, so another is asked when one cannot be reached.
+//! A call about a page or a group goes to the node that owns its shard, and lists are split by node. Any node
+//! can answer a call about the whole collection. If a node cannot be reached, such a call goes to another.
 //!
-//! A node may stop owning a shard while it is asked. It says that it is unavailable then, as it is said where no owner is known:
-//! the caller asks again, and by then the new owner may be known. A question of a caller goes to nodes with replicas meanwhile
-//! (`question`).
+//! A node may lose the ownership of a shard during a call. It then answers that it is unavailable, as if no
+//! owner were known. The caller tries again, and the new owner may be known by then. Meanwhile, questions of
+//! callers go to nodes with replicas (`question`).
 
 mod owners;
 mod parts;
@@ -28,15 +28,16 @@ use doppel_protocol::{
 
 pub use owners::{FixedOwners, Owners};
 use parts::Nodes;
-use question::Asked;
+use question::SpreadReads;
 
 type Answer<T> = Result<T, Tier1Error>;
 
-/// Tier 1 on several nodes.
+/// Several nodes of tier 1, presented as a single tier 1.
 pub struct SpreadTier1(Nodes<dyn Tier1Api, Tier1Error>);
 
 impl SpreadTier1 {
-    /// These nodes. `owners` tells the place of each shard's node in `nodes`, and is asked for every call.
+    /// Creates a tier 1 from nodes. `owners` returns the index in `nodes` of each shard's owner, and is asked
+    /// for every call.
     #[must_use]
     pub fn new(nodes: Vec<Arc<dyn Tier1Api>>, owners: Arc<dyn Owners>) -> Self {
         Self(Nodes::new(nodes, owners, Tier1Error::Unavailable))
@@ -51,12 +52,12 @@ impl SpreadTier1 {
     }
 }
 
-/// A list that is too long is refused as a whole, before any node has done its part.
+/// Refuses a list that is too long as a whole, before any node has processed a part of it.
 fn check(found: usize) -> Answer<()> {
     if found > BATCH_MAX { Err(Tier1Error::BatchTooLarge { found, limit: BATCH_MAX }) } else { Ok(()) }
 }
 
-fn left(until: Instant) -> Duration {
+fn time_until(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
@@ -99,14 +100,15 @@ impl Tier1Reads for SpreadTier1 {
 }
 
 impl Tier1Api for SpreadTier1 {
-    /// Those of one node are recorded in order. If a node fails, the others have recorded theirs nevertheless, and there is
-    /// its error and no outcome: all are to be sent again, and those that are on record change nothing.
+    /// A node records its submissions in order. If a node fails, the call returns only its error, although
+    /// the other nodes have recorded theirs. The caller sends all submissions again; those on record change
+    /// nothing.
     fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
         check(submissions.len())?;
         self.0.each_in_order(submissions, |one| one.url.id(), |node, some| node.submit_for(client, some))
     }
 
-    /// Those of a node that cannot be asked fail, and so do those whose owner is not known; the others are carried out.
+    /// Submissions for a node that fails, or for a shard without a known owner, fail. The others succeed.
     fn submit_each(&self, client: ClientId, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
         let count = submissions.len();
         if let Err(refused) = check(count) {
@@ -118,10 +120,10 @@ impl Tier1Api for SpreadTier1 {
             |one| one.url.id(),
             |node, some| Ok(node.submit_each(client, some)),
         );
-        for (places, part) in parts {
-            let some = part.unwrap_or_else(|refused| vec![Err(refused); places.len()]);
-            for (place, answer) in places.into_iter().zip(some) {
-                answers[place] = answer;
+        for (positions, part) in parts {
+            let some = part.unwrap_or_else(|refused| vec![Err(refused); positions.len()]);
+            for (position, answer) in positions.into_iter().zip(some) {
+                answers[position] = answer;
             }
         }
         answers
@@ -131,7 +133,7 @@ impl Tier1Api for SpreadTier1 {
         if self.0.owners.may_change() {
             question.owners_may_change();
         }
-        Some(Box::new(Asked { nodes: &self.0, question: question.clone() }))
+        Some(Box::new(SpreadReads { nodes: &self.0, question: question.clone() }))
     }
 
     fn groups(&self, filter: GroupFilter, after: Option<GroupId>, limit: usize) -> Answer<Vec<GroupSummary>> {
@@ -140,7 +142,7 @@ impl Tier1Api for SpreadTier1 {
 
     fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Answer<Changes> {
         let until = Instant::now() + wait;
-        self.any(|node| node.changes(cursor, limit, left(until)))
+        self.any(|node| node.changes(cursor, limit, time_until(until)))
     }
 
     fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Answer<LinesPage> {
@@ -176,14 +178,14 @@ impl Tier1Api for SpreadTier1 {
         self.of(id.shard)?.repair_details(id)
     }
 
-    /// If a node fails, the others have purged theirs nevertheless.
+    /// If a node fails, the other nodes have still purged their pages.
     fn purge(&self, pages: &[PageId]) -> Answer<u64> {
         check(pages.len())?;
         let purged = self.0.each(pages.to_vec(), |page| *page, |node, some| node.purge(&some))?;
         Ok(purged.into_iter().map(|(_, purged)| purged).sum())
     }
 
-    /// Asks one node once, after a question has shown that it answers.
+    /// Calls only one node, after a cheap call has shown that it answers. The purge itself is not repeated.
     fn purge_host(&self, host: &str) -> Answer<u64> {
         self.any(|node| node.cursor().map(|_| node))?.purge_host(host)
     }
@@ -196,9 +198,9 @@ impl Tier1Api for SpreadTier1 {
 
     fn flush(&self, limit: Duration) -> Answer<bool> {
         let until = Instant::now() + limit;
-        // What a node says that has waited to the end counts: another one has no time left.
+        // If a node waited until the time limit, its error counts, because no time remains for another node.
         let is_away = |error: &Tier1Error| error.is_away() && (limit.is_zero() || Instant::now() < until);
-        self.0.any(|node| node.flush(left(until)), is_away)
+        self.0.any(|node| node.flush(time_until(until)), is_away)
     }
 }
 
@@ -206,7 +208,8 @@ impl Tier1Api for SpreadTier1 {
 pub struct SpreadSignatures(Nodes<dyn SignatureSource, SourceError>);
 
 impl SpreadSignatures {
-    /// Those of these nodes. `owners` tells the place of each shard's node in `nodes`, and is asked for every call.
+    /// Creates a source from nodes. `owners` returns the index in `nodes` of each shard's owner, and is asked
+    /// for every call.
     #[must_use]
     pub fn new(nodes: Vec<Arc<dyn SignatureSource>>, owners: Arc<dyn Owners>) -> Self {
         Self(Nodes::new(nodes, owners, SourceError::Unavailable))

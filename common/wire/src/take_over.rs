@@ -1,4 +1,4 @@
-//! Has a node of tier 1 take a range over, as an operator wants it.
+//! The command to a tier-1 node to take over a range, which an operator requests.
 
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::PeerError;
@@ -7,23 +7,23 @@ use crate::call::calls;
 use crate::listener::Listener;
 use crate::peer::Peer;
 
-/// Calls at once.
+/// Number of concurrent calls.
 const CALLS: usize = 4;
 
 calls! {
     TakeOver = "tier1/take-over": RangeId => Result<(), PeerError>;
 }
 
-/// Has the node that answers there begin to take a range over.
+/// Tells a node to begin taking over a range.
 ///
 /// # Errors
-/// When it has no replica of the range, or does not answer.
+/// If the node has no replica of the range, or does not answer.
 pub fn take_over(peer: &Peer, range: RangeId) -> Result<(), PeerError> {
     peer.call::<TakeOver>(&range)
         .unwrap_or_else(|error| Err(PeerError::unreachable(range, error.to_string())))
 }
 
-/// Adds the call to the listener of a node.
+/// Adds the take-over call to the listener of a node.
 #[must_use]
 pub fn serve(
     listener: Listener,

@@ -1,4 +1,4 @@
-//! Both sides over real connections.
+//! Tests of client and server over real connections.
 
 mod orders;
 mod range_owner;
@@ -34,7 +34,7 @@ fn identity(cluster: &str, node: &str, secret: &str) -> Identity {
     Identity { cluster: cluster.into(), node: node.parse().unwrap(), secret: Secret::new(secret).unwrap() }
 }
 
-/// A node that answers until it is dropped, and the threads of both sides.
+/// A node that answers until it is dropped, with the threads of both sides.
 struct Node {
     threads: tokio::runtime::Runtime,
     address: SocketAddr,
@@ -72,7 +72,7 @@ fn node() -> Node {
             .answer::<Echo>(|text| text)
             .answer::<Sleep>(std::thread::sleep)
             .answer::<Once>(|()| ())
-            .answer::<Panic>(|()| panic!("as it should"))
+            .answer::<Panic>(|()| panic!("a panic that the test wants"))
             .at_once(1)
             .answer::<Patient>(std::thread::sleep)
     })
@@ -87,7 +87,7 @@ fn refusal(error: WireError) -> (Refusal, String) {
 }
 
 #[test]
-fn strangers_are_refused_and_told_why() {
+fn strangers_are_refused_with_a_reason() {
     let node = node();
     assert_eq!(node.peer().call::<Echo>(&"hello".to_owned()).unwrap(), "hello");
     let other = "f".repeat(32);
@@ -122,7 +122,7 @@ fn strangers_are_refused_and_told_why() {
 }
 
 #[test]
-fn another_version_is_refused_in_words_that_every_version_reads() {
+fn another_version_is_refused_in_plain_text() {
     let node = node();
     let (own, next) = (crate::VERSION.to_string(), (crate::VERSION + 1).to_string());
     let ask = |version: Option<&str>, body: usize| {
@@ -145,9 +145,9 @@ fn another_version_is_refused_in_words_that_every_version_reads() {
     }
     let (status, text) = ask(Some(&own), 1_001);
     assert!(status == 413 && text.contains("more than 1000 bytes"), "{text}");
-    // A string that says it is longer than the body.
+    // The body claims a string that is longer than the body.
     let (status, text) = ask(Some(&own), 0);
-    assert!(status == 400 && text.contains("the body is not what echo takes"), "{text}");
+    assert!(status == 400 && text.contains("the body is not a request of echo"), "{text}");
 }
 
 #[test]
@@ -161,16 +161,16 @@ fn bodies_are_bounded_on_both_sides() {
 }
 
 #[test]
-fn a_call_ends_in_its_time_and_too_many_at_once_wait_for_their_turn() {
+fn a_call_ends_at_its_deadline_and_excess_calls_wait_for_a_permit() {
     let node = node();
     let begin = Instant::now();
     let late = node.peer().call::<Sleep>(&Duration::from_secs(1)).unwrap_err();
     assert!(matches!(late, WireError::Late { call: "sleep", .. }), "{late}");
     assert!(begin.elapsed() < Duration::from_millis(900));
-    // The only permit is still held by that call, which goes on without its caller.
+    // The interrupted call still holds the only permit.
     assert_eq!(node.peer().call::<Echo>(&"after".to_owned()).unwrap(), "after");
-    assert!(begin.elapsed() >= Duration::from_millis(900), "it has waited for its turn");
-    // Calls that wait do not keep the others waiting.
+    assert!(begin.elapsed() >= Duration::from_millis(900), "the call has waited for the permit");
+    // Calls with their own permits do not block other calls.
     let waiting = std::thread::spawn({
         let peer = node.peer();
         move || peer.call::<Patient>(&Duration::from_secs(1))
@@ -189,7 +189,7 @@ fn a_call_that_panics_is_answered_and_the_node_goes_on() {
     assert_eq!(node.peer().call::<Echo>(&"on".to_owned()).unwrap(), "on");
 }
 
-/// An address at which nobody listens, for as long as the socket is held.
+/// Returns an address without a listener. The address stays free while the socket is held.
 fn silent_address() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -198,7 +198,7 @@ fn silent_address() -> (TcpSocket, SocketAddr) {
 }
 
 #[test]
-fn only_what_is_harmless_is_sent_again() {
+fn only_harmless_calls_are_retried() {
     let node = node();
     let broken = StdListener::bind("127.0.0.1:0").unwrap();
     let address = broken.local_addr().unwrap();
@@ -207,7 +207,7 @@ fn only_what_is_harmless_is_sent_again() {
     std::thread::spawn(move || {
         for stream in broken.incoming() {
             count.fetch_add(1, Ordering::Relaxed);
-            // The request is read, and there is no answer.
+            // The server reads the request and closes the connection without an answer.
             let _ = stream.unwrap().read(&mut [0; 4_096]);
         }
     });
@@ -234,7 +234,7 @@ fn both_sides_count_what_they_send_and_receive() {
     let runtime = Runtime::new(node.threads.handle().clone()).unwrap();
     let own = identity("one", "front", SECRET);
     let peer = Peer::new(&runtime, &own, &"index-1".parse().unwrap(), &node.address.to_string()).unwrap();
-    // A text has a byte more, which says its length.
+    // The encoding of a text has one more byte, its length.
     for _ in 0..3 {
         peer.call::<Echo>(&"x".repeat(99)).unwrap();
     }
@@ -242,14 +242,18 @@ fn both_sides_count_what_they_send_and_receive() {
         let of = counts.iter().find(|counts| counts.call == "echo").unwrap();
         (of.requests, of.sent, of.received)
     };
-    let told = peer.told_traffic().unwrap();
-    assert_eq!(told.iter().map(|one| &*one.call).collect::<Vec<_>>(), ["echo", "traffic", "log"], "{told:?}");
-    assert_eq!((told[2].sent, told[2].received), (7, 9));
-    assert_eq!(echo(told), (3, 300, 300));
+    let counts = peer.told_traffic().unwrap();
+    assert_eq!(
+        counts.iter().map(|one| &*one.call).collect::<Vec<_>>(),
+        ["echo", "traffic", "log"],
+        "{counts:?}"
+    );
+    assert_eq!((counts[2].sent, counts[2].received), (7, 9));
+    assert_eq!(echo(counts), (3, 300, 300));
     assert_eq!(echo(runtime.traffic().so_far()), (3, 300, 300));
 }
 
-/// Pages with the signatures of texts of so many words.
+/// A source of signatures for pages that are numbered by their first byte.
 struct Texts(Vec<Option<Arc<Signature>>>);
 
 impl SignatureSource for Texts {
@@ -262,7 +266,7 @@ impl SignatureSource for Texts {
 fn signatures_come_in_pieces() {
     let mut builder = Builder::new();
     let mut text = |words: u32| Some(Arc::new(builder.build(&(0..words).map(u64::from).collect::<Vec<_>>())));
-    // Three that do not fit into one answer, one without content, one that is small.
+    // Three signatures that do not fit into one answer, a page without content, and a small signature.
     let texts = vec![text(2_500_000), None, text(2_400_000), text(2_300_000), text(10)];
     let source: Arc<dyn SignatureSource> = Arc::new(Texts(texts.clone()));
     let node = Node::start(|listener| signatures::serve(listener, &source));
@@ -272,7 +276,7 @@ fn signatures_come_in_pieces() {
 }
 
 #[test]
-fn a_backup_is_whole_or_says_that_it_is_not() {
+fn an_incomplete_backup_ends_with_an_error() {
     let pieces = |how: u8| {
         let bytes = |n: u8| Ok(BackupPiece::Bytes(vec![n; 300_000]));
         let end = match how {

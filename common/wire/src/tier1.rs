@@ -1,7 +1,7 @@
-//! Tier 1 in another process, as a front door sees it.
+//! Calls to a tier-1 process, as a coordinator sees it.
 //!
-//! [`RemoteTier1`] is the asking side, [`serve`] the other. What may take long is asked for in pieces of [`PATIENCE`], so that
-//! a process that has gone is noticed.
+//! [`RemoteTier1`] is the client, and [`serve`] is the server. Long waits are split into calls of
+//! [`PATIENCE`], so that the client notices a process that has gone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,28 +20,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup;
 use crate::call::{Call, calls, with};
-use crate::haste::{FRONT_WAITS, Haste, Unanswered};
+use crate::call_sizes::{SIGNATURES_BYTES_MAX, submit_in_batches, with_smaller_limits};
+use crate::circuit_breaker::{CallFailure, CircuitBreaker, FRONT_WAIT};
 use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
-use crate::pieces::{SIGNATURES_BYTES_MAX, fewer, in_pieces};
 
-/// The longest wait of one call.
+/// Longest wait of one call.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Polls of the change feed at once: as many as four front doors let wait.
+/// Number of concurrent polls of the change feed: as many as four coordinators allow.
 const POLLS: usize = 256;
 
-/// Calls at once whose work grows with the collection.
+/// Number of concurrent calls whose work grows with the size of the collection.
 const LONG_CALLS: usize = 32;
 
-/// A list of records, in bytes: as many pages as a call may name, with URLs of 8 kB.
+/// Maximum size of a list of records in bytes: the maximum number of pages in a call, with URLs of 8 kB.
 const RECORDS_BYTES_MAX: usize = 128 << 20;
 
-/// The time of a question about pages.
+/// Deadline of a read of pages.
 const READ: Duration = Duration::from_secs(15);
 
-/// The time of a call whose work grows with the collection.
+/// Deadline of a call whose work grows with the size of the collection.
 const LONG: Duration = Duration::from_secs(3_600);
 
 type Answer<T> = Result<T, Tier1Error>;
@@ -88,16 +88,16 @@ calls! {
         { DEADLINE: Duration = Duration::from_secs(150) };
 }
 
-/// What a front door has to know of the collection.
+/// What a coordinator has to know about the collection.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Collection {
-    /// The pairwise function.
+    /// The pairwise function of the collection.
     pub policy: Policy,
-    /// The rules by which winners are elected.
+    /// The rules that elect winners.
     pub winners: WinnerOrder,
-    /// Tier-1 shards.
+    /// Number of tier-1 shards.
     pub shards: u16,
-    /// The tables of the policy, if it reads any: all signatures of the collection were made with them.
+    /// Hash of the policy's tables, if any. All signatures of the collection were made with these tables.
     pub tables: Option<TablesHash>,
 }
 
@@ -105,27 +105,27 @@ pub struct Collection {
 #[derive(Debug, Clone)]
 pub struct RemoteTier1 {
     peer: Peer,
-    /// How it answers questions.
-    haste: Haste,
+    /// Skips the node for questions after it was late.
+    breaker: CircuitBreaker,
 }
 
 impl RemoteTier1 {
-    /// The node that answers there.
+    /// Creates a client of the node that `peer` connects to.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
-        Self { peer, haste: Haste::default() }
+        Self { peer, breaker: CircuitBreaker::default() }
     }
 
-    /// What it has.
+    /// Asks the node which collection it has.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// If the node does not answer.
     pub fn collection(&self) -> Result<Collection, WireError> {
         self.peer.call::<Describe>(&())
     }
 
-    fn of_owners(&self) -> Reads<'_> {
-        Reads { of: self, question: None }
+    fn of_owners(&self) -> RemoteReads<'_> {
+        RemoteReads { tier1: self, question: None }
     }
 }
 
@@ -135,29 +135,29 @@ impl From<WireError> for Tier1Error {
     }
 }
 
-impl From<Unanswered> for Tier1Error {
-    fn from(error: Unanswered) -> Self {
+impl From<CallFailure> for Tier1Error {
+    fn from(error: CallFailure) -> Self {
         Self::Unavailable(error.to_string())
     }
 }
 
-/// What is read of it, for a question or of owners alone.
-struct Reads<'t> {
-    of: &'t RemoteTier1,
+/// Reads for a question of a caller, or reads of owners alone if there is no question.
+struct RemoteReads<'t> {
+    tier1: &'t RemoteTier1,
     question: Option<Question>,
 }
 
-impl Reads<'_> {
-    fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, Unanswered> {
+impl RemoteReads<'_> {
+    fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, CallFailure> {
         match &self.question {
             Some(question) if !question.is_patient() => {
-                self.of.haste.call::<C>(&self.of.peer, request, FRONT_WAITS)
+                self.tier1.breaker.call::<C>(&self.tier1.peer, request, FRONT_WAIT)
             }
-            _ => self.of.peer.call::<C>(request).map_err(Unanswered::Wire),
+            _ => self.tier1.peer.call::<C>(request).map_err(CallFailure::Wire),
         }
     }
 
-    fn ask<C, R, T>(&self, request: R) -> Result<Answer<T>, Unanswered>
+    fn ask<C, R, T>(&self, request: R) -> Result<Answer<T>, CallFailure>
     where
         C: Call<Request = (Option<Whom>, R), Answer = Answer<Aged<T>>>,
     {
@@ -171,7 +171,7 @@ impl Reads<'_> {
     }
 }
 
-impl Tier1Reads for Reads<'_> {
+impl Tier1Reads for RemoteReads<'_> {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
         self.ask::<Pages, _, _>(pages.to_vec())?
     }
@@ -181,7 +181,7 @@ impl Tier1Reads for Reads<'_> {
         let known = self.call::<KnownAdvices>(&pages.to_vec())??;
         if known.len() != pages.len() {
             return Err(Tier1Error::Unavailable(format!(
-                "{} answers about {} pages",
+                "the node returned {} answers for {} pages",
                 known.len(),
                 pages.len()
             )));
@@ -212,7 +212,7 @@ impl Tier1Reads for Reads<'_> {
         limit: usize,
         redirects: bool,
     ) -> Answer<Option<GroupView>> {
-        fewer(limit, |limit| self.ask::<Group, _, _>((group, after, limit as u64, redirects)))?
+        with_smaller_limits(limit, |limit| self.ask::<Group, _, _>((group, after, limit as u64, redirects)))?
     }
 }
 
@@ -250,11 +250,11 @@ impl Tier1Reads for RemoteTier1 {
 
 impl Tier1Api for RemoteTier1 {
     fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        in_pieces(submissions, |some| self.peer.call::<Submit>(&(client, some))?)
+        submit_in_batches(submissions, |some| self.peer.call::<Submit>(&(client, some))?)
     }
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
-        Some(Box::new(Reads { of: self, question: Some(question.clone()) }))
+        Some(Box::new(RemoteReads { tier1: self, question: Some(question.clone()) }))
     }
 
     fn groups(&self, filter: GroupFilter, after: Option<GroupId>, limit: usize) -> Answer<Vec<GroupSummary>> {
@@ -265,7 +265,7 @@ impl Tier1Api for RemoteTier1 {
         let until = Instant::now() + wait;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let changes = fewer(limit, |limit| {
+            let changes = with_smaller_limits(limit, |limit| {
                 self.peer.call::<ChangesCall>(&(cursor.map(str::to_owned), limit as u64, left.min(PATIENCE)))
             })??;
             if !changes.changes.is_empty() || left <= PATIENCE {
@@ -275,7 +275,7 @@ impl Tier1Api for RemoteTier1 {
     }
 
     fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Answer<LinesPage> {
-        fewer(limit, |limit| self.peer.call::<Scan>(&(after, limit as u64)))?
+        with_smaller_limits(limit, |limit| self.peer.call::<Scan>(&(after, limit as u64)))?
     }
 
     fn cursor(&self) -> Answer<String> {
@@ -324,7 +324,7 @@ impl Tier1Api for RemoteTier1 {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.peer.call::<Flush>(&left.min(PATIENCE))? {
-                // Whoever did not answer in this piece may do so in the next one.
+                // A node that did not answer during this call may do so during the next.
                 Ok(false) | Err(Tier1Error::Unavailable(_)) if left > PATIENCE => {}
                 answer => return answer,
             }
@@ -332,11 +332,11 @@ impl Tier1Api for RemoteTier1 {
     }
 }
 
-fn count(limit: u64) -> usize {
+fn to_usize(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// Reads for a question that is put to somebody, or else of owners alone.
+/// Reads for a question that is put to `whom`, or reads of owners alone if `whom` is `None`.
 fn read<T>(
     tier1: &dyn Tier1Api,
     whom: Option<Whom>,
@@ -348,7 +348,7 @@ fn read<T>(
     question.answered(answer)
 }
 
-/// Adds the calls of a front door to a listener. Those that wait for something to happen have permits of their own.
+/// Adds the calls of a coordinator to a listener. Calls that wait for events have their own permits.
 #[must_use]
 pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collection) -> Listener {
     let listener = listener
@@ -371,26 +371,26 @@ pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collecti
             read(&*tier1, whom, |reads| reads.group_summary(group))
         }))
         .answer::<Group>(with!(tier1, |tier1, (whom, (group, after, limit, redirects))| {
-            read(&*tier1, whom, |reads| reads.group(group, after, count(limit), redirects))
+            read(&*tier1, whom, |reads| reads.group(group, after, to_usize(limit), redirects))
         }))
-        .answer::<Scan>(with!(tier1, |tier1, (after, limit)| tier1.scan(after, count(limit))))
+        .answer::<Scan>(with!(tier1, |tier1, (after, limit)| tier1.scan(after, to_usize(limit))))
         .answer::<Cursor>(with!(tier1, |tier1, ()| tier1.cursor()))
         .answer::<TotalsCall>(with!(tier1, |tier1, ()| tier1.totals()))
         .answer::<Writable>(with!(tier1, |tier1, ()| tier1.writable()))
         .answer::<Repairs>(with!(tier1, |tier1, (group, before, limit)| {
-            tier1.repairs(group, before.as_ref(), count(limit))
+            tier1.repairs(group, before.as_ref(), to_usize(limit))
         }))
         .answer::<Details>(with!(tier1, |tier1, id| tier1.repair_details(id)))
         .answer::<Purge>(with!(tier1, |tier1, pages| tier1.purge(&pages)))
         .at_once(POLLS)
         .answer::<ChangesCall>(with!(tier1, |tier1, (cursor, limit, wait)| {
-            tier1.changes(cursor.as_deref(), count(limit), wait.min(PATIENCE))
+            tier1.changes(cursor.as_deref(), to_usize(limit), wait.min(PATIENCE))
         }))
         .at_once(LONG_CALLS)
         .answer::<Groups>(with!(tier1, |tier1, (filter, after, limit)| tier1.groups(
             filter,
             after,
-            count(limit)
+            to_usize(limit)
         )))
         .answer::<Repair>(with!(tier1, |tier1, (group, dry_run, by)| tier1.repair(group, dry_run, &by)))
         .answer::<PurgeHost>(with!(tier1, |tier1, host| tier1.purge_host(&host)))

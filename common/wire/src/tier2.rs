@@ -1,6 +1,7 @@
-//! The router of tier 2 in another process, as a front door sees it: questions to the index, and its mapping.
+//! Calls to the router of tier 2 in another process, as a coordinator sees it: questions to the index, and
+//! its mapping.
 //!
-//! What operators ask for comes as JSON within the body.
+//! Requests of operators and their results are JSON inside the body.
 
 mod routed;
 
@@ -22,19 +23,19 @@ use crate::peer::{Peer, WireError};
 pub use routed::RoutedTier2;
 pub(crate) use routed::ask_present_router;
 
-/// A body with one signature, in bytes.
+/// Maximum size of a body with one signature, in bytes.
 const SIGNATURE_BYTES_MAX: usize = 64 << 20;
 
-/// A plan or a load report with as many partitions as there may be, in bytes.
+/// Maximum size of a plan or a load report with the maximum number of partitions, in bytes.
 const PLAN_BYTES_MAX: usize = 32 << 20;
 
-/// A sample of signatures, in bytes.
+/// Maximum size of a sample of signatures, in bytes.
 const SAMPLE_BYTES_MAX: usize = 512 << 20;
 
-/// Calls at once.
+/// Number of concurrent calls.
 const CALLS: usize = 32;
 
-/// The time in which a plan is made of a large collection.
+/// Deadline for planning the mapping of a large collection.
 const PLANNING: Duration = Duration::from_secs(600);
 
 type Answer<T> = Result<T, IndexError>;
@@ -66,7 +67,7 @@ calls! {
 pub struct RemoteTier2(Peer);
 
 impl RemoteTier2 {
-    /// The router in the process that answers there.
+    /// Creates a client of the router behind `peer`.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self(peer)
@@ -144,10 +145,11 @@ impl MappingApi for RemoteTier2 {
     }
 }
 
-/// Adds the calls of a front door to a listener. Where the router may be elsewhere, both are its [seat](crate::seat::RouterSeat).
+/// Adds the calls of a coordinator to a listener. If the router may move, pass its
+/// [seat](crate::seat::RouterSeat) as both `tier2` and `mapping`.
 #[must_use]
 pub fn serve(listener: Listener, tier2: &Arc<dyn Tier2Api>, mapping: &Arc<dyn MappingApi>) -> Listener {
-    // They wait for nodes, and some for a change of the plan.
+    // These calls wait for nodes, and some wait for a change of the plan.
     listener
         .at_once(CALLS)
         .answer::<Probe>(with!(tier2, |tier2, signature| tier2.probe(&signature)))

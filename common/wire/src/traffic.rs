@@ -1,6 +1,6 @@
-//! How much a process has sent to the others, and received from them, by kind of request.
+//! Counts of the bytes that a process sends to other processes and receives from them, by kind of call.
 //!
-//! Bodies are counted and heads are not. A request that is sent again counts again.
+//! Bodies are counted, heads are not. A request that is resent counts again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,25 +11,25 @@ use doppel_protocol::CallTraffic;
 use crate::call::{Call, calls};
 
 calls! {
-    /// What the asked process has sent and received.
-    Tell = "traffic": () => Vec<CallTraffic>;
+    /// Returns what the called process has sent and received.
+    ReportTraffic = "traffic": () => Vec<CallTraffic>;
 }
 
-/// Counts what a process sends and receives. Cheap to clone; clones count together.
+/// Traffic counts of a process. Cloning is cheap, and clones share the counts.
 #[derive(Clone, Default)]
 pub struct Traffic(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// There are only as many kinds as the protocol has.
+    /// The number of entries is bounded by the number of calls in the protocol.
     calls: Mutex<BTreeMap<&'static str, Arc<Counts>>>,
-    others: Mutex<BTreeMap<&'static str, Other>>,
+    external: Mutex<BTreeMap<&'static str, ExternalCounter>>,
 }
 
-/// Bytes that something else than a call has sent and received.
-type Other = Box<dyn Fn() -> (u64, u64) + Send>;
+/// Returns the bytes sent and received by something other than calls.
+type ExternalCounter = Box<dyn Fn() -> (u64, u64) + Send>;
 
-/// Of one kind.
+/// Counts of one kind of call.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     requests: AtomicU64,
@@ -52,17 +52,17 @@ impl Counts {
 }
 
 impl Traffic {
-    /// The counts of a kind of request.
+    /// Returns the counts of a kind of call.
     pub(crate) fn of<C: Call>(&self) -> Arc<Counts> {
         Arc::clone(lock(&self.0.calls).entry(C::NAME).or_default())
     }
 
-    /// Has something else counted, too: `bytes` says how many it has sent and received so far.
+    /// Adds an external counter: `bytes` returns the bytes sent and received so far.
     pub fn also(&self, name: &'static str, bytes: impl Fn() -> (u64, u64) + Send + 'static) {
-        lock(&self.0.others).insert(name, Box::new(bytes));
+        lock(&self.0.external).insert(name, Box::new(bytes));
     }
 
-    /// All that was counted so far.
+    /// Returns all counts so far.
     #[must_use]
     pub fn so_far(&self) -> Vec<CallTraffic> {
         let of_calls: Vec<CallTraffic> = {
@@ -75,12 +75,16 @@ impl Traffic {
             };
             calls.iter().map(of_call).collect()
         };
-        let others = lock(&self.0.others);
-        let of_other = |(name, bytes): (&&'static str, &Other)| {
+        let external = lock(&self.0.external);
+        let of_external = |(name, bytes): (&&'static str, &ExternalCounter)| {
             let (sent, received) = bytes();
             CallTraffic { call: (*name).to_owned(), requests: 0, sent, received }
         };
-        of_calls.into_iter().filter(|call| call.requests > 0).chain(others.iter().map(of_other)).collect()
+        of_calls
+            .into_iter()
+            .filter(|call| call.requests > 0)
+            .chain(external.iter().map(of_external))
+            .collect()
     }
 }
 

@@ -83,7 +83,7 @@ fn a_restarted_node_loses_its_earlier_claims() {
 #[test]
 fn replicas_are_reported_with_their_age() {
     let (membership, now) = (Membership::new(), Instant::now());
-    let trouble = Some("as it should".to_owned());
+    let trouble = Some("simulated trouble".to_owned());
     membership.take(beat("b", vec![Claim { index: 5, trouble: trouble.clone(), ..claim(4, false) }]), now);
     membership.take(beat("a", vec![claim(4, true)]), now + SECOND);
     membership.take(beat("c", Vec::new()), now);

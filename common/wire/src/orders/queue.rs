@@ -1,4 +1,5 @@
-//! The orders that the router has not taken yet, and what is known of the router. It makes no calls and knows no clock.
+//! The queue of orders that the router has not accepted yet, and the last known state of the router. It makes
+//! no calls and has no clock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -8,48 +9,49 @@ use doppel_model::RangeId;
 use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders};
 
 use super::{OrdersAnswer, OrdersRequest};
-use crate::pieces::{SIGNATURES_BYTES, fitting};
+use crate::call_sizes::{SIGNATURES_BYTES, count_fitting};
 
-/// Commands in the queue, and their signatures in bytes. An empty queue takes more.
+/// Maximum number of commands in the queue, and maximum size of their signatures in bytes. An empty queue
+/// accepts orders of any size.
 pub(super) const COMMANDS_MAX: usize = 16_384;
 pub(super) const BYTES_MAX: usize = 64 << 20;
 
-/// Commands of one call, and orders.
+/// Maximum number of commands in one call.
 pub(super) const CALL_COMMANDS: usize = 8_192;
 
-/// The first pause after a failure; it doubles up to the last.
+/// First pause after a failure. Each further failure doubles the pause, up to the long pause.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause between questions when there is nothing to send.
+/// Backoff between calls when there is nothing to send.
 const ASK_PAUSE: Duration = Duration::from_millis(250);
 
-/// What the router has said is out of date after this time.
+/// Time after which the router's last answer is out of date.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// The orders that the router has not taken yet, in the order in which they go there.
+/// The orders that the router has not accepted yet, in the order in which they are sent.
 #[derive(Default)]
 pub(super) struct Queue {
     entries: VecDeque<Entry>,
     commands: usize,
     bytes: usize,
-    /// Whether the next call is to say so.
+    /// Whether the next call requests a flush.
     flush: bool,
-    /// None before its first answer.
+    /// State of the router; `None` before its first answer.
     router: Option<Router>,
-    /// After a call without an answer.
-    failed: Option<Pause>,
-    /// Ranges whose orders the router does not take now.
-    held: BTreeMap<RangeId, Pause>,
-    /// Ranges that have ever had orders here.
-    known: BTreeSet<RangeId>,
-    /// Those of them that have lost some and were not told.
+    /// Backoff after a call without an answer.
+    backoff: Option<Backoff>,
+    /// Backoff of ranges whose orders the router does not accept now.
+    refused_ranges: BTreeMap<RangeId, Backoff>,
+    /// Ranges that have ever had orders in this queue.
+    ranges: BTreeSet<RangeId>,
+    /// Ranges that may have lost orders and have not been told.
     lost: BTreeSet<RangeId>,
 }
 
 struct Entry {
     orders: Orders,
-    /// Of the signatures.
+    /// Size of the signatures in bytes.
     bytes: usize,
 }
 
@@ -60,27 +62,28 @@ struct Router {
     at: Instant,
 }
 
-struct Pause {
+struct Backoff {
     time: Duration,
     until: Instant,
 }
 
 /// A call that is under way.
-pub(super) struct Sent {
-    parts: Vec<Part>,
+pub(super) struct InFlightCall {
+    parts: Vec<EntryPrefix>,
     flush: bool,
 }
 
-/// The first commands of an entry.
-struct Part {
-    /// The place of the entry. It stays while the call is under way: others only come behind it.
+/// The first commands of an entry, which a call sends.
+struct EntryPrefix {
+    /// Index of the entry. The index stays valid during the call, because new entries are only added behind
+    /// it.
     entry: usize,
     commands: usize,
     bytes: usize,
 }
 
 impl Queue {
-    /// Puts orders at the end, if there is room for them.
+    /// Appends orders if the queue has room for them.
     pub(super) fn push(&mut self, orders: Orders) -> Result<(), RefusedOrders> {
         let bytes = orders.commands.iter().map(signature_bytes).sum();
         let fits = self.commands + orders.commands.len() <= COMMANDS_MAX
@@ -90,7 +93,7 @@ impl Queue {
             let error = IndexError::Unavailable(format!("{} orders wait for the router", self.commands));
             return Err(RefusedOrders { orders, error });
         }
-        self.known.insert(orders.range);
+        self.ranges.insert(orders.range);
         self.commands += orders.commands.len();
         self.bytes += bytes;
         self.entries.push_back(Entry { orders, bytes });
@@ -101,12 +104,12 @@ impl Queue {
         self.flush = true;
     }
 
-    /// Whether orders of the range may be lost. Says so once.
+    /// Whether orders of the range may be lost. Returns true only once.
     pub(super) fn has_lost(&mut self, range: RangeId) -> bool {
         self.lost.remove(&range)
     }
 
-    /// Commands here and in the router.
+    /// Returns the number of commands in this queue and in the router.
     pub(super) fn waiting(&self, now: Instant) -> Result<usize, IndexError> {
         let router = self.router.as_ref().filter(|router| now.duration_since(router.at) <= SILENCE);
         let Some(router) = router else {
@@ -115,30 +118,30 @@ impl Queue {
         Ok(router.waiting.clone()?.saturating_add(self.commands))
     }
 
-    /// When the next call is to be made.
+    /// Returns when the next call is due.
     pub(super) fn due(&self, now: Instant) -> Instant {
-        if let Some(failed) = &self.failed {
-            return failed.until;
+        if let Some(backoff) = &self.backoff {
+            return backoff.until;
         }
         let Some(router) = &self.router else { return now };
-        if self.flush || self.entries.iter().any(|entry| !self.is_held(entry.orders.range, now)) {
+        if self.flush || self.entries.iter().any(|entry| !self.is_backing_off(entry.orders.range, now)) {
             return now;
         }
-        let ends = self.held.values().map(|pause| pause.until).filter(|until| *until > now);
+        let ends = self.refused_ranges.values().map(|backoff| backoff.until).filter(|until| *until > now);
         ends.fold(router.at + ASK_PAUSE, Instant::min)
     }
 
-    /// The next call. Without a known session it only asks for that.
-    pub(super) fn next_call(&mut self, now: Instant) -> (OrdersRequest, Sent) {
+    /// Builds the next call. If the session is unknown, the call only asks for it.
+    pub(super) fn next_call(&mut self, now: Instant) -> (OrdersRequest, InFlightCall) {
         let session = self.router.as_ref().map(|router| router.session);
         let mut request = OrdersRequest { session, orders: Vec::new(), flush: false };
-        let mut sent = Sent { parts: Vec::new(), flush: false };
+        let mut call = InFlightCall { parts: Vec::new(), flush: false };
         if session.is_none() {
-            return (request, sent);
+            return (request, call);
         }
         let (mut commands, mut bytes, mut is_all) = (0, 0, true);
         for (entry, Entry { orders, .. }) in self.entries.iter().enumerate() {
-            if self.is_held(orders.range, now) {
+            if self.is_backing_off(orders.range, now) {
                 continue;
             }
             if commands >= CALL_COMMANDS || bytes > SIGNATURES_BYTES {
@@ -146,112 +149,116 @@ impl Queue {
                 break;
             }
             let sizes = || orders.commands.iter().map(signature_bytes);
-            let count = fitting(sizes().take(CALL_COMMANDS - commands), SIGNATURES_BYTES - bytes);
-            let part = Part { entry, commands: count, bytes: sizes().take(count).sum() };
+            let count = count_fitting(sizes().take(CALL_COMMANDS - commands), SIGNATURES_BYTES - bytes);
+            let part = EntryPrefix { entry, commands: count, bytes: sizes().take(count).sum() };
             commands += count.max(1);
             bytes += part.bytes;
             let (first, some) = (orders.first, orders.commands[..count].to_vec());
             request.orders.push(Orders { commands: some, first, ..*orders });
-            sent.parts.push(part);
+            call.parts.push(part);
             if count < orders.commands.len() {
                 is_all = false;
                 break;
             }
         }
         request.flush = self.flush;
-        sent.flush = self.flush;
-        // What is left is still to be flushed.
+        call.flush = self.flush;
+        // The remaining orders still have to be flushed.
         self.flush &= !is_all;
-        (request, sent)
+        (request, call)
     }
 
-    /// Takes note of an answer.
-    pub(super) fn answered(&mut self, sent: &Sent, answer: OrdersAnswer, now: Instant) {
-        let OrdersAnswer { session, taken, waiting } = answer;
+    /// Records the answer to a call.
+    pub(super) fn record_answer(&mut self, call: &InFlightCall, answer: OrdersAnswer, now: Instant) {
+        let OrdersAnswer { session, outcomes, waiting } = answer;
         let known = self.router.as_ref().map(|router| router.session);
-        if known == Some(session) && taken.len() != sent.parts.len() {
-            let why = format!("{} answers about {} orders", taken.len(), sent.parts.len());
-            return self.failed(sent, &why, now);
+        if known == Some(session) && outcomes.len() != call.parts.len() {
+            let reason =
+                format!("the router returned {} outcomes for {} orders", outcomes.len(), call.parts.len());
+            return self.record_failure(call, &reason, now);
         }
-        self.failed = None;
+        self.backoff = None;
         let waiting = waiting.map(|waiting| usize::try_from(waiting).unwrap_or(usize::MAX));
         self.router = Some(Router { session, waiting, at: now });
         if known == Some(session) {
-            return self.settle(&sent.parts, taken, now);
+            return self.apply_outcomes(&call.parts, outcomes, now);
         }
-        self.flush |= sent.flush;
+        self.flush |= call.flush;
         if known.is_some() {
-            tracing::warn!(dropped = self.commands, "the router was started anew; orders to it may be lost");
+            tracing::warn!(
+                dropped = self.commands,
+                "the router has a new session; orders that the previous one had accepted may be lost"
+            );
             self.entries.clear();
-            self.held.clear();
-            self.lost.extend(&self.known);
-            self.count();
+            self.refused_ranges.clear();
+            self.lost.extend(&self.ranges);
+            self.recount();
         }
     }
 
-    /// Takes note of a call without an answer.
-    pub(super) fn failed(&mut self, sent: &Sent, error: &dyn fmt::Display, now: Instant) {
-        if self.failed.is_none() {
-            tracing::warn!(%error, "orders wait for the router");
+    /// Records that a call has no answer.
+    pub(super) fn record_failure(&mut self, call: &InFlightCall, error: &dyn fmt::Display, now: Instant) {
+        if self.backoff.is_none() {
+            tracing::warn!(%error, "orders wait, because the router cannot be called");
         }
-        self.flush |= sent.flush;
-        self.failed = Some(Pause::after(self.failed.as_ref(), now));
+        self.flush |= call.flush;
+        self.backoff = Some(Backoff::after(self.backoff.as_ref(), now));
     }
 
-    /// Forgets what was taken, and what will never be.
-    fn settle(&mut self, parts: &[Part], taken: Vec<Result<(), IndexError>>, now: Instant) {
-        let (mut gone, mut lost, mut refused) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for (part, taken) in parts.iter().zip(taken) {
+    /// Removes orders that the router accepted, and orders that it will never accept.
+    fn apply_outcomes(&mut self, parts: &[EntryPrefix], outcomes: Vec<Result<(), IndexError>>, now: Instant) {
+        let (mut finished, mut lost, mut refused) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for (part, outcome) in parts.iter().zip(outcomes) {
             let Some(Entry { orders, bytes }) = self.entries.get_mut(part.entry) else { continue };
             let range = orders.range;
-            match taken {
+            match outcome {
                 Ok(()) => {
-                    self.held.remove(&range);
+                    self.refused_ranges.remove(&range);
                     orders.commands.drain(..part.commands);
                     orders.first += part.commands as u64;
                     *bytes -= part.bytes;
                     if orders.commands.is_empty() {
-                        gone.insert(part.entry);
+                        finished.insert(part.entry);
                     }
                 }
                 Err(error @ IndexError::StaleEpoch { .. }) => {
-                    tracing::warn!(range = range.0, epoch = %orders.epoch, %error, "orders are dropped");
-                    gone.insert(part.entry);
+                    tracing::warn!(range = range.0, epoch = %orders.epoch, %error, "orders of a deposed owner are dropped");
+                    finished.insert(part.entry);
                 }
                 Err(error @ IndexError::Gap { .. }) => {
-                    tracing::warn!(range = range.0, first = orders.first, %error, "orders of a range are lost");
+                    tracing::warn!(range = range.0, first = orders.first, %error, "orders of a range are lost; the range has to send them again");
                     lost.insert(range);
                 }
                 Err(error @ (IndexError::Unavailable(_) | IndexError::Stopping | IndexError::TooMuch(_))) => {
-                    tracing::debug!(range = range.0, %error, "orders are sent again");
-                    // Once, however many orders of the range went in the call.
+                    tracing::debug!(range = range.0, %error, "the router refuses orders of a range for now; they are sent again");
+                    // The backoff grows once, however many orders of the range the call contained.
                     if refused.insert(range) {
-                        let pause = Pause::after(self.held.get(&range), now);
-                        self.held.insert(range, pause);
+                        let backoff = Backoff::after(self.refused_ranges.get(&range), now);
+                        self.refused_ranges.insert(range, backoff);
                     }
                 }
             }
         }
         let mut entry = 0..;
         self.entries.retain(|Entry { orders, .. }| {
-            entry.next().is_none_or(|entry| !gone.contains(&entry)) && !lost.contains(&orders.range)
+            entry.next().is_none_or(|entry| !finished.contains(&entry)) && !lost.contains(&orders.range)
         });
-        self.held.retain(|range, _| !lost.contains(range));
+        self.refused_ranges.retain(|range, _| !lost.contains(range));
         self.lost.extend(lost);
-        self.count();
+        self.recount();
     }
 
-    fn count(&mut self) {
+    fn recount(&mut self) {
         self.commands = self.entries.iter().map(|entry| entry.orders.commands.len()).sum();
         self.bytes = self.entries.iter().map(|entry| entry.bytes).sum();
     }
 
-    fn is_held(&self, range: RangeId, now: Instant) -> bool {
-        self.held.get(&range).is_some_and(|pause| pause.until > now)
+    fn is_backing_off(&self, range: RangeId, now: Instant) -> bool {
+        self.refused_ranges.get(&range).is_some_and(|backoff| backoff.until > now)
     }
 }
 
-impl Pause {
+impl Backoff {
     fn after(last: Option<&Self>, now: Instant) -> Self {
         let time = last.map_or(PAUSE, |last| (last.time * 2).min(LONG_PAUSE));
         Self { time, until: now + time }

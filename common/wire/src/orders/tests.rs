@@ -1,4 +1,4 @@
-//! The queue with a clock of the test, and its thread with a router of the test.
+//! Tests of the queue with a clock that the test sets, and of its thread with a router in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use doppel_protocol::{
     IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api,
 };
 
-use super::courier::Courier;
-use super::queue::{BYTES_MAX, CALL_COMMANDS, COMMANDS_MAX, Queue, Sent};
-use super::{OrdersAnswer, OrdersRequest, take};
+use super::order_sender::OrderSender;
+use super::queue::{BYTES_MAX, CALL_COMMANDS, COMMANDS_MAX, InFlightCall, Queue};
+use super::{OrdersAnswer, OrdersRequest, accept};
+use crate::call_sizes::SIGNATURES_BYTES;
 use crate::peer::WireError;
-use crate::pieces::SIGNATURES_BYTES;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -28,8 +28,8 @@ fn content() -> ContentHash {
     Builder::new().build(&[1]).content()
 }
 
-/// Orders that bring a signature each.
-fn long(range: u16, first: u64, signature: &Arc<Signature>, count: usize) -> Orders {
+/// Returns orders with a signature each.
+fn orders_with_signatures(range: u16, first: u64, signature: &Arc<Signature>, count: usize) -> Orders {
     let put = IndexCommand::Put {
         page: PageId::from_bytes([1; 16]),
         signature: Arc::clone(signature),
@@ -38,72 +38,72 @@ fn long(range: u16, first: u64, signature: &Arc<Signature>, count: usize) -> Ord
     Orders { commands: vec![put; count], ..orders(range, first, 0) }
 }
 
-/// The range, first index and number of each of the orders of a call.
-fn of_call(request: &OrdersRequest) -> Vec<(u16, u64, usize)> {
+/// Returns the range, first index and number of each of the orders in a call.
+fn orders_of_call(request: &OrdersRequest) -> Vec<(u16, u64, usize)> {
     request.orders.iter().map(|orders| (orders.range.0, orders.first, orders.commands.len())).collect()
 }
 
-/// A router that says so.
-fn says(session: u64, taken: Vec<Result<(), IndexError>>, waiting: u64) -> OrdersAnswer {
-    OrdersAnswer { session, taken, waiting: Ok(waiting) }
+/// Creates the answer of a router.
+fn answer_of(session: u64, outcomes: Vec<Result<(), IndexError>>, waiting: u64) -> OrdersAnswer {
+    OrdersAnswer { session, outcomes, waiting: Ok(waiting) }
 }
 
-fn lost() -> WireError {
+fn lost_call() -> WireError {
     let (node, address) = ("router".parse().unwrap(), "127.0.0.1:1".into());
-    WireError::Unreachable { node, address, reason: "as it should".to_owned(), unsent: false }
+    WireError::Unreachable { node, address, reason: "simulated failure".to_owned(), unsent: false }
 }
 
-/// A queue that knows the session 7.
+/// Returns a queue that knows the session 7.
 fn queue(now: Instant) -> Queue {
     let mut queue = Queue::default();
-    let (request, sent) = queue.next_call(now);
+    let (request, call) = queue.next_call(now);
     assert!(request.session.is_none() && request.orders.is_empty());
-    queue.answered(&sent, says(7, Vec::new(), 0), now);
+    queue.record_answer(&call, answer_of(7, Vec::new(), 0), now);
     queue
 }
 
-/// Makes the next call, which is due.
-fn next(queue: &mut Queue, now: Instant) -> (Vec<(u16, u64, usize)>, Sent) {
+/// Makes the next call, which must be due.
+fn next(queue: &mut Queue, now: Instant) -> (Vec<(u16, u64, usize)>, InFlightCall) {
     assert!(queue.due(now) <= now, "a call is due");
-    let (request, sent) = queue.next_call(now);
-    (of_call(&request), sent)
+    let (request, call) = queue.next_call(now);
+    (orders_of_call(&request), call)
 }
 
 #[test]
-fn orders_go_in_order_until_they_are_taken() {
+fn orders_are_sent_in_sequence_until_the_router_accepts_them() {
     let mut now = Instant::now();
     let mut queue = Queue::default();
     queue.push(orders(1, 5, 2)).unwrap();
     queue.push(orders(2, 1, 1)).unwrap();
-    // They wait until the session is known. The first one that is learnt loses nothing.
-    let (request, sent) = queue.next_call(now);
+    // The orders wait until the session is known. The first known session loses no orders.
+    let (request, call) = queue.next_call(now);
     assert!(request.session.is_none() && request.orders.is_empty());
-    queue.answered(&sent, says(7, Vec::new(), 0), now);
+    queue.record_answer(&call, answer_of(7, Vec::new(), 0), now);
     assert!(!queue.has_lost(RangeId(1)));
     let expected = [(1, 5, 2), (2, 1, 1)];
     for pause in [50, 100, 200, 400, 800, 1_000, 1_000] {
-        let (shown, sent) = next(&mut queue, now);
+        let (shown, call) = next(&mut queue, now);
         assert_eq!(shown, expected);
-        queue.failed(&sent, &lost(), now);
+        queue.record_failure(&call, &lost_call(), now);
         assert_eq!(queue.due(now), now + Duration::from_millis(pause));
         now = queue.due(now);
     }
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, expected);
-    // These come while the call is under way.
+    // These orders arrive during the call.
     queue.push(orders(1, 7, 0)).unwrap();
     queue.push(orders(1, 7, 1)).unwrap();
-    queue.answered(&sent, says(7, vec![Ok(()), Ok(())], 3), now);
-    let (shown, sent) = next(&mut queue, now);
+    queue.record_answer(&call, answer_of(7, vec![Ok(()), Ok(())], 3), now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 7, 0), (1, 7, 1)]);
-    // An answer that does not fit takes nothing.
-    queue.answered(&sent, says(7, vec![Ok(())], 3), now);
+    // An answer with a wrong number of outcomes changes nothing.
+    queue.record_answer(&call, answer_of(7, vec![Ok(())], 3), now);
     assert_eq!(queue.due(now), now + Duration::from_millis(50));
     now = queue.due(now);
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 7, 0), (1, 7, 1)]);
-    queue.answered(&sent, says(7, vec![Ok(()), Ok(())], 4), now);
-    // Nothing is left: it asks from time to time.
+    queue.record_answer(&call, answer_of(7, vec![Ok(()), Ok(())], 4), now);
+    // The queue is empty: the next call only asks for the state of the router.
     assert_eq!(queue.due(now), now + Duration::from_millis(250));
     assert!(next(&mut queue, now + Duration::from_millis(250)).0.is_empty());
 }
@@ -114,25 +114,25 @@ fn orders_that_are_too_many_or_too_long_for_a_call_are_split() {
     let mut queue = queue(now);
     queue.push(orders(1, 1, CALL_COMMANDS + 10)).unwrap();
     queue.push(orders(2, 1, 3)).unwrap();
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 1, CALL_COMMANDS)]);
-    queue.answered(&sent, says(7, vec![Ok(())], 0), now);
-    let (shown, sent) = next(&mut queue, now);
+    queue.record_answer(&call, answer_of(7, vec![Ok(())], 0), now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, CALL_COMMANDS as u64 + 1, 10), (2, 1, 3)]);
-    queue.answered(&sent, says(7, vec![Ok(()), Ok(())], 0), now);
+    queue.record_answer(&call, answer_of(7, vec![Ok(()), Ok(())], 0), now);
 
     let signature = Arc::new(Builder::new().build(&(0..700_000).collect::<Vec<_>>()));
     let fit = SIGNATURES_BYTES / signature.as_bytes().len() + 1;
-    queue.push(long(1, 1, &signature, fit + 1)).unwrap();
+    queue.push(orders_with_signatures(1, 1, &signature, fit + 1)).unwrap();
     queue.push(orders(1, fit as u64 + 2, 1)).unwrap();
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 1, fit)]);
-    queue.answered(&sent, says(7, vec![Ok(())], 0), now);
+    queue.record_answer(&call, answer_of(7, vec![Ok(())], 0), now);
     assert_eq!(next(&mut queue, now).0, [(1, fit as u64 + 1, 1), (1, fit as u64 + 2, 1)]);
 }
 
 #[test]
-fn the_queue_is_bounded() {
+fn a_full_queue_refuses_orders() {
     let mut queue = Queue::default();
     queue.push(orders(1, 1, COMMANDS_MAX - 1)).unwrap();
     queue.push(orders(2, 1, 1)).unwrap();
@@ -142,7 +142,7 @@ fn the_queue_is_bounded() {
         (refused.orders.range, refused.orders.first, refused.orders.commands.len()),
         (RangeId(3), 9, 1)
     );
-    // One that is too large fits into an empty one.
+    // Oversized orders fit into an empty queue.
     let mut queue = Queue::default();
     queue.push(orders(1, 1, 2 * COMMANDS_MAX)).unwrap();
     queue.push(orders(1, 1, 1)).unwrap_err();
@@ -150,141 +150,141 @@ fn the_queue_is_bounded() {
     let signature = Arc::new(Builder::new().build(&(0..700_000).collect::<Vec<_>>()));
     let fit = BYTES_MAX / signature.as_bytes().len();
     let mut queue = Queue::default();
-    queue.push(long(1, 1, &signature, fit)).unwrap();
-    queue.push(long(1, 1, &signature, 1)).unwrap_err();
+    queue.push(orders_with_signatures(1, 1, &signature, fit)).unwrap();
+    queue.push(orders_with_signatures(1, 1, &signature, 1)).unwrap_err();
     queue.push(orders(1, fit as u64 + 1, 1)).unwrap();
-    // Announcements are bounded, too.
+    // Announcements without commands are bounded, too.
     let mut queue = Queue::default();
     let pushed = (0..2 * COMMANDS_MAX).take_while(|_| queue.push(orders(1, 1, 0)).is_ok());
     assert_eq!(pushed.count(), COMMANDS_MAX);
 }
 
 #[test]
-fn a_router_that_was_started_anew_loses_what_its_ranges_had_sent() {
+fn after_a_new_session_every_range_that_sent_orders_has_lost_some() {
     let now = Instant::now();
     let mut queue = queue(now);
     for range in [1, 2] {
         queue.push(orders(range, 1, 2)).unwrap();
     }
-    let (_, sent) = next(&mut queue, now);
-    queue.answered(&sent, says(7, vec![Ok(()), Ok(())], 4), now);
+    let (_, call) = next(&mut queue, now);
+    queue.record_answer(&call, answer_of(7, vec![Ok(()), Ok(())], 4), now);
     queue.push(orders(1, 3, 1)).unwrap();
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 3, 1)]);
     queue.push(orders(1, 4, 1)).unwrap();
-    queue.answered(&sent, says(8, Vec::new(), 5), now);
-    assert_eq!(queue.waiting(now), Ok(5), "nothing is left in the queue");
-    // One that comes afterwards has lost nothing.
+    queue.record_answer(&call, answer_of(8, Vec::new(), 5), now);
+    assert_eq!(queue.waiting(now), Ok(5), "the queue is empty");
+    // A range that joins later has lost nothing.
     queue.push(orders(3, 1, 1)).unwrap();
     for (range, expected) in [(1, true), (2, true), (3, false), (1, false), (2, false)] {
         assert_eq!(queue.has_lost(RangeId(range)), expected, "{range}");
     }
-    let (request, sent) = queue.next_call(now);
-    assert_eq!((request.session, of_call(&request)), (Some(8), vec![(3, 1, 1)]));
-    queue.answered(&sent, says(9, Vec::new(), 0), now);
-    assert!((1..=3).all(|range| queue.has_lost(RangeId(range))), "all of them, once more");
+    let (request, call) = queue.next_call(now);
+    assert_eq!((request.session, orders_of_call(&request)), (Some(8), vec![(3, 1, 1)]));
+    queue.record_answer(&call, answer_of(9, Vec::new(), 0), now);
+    assert!((1..=3).all(|range| queue.has_lost(RangeId(range))), "every range has lost orders again");
 }
 
 #[test]
-fn a_range_that_is_refused_waits_and_the_others_go_on() {
+fn a_refused_range_waits_while_other_ranges_go_on() {
     let mut now = Instant::now();
     let mut queue = queue(now);
     for (range, first) in [(1, 1), (2, 1), (1, 2)] {
         queue.push(orders(range, first, 1)).unwrap();
     }
-    let why = || Err(IndexError::Unavailable("as it should".to_owned()));
-    let (shown, sent) = next(&mut queue, now);
+    let why = || Err(IndexError::Unavailable("simulated failure".to_owned()));
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 1, 1), (2, 1, 1), (1, 2, 1)]);
-    queue.answered(&sent, says(7, vec![why(), Ok(()), why()], 0), now);
+    queue.record_answer(&call, answer_of(7, vec![why(), Ok(()), why()], 0), now);
     queue.push(orders(2, 2, 1)).unwrap();
     queue.push(orders(1, 3, 1)).unwrap();
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(2, 2, 1)]);
-    queue.answered(&sent, says(7, vec![Ok(())], 0), now);
-    // The first pause, although two of its orders were refused.
+    queue.record_answer(&call, answer_of(7, vec![Ok(())], 0), now);
+    // The pause is the first one, although two of the range's orders were refused.
     assert_eq!(queue.due(now), now + Duration::from_millis(50));
     now += SECOND;
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 1, 1), (1, 2, 1), (1, 3, 1)]);
-    queue.answered(
-        &sent,
-        says(7, vec![Ok(()), Err(IndexError::Stopping), Err(IndexError::Stopping)], 0),
+    queue.record_answer(
+        &call,
+        answer_of(7, vec![Ok(()), Err(IndexError::Stopping), Err(IndexError::Stopping)], 0),
         now,
     );
     assert!(queue.due(now) > now);
     now += SECOND;
-    let (shown, sent) = next(&mut queue, now);
+    let (shown, call) = next(&mut queue, now);
     assert_eq!(shown, [(1, 2, 1), (1, 3, 1)]);
-    // Stale ones are dropped alone, and a gap takes all of the range with it.
+    // Stale orders are dropped alone, but a gap drops all orders of its range.
     let stale = || Err(IndexError::StaleEpoch { present: Epoch(2) });
-    queue.answered(&sent, says(7, vec![stale(), Ok(())], 0), now);
+    queue.record_answer(&call, answer_of(7, vec![stale(), Ok(())], 0), now);
     assert_eq!(queue.waiting(now), Ok(0));
     assert!(!queue.has_lost(RangeId(1)));
     for (range, first) in [(1, 9), (2, 3), (1, 10)] {
         queue.push(orders(range, first, 1)).unwrap();
     }
-    let (_, sent) = next(&mut queue, now);
+    let (_, call) = next(&mut queue, now);
     queue.push(orders(1, 11, 1)).unwrap();
     let gap = || Err(IndexError::Gap { expected: 4 });
-    queue.answered(&sent, says(7, vec![gap(), why(), gap()], 0), now);
+    queue.record_answer(&call, answer_of(7, vec![gap(), why(), gap()], 0), now);
     assert_eq!(queue.waiting(now), Ok(1));
     assert!(queue.has_lost(RangeId(1)) && !queue.has_lost(RangeId(1)) && !queue.has_lost(RangeId(2)));
 }
 
 #[test]
-fn those_that_wait_are_known_while_the_router_answers() {
+fn the_number_of_waiting_orders_is_known_while_the_router_answers() {
     let mut now = Instant::now();
     let mut queue = Queue::default();
     queue.waiting(now).unwrap_err();
-    let (_, sent) = queue.next_call(now);
-    queue.answered(&sent, says(7, Vec::new(), 40), now);
+    let (_, call) = queue.next_call(now);
+    queue.record_answer(&call, answer_of(7, Vec::new(), 40), now);
     queue.push(orders(1, 1, 2)).unwrap();
     assert_eq!(queue.waiting(now), Ok(42));
     now += 5 * SECOND;
     assert_eq!(queue.waiting(now), Ok(42));
     now += SECOND;
     assert!(matches!(queue.waiting(now), Err(IndexError::Unavailable(_))));
-    let (_, sent) = next(&mut queue, now);
-    queue.answered(
-        &sent,
-        OrdersAnswer { waiting: Err(IndexError::Stopping), ..says(7, vec![Ok(())], 0) },
+    let (_, call) = next(&mut queue, now);
+    queue.record_answer(
+        &call,
+        OrdersAnswer { waiting: Err(IndexError::Stopping), ..answer_of(7, vec![Ok(())], 0) },
         now,
     );
     assert_eq!(queue.waiting(now), Err(IndexError::Stopping));
 }
 
 #[test]
-fn a_flush_is_told_until_what_was_queued_has_been_sent() {
+fn a_flush_is_requested_until_all_queued_orders_have_been_sent() {
     let mut now = Instant::now();
     let mut queue = Queue::default();
     queue.flush();
-    let (request, sent) = queue.next_call(now);
+    let (request, call) = queue.next_call(now);
     assert!(!request.flush);
-    queue.answered(&sent, says(7, Vec::new(), 0), now);
+    queue.record_answer(&call, answer_of(7, Vec::new(), 0), now);
     queue.push(orders(1, 1, CALL_COMMANDS + 1)).unwrap();
     let flushes = |queue: &mut Queue, now| {
-        let (request, sent) = queue.next_call(now);
-        (request.flush, sent)
+        let (request, call) = queue.next_call(now);
+        (request.flush, call)
     };
-    let (flush, sent) = flushes(&mut queue, now);
+    let (flush, call) = flushes(&mut queue, now);
     assert!(flush);
-    queue.answered(&sent, says(7, vec![Ok(())], 0), now);
-    let (flush, sent) = flushes(&mut queue, now);
+    queue.record_answer(&call, answer_of(7, vec![Ok(())], 0), now);
+    let (flush, call) = flushes(&mut queue, now);
     assert!(flush);
-    queue.failed(&sent, &lost(), now);
+    queue.record_failure(&call, &lost_call(), now);
     now += SECOND;
-    let (flush, sent) = flushes(&mut queue, now);
+    let (flush, call) = flushes(&mut queue, now);
     assert!(flush);
-    queue.answered(&sent, says(7, vec![Ok(())], 0), now);
+    queue.record_answer(&call, answer_of(7, vec![Ok(())], 0), now);
     assert!(!flushes(&mut queue, now).0 && queue.due(now) > now);
 }
 
-/// A router that keeps what it takes, and refuses a range now and then.
+/// A router that records the orders that it accepts, and refuses a range now and then.
 #[derive(Default)]
-struct Router(Mutex<Taken>);
+struct Router(Mutex<AcceptedOrders>);
 
 #[derive(Default)]
-struct Taken {
+struct AcceptedOrders {
     next: BTreeMap<RangeId, u64>,
     order: Vec<(RangeId, u64)>,
     calls: usize,
@@ -293,33 +293,36 @@ struct Taken {
 
 impl IndexOrders for Router {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.calls += 1;
-        if taken.calls.is_multiple_of(13) {
-            return Err(RefusedOrders { orders, error: IndexError::Unavailable("as it should".to_owned()) });
+        let mut accepted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        accepted.calls += 1;
+        if accepted.calls.is_multiple_of(13) {
+            return Err(RefusedOrders {
+                orders,
+                error: IndexError::Unavailable("simulated failure".to_owned()),
+            });
         }
-        let next = taken.next.get(&orders.range).copied().unwrap_or(1);
+        let next = accepted.next.get(&orders.range).copied().unwrap_or(1);
         if orders.first > next {
             return Err(RefusedOrders { orders, error: IndexError::Gap { expected: next } });
         }
         let end = orders.first + orders.commands.len() as u64;
-        taken.order.extend((next..end).map(|index| (orders.range, index)));
-        taken.next.insert(orders.range, next.max(end));
+        accepted.order.extend((next..end).map(|index| (orders.range, index)));
+        accepted.next.insert(orders.range, next.max(end));
         Ok(())
     }
 }
 
 impl Tier2Api for Router {
     fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn locate(&self, _: &Signature) -> Result<PartitionLookup, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn load(&self) -> Result<LoadReport, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn waiting(&self) -> Result<usize, IndexError> {
@@ -335,55 +338,55 @@ impl Tier2Api for Router {
 fn until(what: impl Fn() -> bool) {
     let begin = Instant::now();
     while !what() {
-        assert!(begin.elapsed() < 20 * SECOND, "it does not come about");
+        assert!(begin.elapsed() < 20 * SECOND, "the condition is not met in time");
         sleep(Duration::from_millis(2));
     }
 }
 
 #[test]
-fn the_thread_hands_over_everything_in_order_over_a_way_that_loses_calls() {
+fn the_thread_delivers_all_orders_in_sequence_although_calls_are_lost() {
     let router = Arc::new(Router::default());
-    let (calls, way) = (Mutex::new(0), Arc::clone(&router));
-    let courier = Courier::start(move |request| {
+    let (calls, location) = (Mutex::new(0), Arc::clone(&router));
+    let sender = OrderSender::start(move |request| {
         let mut calls = calls.lock().unwrap();
         *calls += 1;
         match *calls % 4 {
-            1 => Err(lost()),
-            // It arrives, and the answer is lost.
+            1 => Err(lost_call()),
+            // The request arrives, but the answer is lost.
             3 => {
-                take(&*way, 7, request);
-                Err(lost())
+                accept(&*location, 7, request);
+                Err(lost_call())
             }
-            _ => Ok(take(&*way, 7, request)),
+            _ => Ok(accept(&*location, 7, request)),
         }
     })
     .unwrap();
     for first in 0..20 {
         for range in 0..3 {
-            courier.submit(orders(range, 1 + 2 * first, 2)).unwrap();
+            sender.submit(orders(range, 1 + 2 * first, 2)).unwrap();
         }
     }
-    until(|| courier.waiting() == Ok(0));
-    courier.flush().unwrap();
+    until(|| sender.waiting() == Ok(0));
+    sender.flush().unwrap();
     until(|| router.0.lock().unwrap().flushes > 0);
-    let taken = router.0.lock().unwrap();
+    let accepted = router.0.lock().unwrap();
     for range in (0..3).map(RangeId) {
         let of_range: Vec<u64> =
-            taken.order.iter().filter(|(of, _)| *of == range).map(|(_, index)| *index).collect();
+            accepted.order.iter().filter(|(of, _)| *of == range).map(|(_, index)| *index).collect();
         assert_eq!(of_range, (1..=40).collect::<Vec<_>>());
-        assert!(!courier.has_lost(range));
+        assert!(!sender.has_lost(range));
     }
-    drop(taken);
-    courier.stop();
-    assert_eq!(courier.submit(orders(0, 41, 1)).unwrap_err().error, IndexError::Stopping);
-    assert_eq!(courier.flush(), Err(IndexError::Stopping));
+    drop(accepted);
+    sender.stop();
+    assert_eq!(sender.submit(orders(0, 41, 1)).unwrap_err().error, IndexError::Stopping);
+    assert_eq!(sender.flush(), Err(IndexError::Stopping));
     assert_eq!(Arc::strong_count(&router), 1, "the thread has ended");
 }
 
 #[test]
-fn a_router_takes_what_is_for_its_session_and_nothing_out_of_order() {
+fn a_router_accepts_only_orders_of_its_session_and_in_sequence() {
     let router = Router::default();
-    // The fifth from here on is refused.
+    // The fifth call from now on is refused.
     router.0.lock().unwrap().calls = 8;
     let request = |session| {
         let orders =
@@ -391,17 +394,17 @@ fn a_router_takes_what_is_for_its_session_and_nothing_out_of_order() {
         OrdersRequest { session, orders: orders.to_vec(), flush: true }
     };
     for session in [None, Some(6)] {
-        let answer = take(&router, 7, request(session));
-        assert_eq!((answer.session, answer.taken.len()), (7, 0));
+        let answer = accept(&router, 7, request(session));
+        assert_eq!((answer.session, answer.outcomes.len()), (7, 0));
         assert_eq!(router.0.lock().unwrap().flushes, 0);
     }
-    let answer = take(&router, 7, request(Some(7)));
-    // The next one of its range is refused with it: the router is not asked.
+    let answer = accept(&router, 7, request(Some(7)));
+    // The next orders of the same range are refused without asking the router.
     assert_eq!(
-        answer.taken.iter().map(Result::is_ok).collect::<Vec<_>>(),
+        answer.outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(),
         [true, true, true, true, false, false]
     );
-    assert_eq!(answer.taken[4], answer.taken[5]);
-    let taken = router.0.lock().unwrap();
-    assert_eq!((taken.calls, taken.flushes, taken.next.get(&RangeId(3))), (13, 1, None));
+    assert_eq!(answer.outcomes[4], answer.outcomes[5]);
+    let accepted = router.0.lock().unwrap();
+    assert_eq!((accepted.calls, accepted.flushes, accepted.next.get(&RangeId(3))), (13, 1, None));
 }

@@ -1,32 +1,33 @@
-//! Which node has which shard.
+//! The interface that tells which node owns which shard.
 
 use doppel_model::ShardId;
 
-/// Which of some nodes owns each shard. It may change between two calls.
+/// Knows which node of a list owns each shard. Owners may change between two calls.
 pub trait Owners: Send + Sync {
-    /// How many shards there are. This never changes.
+    /// Returns the number of shards, which never changes.
     fn shards(&self) -> u16;
 
-    /// The place in the list of nodes of the one that owns the shard; none where no owner is known.
+    /// Returns the index of the node that owns the shard; `None` if no owner is known.
     fn of_shard(&self, shard: ShardId) -> Option<usize>;
 
-    /// The same for a question, unless that node is taken for dead.
+    /// Like [`of_shard`](Self::of_shard), but returns `None` if the owner counts as dead. Questions of
+    /// callers use this method.
     fn present(&self, shard: ShardId) -> Option<usize> {
         self.of_shard(shard)
     }
 
-    /// Whether a shard may have another owner later. It never changes.
+    /// Whether a shard may have another owner later. The answer never changes.
     fn may_change(&self) -> bool {
         false
     }
 
-    /// The places of the nodes that may have a replica of the shard, those first that are likely to answer for it.
+    /// Returns the indexes of nodes that may have a replica of the shard, the most likely to answer first.
     fn replicas(&self, _shard: ShardId) -> Vec<usize> {
         Vec::new()
     }
 }
 
-/// Owners that never change: the place of each shard's node, for all shards that there are.
+/// Owners that never change: the index of the owner's node for each shard.
 #[derive(Debug, Clone)]
 pub struct FixedOwners(pub Vec<usize>);
 

@@ -1,7 +1,8 @@
-//! Nodes that have the shards of a collection: lists are split by node, and answers put together in the order of the list.
+//! Splits lists by the nodes that own the shards, calls the nodes in parallel, and merges the answers in the
+//! order of the list.
 //!
-//! Owners may change while a list is split. The owner of a shard is therefore looked up once for a list: what is about one
-//! page goes to one node, in order.
+//! Owners may change while a list is split. Therefore the owner of a shard is looked up only once per list,
+//! and all items of a page go to one node, in order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,46 +15,47 @@ use doppel_model::{PageId, ShardId};
 
 use super::owners::Owners;
 
-/// Nodes that answer with `E` when they do not.
+/// Nodes of tier 1. If no node answers, a call fails with an `E`.
 pub(super) struct Nodes<T: ?Sized, E> {
     nodes: Vec<Arc<T>>,
     pub(super) owners: Arc<dyn Owners>,
-    /// The one that has last answered what any may.
-    answering: AtomicUsize,
-    /// That there is no answer, and why.
+    /// Index of the node that last answered a call that any node can answer.
+    preferred: AtomicUsize,
+    /// Creates the error for a call that no node answers, with the reason.
     unavailable: fn(String) -> E,
 }
 
-/// What one node is asked about.
+/// The part of a list that one node receives.
 struct Part<I> {
-    /// The place of each item in the whole list.
-    places: Vec<usize>,
+    /// Position of each item in the whole list.
+    positions: Vec<usize>,
     items: Vec<I>,
 }
 
-/// The place of a node, or the shard whose owner is not known.
+/// Index of the owner's node, or the shard if its owner is unknown.
 type Owner = Result<usize, ShardId>;
 
-/// What came of a part: the places of its items, and the answer.
-pub(super) type Answered<R> = (Vec<usize>, R);
+/// Result of a part: the positions of its items, and the answer.
+pub(super) type PartAnswer<R> = (Vec<usize>, R);
 
 impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
     pub(super) fn new(nodes: Vec<Arc<T>>, owners: Arc<dyn Owners>, unavailable: fn(String) -> E) -> Self {
-        Self { nodes, owners, answering: AtomicUsize::new(0), unavailable }
+        Self { nodes, owners, preferred: AtomicUsize::new(0), unavailable }
     }
 
-    /// The node of a shard.
+    /// Returns the node that owns a shard.
     pub(super) fn of_shard(&self, shard: ShardId) -> Result<&T, E> {
-        self.node(self.place(shard).ok_or_else(|| self.no_owner(shard))?)
+        self.node(self.node_index(shard).ok_or_else(|| self.no_owner(shard))?)
     }
 
-    /// The node of a page.
+    /// Returns the node that owns a page.
     pub(super) fn of_page(&self, page: PageId) -> Result<&T, E> {
         self.of_shard(page.shard(self.owners.shards()))
     }
 
-    /// The place of a shard's node. A shard that there is not has no rows anywhere: the first node says so.
-    fn place(&self, shard: ShardId) -> Option<usize> {
+    /// Returns the index of a shard's owner. A shard outside the collection has no rows anywhere, so any node
+    /// can say so; the first node is chosen.
+    fn node_index(&self, shard: ShardId) -> Option<usize> {
         if shard.0 < self.owners.shards() { self.owners.of_shard(shard) } else { Some(0) }
     }
 
@@ -65,127 +67,130 @@ impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
         self.nodes
             .get(node)
             .map(|node| &**node)
-            .ok_or_else(|| self.unavailable(format!("there is no node {node}")))
+            .ok_or_else(|| self.unavailable(format!("the list of nodes has no node {node}")))
     }
 
-    pub(super) fn unavailable(&self, why: String) -> E {
-        (self.unavailable)(why)
+    pub(super) fn unavailable(&self, reason: String) -> E {
+        (self.unavailable)(reason)
     }
 
-    /// Asks one node, and the next one as long as the answer is that it cannot be reached.
+    /// Calls one node, then the next as long as `is_away` accepts the error.
     pub(super) fn any<'a, R, F: From<E>>(
         &'a self,
         ask: impl Fn(&'a T) -> Result<R, F>,
         is_away: impl Fn(&F) -> bool,
     ) -> Result<R, F> {
-        let first = self.answering.load(Ordering::Relaxed);
+        let first = self.preferred.load(Ordering::Relaxed);
         let mut failed = None;
         for node in (0..self.nodes.len()).map(|after| (first + after) % self.nodes.len()) {
             match ask(self.node(node)?) {
                 Ok(answer) => {
-                    self.answering.store(node, Ordering::Relaxed);
+                    self.preferred.store(node, Ordering::Relaxed);
                     return Ok(answer);
                 }
                 Err(error) if is_away(&error) => failed = Some(error),
-                // What is wrong may be wrong with that node alone: it is not asked first from now on.
+                // The error may concern this node alone, so this node does not become the preferred one.
                 Err(error) => return Err(error),
             }
         }
-        Err(failed.unwrap_or_else(|| self.unavailable("there are no nodes".to_owned()).into()))
+        Err(failed.unwrap_or_else(|| self.unavailable("the list of nodes is empty".to_owned()).into()))
     }
 
-    /// Asks each node about its items, all at the same time, and waits for all of them. Tells what came of each part; after
-    /// those of the nodes come items without a known owner, as parts that failed.
+    /// Calls each owner with its items, all in parallel, and waits for all of them. Returns the result of
+    /// each part. Items without a known owner follow as failed parts.
     pub(super) fn each_part<I: Send, R: Send>(
         &self,
         items: Vec<I>,
         page: impl Fn(&I) -> PageId,
         ask: impl Fn(&T, Vec<I>) -> Result<R, E> + Sync,
-    ) -> Vec<Answered<Result<R, E>>> {
+    ) -> Vec<PartAnswer<Result<R, E>>> {
         let shard = |item: &I| page(item).shard(self.owners.shards());
-        self.each_part_at(items, shard, |shard| self.place(shard), ask)
+        self.each_part_at(items, shard, |shard| self.node_index(shard), ask)
     }
 
-    /// The same with nodes that `place` chooses for the shards of the items.
+    /// Like [`each_part`](Self::each_part), but `node_of` chooses the node for each shard.
     pub(super) fn each_part_at<I: Send, R: Send>(
         &self,
         items: Vec<I>,
         shard: impl Fn(&I) -> ShardId,
-        place: impl Fn(ShardId) -> Option<usize>,
+        node_of: impl Fn(ShardId) -> Option<usize>,
         ask: impl Fn(&T, Vec<I>) -> Result<R, E> + Sync,
-    ) -> Vec<Answered<Result<R, E>>> {
+    ) -> Vec<PartAnswer<Result<R, E>>> {
         let (mut owned, mut failed) = (Vec::new(), Vec::new());
-        for (owner, Part { places, items }) in split(items, shard, place) {
+        for (owner, Part { positions, items }) in split(items, shard, node_of) {
             match owner {
-                Ok(node) => owned.push((node, places, items)),
-                Err(shard) => failed.push((places, Err(self.no_owner(shard)))),
+                Ok(node) => owned.push((node, positions, items)),
+                Err(shard) => failed.push((positions, Err(self.no_owner(shard)))),
             }
         }
-        let Some((node, places, items)) = owned.pop() else { return failed };
+        let Some((node, positions, items)) = owned.pop() else { return failed };
         let ask = |node, items| ask(self.node(node)?, items);
         let ask = &ask;
         scope(|scope| {
-            let begin = |(node, places, items)| {
+            let begin = |(node, positions, items)| {
                 let thread = Builder::new().name("spread".to_owned());
-                (places, thread.spawn_scoped(scope, move || ask(node, items)))
+                (positions, thread.spawn_scoped(scope, move || ask(node, items)))
             };
             let others: Vec<_> = owned.into_iter().map(begin).collect();
-            let own = (places, ask(node, items));
-            let answers = others.into_iter().map(|(places, other): (_, io::Result<_>)| {
+            let own = (positions, ask(node, items));
+            let answers = others.into_iter().map(|(positions, other): (_, io::Result<_>)| {
                 let answer = match other {
                     Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                    Err(error) => Err(self.unavailable(format!("no thread for a call: {error}"))),
+                    Err(error) => Err(self.unavailable(format!("cannot start a thread for a call: {error}"))),
                 };
-                (places, answer)
+                (positions, answer)
             });
             answers.chain([own]).chain(failed).collect()
         })
     }
 
-    /// The same where one part that fails fails the whole. What the others have done is done all the same.
+    /// Like [`each_part`](Self::each_part), but the whole call fails if a part fails. The effects of the
+    /// other parts remain.
     pub(super) fn each<I: Send, R: Send>(
         &self,
         items: Vec<I>,
         page: impl Fn(&I) -> PageId,
         ask: impl Fn(&T, Vec<I>) -> Result<R, E> + Sync,
-    ) -> Result<Vec<Answered<R>>, E> {
+    ) -> Result<Vec<PartAnswer<R>>, E> {
         let parts = self.each_part(items, page, ask);
-        parts.into_iter().map(|(places, answer)| Ok((places, answer?))).collect()
+        parts.into_iter().map(|(positions, answer)| Ok((positions, answer?))).collect()
     }
 
-    /// The same where there is one answer for each item. They come in the order of the items.
+    /// Like [`each`](Self::each), for calls with one answer per item. Returns the answers in the order of the
+    /// items.
     pub(super) fn each_in_order<I: Send, O: Send>(
         &self,
         items: Vec<I>,
         page: impl Fn(&I) -> PageId,
         ask: impl Fn(&T, Vec<I>) -> Result<Vec<O>, E> + Sync,
     ) -> Result<Vec<O>, E> {
-        let mut placed = Vec::with_capacity(items.len());
-        for (places, answers) in self.each(items, page, ask)? {
-            if places.len() != answers.len() {
-                let why = format!("{} answers about {} pages", answers.len(), places.len());
-                return Err(self.unavailable(why));
+        let mut positioned = Vec::with_capacity(items.len());
+        for (positions, answers) in self.each(items, page, ask)? {
+            if positions.len() != answers.len() {
+                let reason =
+                    format!("a node returned {} answers for {} pages", answers.len(), positions.len());
+                return Err(self.unavailable(reason));
             }
-            placed.extend(places.into_iter().zip(answers));
+            positioned.extend(positions.into_iter().zip(answers));
         }
-        placed.sort_unstable_by_key(|(place, _)| *place);
-        Ok(placed.into_iter().map(|(_, answer)| answer).collect())
+        positioned.sort_unstable_by_key(|(position, _)| *position);
+        Ok(positioned.into_iter().map(|(_, answer)| answer).collect())
     }
 }
 
-/// The parts of the nodes, and then those that no node is known for.
+/// Splits items by owner. Parts of shards without a known owner come last.
 fn split<I>(
     items: Vec<I>,
     shard: impl Fn(&I) -> ShardId,
-    place: impl Fn(ShardId) -> Option<usize>,
+    node_of: impl Fn(ShardId) -> Option<usize>,
 ) -> BTreeMap<Owner, Part<I>> {
     let mut owners: BTreeMap<ShardId, Owner> = BTreeMap::new();
     let mut parts: BTreeMap<Owner, Part<I>> = BTreeMap::new();
     for (at, item) in items.into_iter().enumerate() {
         let shard = shard(&item);
-        let owner = *owners.entry(shard).or_insert_with(|| place(shard).ok_or(shard));
-        let part = parts.entry(owner).or_insert_with(|| Part { places: Vec::new(), items: Vec::new() });
-        part.places.push(at);
+        let owner = *owners.entry(shard).or_insert_with(|| node_of(shard).ok_or(shard));
+        let part = parts.entry(owner).or_insert_with(|| Part { positions: Vec::new(), items: Vec::new() });
+        part.positions.push(at);
         part.items.push(item);
     }
     parts

@@ -1,4 +1,4 @@
-//! Nodes in memory.
+//! Tests with nodes in memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -9,26 +9,26 @@ use doppel_protocol::{BackupPiece, BackupSummary, Body};
 
 use super::*;
 
-/// A node that has some of the pages, and notes what it is asked.
+/// A node that has some of the pages, and records its calls.
 #[derive(Default)]
 struct Node {
-    /// Its place.
+    /// Index of the node in the list.
     place: usize,
     asked: Mutex<Vec<(&'static str, usize)>>,
-    /// What it answers to everything, if it does.
-    fails: Mutex<Option<Tier1Error>>,
-    /// Answers one too many.
+    /// The error that every call returns, if any.
+    error: Mutex<Option<Tier1Error>>,
+    /// Whether the node returns one outcome too many.
     miscounts: bool,
     /// How long an answer about pages takes.
-    takes: Mutex<Duration>,
-    /// Waits for others within `submit`.
-    meets: Option<Arc<Barrier>>,
+    delay: Mutex<Duration>,
+    /// Waits for other nodes within `submit`.
+    barrier: Option<Arc<Barrier>>,
 }
 
 impl Node {
     fn ask(&self, call: &'static str, items: usize) -> Answer<()> {
         self.asked.lock().unwrap().push((call, items));
-        self.fails.lock().unwrap().clone().map_or(Ok(()), Err)
+        self.error.lock().unwrap().clone().map_or(Ok(()), Err)
     }
 
     fn asked(&self) -> Vec<(&'static str, usize)> {
@@ -36,17 +36,17 @@ impl Node {
     }
 
     fn fail(&self, error: Option<Tier1Error>) {
-        *self.fails.lock().unwrap() = error;
+        *self.error.lock().unwrap() = error;
     }
 }
 
 fn away() -> Tier1Error {
-    Tier1Error::Unavailable("as it should".to_owned())
+    Tier1Error::Unavailable("simulated failure".to_owned())
 }
 
 impl Tier1Reads for Node {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
-        std::thread::sleep(*self.takes.lock().unwrap());
+        std::thread::sleep(*self.delay.lock().unwrap());
         self.ask("pages", pages.len())?;
         Ok(vec![None; pages.len()])
     }
@@ -80,11 +80,11 @@ impl Tier1Reads for Node {
 
 impl Tier1Api for Node {
     fn submit_for(&self, _: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        if let Some(meets) = &self.meets {
-            meets.wait();
+        if let Some(barrier) = &self.barrier {
+            barrier.wait();
         }
         self.ask("submit", submissions.len())?;
-        // The outcome tells which one it was.
+        // The outcome depends on the submission, so that the test can check the order.
         let outcome = |one: Submission| match one.body {
             Body::Dead => Outcome::Confirmed,
             _ => Outcome::Pending,
@@ -115,7 +115,7 @@ impl Tier1Api for Node {
     }
 
     fn totals(&self) -> Answer<Totals> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn writable(&self) -> Answer<()> {
@@ -128,7 +128,7 @@ impl Tier1Api for Node {
     }
 
     fn repairs(&self, _: Option<GroupId>, _: Option<&RepairPosition>, _: usize) -> Answer<RepairTrail> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn repair_details(&self, _: RepairId) -> Answer<Option<RepairDetails>> {
@@ -153,13 +153,13 @@ impl Tier1Api for Node {
 
     fn flush(&self, limit: Duration) -> Answer<bool> {
         assert!(limit <= Duration::from_secs(1));
-        std::thread::sleep(*self.takes.lock().unwrap());
+        std::thread::sleep(*self.delay.lock().unwrap());
         self.ask("flush", 0)?;
         Ok(true)
     }
 }
 
-/// Three nodes with the shards 0 and 1, 2, and 3.
+/// Node of each of the four shards.
 const OF_SHARD: [usize; 4] = [0, 0, 1, 2];
 
 fn nodes(change: impl Fn(&mut Node)) -> (SpreadTier1, Vec<Arc<Node>>) {
@@ -177,7 +177,7 @@ fn fixed() -> Arc<dyn Owners> {
     Arc::new(FixedOwners(OF_SHARD.to_vec()))
 }
 
-/// The nodes of the shards as the test says, and how often each was looked up.
+/// Owners that the test moves, and the number of lookups of each shard.
 struct Moving(Mutex<[Option<usize>; 4]>, Mutex<[usize; 4]>);
 
 impl Moving {
@@ -201,7 +201,7 @@ impl Owners for Moving {
     }
 }
 
-/// Nodes whose shards move.
+/// Returns nodes whose shards can move.
 fn moving() -> (SpreadTier1, Vec<Arc<Node>>, Arc<Moving>) {
     let (_, nodes) = nodes(|_| ());
     let owners = Moving::new();
@@ -209,7 +209,7 @@ fn moving() -> (SpreadTier1, Vec<Arc<Node>>, Arc<Moving>) {
     (SpreadTier1::new(spread, owners.clone()), nodes, owners)
 }
 
-/// URLs of all nodes, mixed, and the node of each.
+/// Returns URLs of all nodes, mixed, with the node of each.
 fn urls(count: usize) -> Vec<(PageUrl, usize)> {
     let url = |n: usize| PageUrl::parse(&format!("http://a.example/{n}")).unwrap();
     let of = |url: &PageUrl| OF_SHARD[usize::from(url.id().shard(4).0)];
@@ -221,7 +221,7 @@ fn submission(url: PageUrl, body: Body) -> Submission {
     Submission { url, fetched_at, popularity: None, language: None, canonical: None, body }
 }
 
-/// Every third page is gone.
+/// Returns submissions of which every third is a dead page.
 fn submissions() -> Vec<Submission> {
     let body =
         |n: usize, url: &PageUrl| if n.is_multiple_of(3) { Body::Dead } else { Body::Redirect(url.clone()) };
@@ -229,10 +229,10 @@ fn submissions() -> Vec<Submission> {
 }
 
 #[test]
-fn lists_are_split_and_put_together_in_order() {
-    // All of them are asked at the same time, or none would answer.
-    let meets = Arc::new(Barrier::new(3));
-    let (spread, nodes) = nodes(|node| node.meets = Some(Arc::clone(&meets)));
+fn lists_are_split_by_node_and_answers_merged_in_order() {
+    // The nodes are called in parallel; otherwise none of them would answer.
+    let barrier = Arc::new(Barrier::new(3));
+    let (spread, nodes) = nodes(|node| node.barrier = Some(Arc::clone(&barrier)));
     let outcomes = spread.submit(submissions()).unwrap();
     let expected = |n: usize| if n.is_multiple_of(3) { Outcome::Confirmed } else { Outcome::Pending };
     assert_eq!(outcomes, (0..40).map(expected).collect::<Vec<_>>());
@@ -249,7 +249,7 @@ fn lists_are_split_and_put_together_in_order() {
     assert_eq!(spread.pages(&ids).unwrap().len(), 40);
     assert_eq!(spread.purge(&ids).unwrap(), 40);
     nodes.iter().for_each(|node| drop(node.asked()));
-    // Those of one node go there alone.
+    // A list of pages of one node goes to this node only.
     let own: Vec<PageId> = urls.iter().filter(|(_, of)| *of == 1).map(|(url, _)| url.id()).collect();
     assert_eq!(spread.pages(&own).unwrap().len(), own.len());
     assert_eq!(spread.pages(&[]).unwrap().len(), 0);
@@ -264,14 +264,16 @@ fn a_part_that_fails_fails_the_whole_after_the_others_are_done() {
     let (spread, all) = nodes(|_| ());
     all[1].fail(Some(Tier1Error::Full { pending: 2, limit: 1 }));
     assert_eq!(spread.submit(submissions()), Err(Tier1Error::Full { pending: 2, limit: 1 }));
-    assert!(all.iter().all(|node| node.asked().len() == 1), "each was asked once");
+    assert!(all.iter().all(|node| node.asked().len() == 1), "every node was called once");
     let (spread, _) = nodes(|node| node.miscounts = node.place == 2);
-    let Err(Tier1Error::Unavailable(why)) = spread.submit(submissions()) else { panic!("it has counted") };
-    assert!(why.contains("answers about"), "{why}");
+    let Err(Tier1Error::Unavailable(why)) = spread.submit(submissions()) else {
+        panic!("the wrong number of outcomes was not noticed")
+    };
+    assert!(why.contains("answers for"), "{why}");
 }
 
 #[test]
-fn an_owner_that_changes_is_followed_with_the_next_call() {
+fn the_next_call_goes_to_the_new_owner() {
     let (spread, nodes, owners) = moving();
     let group = GroupId::new(7, ShardId(2));
     spread.group_summary(group).unwrap();
@@ -285,20 +287,20 @@ fn an_owner_that_changes_is_followed_with_the_next_call() {
     let of_node = |node: usize| urls(40).iter().filter(|(_, of)| (*of).min(1) == node.min(1)).count();
     let asked: Vec<_> = nodes.iter().map(|node| node.asked()).collect();
     assert_eq!(asked, [vec![("pages", of_node(0))], vec![], vec![("pages", of_node(2))]]);
-    // One call sees one owner of a shard, however many pages of it there are.
+    // One call looks up the owner of a shard once, however many pages it has.
     assert_eq!(*owners.1.lock().unwrap(), [1; 4]);
 }
 
 #[test]
-fn what_has_no_known_owner_is_unavailable_and_the_rest_is_done() {
+fn items_without_a_known_owner_fail_and_the_others_succeed() {
     let (spread, nodes, owners) = moving();
     owners.moves(2, None);
     let unknown = || Tier1Error::Unavailable("no owner of shard 2 is known".to_owned());
     assert_eq!(spread.group_summary(GroupId::new(7, ShardId(2))), Err(unknown()));
     assert_eq!(spread.submit(submissions()), Err(unknown()));
     let asked: Vec<_> = nodes.iter().map(|node| node.asked().len()).collect();
-    assert_eq!(asked, [1, 0, 1], "the others were asked");
-    // What a node says goes first: it may be of another kind.
+    assert_eq!(asked, [1, 0, 1], "the other nodes were called");
+    // The error of a node takes precedence, because it may be of another kind.
     nodes[2].fail(Some(Tier1Error::Full { pending: 2, limit: 1 }));
     assert_eq!(spread.submit(submissions()), Err(Tier1Error::Full { pending: 2, limit: 1 }));
     nodes[2].fail(None);
@@ -311,17 +313,17 @@ fn what_has_no_known_owner_is_unavailable_and_the_rest_is_done() {
     assert!(matches!(spread.submit(submissions()), Err(Tier1Error::Unavailable(_))));
     for (answer, (url, _)) in spread.submit_each(ClientId::NONE, submissions()).into_iter().zip(urls(40)) {
         let why = format!("no owner of shard {} is known", url.id().shard(4).0);
-        assert_eq!(answer, Err(Tier1Error::Unavailable(why)), "each says which");
+        assert_eq!(answer, Err(Tier1Error::Unavailable(why)), "each error names its shard");
     }
     assert_eq!(spread.known_advice(&urls(1)[0].0), None);
-    // What is about the whole needs no owner.
+    // A call about the whole collection needs no owner.
     assert_eq!(spread.cursor().unwrap(), "0");
     owners.moves(2, Some(1));
     assert_eq!(spread.group_summary(GroupId::new(7, ShardId(2))), Ok(None));
 }
 
 #[test]
-fn what_has_a_shard_goes_to_its_node_and_to_no_other() {
+fn calls_about_a_shard_go_only_to_its_owner() {
     let (spread, nodes) = nodes(|_| ());
     for (shard, place) in OF_SHARD.into_iter().enumerate() {
         let group = GroupId::new(7, ShardId(shard as u16));
@@ -336,7 +338,7 @@ fn what_has_a_shard_goes_to_its_node_and_to_no_other() {
             assert_eq!(node.asked().len(), if node.place == place { 5 } else { 0 });
         }
     }
-    // There is no such shard: the first node says that there is no such group.
+    // The shard does not exist, so the first node answers that the group does not exist.
     assert_eq!(spread.group_summary(GroupId::new(7, ShardId(900))), Ok(None));
     assert_eq!(nodes[0].asked(), [("group_summary", 1)]);
     nodes[1].fail(Some(away()));
@@ -344,7 +346,7 @@ fn what_has_a_shard_goes_to_its_node_and_to_no_other() {
 }
 
 #[test]
-fn what_is_about_the_whole_is_asked_where_there_is_an_answer() {
+fn calls_about_the_whole_collection_go_to_any_node_that_answers() {
     let (spread, nodes) = nodes(|_| ());
     assert_eq!(spread.cursor().unwrap(), "0");
     nodes[0].fail(Some(away()));
@@ -352,13 +354,13 @@ fn what_is_about_the_whole_is_asked_where_there_is_an_answer() {
     let second = Duration::from_secs(1);
     assert_eq!(spread.changes(None, 1, second).unwrap().cursor, "2");
     assert_eq!((nodes[0].asked().len(), nodes[1].asked().len()), (2, 1));
-    // The one that has answered is asked first from then on.
+    // The node that answered is now called first.
     spread.scan(None, 1).unwrap();
     assert!(spread.flush(second).unwrap());
     spread.writable().unwrap();
     assert_eq!(spread.backup().unwrap().count(), 1);
     assert!(nodes[0].asked().is_empty() && nodes[1].asked().is_empty());
-    // Any other failure is an answer.
+    // Any other error counts as an answer.
     nodes[2].fail(Some(Tier1Error::CursorGone));
     assert_eq!(spread.changes(None, 1, second), Err(Tier1Error::CursorGone));
     assert!(nodes[0].asked().is_empty());
@@ -369,13 +371,13 @@ fn what_is_about_the_whole_is_asked_where_there_is_an_answer() {
 }
 
 #[test]
-fn a_flush_is_told_what_a_node_says_that_has_waited_to_the_end() {
+fn a_flush_returns_the_error_of_a_node_that_waited_until_the_limit() {
     let (spread, nodes) = nodes(|_| ());
     nodes[0].fail(Some(away()));
-    *nodes[0].takes.lock().unwrap() = Duration::from_millis(20);
+    *nodes[0].delay.lock().unwrap() = Duration::from_millis(20);
     assert_eq!(spread.flush(Duration::from_millis(10)), Err(away()));
     assert_eq!((nodes[0].asked().len(), nodes[1].asked().len()), (1, 0));
-    // One that cannot be reached has not waited, nor does who asks without waiting.
+    // A node that cannot be reached has not waited, and neither has a call with a limit of zero.
     assert_eq!(spread.flush(Duration::from_secs(1)), Ok(true));
     assert_eq!((nodes[0].asked().len(), nodes[1].asked().len()), (1, 1));
     nodes[1].fail(Some(away()));
@@ -392,7 +394,7 @@ fn a_host_is_purged_by_one_node_that_answers() {
     assert_eq!(asked, [vec![("cursor", 0)], vec![("cursor", 0), ("purge_host", 0)], vec![]]);
 }
 
-/// Signatures whose number of tokens tells the page and the node.
+/// Signatures whose number of tokens reveals the page and the node.
 struct Signatures {
     place: usize,
     asked: AtomicUsize,
@@ -427,7 +429,7 @@ fn signatures_come_from_the_nodes_of_their_pages() {
     assert_eq!(sources[1].asked.load(Ordering::Relaxed), 3);
 }
 
-/// Owners that are present or taken for dead, and replicas; for a question alone.
+/// Owners that are present or count as dead, and replicas. Only questions use them.
 struct Replicated {
     owners: Mutex<[Option<usize>; 4]>,
     replicas: [Vec<usize>; 4],
@@ -455,7 +457,7 @@ impl Owners for Replicated {
     }
 }
 
-/// Three nodes, and who is asked where the owner of a shard does not answer.
+/// Returns three nodes, and the nodes to call if the owner of a shard does not answer.
 fn replicated() -> (SpreadTier1, Vec<Arc<Node>>, Arc<Replicated>) {
     let (_, nodes) = nodes(|_| ());
     let replicas = [vec![1], vec![1], vec![2], vec![0, 1]];
@@ -465,7 +467,7 @@ fn replicated() -> (SpreadTier1, Vec<Arc<Node>>, Arc<Replicated>) {
 }
 
 #[test]
-fn a_question_goes_to_replicas_where_owners_do_not_answer() {
+fn a_question_goes_to_replicas_if_owners_do_not_answer() {
     let (spread, nodes, owners) = replicated();
     let ids: Vec<PageId> = urls(40).iter().map(|(url, _)| url.id()).collect();
     let of = |node: usize| urls(40).iter().filter(|(_, of)| *of == node).count();
@@ -473,15 +475,15 @@ fn a_question_goes_to_replicas_where_owners_do_not_answer() {
     let ask = || Question::default().ask(&spread, |reads| reads.pages(&ids));
     assert_eq!(ask().unwrap().len(), 40);
     assert_eq!(asked(), [0, 1, 2].map(|node| vec![("pages", of(node))]));
-    // An owner that is taken for dead is not asked; its pages go to their replicas, the others where they went.
+    // An owner that counts as dead is not called. Its pages go to their replicas, the others to their owners.
     owners.owners.lock().unwrap()[2] = None;
     assert_eq!(ask().unwrap().len(), 40);
     assert_eq!(asked(), [vec![("pages", of(0))], vec![], vec![("pages", of(2)), ("pages", of(1))]]);
-    // What is not for a question goes to the owner as ever.
+    // A read without a question still goes to the owner.
     assert_eq!(spread.pages(&ids).unwrap().len(), 40);
     assert_eq!(asked()[1], [("pages", of(1))]);
     owners.owners.lock().unwrap()[2] = Some(1);
-    // One that does not answer is asked first; of two replicas the second answers.
+    // An owner that does not answer is called first. Of two replicas, the second answers.
     nodes[2].fail(Some(away()));
     nodes[0].fail(Some(Tier1Error::Stopping));
     assert_eq!(ask().unwrap().len(), 40);
@@ -491,15 +493,18 @@ fn a_question_goes_to_replicas_where_owners_do_not_answer() {
         reads.known_advices(&urls(40).into_iter().map(|(url, _)| url).collect::<Vec<_>>())
     });
     let known = known.unwrap().into_iter().zip(urls(40));
-    assert!(known.into_iter().all(|(known, (_, of))| known.is_some() == (of == 1)), "owners alone know it");
+    assert!(
+        known.into_iter().all(|(known, (_, of))| known.is_some() == (of == 1)),
+        "only owners know advice without reading rows"
+    );
     asked();
-    // Where nobody answers the owner is asked once more, and its word is told.
+    // If no node answers, the owner is called once more, and its error is returned.
     nodes[1].fail(Some(away()));
     let group = GroupId::new(7, ShardId(3));
     let answer = Question::default().ask(&spread, |reads| reads.group_summary(group));
     assert_eq!(answer, Err(away()));
     assert_eq!(asked().iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 2]);
-    // What is wrong with the rows is an answer.
+    // A damaged row counts as an answer.
     nodes[2].fail(Some(Tier1Error::Damaged("a row".to_owned())));
     let answer = Question::default().ask(&spread, |reads| reads.group_summary(group));
     assert_eq!(answer, Err(Tier1Error::Damaged("a row".to_owned())));
@@ -507,11 +512,11 @@ fn a_question_goes_to_replicas_where_owners_do_not_answer() {
 }
 
 #[test]
-fn what_an_owner_has_said_grows_old_and_sooner_where_it_may_have_been_deposed() {
+fn answers_of_owners_age_and_sooner_if_owners_can_be_deposed() {
     let ((replicated, of_replicated, _), (fixed, of_fixed)) = (replicated(), nodes(|_| ()));
     let ids: Vec<PageId> = urls(40).iter().map(|(url, _)| url.id()).collect();
-    *of_replicated[2].takes.lock().unwrap() = Duration::from_millis(1_100);
-    *of_fixed[2].takes.lock().unwrap() = Duration::from_millis(1_100);
+    *of_replicated[2].delay.lock().unwrap() = Duration::from_millis(1_100);
+    *of_fixed[2].delay.lock().unwrap() = Duration::from_millis(1_100);
     let ask = |spread: &SpreadTier1| {
         let question = Question::default();
         assert_eq!(question.ask(spread, |reads| reads.pages(&ids)).unwrap().len(), 40);
@@ -519,18 +524,18 @@ fn what_an_owner_has_said_grows_old_and_sooner_where_it_may_have_been_deposed() 
     };
     assert!(matches!(ask(&replicated), Err(Tier1Error::Unavailable(_))));
     assert_eq!(ask(&fixed).unwrap().age, None);
-    *of_replicated[2].takes.lock().unwrap() = Duration::ZERO;
+    *of_replicated[2].delay.lock().unwrap() = Duration::ZERO;
     assert_eq!(ask(&replicated).unwrap().age, None);
 }
 
 #[test]
-fn the_one_that_has_answered_is_asked_first_and_not_one_that_had_an_error() {
+fn the_node_that_answered_last_is_called_first_but_not_after_an_error() {
     let (spread, nodes) = nodes(|_| ());
     nodes[0].fail(Some(Tier1Error::Stopping));
     nodes[1].fail(Some(Tier1Error::CursorGone));
     assert_eq!(spread.cursor(), Err(Tier1Error::CursorGone));
     nodes[0].fail(None);
-    assert_eq!(spread.cursor(), Ok("0".to_owned()), "the second one is not asked first for its error");
+    assert_eq!(spread.cursor(), Ok("0".to_owned()), "a node does not become the preferred one by an error");
     nodes[0].fail(Some(away()));
     nodes[1].fail(None);
     assert_eq!(spread.cursor(), Ok("1".to_owned()));

@@ -1,4 +1,4 @@
-//! Orders and questions to a router, also to one that moves.
+//! Tests of orders and calls to a router, including a router that moves.
 
 use std::sync::Mutex;
 
@@ -16,12 +16,12 @@ use crate::orders::{CurrentRouter, RemoteOrders, RouterAt, serve};
 use crate::seat::RouterSeat;
 use crate::tier2::{self, RemoteTier2, RoutedTier2};
 
-/// A router that keeps the orders. A number tells which one it is.
+/// A router that records its orders. The number identifies the router.
 #[derive(Default)]
 struct Router(Mutex<Vec<Orders>>, u32);
 
 impl Router {
-    /// The index of the first command of each of the orders.
+    /// Returns the index of the first command of each of the orders.
     fn firsts(&self) -> Vec<u64> {
         self.0.lock().unwrap().iter().map(|orders| orders.first).collect()
     }
@@ -41,11 +41,11 @@ impl Tier2Api for Router {
     }
 
     fn locate(&self, _: &Signature) -> Result<PartitionLookup, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn load(&self) -> Result<LoadReport, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn waiting(&self) -> Result<usize, IndexError> {
@@ -60,15 +60,15 @@ impl Tier2Api for Router {
 
 impl MappingApi for Router {
     fn plan(&self) -> Result<Plan, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn sample(&self, _: usize) -> Result<Vec<Arc<Signature>>, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn rebalance(&self, _: RebalanceRequest, _: bool) -> Result<RebalancePlan, RebalanceError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
@@ -76,15 +76,15 @@ impl MappingApi for Router {
     }
 
     fn progress(&self) -> Result<Option<RebalanceProgress>, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn request(&self) -> Result<Option<RebalanceRequest>, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 
     fn outcome(&self) -> Result<Option<RebalanceOutcome>, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("the test does not make this call")
     }
 }
 
@@ -92,7 +92,7 @@ fn router(number: u32) -> Arc<Router> {
     Arc::new(Router(Mutex::default(), number))
 }
 
-/// A node where a router may be.
+/// Starts a node with an empty seat for a router.
 fn node_with_seat() -> (Node, Arc<RouterSeat>) {
     let seat = Arc::new(RouterSeat::new());
     let node = Node::start(|listener| {
@@ -103,7 +103,7 @@ fn node_with_seat() -> (Node, Arc<RouterSeat>) {
     (node, seat)
 }
 
-/// The number of the router that answers.
+/// Returns the number of the router that answers.
 fn answering(tier2: &dyn Tier2Api) -> Result<u32, IndexError> {
     tier2.probe(&Builder::new().build(&[1])).map(|pairs| pairs[0].similarity.shared)
 }
@@ -111,13 +111,13 @@ fn answering(tier2: &dyn Tier2Api) -> Result<u32, IndexError> {
 fn until(what: impl Fn() -> bool) {
     let begin = Instant::now();
     while !what() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "it does not come about");
+        assert!(begin.elapsed() < Duration::from_secs(20), "the condition is not met in time");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn orders_come_to_the_router_as_they_were_given() {
+fn orders_reach_the_router_unchanged() {
     let router = Arc::new(Router::default());
     let (node, seat) = node_with_seat();
     seat.sit(router.clone(), 7);
@@ -143,33 +143,35 @@ fn orders_come_to_the_router_as_they_were_given() {
     assert!(!remote.has_lost(range));
     remote.flush_batch().unwrap();
     until(|| remote.waiting() == Ok(0));
-    // The last handle ends the thread.
+    // Dropping the last handle ends the thread.
     drop(remote);
 }
 
-/// The router is where the test says, or nowhere.
+/// The location of the router, which the test sets; unknown at first.
 #[derive(Default)]
-struct Place(Mutex<Option<Box<dyn Fn() -> RouterAt + Send>>>);
+struct TestLocation(Mutex<Option<Box<dyn Fn() -> RouterAt + Send>>>);
 
-impl Place {
+impl TestLocation {
     fn set(&self, at: impl Fn() -> RouterAt + Send + 'static) {
         *self.0.lock().unwrap() = Some(Box::new(at));
     }
 }
 
-impl CurrentRouter for Place {
+impl CurrentRouter for TestLocation {
     fn current(&self) -> Result<RouterAt, IndexError> {
         let at = self.0.lock().unwrap();
-        at.as_ref().map(|at| at()).ok_or_else(|| IndexError::Unavailable("it is nowhere".to_owned()))
+        at.as_ref()
+            .map(|at| at())
+            .ok_or_else(|| IndexError::Unavailable("the location is unknown".to_owned()))
     }
 }
 
 #[test]
-fn a_router_that_moves_is_followed_and_what_it_may_have_lost_is_told_once() {
+fn orders_follow_a_router_that_moves_and_losses_are_reported_once() {
     let range = RangeId(1);
     let (a, b, c) = (router(1), router(2), router(3));
     let ((first, first_seat), (second, second_seat)) = (node_with_seat(), node_with_seat());
-    let place = Arc::new(Place::default());
+    let place = Arc::new(TestLocation::default());
     let remote = RemoteOrders::start_at(place.clone()).unwrap();
     let submit = |from: u64, to: u64| {
         for first in from..=to {
@@ -178,17 +180,18 @@ fn a_router_that_moves_is_followed_and_what_it_may_have_lost_is_told_once() {
             remote.submit(Orders { range, epoch: Epoch(1), first, commands: vec![remove] }).unwrap();
         }
     };
-    // Nobody knows where it is: the orders wait.
+    // The location of the router is unknown, so the orders wait.
     submit(1, 2);
-    assert_eq!(answering(&*remote), Err(IndexError::Unavailable("it is nowhere".to_owned())));
+    assert_eq!(answering(&*remote), Err(IndexError::Unavailable("the location is unknown".to_owned())));
     first_seat.sit(a.clone(), 11);
     let peer = first.peer();
     place.set(move || RouterAt::There(peer.clone()));
     submit(3, 3);
     until(|| a.firsts() == [1, 2, 3]);
     assert_eq!(answering(&*remote), Ok(1));
-    assert!(!remote.has_lost(range), "the first one that is met has lost nothing");
-    // It leaves, and comes to another place later. Meanwhile no order is taken, and none given up.
+    assert!(!remote.has_lost(range), "the first known router has lost nothing");
+    // The router leaves, and appears on another node later. In between, no order is accepted, and none is
+    // dropped.
     first_seat.leave();
     submit(4, 4);
     let peer = second.peer();
@@ -201,8 +204,8 @@ fn a_router_that_moves_is_followed_and_what_it_may_have_lost_is_told_once() {
     until(|| remote.has_lost(range));
     submit(1, 5);
     until(|| b.firsts() == [1, 2, 3, 4, 5]);
-    assert!(!remote.has_lost(range), "it was told");
-    // Here it is asked without a call.
+    assert!(!remote.has_lost(range), "the loss was reported before");
+    // A router in this process is called directly.
     let here = c.clone();
     place.set(move || RouterAt::Here(here.clone(), 13));
     until(|| remote.has_lost(range));
@@ -210,12 +213,12 @@ fn a_router_that_moves_is_followed_and_what_it_may_have_lost_is_told_once() {
     submit(1, 6);
     until(|| c.firsts() == [1, 2, 3, 4, 5, 6]);
     assert_eq!(answering(&*remote), Ok(3));
-    assert!(!remote.has_lost(range), "it was told");
+    assert!(!remote.has_lost(range), "the loss was reported before");
     assert_eq!((a.firsts().len(), b.firsts().len()), (3, 5));
 }
 
 #[test]
-fn questions_go_to_where_the_router_is() {
+fn calls_go_to_the_present_router() {
     let ((first, first_seat), (second, second_seat)) = (node_with_seat(), node_with_seat());
     let place = Arc::new(Mutex::new(None));
     let at = Arc::clone(&place);

@@ -1,4 +1,4 @@
-//! The owner of ranges in another process.
+//! Tests of the calls to a range owner in another process.
 
 use std::sync::Mutex;
 use std::sync::mpsc;
@@ -15,25 +15,25 @@ use doppel_protocol::{
 };
 
 use super::*;
-use crate::haste::NODE_WAITS;
+use crate::circuit_breaker::NODE_WAIT;
 use crate::range_owner::{RemoteRanges, serve};
 
 const RANGE: RangeId = RangeId(3);
 
 const SINCE: LogPosition = LogPosition { log: 1, epoch: 2, index: 3, hash: 4 };
 
-/// Notes what it is asked. A post is answered by a thread of its own.
+/// A range owner that records its calls. A separate thread answers a post.
 #[derive(Default)]
 struct Owner {
     asked: Mutex<Vec<String>>,
-    /// The length of each row, in bytes.
+    /// Length of each row in bytes.
     row_bytes: usize,
     changed: usize,
-    /// How long it takes for rows of a question.
+    /// Delay of answers with rows for a question.
     pause: Mutex<Duration>,
 }
 
-/// How old its replica is.
+/// Age of the owner's replica.
 const AGE: Duration = Duration::from_millis(1_250);
 
 impl Owner {
@@ -56,7 +56,7 @@ impl RangeOwner for Owner {
             }],
         });
         if post.messages.is_empty() {
-            // It has ended: nobody will say anything.
+            // The owner drops `done`, as if the process had ended.
             return;
         }
         std::thread::spawn(move || done(answer));
@@ -219,7 +219,7 @@ fn calls_reach_the_owner_and_its_answers_come_back() {
     let (_node, remote, owner) = start(Owner { row_bytes: 2, changed: 3, ..Owner::default() });
     assert_eq!(remote.rows(RANGE, &[vec![1], vec![0]]), Ok(vec![Some(vec![1, 1]), None]));
     assert_eq!(remote.rows(RANGE, &[]), Ok(vec![]));
-    // The first keys alone: an answer may end early.
+    // The answer ends early, so it has only the first keys.
     assert_eq!(remote.rows(RANGE, &vec![vec![1]; 5_000]).unwrap().len(), 4_096);
     assert_eq!(remote.scan(RANGE, &[1], &[2], 2).unwrap(), vec![(vec![1], vec![0, 0]); 2]);
     assert_eq!(remote.state(RANGE).unwrap().refused, Some(Tier1Error::Stopping));
@@ -273,7 +273,7 @@ fn calls_reach_the_owner_and_its_answers_come_back() {
     assert_eq!(asked(&owner), expected);
 }
 
-/// Asks until the node is reached.
+/// Calls repeatedly until the node is reached.
 fn patiently<T>(ask: impl Fn() -> Result<T, PeerError>) -> Result<T, PeerError> {
     let began = Instant::now();
     loop {
@@ -287,11 +287,11 @@ fn patiently<T>(ask: impl Fn() -> Result<T, PeerError>) -> Result<T, PeerError> 
 }
 
 #[test]
-fn questions_get_an_age_from_replicas_and_do_not_wait_for_a_node_that_hangs() {
+fn replicas_state_their_age_and_questions_do_not_wait_for_a_hanging_node() {
     const PAUSE: Duration = Duration::from_secs(4);
     let (_node, remote, owner) = start(Owner { row_bytes: 2, ..Owner::default() });
     let rows = |whom| remote.rows_for_question(RANGE, &vec![vec![0]; 5_000], whom);
-    // A machine that is busy may be late at first, and is asked again after a while.
+    // A busy machine may answer late at first, so the test calls again after a while.
     let Aged { answer, age } = patiently(|| rows(Whom::Replica)).unwrap();
     assert_eq!((answer.len(), age), (4_096, Some(AGE)));
     assert_eq!(patiently(|| rows(Whom::Owner)).unwrap().age, None);
@@ -303,14 +303,14 @@ fn questions_get_an_age_from_replicas_and_do_not_wait_for_a_node_that_hangs() {
     let began = Instant::now();
     assert!(matches!(rows(Whom::Owner), Err(PeerError::Unreachable { range: RANGE, .. })));
     let waited = began.elapsed();
-    assert!(waited >= NODE_WAITS && waited < PAUSE, "{waited:?}");
-    // The next question does not wait, for it would be answered now, and other calls go on.
+    assert!(waited >= NODE_WAIT && waited < PAUSE, "{waited:?}");
+    // The next question does not wait, although the node would answer now. Other calls still reach the node.
     *owner.pause.lock().unwrap() = Duration::ZERO;
     let began = Instant::now();
     assert!(rows(Whom::Owner).is_err() && rows(Whom::Replica).is_err());
     assert_eq!(remote.rows(RANGE, &[vec![0]]), Ok(vec![None]));
     while rows(Whom::Owner).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(20), "it is never asked again");
+        assert!(began.elapsed() < Duration::from_secs(20), "the node is never called again");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -327,25 +327,25 @@ fn posts_are_answered_later() {
     let applied = vec![AppliedUpTo { from: ShardId(1), to: ShardId(2), number: 256 }];
     assert_eq!(post(&remote, RANGE, 256), Ok(Receipt { applied }));
     assert_eq!(post(&remote, RangeId(9), 1), Err(PeerError::NotOwner(RangeId(9))));
-    assert_eq!(post(&remote, RANGE, 0), Err(PeerError::unreachable(RANGE, "it has ended")));
+    assert_eq!(post(&remote, RANGE, 0), Err(PeerError::unreachable(RANGE, "the owner has ended")));
     let (_held, free) = silent_address();
     let nobody = RemoteRanges::new(node.peer_at(&identity("one", "front", SECRET), "index-1", free));
     assert!(matches!(post(&nobody, RANGE, 1), Err(PeerError::Unreachable { range: RANGE, .. })));
     assert!(matches!(nobody.hurry(RANGE, true), Err(PeerError::Unreachable { range: RANGE, .. })));
     let repair = nobody.repair(GroupId::new(1, ShardId(1)), true, "me");
     assert!(matches!(repair, Err(PeerError::Refused(Tier1Error::Unavailable(_)))));
-    // Larger than a call.
+    // This request is larger than a call allows.
     let (sender, receiver) = mpsc::channel();
     let large = EncodedPost { from: RangeId(0), to: RANGE, messages: vec![vec![0; 25 << 20]; 4] };
     remote.post(large, Box::new(move |answer| sender.send(answer).unwrap()));
     let PeerError::Unreachable { why, .. } = receiver.recv().unwrap().unwrap_err() else {
-        panic!("it was sent")
+        panic!("the request was sent although it is too large")
     };
     assert!(why.contains("bytes, at most"), "{why}");
 }
 
 #[test]
-fn what_is_too_large_for_a_call_comes_in_parts() {
+fn work_that_is_too_large_for_a_call_is_split() {
     let (_node, remote, owner) = start(Owner { row_bytes: 30 << 20, ..Owner::default() });
     assert_eq!(remote.rows(RANGE, &vec![vec![1]; 5]).unwrap().len(), 2);
     assert_eq!(remote.scan(RANGE, &[1], &[2], 5).unwrap().len(), 2);

@@ -1,4 +1,4 @@
-//! The router of tier 2 that moves: every question goes to where it is at present.
+//! The router of tier 2 when it may move: every call goes to its present node.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use doppel_protocol::{
 
 use super::RemoteTier2;
 
-/// Answers with what `present` of a type gives: a router, or that there is none.
+/// Implements the traits of a router by forwarding each call to the router that the type's method `present`
+/// returns.
 macro_rules! ask_present_router {
     ($type:ty) => {
         impl Tier2Api for $type {
@@ -73,24 +74,24 @@ macro_rules! ask_present_router {
 }
 pub(crate) use ask_present_router;
 
-/// The router of tier 2 at one of some nodes.
+/// The router of tier 2, which is on one node of a list.
 pub struct RoutedTier2 {
     nodes: Vec<RemoteTier2>,
     place: Box<dyn Fn() -> Option<usize> + Send + Sync>,
 }
 
 impl RoutedTier2 {
-    /// The router at one of these nodes. `place` tells at which of them it is at present, and is asked for every call; it does
-    /// not block.
+    /// Creates a client of the router. `place` returns the index in `nodes` of the router's present node. It
+    /// is called for every call and must not block.
     #[must_use]
     pub fn new(nodes: Vec<RemoteTier2>, place: impl Fn() -> Option<usize> + Send + Sync + 'static) -> Self {
         Self { nodes, place: Box::new(place) }
     }
 
-    /// Where the router is at present.
+    /// Returns the client of the present router.
     ///
     /// # Errors
-    /// [`IndexError::Unavailable`] when that is not known.
+    /// [`IndexError::Unavailable`] if the node of the router is unknown.
     pub fn present(&self) -> Result<&RemoteTier2, IndexError> {
         let node = (self.place)().and_then(|place| self.nodes.get(place));
         node.ok_or_else(|| {

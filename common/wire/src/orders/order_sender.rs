@@ -1,4 +1,4 @@
-//! The thread that sends the queue.
+//! The thread that sends the queue of orders.
 
 use std::fmt::Display;
 use std::io;
@@ -12,8 +12,8 @@ use doppel_protocol::{IndexError, Orders, RefusedOrders};
 use super::queue::Queue;
 use super::{OrdersAnswer, OrdersRequest};
 
-/// The queue, and the thread that sends it.
-pub(super) struct Courier {
+/// The queue of orders, and the thread that sends it.
+pub(super) struct OrderSender {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -21,18 +21,18 @@ pub(super) struct Courier {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There may be something to send, or it ends.
+    /// Signals that there may be something to send, or that the thread must stop.
     wake: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     queue: Queue,
-    stops: bool,
+    is_stopping: bool,
 }
 
-impl Courier {
-    /// Starts the thread. `send` is the way to the router.
+impl OrderSender {
+    /// Starts the thread. `send` transmits a request to the router.
     pub(super) fn start<E: Display>(
         send: impl Fn(OrdersRequest) -> Result<OrdersAnswer, E> + Send + 'static,
     ) -> io::Result<Self> {
@@ -41,14 +41,14 @@ impl Courier {
             let shared = Arc::clone(&shared);
             move || shared.run(send)
         };
-        // Without this thread tier 2 learns of nothing, and its queue may be half changed.
+        // Without this thread, tier 2 receives no orders, and a panic may leave the queue half changed.
         let thread = doppel_threads::spawn_vital("tier2-orders".to_owned(), run)?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let mut state = self.shared.lock();
-        if state.stops {
+        if state.is_stopping {
             return Err(RefusedOrders { orders, error: IndexError::Stopping });
         }
         state.queue.push(orders)?;
@@ -58,7 +58,7 @@ impl Courier {
 
     pub(super) fn flush(&self) -> Result<(), IndexError> {
         let mut state = self.shared.lock();
-        if state.stops {
+        if state.is_stopping {
             return Err(IndexError::Stopping);
         }
         state.queue.flush();
@@ -74,18 +74,18 @@ impl Courier {
         self.shared.lock().queue.has_lost(range)
     }
 
-    /// Ends the thread, and waits for it.
+    /// Stops the thread and waits for its end.
     pub(super) fn stop(&self) {
-        self.shared.lock().stops = true;
+        self.shared.lock().is_stopping = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // It does not panic.
+            // The thread does not panic.
             drop(thread.join());
         }
     }
 }
 
-impl Drop for Courier {
+impl Drop for OrderSender {
     fn drop(&mut self) {
         self.stop();
     }
@@ -98,21 +98,21 @@ impl Shared {
 
     fn run<E: Display>(&self, send: impl Fn(OrdersRequest) -> Result<OrdersAnswer, E>) {
         let mut state = self.lock();
-        while !state.stops {
+        while !state.is_stopping {
             let now = Instant::now();
             let wait = state.queue.due(now).saturating_duration_since(now);
             if !wait.is_zero() {
                 state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            let (request, sent) = state.queue.next_call(now);
+            let (request, call) = state.queue.next_call(now);
             drop(state);
             let answer = send(request);
             state = self.lock();
             let now = Instant::now();
             match answer {
-                Ok(answer) => state.queue.answered(&sent, answer, now),
-                Err(error) => state.queue.failed(&sent, &error, now),
+                Ok(answer) => state.queue.record_answer(&call, answer, now),
+                Err(error) => state.queue.record_failure(&call, &error, now),
             }
         }
     }
