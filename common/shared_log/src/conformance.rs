@@ -1,4 +1,4 @@
-//! What every log keeps, as a suite of tests. It panics where a log does not.
+//! The guarantees of every log, as a test suite. It panics if a log breaks a guarantee.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use bytes::Bytes;
 
 use crate::log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
 
-/// How long a log that answers again and again that it is away is asked.
+/// How long a call is repeated if the log is unavailable.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs the whole suite; each part has a log of its own, which is empty.
+/// Runs the whole suite. `new` creates an empty log for each part.
 pub fn run<L: SharedLog + 'static>(new: &mut dyn FnMut() -> L) {
     an_append_names_the_last_entry(&new());
     entries_are_read_in_pieces(&new());
-    entries_that_are_trimmed_are_said_to_be(&new());
+    reading_trimmed_entries_is_an_error(&new());
     a_long_entry_comes_back_whole(&new());
-    of_two_in_one_place_one_succeeds(&Arc::new(new()));
-    a_deposed_writer_may_land_behind_the_one_that_deposed_it(&new());
-    a_reader_waits_for_what_comes(&Arc::new(new()));
-    what_is_told_is_there(&new());
+    one_of_two_appends_at_a_position_succeeds(&Arc::new(new()));
+    a_deposed_writer_may_append_after_its_successor(&new());
+    a_waiting_reader_gets_the_next_entry(&Arc::new(new()));
+    announced_entries_are_in_the_log(&new());
 }
 
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-/// Asks again while the log does not answer.
+/// Repeats a call while the log is unavailable.
 fn patiently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> T {
     let began = Instant::now();
     loop {
@@ -69,7 +69,7 @@ fn an_append_names_the_last_entry(log: &dyn SharedLog) {
         assert_eq!(refused, Err(AppendError::Refused), "{wrong}");
     }
     assert_eq!(append(log, Sequence(1), &bytes("")), Ok(Sequence(2)), "an entry may be empty");
-    // The same content is not taken for the same entry.
+    // A second entry with equal content is a new entry.
     assert_eq!(append(log, Sequence(2), &bytes("a")), Ok(Sequence(3)));
     assert_eq!(patiently(|| log.end()), Sequence(3));
     let texts: Vec<Bytes> = all(log).into_iter().map(|entry| entry.bytes).collect();
@@ -78,7 +78,7 @@ fn an_append_names_the_last_entry(log: &dyn SharedLog) {
 
 fn entries_are_read_in_pieces(log: &dyn SharedLog) {
     for place in 0..10 {
-        append(log, Sequence(place), &bytes(&format!("entry {place}"))).expect("an append");
+        append(log, Sequence(place), &bytes(&format!("entry {place}"))).expect("the append succeeds");
     }
     let two = patiently(|| log.read(Sequence(3), 10));
     assert!((1..=2).contains(&two.len()) && two[0].sequence == Sequence(4), "{two:?}");
@@ -88,9 +88,9 @@ fn entries_are_read_in_pieces(log: &dyn SharedLog) {
     assert_eq!(sequences, Vec::from_iter(1..=10));
 }
 
-fn entries_that_are_trimmed_are_said_to_be(log: &dyn SharedLog) {
+fn reading_trimmed_entries_is_an_error(log: &dyn SharedLog) {
     for place in 0..6 {
-        append(log, Sequence(place), &bytes(&format!("{place}"))).expect("an append");
+        append(log, Sequence(place), &bytes(&format!("{place}"))).expect("the append succeeds");
     }
     let all = patiently(|| log.extent());
     assert_eq!((all.trimmed, all.end), (Sequence(0), Sequence(6)));
@@ -103,12 +103,12 @@ fn entries_that_are_trimmed_are_said_to_be(log: &dyn SharedLog) {
         other => Ok(other),
     };
     let trimmed = patiently(trimmed);
-    let is_said = matches!(&trimmed, Err(LogError::Trimmed { after, first, .. })
+    let is_trimmed = matches!(&trimmed, Err(LogError::Trimmed { after, first, .. })
         if *after == Sequence(2) && *first == Sequence(5));
-    assert!(is_said, "{trimmed:?}");
+    assert!(is_trimmed, "{trimmed:?}");
     assert_eq!(patiently(|| log.read(Sequence(4), 100)).len(), 2);
     assert_eq!(patiently(|| log.end()), Sequence(6));
-    // The last entry stays, so that the end is known for ever.
+    // The last entry is never trimmed, so that the end stays known.
     patiently(|| log.trim(Sequence(60)));
     assert_eq!(patiently(|| log.end()), Sequence(6));
     assert_eq!(append(log, Sequence(6), &bytes("on")), Ok(Sequence(7)));
@@ -122,7 +122,7 @@ fn a_long_entry_comes_back_whole(log: &dyn SharedLog) {
     assert!(patiently(|| log.read(Sequence(0), 1))[0].bytes == long);
 }
 
-fn of_two_in_one_place_one_succeeds<L: SharedLog + 'static>(log: &Arc<L>) {
+fn one_of_two_appends_at_a_position_succeeds<L: SharedLog + 'static>(log: &Arc<L>) {
     const PLACES: u64 = 40;
     let writers: Vec<_> = (0..4)
         .map(|writer| {
@@ -141,25 +141,26 @@ fn of_two_in_one_place_one_succeeds<L: SharedLog + 'static>(log: &Arc<L>) {
             })
         })
         .collect();
-    let succeeded: Vec<_> = writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
+    let succeeded: Vec<_> =
+        writers.into_iter().flat_map(|writer| writer.join().expect("the writer does not panic")).collect();
     let mut succeeded = succeeded;
     succeeded.sort();
-    let there: Vec<_> = all(&**log).into_iter().map(|entry| (entry.sequence, entry.bytes)).collect();
-    assert_eq!(succeeded, there);
-    assert_eq!(there.len() as u64, PLACES);
+    let in_log: Vec<_> = all(&**log).into_iter().map(|entry| (entry.sequence, entry.bytes)).collect();
+    assert_eq!(succeeded, in_log);
+    assert_eq!(in_log.len() as u64, PLACES);
 }
 
-/// Two appends under way, and the place of the first is taken: the second may succeed. A log alone is no fence, and whoever
-/// reads it has to tell by the entries which of them count.
-fn a_deposed_writer_may_land_behind_the_one_that_deposed_it(log: &dyn SharedLog) {
-    append(log, Sequence(0), &bytes("by the old owner")).expect("an append");
-    append(log, Sequence(1), &bytes("by the new owner")).expect("an append");
+/// Two appends are under way, and the position of the first is taken by another writer. The second append may
+/// still succeed. The log alone is not a fence, so a reader has to decide by the entries which of them count.
+fn a_deposed_writer_may_append_after_its_successor(log: &dyn SharedLog) {
+    append(log, Sequence(0), &bytes("by the old owner")).expect("the append succeeds");
+    append(log, Sequence(1), &bytes("by the new owner")).expect("the append succeeds");
     assert_eq!(append(log, Sequence(1), &bytes("first under way")), Err(AppendError::Refused));
     assert_eq!(append(log, Sequence(2), &bytes("second under way")), Ok(Sequence(3)));
 }
 
-fn a_reader_waits_for_what_comes<L: SharedLog + 'static>(log: &Arc<L>) {
-    append(&**log, Sequence(0), &bytes("before")).expect("an append");
+fn a_waiting_reader_gets_the_next_entry<L: SharedLog + 'static>(log: &Arc<L>) {
+    append(&**log, Sequence(0), &bytes("before")).expect("the append succeeds");
     log.wait(Sequence(0), PATIENCE);
     let reader = {
         let log = Arc::clone(log);
@@ -176,20 +177,20 @@ fn a_reader_waits_for_what_comes<L: SharedLog + 'static>(log: &Arc<L>) {
         })
     };
     thread::sleep(Duration::from_millis(100));
-    append(&**log, Sequence(1), &bytes("then")).expect("an append");
-    let found = reader.join().expect("a reader");
+    append(&**log, Sequence(1), &bytes("then")).expect("the append succeeds");
+    let found = reader.join().expect("the reader does not panic");
     assert_eq!(found.first().map(|entry| entry.bytes.clone()), Some(bytes("then")));
 }
 
-fn what_is_told_is_there(log: &dyn SharedLog) {
+fn announced_entries_are_in_the_log(log: &dyn SharedLog) {
     for place in 0..20 {
-        append(log, Sequence(place), &bytes(&format!("{place}"))).expect("an append");
+        append(log, Sequence(place), &bytes(&format!("{place}"))).expect("the append succeeds");
         assert_eq!(append(log, Sequence(place), &bytes("refused")), Err(AppendError::Refused));
     }
-    let there = all(log);
+    let in_log = all(log);
     for after in (0..25).rev() {
-        let told = log.told(Sequence(after));
-        let behind: Vec<Entry> = there.iter().filter(|entry| entry.sequence.0 > after).cloned().collect();
-        assert!(behind.starts_with(&told), "behind {after}: {told:?}");
+        let announced = log.told(Sequence(after));
+        let expected: Vec<Entry> = in_log.iter().filter(|entry| entry.sequence.0 > after).cloned().collect();
+        assert!(expected.starts_with(&announced), "after {after}: {announced:?}");
     }
 }

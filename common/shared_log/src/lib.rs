@@ -1,23 +1,23 @@
-//! A log that several processes share: whoever appends names the entry that it has seen last, and of two that name the same
-//! one only one succeeds.
+//! A log that several processes share. A writer names the last entry that it has seen. If two writers name
+//! the same entry, only one append succeeds.
 //!
-//! | module | what |
-//! |---|---|
-//! | `log` | the log as its users see it |
-//! | `jetstream` | the log as a stream of NATS JetStream, which replicates it and orders appends |
-//! | `told` | entries that writers tell readers of |
-//! | `reports` | what readers tell writers that they have |
-//! | `memory` | the log in memory, with the faults that a real one has, for tests |
-//! | `conformance` | what every log keeps, as a suite of tests |
+//! | module | responsibility | |---|---| | `log` | the interface of a log | | `jetstream` | the log as a
+//! stream of NATS JetStream, which replicates the log and orders the appends | | `announced` | entries that
+//! writers announced to readers | | `reports` | progress that readers reported to writers | | `memory` | the
+//! log in memory, with the faults of a real log, for tests | | `conformance` | the guarantees of every log,
+//! as a test suite |
 //!
 //! Invariants of every log:
-//! - entries have consecutive sequences, and one that was read is never another one later;
-//! - an append that was acknowledged is read by all that read as far;
-//! - an append that expects another last entry than there is adds nothing, then or later;
-//! - what is told of an entry is told after it was acknowledged; it may be lost, late, or repeated, so it shows no end;
-//! - what a reader reports it has said itself; it may be lost, late, or repeated;
-//! - an append without an answer adds the entry once or not at all, also when it is made again in the same place.
+//! - Entries have consecutive sequence numbers. An entry that was read never changes.
+//! - A reader that reads far enough reads every acknowledged append.
+//! - An append that names a wrong last entry adds nothing, then or later.
+//! - An entry is announced only after it was acknowledged. An announcement may be lost, late, or repeated,
+//!   so it does not prove the end of the log.
+//! - A report comes from the reader itself. It may be lost, late, or repeated.
+//! - An append without an answer adds the entry once or not at all, even if the writer repeats it at the
+//!   same position.
 
+mod announced;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod jetstream;
@@ -25,7 +25,6 @@ mod log;
 #[cfg(any(test, feature = "conformance"))]
 pub mod memory;
 mod reports;
-mod told;
 
 pub use jetstream::{
     Bulletin, Engine, EngineError, EngineState, Follower, Greeting, JetStreamLog, LED, Listening, Server,

@@ -1,90 +1,91 @@
-//! What a log is to those that use it.
+//! The interface of a log.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-/// The place of an entry: 1 and on; 0 is the place before the first.
+/// Sequence number of an entry, counted from 1. 0 is the position before the first entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Sequence(pub u64);
 
 impl Sequence {
-    /// The next place.
+    /// Returns the next sequence number.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// An entry that was read.
+/// An entry that was read from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place.
+    /// Sequence number of the entry.
     pub sequence: Sequence,
-    /// What was appended.
+    /// The bytes that were appended.
     pub bytes: Bytes,
 }
 
-/// What a log has at present.
+/// What a log contains at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// The place before the first entry that is left.
+    /// Sequence number before the first remaining entry.
     pub trimmed: Sequence,
-    /// The place of the last entry.
+    /// Sequence number of the last entry.
     pub end: Sequence,
-    /// Bytes of the entries that are left, and of what the log has beside them.
+    /// Size of the remaining entries and of the log's own data, in bytes.
     pub bytes: u64,
-    /// Bytes past which it takes no more; none where there is no such limit.
+    /// Size above which the log refuses entries; `None` if there is no limit.
     pub bytes_max: Option<u64>,
 }
 
-/// Why a log did not do what it was asked for.
+/// Why a log did not carry out a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// There is no answer; later there may be one.
+    /// The log does not answer now. It may answer later.
     #[error("the log {log} does not answer: {why}")]
     Unavailable {
-        /// Its name.
+        /// Name of the log.
         log: String,
-        /// What failed.
+        /// What failed, in words.
         why: String,
     },
-    /// The log is not there. It is never made anew by itself: what was in it would be lost without a word.
+    /// The log does not exist. It is never recreated automatically, because that would silently lose its
+    /// entries.
     #[error(
-        "the log {log} is not there. Where its servers have just been started it may come back; otherwise restore the \
+        "the log {log} does not exist. If its servers have just started, it may reappear; otherwise restore the \
          cluster from a backup"
     )]
     Missing {
-        /// Its name.
+        /// Name of the log.
         log: String,
     },
-    /// The entries behind a place are not all there any more.
-    #[error("the log {log} begins with entry {first}, and the entries behind {after} were asked for", first = .first.0, after = .after.0)]
+    /// The next entries of a reader were trimmed.
+    #[error("the log {log} begins with entry {first}, but the entries after {after} were requested", first = .first.0, after = .after.0)]
     Trimmed {
-        /// Its name.
+        /// Name of the log.
         log: String,
-        /// Where the reader is.
+        /// Sequence number after which the reader wanted to read.
         after: Sequence,
-        /// The first entry that is left.
+        /// Sequence number of the first remaining entry.
         first: Sequence,
     },
-    /// There is no room for an entry.
+    /// The log has no room for an entry.
     #[error("the log {log} is full: {why}")]
     Full {
-        /// Its name.
+        /// Name of the log.
         log: String,
-        /// What the log says of it.
+        /// The reason in the words of the log server.
         why: String,
     },
-    /// An entry is longer than the log takes.
-    #[error("an entry of {bytes} bytes is too long for the log {log}, which takes {limit}")]
+    /// An entry exceeds the maximum length.
+    #[error("an entry of {bytes} bytes is too long for the log {log}, whose limit is {limit}")]
     TooLong {
-        /// Its name.
+        /// Name of the log.
         log: String,
-        /// Of the entry.
+        /// Length of the entry in bytes.
         bytes: usize,
-        /// The longest that it takes.
+        /// Maximum length of an entry in bytes.
         limit: usize,
     },
 }
@@ -92,79 +93,85 @@ pub enum LogError {
 /// Why an append did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// The last entry is another one than was expected. Nothing was added by this call; an earlier one in the same place may
-    /// have.
-    #[error("the log goes on elsewhere")]
+    /// The last entry is not the expected one. This call added nothing, but an earlier call at the same
+    /// position may have succeeded.
+    #[error("the log has another last entry than the append expects")]
     Refused,
-    /// Nobody knows whether it was added, or will be: read behind the expected entry, and if it is not there append it again
-    /// in the same place.
-    #[error("whether the entry was added is not known: {0}")]
+    /// The entry may or may not have been added, or may be added later. Read the entry after the expected
+    /// one. If it is not this entry, append again at the same position.
+    #[error("it is unknown whether the entry was added: {0}")]
     Unknown(LogError),
-    /// It was not added.
+    /// The entry was not added.
     #[error(transparent)]
     Failed(#[from] LogError),
 }
 
-/// A log. Calls wait for the network, so none is made on a thread of an asynchronous runtime.
+/// A shared log. Calls wait for the network, so they must not be made on a thread of an async runtime.
 pub trait SharedLog: Send + Sync {
-    /// Adds an entry behind `expected`, which must be the last one; its place.
+    /// Appends an entry after `expected`, which must be the last entry. Returns the sequence number of the
+    /// new entry.
     ///
     /// # Errors
     /// See [`AppendError`].
     fn append(&self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError>;
 
-    /// Entries behind a place, in order, until they have so many bytes together. It may end earlier, but where there are none
-    /// nothing behind the place was acknowledged before the call.
+    /// Reads entries after a position, in order, until they have `bytes` bytes together. The result may be
+    /// shorter. If it is empty, no entry after the position was acknowledged before the call.
     ///
     /// # Errors
-    /// When the log does not answer, or the entry behind `after` was trimmed.
+    /// If the log does not answer, or the entry after `after` was trimmed.
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError>;
 
-    /// Entries behind a place of which this process was told that they were acknowledged, in order and without a gap. Nothing is
-    /// asked for: where there are none there may be some all the same, and a log that has lost its tail may have other ones.
+    /// Returns announced entries after a position, in order and without a gap. The call does not ask the log.
+    /// If the result is empty, the log may still have more entries. If the log has lost its tail, it may
+    /// contain other entries at these positions.
     fn told(&self, after: Sequence) -> Vec<Entry>;
 
-    /// What it has. An append that was acknowledged before the call is counted: unlike a read, whoever answers has to reach most
-    /// of the copies.
+    /// Returns what the log contains. It includes every append that was acknowledged before the call. Unlike
+    /// a read, this call requires that the answering server reaches most of the copies.
     ///
     /// # Errors
-    /// When the log does not answer, or nobody leads it.
+    /// If the log does not answer, or has no leader.
     fn extent(&self) -> Result<Extent, LogError>;
 
-    /// The place of the last entry.
+    /// Returns the sequence number of the last entry.
     ///
     /// # Errors
-    /// The same.
+    /// Those of [`extent`](Self::extent).
     fn end(&self) -> Result<Sequence, LogError> {
         Ok(self.extent()?.end)
     }
 
-    /// Waits until there may be an entry behind a place, no longer than `limit`. It may return earlier for no reason.
+    /// Waits at most `limit` until there may be an entry after a position. The call may return earlier
+    /// without a reason.
     fn wait(&self, after: Sequence, limit: Duration);
 
-    /// Tells the processes that share the log what a reader has of it, in words of its own; its last report is the one that
-    /// counts. Like all news it may be lost, so a reader makes it again. This process itself need not hear it.
+    /// Reports a reader's progress to the processes that share the log. The reader chooses the encoding, and
+    /// its last report counts. A report may be lost, so a reader repeats it. This process does not
+    /// necessarily receive its own report.
     fn report(&self, reader: &str, report: &Bytes);
 
-    /// Waits until the last report of a reader is one that is wanted, no longer than `limit`; whether there is one.
+    /// Waits at most `limit` until the last report of some reader satisfies `is_wanted`. Returns whether a
+    /// report does.
     fn await_report(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool;
 
-    /// Removes entries up to this one, but never the last. Places stay as they are.
+    /// Removes the entries up to `through`, but never the last entry. Sequence numbers do not change.
     ///
     /// # Errors
-    /// When the log does not answer.
+    /// If the log does not answer.
     fn trim(&self, through: Sequence) -> Result<(), LogError>;
 }
 
-/// The pause before a log is asked again what became of an append.
+/// First and longest pause before the log is asked again whether an append succeeded.
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Appends an entry, and where there is no answer finds out what became of it, until it is known. [`AppendError::Refused`]
-/// means here that the log goes on otherwise behind `expected`, and this entry was not added.
+/// Appends an entry. If no answer arrives, determines whether the append succeeded. [`AppendError::Refused`]
+/// means that the log has another entry after `expected`, and this entry was not added.
 ///
 /// # Errors
-/// See [`AppendError`]; `Unknown` and [`LogError::Unavailable`] only when it is not known at the end of `limit`.
+/// See [`AppendError`]. Returns `Unknown` and [`LogError::Unavailable`] only if the outcome is still unknown
+/// after `limit`.
 pub fn append_surely(
     log: &dyn SharedLog,
     expected: Sequence,
@@ -176,14 +183,14 @@ pub fn append_surely(
     loop {
         let failed = match log.append(expected, entry) {
             Ok(sequence) => return Ok(sequence),
-            // An answer that is lost may have said that it was added.
+            // An earlier call, whose answer was lost, may have added the entry.
             Err(AppendError::Refused) => AppendError::Refused,
             Err(AppendError::Unknown(error)) => {
                 unsure = Some(error.clone());
                 AppendError::Unknown(error)
             }
             Err(AppendError::Failed(error @ LogError::Unavailable { .. })) => AppendError::Failed(error),
-            // An earlier call may have added it, or may do so yet.
+            // An earlier call may have added the entry, or may still add it.
             Err(AppendError::Failed(error)) => {
                 return Err(unsure.map_or(AppendError::Failed(error), AppendError::Unknown));
             }
@@ -192,10 +199,10 @@ pub fn append_surely(
             Ok(behind) => match behind.first() {
                 Some(first) if first.bytes == *entry => return Ok(first.sequence),
                 Some(_) => return Err(AppendError::Refused),
-                // A refusal may count an entry that is to be read a moment later.
+                // A refusal may be due to an entry that becomes readable a moment later.
                 None => {}
             },
-            // What has gone from the place may have been this one.
+            // The trimmed entry at this position may have been this one.
             Err(LogError::Trimmed { .. }) => {
                 return Err(unsure.map_or(AppendError::Refused, AppendError::Unknown));
             }
@@ -204,7 +211,7 @@ pub fn append_surely(
         }
         if Instant::now() + pause >= deadline {
             return Err(match (failed, unsure) {
-                // It may have been refused for what an earlier call has added.
+                // The refusal may be due to the entry that an earlier call added.
                 (AppendError::Failed(_) | AppendError::Refused, Some(error)) => AppendError::Unknown(error),
                 (failed, _) => failed,
             });

@@ -1,4 +1,5 @@
-//! A log in memory, with the faults that a real one has: it refuses, does not answer, answers too late, and loses its tail.
+//! A log in memory with the faults of a real log: it refuses, does not answer, answers too late, and loses
+//! its tail.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,22 +10,23 @@ use bytes::Bytes;
 use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 use crate::reports::Reports;
 
-/// What becomes of the next calls, one after another. A call without one succeeds.
+/// A fault of a call. Planned faults affect the next calls in order, and a call without a planned fault
+/// succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// An append is carried out, and its answer is lost.
     AnswerLost,
-    /// An append is lost on its way.
+    /// An append is lost on its way to the log.
     CallLost,
-    /// An append is on its way until another call has been carried out; there is no answer.
+    /// An append is delayed until after the next call, and has no answer.
     CallLate,
     /// An append or a read fails before it is sent.
     Away,
-    /// An append is carried out, and is said to be in the place behind its own.
+    /// An append is carried out, but the answer states the next sequence number.
     Misplaced,
 }
 
-/// The log. Clones are one log.
+/// A log in memory. Clones share their entries.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryLog(Arc<Shared>);
 
@@ -37,23 +39,24 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The place before the first entry that is left.
+    /// Sequence number before the first remaining entry.
     trimmed: u64,
     entries: VecDeque<Bytes>,
     faults: VecDeque<Fault>,
     /// Appends that arrive after the next call.
-    late: Vec<(Sequence, Bytes)>,
-    /// Entries behind this one are not shown.
-    behind: Option<Sequence>,
+    late_appends: Vec<(Sequence, Bytes)>,
+    /// Last entry that the lagging leader shows; `None` if the leader shows all entries.
+    shown_through: Option<Sequence>,
     is_missing: bool,
     bytes_max: Option<u64>,
-    /// What is told of entries: right, lost or of entries that are no more.
-    news: BTreeMap<u64, Bytes>,
-    /// Reports of readers that are lost before one arrives.
+    /// Announced entries: correct ones, and entries that the log has lost since. Some announcements are
+    /// missing.
+    announced: BTreeMap<u64, Bytes>,
+    /// Number of reports that will be lost.
     reports_lost: u32,
 }
 
-/// The name in errors.
+/// Name of the log in errors.
 const NAME: &str = "memory";
 
 impl State {
@@ -61,9 +64,9 @@ impl State {
         Sequence(self.trimmed + self.entries.len() as u64)
     }
 
-    /// The last entry that is shown.
+    /// Returns the last entry that the leader shows.
     fn shown(&self) -> Sequence {
-        self.behind.map_or(self.end(), |behind| behind.min(self.end()))
+        self.shown_through.map_or(self.end(), |behind| behind.min(self.end()))
     }
 
     fn append(&mut self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
@@ -72,13 +75,13 @@ impl State {
         }
         let bytes = self.entries.iter().map(Bytes::len).sum::<usize>() + entry.len();
         if self.bytes_max.is_some_and(|max| bytes as u64 > max) {
-            let (log, why) = (NAME.to_owned(), "it has all the bytes that it may have".to_owned());
+            let (log, why) = (NAME.to_owned(), "it has reached its size limit".to_owned());
             return Err(AppendError::Failed(LogError::Full { log, why }));
         }
         self.entries.push_back(entry.clone());
-        // Of one in a place that had another before, nothing is told.
-        if self.news.insert(self.end().0, entry.clone()).is_some() {
-            self.news.remove(&self.end().0);
+        // Reusing a sequence number sends no announcement.
+        if self.announced.insert(self.end().0, entry.clone()).is_some() {
+            self.announced.remove(&self.end().0);
         }
         Ok(self.end())
     }
@@ -87,10 +90,10 @@ impl State {
         if self.is_missing { Err(LogError::Missing { log: NAME.to_owned() }) } else { Ok(()) }
     }
 
-    /// What was late arrives.
-    fn arrive(&mut self) {
-        for (expected, entry) in std::mem::take(&mut self.late) {
-            // Nobody waits for the answer.
+    /// Delivers the delayed appends.
+    fn deliver_late_appends(&mut self) {
+        for (expected, entry) in std::mem::take(&mut self.late_appends) {
+            // No caller waits for the answer.
             let _ = self.append(expected, &entry);
         }
     }
@@ -105,50 +108,51 @@ impl MemoryLog {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the next calls fail so, behind those that were planned before.
+    /// Adds faults for the next calls, after those planned before.
     pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state().faults.extend(faults);
     }
 
-    /// Forgets what was planned; what is late arrives.
+    /// Discards the planned faults and delivers delayed appends.
     pub fn heal(&self) {
         let mut state = self.state();
         state.faults.clear();
-        state.arrive();
+        state.deliver_late_appends();
         self.0.grew.notify_all();
     }
 
-    /// Loses the entries behind a place, as servers do that acknowledge before their disks have it, and lose their power.
+    /// Loses the entries after a position. Real servers lose entries if they acknowledge before writing to
+    /// disk, and then lose power.
     pub fn lose_tail(&self, after: Sequence) {
         let mut state = self.state();
         let kept = after.0.saturating_sub(state.trimmed);
         state.entries.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
-        // What was on its way is lost with them.
-        state.late.clear();
+        // Delayed appends are lost as well.
+        state.late_appends.clear();
     }
 
-    /// The next reports of readers are lost.
+    /// Loses the next `reports` reports of readers.
     pub fn lose_reports(&self, reports: u32) {
         self.state().reports_lost = reports;
     }
 
-    /// Refuses entries past so many bytes.
+    /// Sets the size in bytes above which the log refuses entries.
     pub fn set_bytes_max(&self, bytes_max: Option<u64>) {
         self.state().bytes_max = bytes_max;
     }
 
-    /// Has a leader that lags behind the others: it shows the entries up to this one and refuses appends, until it has caught up
-    /// (none).
+    /// Simulates a leader that lags behind: it shows the entries up to `behind` and refuses appends. `None`
+    /// means that it has caught up.
     pub fn lag(&self, behind: Option<Sequence>) {
-        self.state().behind = behind;
+        self.state().shown_through = behind;
     }
 
-    /// Nothing is told of an entry any more.
+    /// Withdraws the announcement of an entry.
     pub fn lose_news(&self, of: Sequence) {
-        self.state().news.remove(&of.0);
+        self.state().announced.remove(&of.0);
     }
 
-    /// The log is gone, or there again.
+    /// Makes the log disappear or reappear.
     pub fn set_missing(&self, is_missing: bool) {
         self.state().is_missing = is_missing;
     }
@@ -160,21 +164,21 @@ impl SharedLog for MemoryLog {
         state.check()?;
         let fault = state.faults.pop_front();
         let answer = match fault {
-            Some(Fault::Away) => Err(AppendError::Failed(unavailable("it is away"))),
-            Some(Fault::CallLost) => Err(AppendError::Unknown(unavailable("no answer came"))),
+            Some(Fault::Away) => Err(AppendError::Failed(unavailable("the simulated log is away"))),
+            Some(Fault::CallLost) => Err(AppendError::Unknown(unavailable("the simulated answer was lost"))),
             Some(Fault::CallLate) => {
-                state.arrive();
-                state.late.push((expected, entry.clone()));
-                return Err(AppendError::Unknown(unavailable("no answer came")));
+                state.deliver_late_appends();
+                state.late_appends.push((expected, entry.clone()));
+                return Err(AppendError::Unknown(unavailable("the simulated answer was lost")));
             }
             Some(Fault::AnswerLost) => {
                 let _ = state.append(expected, entry);
-                Err(AppendError::Unknown(unavailable("no answer came")))
+                Err(AppendError::Unknown(unavailable("the simulated answer was lost")))
             }
             Some(Fault::Misplaced) => state.append(expected, entry).map(Sequence::next),
             None => state.append(expected, entry),
         };
-        state.arrive();
+        state.deliver_late_appends();
         self.0.grew.notify_all();
         answer
     }
@@ -184,7 +188,7 @@ impl SharedLog for MemoryLog {
         state.check()?;
         if state.faults.front() == Some(&Fault::Away) {
             state.faults.pop_front();
-            return Err(unavailable("it is away"));
+            return Err(unavailable("the simulated log is away"));
         }
         if after.0 < state.trimmed {
             let (log, first) = (NAME.to_owned(), Sequence(state.trimmed + 1));
@@ -199,13 +203,13 @@ impl SharedLog for MemoryLog {
             read += bytes_of.len();
             entries.push(Entry { sequence: Sequence(sequence), bytes: bytes_of.clone() });
         }
-        state.arrive();
+        state.deliver_late_appends();
         Ok(entries)
     }
 
     fn told(&self, after: Sequence) -> Vec<Entry> {
         let state = self.state();
-        let next = (after.0 + 1..).zip(state.news.range(after.0 + 1..));
+        let next = (after.0 + 1..).zip(state.announced.range(after.0 + 1..));
         let next = next.take_while(|(place, (sequence, _))| place == *sequence);
         next.map(|(place, (_, bytes))| Entry { sequence: Sequence(place), bytes: bytes.clone() }).collect()
     }
@@ -254,12 +258,12 @@ mod tests {
     use crate::log::append_surely;
 
     #[test]
-    fn it_conforms() {
+    fn the_memory_log_conforms() {
         crate::conformance::run(&mut || MemoryLog::default());
     }
 
     #[test]
-    fn an_append_that_is_late_arrives_after_the_next_call_if_its_place_is_free() {
+    fn a_late_append_arrives_after_the_next_call_if_its_position_is_free() {
         let log = MemoryLog::default();
         let [a, b] = ["a", "b"].map(|text| Bytes::from_static(text.as_bytes()));
         log.plan([Fault::CallLate]);
@@ -274,9 +278,9 @@ mod tests {
         assert_eq!(texts, [a, b]);
     }
 
-    /// It is refused for its own entry, and nobody shows that.
+    /// The refusal is due to the log's own earlier entry, which a lagging leader does not show.
     #[test]
-    fn what_may_have_been_added_is_not_said_to_be_refused() {
+    fn an_append_that_may_have_succeeded_is_unknown_and_not_refused() {
         let (log, entry) = (MemoryLog::default(), Bytes::from_static(b"a"));
         log.plan([Fault::AnswerLost].into_iter().chain([Fault::Away; 1_000]));
         let limit = Duration::from_millis(400);
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_still_be_added_is_not_said_to_have_failed() {
+    fn an_append_that_may_still_succeed_is_unknown_and_not_failed() {
         let (log, entry) = (MemoryLog::default(), Bytes::from_static(b"a"));
         log.set_bytes_max(Some(0));
         let limit = Duration::from_secs(5);
@@ -309,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn it_loses_its_tail() {
+    fn the_log_loses_its_tail() {
         let log = MemoryLog::default();
         for place in 0..4 {
             log.append(Sequence(place), &Bytes::from(vec![place as u8])).unwrap();

@@ -1,4 +1,4 @@
-//! The log on real servers of the engine: every program that `DOPPEL_NATS_SERVERS` names, one server and three.
+//! Tests of the log on real servers, with every program in `DOPPEL_NATS_SERVERS`, on one server and on three.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod servers;
@@ -56,7 +56,7 @@ fn three_servers_conform() {
 }
 
 #[test]
-fn a_stream_is_made_once_and_opened_as_it_was_made() {
+fn a_stream_is_created_once_and_opened_with_the_same_settings() {
     with_each(|program| {
         let servers = Servers::start(program, 1);
         let engine = servers.connect();
@@ -67,7 +67,7 @@ fn a_stream_is_made_once_and_opened_as_it_was_made() {
         assert_eq!(opened.end(), Ok(Sequence(1)));
         let refused = engine.open("log", 3).unwrap_err();
         assert!(refused.to_string().contains("fewer replicas"), "{refused}");
-        // Three are not to be had of one server.
+        // A single server cannot provide three replicas.
         assert!(matches!(engine.create("more", settings(3)), Err(EngineError::NotMade { .. })));
     });
 }
@@ -98,9 +98,10 @@ fn a_full_log_and_a_long_entry_are_refused_and_harm_nothing() {
     });
 }
 
-/// Appends go on while servers are killed, one after another and then all of them, and what was acknowledged is there.
+/// A writer appends while servers are killed, first one after another and then all. Every acknowledged entry
+/// survives.
 #[test]
-fn what_was_acknowledged_survives_the_servers() {
+fn acknowledged_entries_survive_killed_servers() {
     with_each(|program| {
         let mut servers = Servers::start(program, 3);
         let engine = servers.connect();
@@ -115,7 +116,7 @@ fn what_was_acknowledged_survives_the_servers() {
                         assert_eq!(sequence, last.next());
                         last = sequence;
                     }
-                    // Just after a start servers may not know their streams yet.
+                    // Just after a start, servers may not know their streams yet.
                     Err(
                         AppendError::Failed(LogError::Missing { .. })
                         | AppendError::Unknown(LogError::Missing { .. }),
@@ -152,7 +153,7 @@ fn what_was_acknowledged_survives_the_servers() {
 }
 
 #[test]
-fn news_are_heard_by_all_that_listen() {
+fn subscribers_receive_news() {
     with_each(|program| {
         let servers = Servers::start(program, 1);
         let (teller, listener) = (servers.connect().bulletin("news"), servers.connect().bulletin("news"));
@@ -169,9 +170,9 @@ fn news_are_heard_by_all_that_listen() {
     });
 }
 
-/// A reader in another process is told each entry, and one that begins later has to ask.
+/// A reader in another process receives each announced entry. A reader that starts later has to read the log.
 #[test]
-fn entries_are_told_to_readers_in_other_processes() {
+fn readers_in_other_processes_receive_announced_entries() {
     with_each(|program| {
         let servers = Servers::start(program, 3);
         let (engine, other) = (servers.connect(), servers.connect());
@@ -183,11 +184,11 @@ fn entries_are_told_to_readers_in_other_processes() {
             last = append_surely(&writer, last, &entry(last.0), Duration::from_secs(10)).unwrap();
             last
         };
-        // Until the subscription stands.
+        // Repeat until the subscription is active.
         patiently(|| {
             let before = Sequence(append().0 - 1);
             reader.wait(before, Duration::from_millis(200));
-            reader.told(before).pop().ok_or("nothing is told".to_owned())
+            reader.told(before).pop().ok_or("no entry was announced".to_owned())
         });
         let began = append();
         for place in began.0..began.0 + 50 {
@@ -195,11 +196,11 @@ fn entries_are_told_to_readers_in_other_processes() {
             assert_eq!(appended.0, place + 1);
             let told = patiently(|| {
                 reader.wait(Sequence(place), Duration::from_millis(200));
-                reader.told(Sequence(place)).pop().ok_or("nothing is told".to_owned())
+                reader.told(Sequence(place)).pop().ok_or("no entry was announced".to_owned())
             });
             assert_eq!((told.sequence, told.bytes), (appended, entry(place)));
         }
-        // What is told shows no end, and the writer is not told what it has.
+        // Announcements do not prove the end of the log, and a writer does not receive its own.
         assert_eq!(reader.told(Sequence(began.0 + 50)), []);
         assert_eq!(writer.told(Sequence(began.0)), []);
         assert_eq!(reader.read(Sequence(began.0 + 49), 1).unwrap().len(), 1);
@@ -207,9 +208,9 @@ fn entries_are_told_to_readers_in_other_processes() {
     });
 }
 
-/// Without a connection nobody takes anything out of the queue to the servers.
+/// Without a connection, the queue to the servers is not emptied.
 #[test]
-fn calls_end_though_all_servers_are_gone_and_the_queue_to_them_is_full() {
+fn calls_end_although_all_servers_are_gone_and_the_queue_is_full() {
     with_each(|program| {
         let mut servers = Servers::start(program, 1);
         let engine = servers.connect();
@@ -226,7 +227,7 @@ fn calls_end_though_all_servers_are_gone_and_the_queue_to_them_is_full() {
             began.elapsed() < Duration::from_millis(150)
         };
         let queued = (0..1_000_000).take_while(|_| is_queued()).count();
-        assert!((2_000..1_000_000).contains(&queued), "{queued} are in the queue");
+        assert!((2_000..1_000_000).contains(&queued), "the queue holds {queued} messages");
         let call = |what: &'static str, call: fn(&Engine, &JetStreamLog) -> bool| {
             let (engine, log, (done, answer)) = (engine.clone(), Arc::clone(&log), channel());
             thread::spawn(move || done.send(call(&engine, &log)));
@@ -249,7 +250,7 @@ fn calls_end_though_all_servers_are_gone_and_the_queue_to_them_is_full() {
 }
 
 #[test]
-fn the_state_tells_which_servers_and_copies_are_there() {
+fn the_state_shows_which_servers_and_copies_are_available() {
     with_each(|program| {
         let mut servers = Servers::start(program, 3);
         let engine = servers.connect();
@@ -278,7 +279,7 @@ fn the_state_tells_which_servers_and_copies_are_there() {
         let (received, sent) = engine.traffic();
         assert!(received > 100 && (6_000..9_000).contains(&sent), "{received} {sent}");
 
-        // One that does not lead is away.
+        // Kill a server that is not the leader.
         let away = (0..3).find(|at| format!("s{at}") != leader).unwrap();
         servers.kill(away);
         let state = patiently(|| {
@@ -296,7 +297,7 @@ fn the_state_tells_which_servers_and_copies_are_there() {
 }
 
 #[test]
-fn what_a_reader_reports_is_heard_in_another_process() {
+fn a_report_reaches_another_process() {
     with_each(|program| {
         let servers = Servers::start(program, 1);
         let (engine, other) = (servers.connect(), servers.connect());
@@ -307,7 +308,7 @@ fn what_a_reader_reports_is_heard_in_another_process() {
             reader.report("a", &Bytes::from_static(b"second"));
             let limit = Duration::from_millis(200);
             let is_heard = writer.await_report(limit, &|by, report| by == "a" && *report == "second");
-            is_heard.then_some(()).ok_or("no report is heard".to_owned())
+            is_heard.then_some(()).ok_or("no report arrived".to_owned())
         });
         assert!(!writer.await_report(Duration::ZERO, &|by, report| by != "a" || *report != "second"));
     });

@@ -1,5 +1,5 @@
-//! News between processes on a subject of the engine. Nothing of it is kept: news may be lost, late, or come twice, so it decides
-//! nothing.
+//! News between processes over a subject of the log servers. News is not stored. It may be lost, late, or
+//! repeated, so no decision may depend on it.
 
 use std::time::Duration;
 
@@ -9,44 +9,49 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::sent::Sent;
+use super::sent_bytes::SentBytes;
 
-/// How long news wait for a place in the queue to the engine.
+/// How long a message waits for room in the queue to the servers.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The pause before a subscription that has ended is made again.
+/// Pause before a subscription that has ended is renewed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A subject on which processes tell each other news.
+/// A subject on which processes send each other news.
 #[derive(Clone)]
 pub struct Bulletin {
     client: Client,
     handle: Handle,
     subject: String,
-    sent: Sent,
+    sent: SentBytes,
 }
 
-/// News are listened to as long as this is kept.
+/// A subscription to news. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Listening(JoinHandle<()>);
 
 impl Bulletin {
-    pub(super) fn new(client: Client, handle: Handle, subject: String, sent: Sent) -> Self {
+    pub(super) fn new(client: Client, handle: Handle, subject: String, sent: SentBytes) -> Self {
         Self { client, handle, subject, sent }
     }
 
-    /// Tells news to all that listen. It waits for a place in the queue to the engine, and not for long.
+    /// Sends news to all subscribers. Waits a short time for room in the queue to the servers, and drops the
+    /// news if there is none.
     pub fn tell(&self, news: Bytes) {
         self.sent.count(news.len());
-        let told = self.client.publish(self.subject.clone(), news);
-        // While there is no connection the queue fills.
-        let told = self.handle.block_on(async { tokio::time::timeout(PATIENCE, told).await });
-        if !matches!(told, Ok(Ok(()))) {
-            tracing::debug!(subject = self.subject, "news are not told");
+        let published = self.client.publish(self.subject.clone(), news);
+        // The queue fills while there is no connection.
+        let published = self.handle.block_on(async { tokio::time::timeout(PATIENCE, published).await });
+        if !matches!(published, Ok(Ok(()))) {
+            tracing::debug!(
+                subject = self.subject,
+                "news is dropped, because the queue to the log servers is full or closed"
+            );
         }
     }
 
-    /// Has `hear` take all news from now on, on a thread of the runtime, which it must not block.
+    /// Calls `hear` with all news from now on. `hear` runs on a thread of the runtime, which it must not
+    /// block.
     #[must_use]
     pub fn listen(&self, hear: impl Fn(&[u8]) + Send + 'static) -> Listening {
         let (client, subject) = (self.client.clone(), self.subject.clone());
@@ -58,7 +63,7 @@ impl Bulletin {
                             hear(&message.payload);
                         }
                     }
-                    Err(error) => tracing::debug!(%error, subject, "news are not heard"),
+                    Err(error) => tracing::debug!(%error, subject, "cannot subscribe to news; trying again"),
                 }
                 tokio::time::sleep(PAUSE).await;
             }

@@ -1,4 +1,4 @@
-//! The connection to the servers, and the making of streams.
+//! The connection to the log servers, and the creation of streams.
 
 use std::time::Duration;
 
@@ -9,116 +9,118 @@ use async_nats::{Client, ConnectOptions, ServerInfo};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::sent::Sent;
+use super::sent_bytes::SentBytes;
 use super::{ANSWER, Bulletin, JetStreamLog, limited};
 use crate::log::LogError;
 
-/// The time in which a connection has to stand.
+/// Timeout for establishing a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// The longest pause between two attempts to connect again.
+/// Longest pause between two attempts to reconnect.
 const RECONNECT: Duration = Duration::from_millis(500);
 
-/// News of a subject that wait to be heard. More are lost, which does no harm.
+/// Maximum number of news messages of a subject that wait for processing. More are dropped, which does no
+/// harm.
 const NEWS_MAX: usize = 256;
 
-/// The oldest version that streams are kept on.
+/// Oldest supported version of the servers.
 const OLDEST: (u32, u32, u32) = (2, 9, 10);
 
-/// Why the engine cannot be used.
+/// Why the log servers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// No server answers.
+    /// No server answers at any address.
     #[error("no log server answers at {servers}: {why}")]
     Unreachable {
-        /// The addresses.
+        /// Addresses of the servers.
         servers: String,
-        /// What failed.
+        /// What failed, in words.
         why: String,
     },
-    /// It is another kind of server.
+    /// The server does not have JetStream enabled.
     #[error(
         "the log server {name} at {servers} has no JetStream: start it with `jetstream` in its configuration, or with -js"
     )]
     NoJetStream {
-        /// The addresses.
+        /// Addresses of the servers.
         servers: String,
-        /// Its name.
+        /// Name of the server.
         name: String,
     },
-    /// Its version is too old, or unreadable.
-    #[error("the log server {name} has version {version}, and at least {}.{}.{} is needed", OLDEST.0, OLDEST.1, OLDEST.2)]
+    /// The version of the server is too old, or cannot be parsed.
+    #[error("the log server {name} has version {version}; at least {}.{}.{} is required", OLDEST.0, OLDEST.1, OLDEST.2)]
     Version {
-        /// Its name.
+        /// Name of the server.
         name: String,
-        /// Its version.
+        /// Version of the server.
         version: String,
     },
-    /// A stream of that name is there already.
-    #[error("there is a stream {0} already; streams are never used for another cluster")]
+    /// A stream of this name already exists.
+    #[error("the stream {0} already exists; a stream is never reused for another cluster")]
     Exists(String),
-    /// A stream is not as it was made.
-    #[error("the stream {stream} was changed: {what}")]
+    /// The settings of a stream were changed after its creation.
+    #[error("the settings of the stream {stream} were changed: {what}")]
     Changed {
-        /// Its name.
+        /// Name of the stream.
         stream: String,
-        /// What is not as it should be.
+        /// The setting that is wrong, in words.
         what: String,
     },
-    /// A stream cannot be made.
-    #[error("the stream {stream} cannot be made: {why}")]
+    /// The stream cannot be created.
+    #[error("the stream {stream} cannot be created: {why}")]
     NotMade {
-        /// Its name.
+        /// Name of the stream.
         stream: String,
-        /// What the engine says of it.
+        /// The reason in the words of the server.
         why: String,
     },
-    /// A stream does not answer or is not there.
+    /// The stream does not answer or does not exist.
     #[error(transparent)]
     Log(#[from] LogError),
 }
 
-/// How a stream is kept.
+/// Settings of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSettings {
-    /// Servers that have a copy, 1 to 5; an odd number.
+    /// Number of servers with a copy: an odd number from 1 to 5.
     pub replicas: usize,
-    /// Bytes past which appends are refused.
+    /// Size in bytes above which appends are refused.
     pub max_bytes: u64,
 }
 
-/// A server of the engine.
+/// A server of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// Its version, as in 2.15.1.
+    /// Version of the server, such as 2.15.1.
     pub version: (u32, u32, u32),
-    /// The longest message that it takes, in bytes.
+    /// Maximum length of a message in bytes.
     pub message_bytes_max: usize,
 }
 
-/// A connection to the engine. It is made again by itself when it breaks.
+/// A connection to the log servers. It reconnects automatically.
 #[derive(Clone)]
 pub struct Engine {
     context: Context,
     handle: Handle,
-    sent: Sent,
+    sent: SentBytes,
 }
 
 impl Engine {
-    /// Connects to the first server that answers, as `name`. `servers` are URLs such as `nats://10.0.0.7:4222`.
+    /// Connects to the first server that answers. `servers` are URLs such as `nats://10.0.0.7:4222`, and
+    /// `name` identifies this client.
     ///
     /// # Errors
-    /// When none answers within seconds, or one is too old.
+    /// If no server answers within seconds, or the server is too old.
     pub fn connect(handle: Handle, servers: &[String], name: &str) -> Result<Self, EngineError> {
         Self::connect_within(handle, servers, name, Duration::MAX)
     }
 
-    /// The same for a caller who does not wait any longer, however many servers there are.
+    /// Like [`connect`](Self::connect), but waits at most `limit`, however many servers there are.
     ///
     /// # Errors
-    /// The same, and when the time is over.
+    /// Those of [`connect`](Self::connect), and if the time limit passes.
     pub fn connect_within(
         handle: Handle,
         servers: &[String],
@@ -128,11 +130,11 @@ impl Engine {
         let pause = |attempts| {
             RECONNECT.min(Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(50))
         };
-        // Its own news would be as long as all that it appends.
+        // Without `no_echo`, the client would receive all entries that it appends as news.
         let options = ConnectOptions::new().name(name).no_echo().subscription_capacity(NEWS_MAX);
         let options = options.connection_timeout(CONNECT).reconnect_delay_callback(pause);
         let unreachable = |why: String| EngineError::Unreachable { servers: servers.join(", "), why };
-        // It resolves and connects within its own time for each server.
+        // The client resolves and connects with its own timeout for each server.
         let connected = handle.block_on(async { timeout(limit, options.connect(servers)).await });
         let late = |_| unreachable("no answer in time".to_owned());
         let client = connected.map_err(late)?.map_err(|error| unreachable(error.to_string()))?;
@@ -143,31 +145,31 @@ impl Engine {
         let server = server(&info)?;
         tracing::debug!(server = server.name, version = info.version, "connected to the engine");
         let context = {
-            // It starts a task.
+            // Building the context starts a task.
             let _entered = handle.enter();
             context(client)
         };
-        Ok(Self { context, handle, sent: Sent::default() })
+        Ok(Self { context, handle, sent: SentBytes::default() })
     }
 
-    /// The server that it is connected to.
+    /// Returns the server that this client is connected to.
     ///
     /// # Errors
-    /// When its version cannot be used.
+    /// If the version of the server is not supported.
     pub fn server(&self) -> Result<Server, EngineError> {
         server(&self.context.client().server_info())
     }
 
-    /// Makes a stream for a log that has never been.
+    /// Creates the stream of a new log.
     ///
     /// # Errors
-    /// When there is one of that name, or it cannot be made.
+    /// If a stream of this name exists, or the stream cannot be created.
     pub fn create(&self, name: &str, settings: StreamSettings) -> Result<JetStreamLog, EngineError> {
         let config = Config {
             name: name.to_owned(),
             subjects: vec![name.to_owned()],
             retention: RetentionPolicy::Limits,
-            // It refuses when it is full: nothing that was not applied everywhere may go.
+            // A full stream refuses entries: no entry may disappear before all replicas have applied it.
             discard: DiscardPolicy::New,
             storage: StorageType::File,
             num_replicas: settings.replicas,
@@ -178,8 +180,8 @@ impl Engine {
         if self.stream(name)?.is_some() {
             return Err(EngineError::Exists(name.to_owned()));
         }
-        let made = self.handle.block_on(limited(name, self.context.create_stream(config)))?;
-        let made = made.map_err(|error| match error.kind() {
+        let created = self.handle.block_on(limited(name, self.context.create_stream(config)))?;
+        let created = created.map_err(|error| match error.kind() {
             CreateStreamErrorKind::JetStream(refusal)
                 if refusal.error_code() == ErrorCode::STREAM_NAME_EXIST =>
             {
@@ -187,21 +189,21 @@ impl Engine {
             }
             _ => EngineError::NotMade { stream: name.to_owned(), why: error.to_string() },
         })?;
-        check(made.cached_info(), settings.replicas)?;
+        check(created.cached_info(), settings.replicas)?;
         Ok(self.log(name))
     }
 
-    /// Opens a stream that was made before with so many replicas at least.
+    /// Opens a stream that was created with at least `replicas` replicas.
     ///
     /// # Errors
-    /// When it is not there, does not answer, or was changed in a way that would lose entries.
+    /// If the stream does not exist, does not answer, or has changed settings that could lose entries.
     pub fn open(&self, name: &str, replicas: usize) -> Result<JetStreamLog, EngineError> {
         let info = self.stream(name)?.ok_or_else(|| LogError::Missing { log: name.to_owned() })?;
         check(&info, replicas)?;
         Ok(self.log(name))
     }
 
-    /// A subject for news between processes.
+    /// Creates a subject for news between processes.
     #[must_use]
     pub fn bulletin(&self, subject: &str) -> Bulletin {
         Bulletin::new(self.context.client(), self.handle.clone(), subject.to_owned(), self.sent.clone())
@@ -215,7 +217,7 @@ impl Engine {
         &self.handle
     }
 
-    pub(super) fn sent(&self) -> &Sent {
+    pub(super) fn sent(&self) -> &SentBytes {
         &self.sent
     }
 
@@ -254,13 +256,13 @@ fn server(info: &ServerInfo) -> Result<Server, EngineError> {
     Ok(Server { name: name.clone(), version, message_bytes_max: *max_payload })
 }
 
-/// Ensures that a stream loses nothing by itself.
+/// Ensures that the settings of a stream cannot lose entries.
 fn check(info: &Info, replicas: usize) -> Result<(), EngineError> {
     let Config { retention, discard, storage, num_replicas, max_age, max_messages, .. } = &info.config;
     let wrong = [
         (*retention != RetentionPolicy::Limits, "its retention is not `limits`"),
         (*discard != DiscardPolicy::New, "it discards old messages"),
-        (*storage != StorageType::File, "it is not in files"),
+        (*storage != StorageType::File, "it is not stored in files"),
         (!max_age.is_zero(), "its messages expire"),
         (*max_messages > 0, "the number of its messages is limited"),
         (info.config.subjects != [info.config.name.as_str()], "it has other subjects"),

@@ -1,17 +1,17 @@
-//! The log as a stream of NATS JetStream: a publication that names the last sequence of the stream is refused by the leader of
-//! the stream when that is another one.
+//! The log as a stream of NATS JetStream. Each publication names the last sequence number of the stream. The
+//! leader of the stream refuses the publication if the number is wrong.
 //!
-//! Only what nats-server 2.9 has is used. What was measured with 2.9.10 and 2.15.1:
-//! - reads go to the leader (`STREAM.MSG.GET`): others, and direct reads, may be behind;
-//! - message ids do not make an append safe to repeat: the versions answer a duplicate differently;
-//! - for some seconds without a leader nobody takes publications, which looks as if there were no stream; only the answer to
-//!   `STREAM.INFO` tells.
+//! The log uses only features of nats-server 2.9. Measurements with versions 2.9.10 and 2.15.1:
+//! - Reads go to the leader (`STREAM.MSG.GET`). Other servers, and direct reads, may lag behind.
+//! - Message ids do not make it safe to repeat an append: the versions answer a duplicate differently.
+//! - While there is no leader, for some seconds, publications fail as if the stream did not exist. Only the
+//!   answer to `STREAM.INFO` distinguishes the two cases.
 
+mod announcements;
 mod bulletin;
 mod engine;
-mod hints;
 mod readers;
-mod sent;
+mod sent_bytes;
 mod state;
 
 use std::time::Duration;
@@ -25,57 +25,59 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
+use announcements::Announcements;
 pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
-use hints::Hints;
 use readers::Readers;
-use sent::Sent;
+use sent_bytes::SentBytes;
 pub use state::{EngineState, Follower, Greeting, ServerState, StreamContents, StreamState};
 
-/// A leader that has not heard from a server for so long does not reach it: it hears from each once a second, and others elect
-/// another one after four at the earliest.
+/// Time without contact after which a leader counts a server as unreachable. A leader hears from each server
+/// once per second, and the other servers elect another leader after four seconds at the earliest.
 pub const LED: Duration = Duration::from_secs(3);
 
-/// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
+/// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an
+/// election.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// How long a request may take that has no limit before it is in the queue to the servers: nobody takes anything out of that
-/// without a connection, and it fills.
+/// How long a request may wait for the queue to the servers, where the client has no timeout of its own.
+/// Without a connection the queue is not emptied, and it fills.
 const REQUEST: Duration = Duration::from_millis(2_500);
 
-/// Bytes of a message that are not the entry: the head that names the expected sequence.
+/// Size of a message beyond the entry, in bytes: the header with the expected sequence number.
 const HEAD_BYTES: usize = 256;
 
-/// A log that is a stream.
+/// A log that is stored in a stream.
 pub struct JetStreamLog {
     name: String,
     context: Context,
     handle: Handle,
-    hints: Hints,
+    announcements: Announcements,
     readers: Readers,
-    sent: Sent,
+    sent: SentBytes,
 }
 
-/// What a request comes to.
+/// Awaits a request with a time limit.
 ///
 /// # Errors
-/// When it finds no place in the queue to the servers, or something else keeps it longer than an answer takes.
+/// If the request finds no room in the queue to the servers, or takes longer than an answer for another
+/// reason.
 async fn limited<T>(log: &str, request: impl IntoFuture<Output = T>) -> Result<T, LogError> {
     let late = |_| LogError::Unavailable {
         log: log.to_owned(),
-        why: format!("nothing came of a request in {} s", REQUEST.as_secs_f32()),
+        why: format!("a request was not answered in {} s", REQUEST.as_secs_f32()),
     };
     timeout(REQUEST, request).await.map_err(late)
 }
 
 impl JetStreamLog {
-    fn new(name: String, context: Context, handle: Handle, sent: Sent) -> Self {
-        let hints = Hints::start(&handle, context.client(), &name, sent.clone());
+    fn new(name: String, context: Context, handle: Handle, sent: SentBytes) -> Self {
+        let announcements = Announcements::start(&handle, context.client(), &name, sent.clone());
         let readers = Readers::start(&handle, context.client(), &name, sent.clone());
-        Self { name, context, handle, hints, readers, sent }
+        Self { name, context, handle, announcements, readers, sent }
     }
 
-    /// The name of the stream, which is its subject, too.
+    /// Returns the name of the stream, which is also its subject.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -85,8 +87,8 @@ impl JetStreamLog {
         LogError::Unavailable { log: self.name.clone(), why: why.to_string() }
     }
 
-    /// What an answer of the engine says that is no success.
-    fn refused(&self, error: &Error) -> LogError {
+    /// Converts an error answer of a log server.
+    fn error_of(&self, error: &Error) -> LogError {
         let log = self.name.clone();
         match error.error_code() {
             ErrorCode::STREAM_NOT_FOUND => LogError::Missing { log },
@@ -98,7 +100,7 @@ impl JetStreamLog {
         }
     }
 
-    fn not_appended(&self, error: &PublishError, entry: &Bytes) -> AppendError {
+    fn append_error(&self, error: &PublishError, entry: &Bytes) -> AppendError {
         match error.kind() {
             PublishErrorKind::WrongLastSequence => AppendError::Refused,
             PublishErrorKind::MaxPayloadExceeded => AppendError::Failed(LogError::TooLong {
@@ -106,14 +108,14 @@ impl JetStreamLog {
                 bytes: entry.len(),
                 limit: self.context.client().max_payload().saturating_sub(HEAD_BYTES),
             }),
-            // Without a leader nobody takes it.
+            // Without a leader, no server accepts the publication.
             PublishErrorKind::StreamNotFound => {
-                AppendError::Failed(self.unavailable(&"the stream has no leader, or is not there"))
+                AppendError::Failed(self.unavailable(&"the stream has no leader, or does not exist"))
             }
             _ => {
                 let source = std::error::Error::source(error);
                 match source.and_then(|source| source.downcast_ref::<Error>()) {
-                    Some(refusal) => match self.refused(refusal) {
+                    Some(refusal) => match self.error_of(refusal) {
                         full @ LogError::Full { .. } => AppendError::Failed(full),
                         other => AppendError::Unknown(other),
                     },
@@ -123,8 +125,8 @@ impl JetStreamLog {
         }
     }
 
-    /// The first entry from a place on.
-    async fn from(&self, first: Sequence) -> Result<Option<StreamMessage>, LogError> {
+    /// Reads the first entry at or after a position.
+    async fn next_entry(&self, first: Sequence) -> Result<Option<StreamMessage>, LogError> {
         let stream = self.context.get_stream_no_info(&self.name).await;
         let stream = stream.map_err(|error| self.unavailable(&error))?;
         let request = stream.raw_message_builder().sequence(first.0).next_by_subject(&self.name);
@@ -132,7 +134,7 @@ impl JetStreamLog {
             Ok(message) => Ok(Some(message)),
             Err(error) => match error.kind() {
                 RawMessageErrorKind::NoMessageFound => Ok(None),
-                RawMessageErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
+                RawMessageErrorKind::JetStream(refusal) => Err(self.error_of(&refusal)),
                 _ => Err(self.unavailable(&error)),
             },
         }
@@ -145,18 +147,19 @@ impl JetStreamLog {
                 if is_led(&info) {
                     return Ok(info);
                 }
-                Err(self.unavailable(&"the server that answers for it does not reach most of the others"))
+                Err(self.unavailable(&"the answering server does not reach most of the other servers"))
             }
             Err(error) => match error.kind() {
-                GetStreamErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
+                GetStreamErrorKind::JetStream(refusal) => Err(self.error_of(&refusal)),
                 _ => Err(self.unavailable(&error)),
             },
         }
     }
 }
 
-/// Whether whoever answers for a stream has lately heard from most of the servers that have a copy. One that is cut off goes on
-/// for 10 to 20 seconds (nats-server, `lostQuorumInterval`), while the others elect another after 4.
+/// Whether the answering server has lately heard from most of the servers with a copy. A leader that is cut
+/// off continues for 10 to 20 seconds (nats-server, `lostQuorumInterval`), while the other servers elect a
+/// new leader after 4 seconds.
 fn is_led(info: &Info) -> bool {
     let Some(cluster) = &info.cluster else { return true };
     let reached = cluster.replicas.iter().filter(|peer| state::has_been_heard(peer, LED)).count();
@@ -171,21 +174,21 @@ impl SharedLog for JetStreamLog {
             let sent = self.context.send_publish(self.name.clone(), message).await?;
             sent.await
         });
-        let appended = appended.map_err(|error| self.not_appended(&error, entry))?;
+        let appended = appended.map_err(|error| self.append_error(&error, entry))?;
         let sequence = Sequence(appended.sequence);
-        self.hints.tell(sequence, entry);
+        self.announcements.announce(sequence, entry);
         Ok(sequence)
     }
 
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
-        self.hints.forget(after);
-        let told = self.hints.last();
+        self.announcements.forget(after);
+        let last_announced = self.announcements.last();
         let read = self.handle.block_on(async {
             let (mut entries, mut read): (Vec<Entry>, usize) = (Vec::new(), 0);
             while entries.is_empty() || read < bytes {
                 let wanted = entries.last().map_or(after, |last| last.sequence).next();
-                let found = match self.from(wanted).await {
-                    // What was read is not read again for an answer that is lost.
+                let found = match self.next_entry(wanted).await {
+                    // If an answer is lost, return the entries that were already read.
                     Err(_) if !entries.is_empty() => break,
                     found => found?,
                 };
@@ -196,34 +199,34 @@ impl SharedLog for JetStreamLog {
                 }
                 read += payload.len();
                 entries.push(Entry { sequence: wanted, bytes: payload });
-                // Whoever reads on finds out whether there is more.
-                if self.hints.last() == Some(sequence) {
+                // The caller's next read finds out whether there is more.
+                if self.announcements.last() == Some(sequence) {
                     break;
                 }
             }
             Ok(entries)
         });
         if read.as_ref().is_ok_and(Vec::is_empty) {
-            self.hints.note_end(after, told);
+            self.announcements.note_end(after, last_announced);
         }
         read
     }
 
     fn told(&self, after: Sequence) -> Vec<Entry> {
-        self.hints.told(after)
+        self.announcements.entries_after(after)
     }
 
     fn extent(&self) -> Result<Extent, LogError> {
         let Info { config, state, .. } = self.handle.block_on(self.info())?;
         let State { bytes, first_sequence, last_sequence, .. } = state;
-        // An empty stream says 0.
+        // An empty stream has a first sequence of 0.
         let trimmed = Sequence(first_sequence.saturating_sub(1));
         let bytes_max = u64::try_from(config.max_bytes).ok().filter(|max| *max > 0);
         Ok(Extent { trimmed, end: Sequence(last_sequence), bytes, bytes_max })
     }
 
     fn wait(&self, after: Sequence, limit: Duration) {
-        self.hints.wait(after.0, limit);
+        self.announcements.wait(after.0, limit);
     }
 
     fn report(&self, reader: &str, report: &Bytes) {

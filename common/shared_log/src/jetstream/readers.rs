@@ -1,4 +1,5 @@
-//! Reports of the readers of a stream, as news: the length of the reader's name in a byte, the name, the report.
+//! Reports of a stream's readers, sent as news. The encoding is the length of the reader's name in one byte,
+//! the name, and the report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +9,17 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use super::bulletin::{Bulletin, Listening};
-use super::sent::Sent;
+use super::sent_bytes::SentBytes;
 use crate::reports::Reports;
 
-/// What was reported of a stream.
+/// Sends and receives the reports of a stream's readers.
 pub(super) struct Readers {
     bulletin: Bulletin,
     reports: Arc<Reports>,
     _listening: Listening,
 }
 
-fn hear(reports: &Reports, news: &[u8]) {
+fn receive(reports: &Reports, news: &[u8]) {
     let reader = |news: &[u8]| {
         let (length, rest) = news.split_first()?;
         let (name, report) = rest.split_at_checked(usize::from(*length))?;
@@ -30,18 +31,18 @@ fn hear(reports: &Reports, news: &[u8]) {
 }
 
 impl Readers {
-    pub(super) fn start(handle: &Handle, client: Client, stream: &str, sent: Sent) -> Self {
+    pub(super) fn start(handle: &Handle, client: Client, stream: &str, sent: SentBytes) -> Self {
         let bulletin = Bulletin::new(client, handle.clone(), format!("{stream}.readers"), sent);
         let reports = Arc::<Reports>::default();
         let listening = {
             let reports = Arc::clone(&reports);
-            bulletin.listen(move |news| hear(&reports, news))
+            bulletin.listen(move |news| receive(&reports, news))
         };
         Self { bulletin, reports, _listening: listening }
     }
 
     pub(super) fn report(&self, reader: &str, report: &Bytes) {
-        // Names of nodes are far shorter.
+        // Names of nodes are far shorter than 256 bytes.
         let Ok(length) = u8::try_from(reader.len()) else { return };
         let mut news = Vec::with_capacity(1 + reader.len() + report.len());
         news.push(length);
@@ -60,13 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_report_is_not_taken() {
+    fn malformed_reports_are_ignored() {
         let reports = Reports::default();
         for news in [&b""[..], b"\x05ab", b"\x02\xff\xffx"] {
-            hear(&reports, news);
+            receive(&reports, news);
         }
         assert!(!reports.wait(Duration::ZERO, &|_, _| true));
-        hear(&reports, b"\x02abrest");
+        receive(&reports, b"\x02abrest");
         assert!(reports.wait(Duration::ZERO, &|reader, report| reader == "ab" && *report == b"rest"[..]));
     }
 }

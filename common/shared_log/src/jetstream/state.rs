@@ -1,8 +1,8 @@
-//! How the engine is: which servers answer, and what each stream has. It is asked for people and for monitoring, and decides
-//! nothing.
+//! State of the log servers: which servers answer, and what each stream contains. The state is for people and
+//! monitoring, and no decision depends on it.
 //!
-//! A server is asked by opening a connection to it: it greets whoever connects with its name and version. A stream is described
-//! by its leader, so one without a leader is not described.
+//! To query a server, this module opens a connection, because a server greets each client with its name and
+//! version. The leader of a stream describes it, so a stream without a leader has no description.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,89 +16,90 @@ use tokio::time::timeout;
 
 use super::Engine;
 
-/// What every greeting begins with, and the longest that is read, in bytes.
+/// Prefix of every greeting, and maximum length of a greeting in bytes.
 const GREETING: &str = "INFO ";
 const GREETING_BYTES_MAX: u64 = 64 << 10;
 
-/// Where servers listen whose address names no port.
+/// Default port of the servers.
 const PORT: u16 = 4222;
 
-/// Entries that a copy may be behind: the slower ones always are while much is written.
+/// Number of entries that a copy may lag behind. Slower copies always lag while much is written.
 const LAG: u64 = 100;
 
-/// A copy that its leader has not heard of for so long is away, as the engine sees it, too.
+/// Time without contact after which a copy counts as offline. The servers use the same time.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The servers and streams of an engine.
+/// State of the log servers and of the streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineState {
-    /// In the order in which they were named.
+    /// Servers, in the order of the request.
     pub servers: Vec<ServerState>,
-    /// In the order in which they were named.
+    /// Streams, in the order of the request.
     pub streams: Vec<StreamState>,
 }
 
-/// A server, asked at its address.
+/// State of a server, queried at its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerState {
-    /// The address.
+    /// Address of the server.
     pub url: String,
-    /// Its name and version, or why it does not answer.
+    /// Name and version of the server, or why it does not answer.
     pub greeting: Result<Greeting, String>,
 }
 
-/// What a server says of itself.
+/// What a server reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Greeting {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// Its version.
+    /// Version of the server.
     pub version: String,
-    /// Whether it can keep streams. One that cannot write to its disk any more ends that.
+    /// Whether the server can store streams. A server that can no longer write to its disk stops doing so.
     pub has_jetstream: bool,
 }
 
-/// A stream.
+/// State of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamState {
-    /// Its name.
+    /// Name of the stream.
     pub stream: String,
-    /// What it has, or why its leader does not say.
+    /// What the stream contains, or why its leader does not answer.
     pub contents: Result<StreamContents, String>,
 }
 
-/// What a stream has.
+/// What a stream contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamContents {
-    /// Bytes of all entries.
+    /// Size of all entries in bytes.
     pub bytes: u64,
-    /// Bytes past which appends are refused.
+    /// Size in bytes above which appends are refused.
     pub bytes_max: Option<u64>,
-    /// The sequences of the first entry and of the last; the first is one more than the last where there is none.
+    /// Sequence number of the first entry. In an empty stream it is one more than `last`.
     pub first: u64,
-    /// See [`first`](Self::first).
+    /// Sequence number of the last entry.
     pub last: u64,
-    /// Servers that are to have a copy.
+    /// Number of servers that should have a copy.
     pub replicas: usize,
-    /// The server that orders the entries; none in an engine of one server, which says nothing of copies.
+    /// The server that orders the entries. `None` for a single server, which reports no copies.
     pub leader: Option<String>,
-    /// The other servers that have a copy.
+    /// Other servers that have a copy.
     pub followers: Vec<Follower>,
 }
 
-/// A copy of a stream that is not its leader's.
+/// A copy of a stream on a server that is not the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follower {
-    /// The server that has it.
+    /// Name of the server.
     pub server: String,
-    /// Whether it is there and has all but the newest entries.
+    /// Whether the copy is online and complete except for the newest entries.
     pub is_current: bool,
-    /// Entries that it still has to take.
+    /// Number of entries that the copy still lacks.
     pub lag: u64,
 }
 
 impl StreamContents {
-    /// Copies that have what was acknowledged; without a leader none is known to.
+    /// Returns the number of copies that have all acknowledged entries. Without a leader no copy is known to
+    /// have them.
     #[must_use]
     pub fn current_copies(&self) -> usize {
         if self.leader.is_none() {
@@ -109,7 +110,8 @@ impl StreamContents {
 }
 
 impl Engine {
-    /// How servers and streams are, as far as they say so within `limit`. All are asked at once.
+    /// Queries all servers and streams in parallel. A server or stream that does not answer within `limit`
+    /// has an error as its state.
     #[must_use]
     pub fn state(&self, servers: &[String], streams: &[String], limit: Duration) -> EngineState {
         let greet = servers.iter().map(|url| async move {
@@ -129,7 +131,8 @@ impl Engine {
         EngineState { servers, streams }
     }
 
-    /// Bytes that this connection has received since it was made, and bytes of the entries and news that it has sent.
+    /// Returns the bytes that this connection has received since its creation, and the bytes of the entries
+    /// and news that it has sent.
     #[must_use]
     pub fn traffic(&self) -> (u64, u64) {
         let received = self.context().client().statistics().in_bytes.load(Ordering::Relaxed);
@@ -137,22 +140,22 @@ impl Engine {
     }
 }
 
-/// Connects to a server and reads what it says first.
+/// Connects to a server and reads its greeting.
 async fn greeting(url: &str) -> Result<Greeting, String> {
-    let place = url.split_once("://").map_or(url, |(_, place)| place).trim_end_matches('/');
-    let has_port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let address = if has_port { place.to_owned() } else { format!("{place}:{PORT}") };
+    let host = url.split_once("://").map_or(url, |(_, host)| host).trim_end_matches('/');
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
     let connection = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
     let mut line = String::new();
     let mut reader = BufReader::new(connection.take(GREETING_BYTES_MAX));
     reader.read_line(&mut line).await.map_err(|error| error.to_string())?;
-    read(&line)
+    parse_greeting(&line)
 }
 
-fn read(line: &str) -> Result<Greeting, String> {
-    let no_server = || "what answers there is no log server".to_owned();
-    let info = line.strip_prefix(GREETING).ok_or_else(no_server)?;
-    let info: ServerInfo = serde_json::from_str(info.trim()).map_err(|_| no_server())?;
+fn parse_greeting(line: &str) -> Result<Greeting, String> {
+    let not_a_server = || "the server at this address is not a log server".to_owned();
+    let info = line.strip_prefix(GREETING).ok_or_else(not_a_server)?;
+    let info: ServerInfo = serde_json::from_str(info.trim()).map_err(|_| not_a_server())?;
     Ok(Greeting { name: info.server_name, version: info.version, has_jetstream: info.jetstream })
 }
 
@@ -161,7 +164,7 @@ fn contents(info: &Info) -> StreamContents {
     StreamContents {
         bytes: info.state.bytes,
         bytes_max: u64::try_from(info.config.max_bytes).ok().filter(|max| *max > 0),
-        // An empty stream says 0 until its first entry.
+        // An empty stream has a first sequence of 0 until its first entry.
         first: info.state.first_sequence.max(1),
         last: info.state.last_sequence,
         replicas: info.config.num_replicas,
@@ -172,13 +175,14 @@ fn contents(info: &Info) -> StreamContents {
 
 fn follower(peer: &PeerInfo) -> Follower {
     let lag = peer.lag.unwrap_or(0);
-    // A copy that is some entries behind for a moment is not called current by the engine.
+    // The servers do not count a copy as current if it briefly lags by a few entries.
     let is_current = has_been_heard(peer, SILENCE) && (peer.current || lag <= LAG);
     Follower { server: peer.name.clone(), is_current, lag }
 }
 
-/// Whether the leader has heard of a follower lately. One that it has not heard of at all since it was elected is as long ago as
-/// one that it hears just now: 0, and it is not said to be offline (nats-server 2.15.1).
+/// Whether the leader has heard from a follower lately. If the leader has heard nothing since its election,
+/// `active` is 0 and the follower is not marked offline (nats-server 2.15.1). The same value means "just
+/// now", so 0 does not count.
 pub(super) fn has_been_heard(peer: &PeerInfo, within: Duration) -> bool {
     !peer.offline && !peer.active.is_zero() && peer.active < within
 }
@@ -188,19 +192,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_is_read() {
-        let said =
+    fn a_greeting_is_parsed() {
+        let line =
             r#"INFO {"server_name":"log-1","version":"2.9.10","jetstream":true,"max_payload":1048576} "#;
         let greeting =
             Greeting { name: "log-1".to_owned(), version: "2.9.10".to_owned(), has_jetstream: true };
-        assert_eq!(read(&format!("{said}\r\n")), Ok(greeting));
+        assert_eq!(parse_greeting(&format!("{line}\r\n")), Ok(greeting));
         for other in ["", "HTTP/1.1 400 Bad Request\r\n", "INFO nonsense\r\n"] {
-            assert!(read(other).unwrap_err().contains("no log server"), "{other}");
+            assert!(parse_greeting(other).unwrap_err().contains("not a log server"), "{other}");
         }
     }
 
     #[test]
-    fn a_copy_is_current_while_it_is_there_and_hardly_behind() {
+    fn a_copy_is_current_while_it_is_online_and_hardly_behind() {
         let peer = |current, seconds, offline, lag| PeerInfo {
             name: "log-2".to_owned(),
             current,
@@ -214,7 +218,7 @@ mod tests {
             (peer(false, 0.2, false, Some(LAG + 1)), false),
             (peer(true, 0.2, true, None), false),
             (peer(false, 10.0, false, None), false),
-            // Never heard of by a leader that was elected without it.
+            // The leader has never heard from this follower since its election.
             (peer(false, 0.0, false, Some(3)), false),
         ] {
             assert_eq!(follower(&peer).is_current, expected, "{peer:?}");

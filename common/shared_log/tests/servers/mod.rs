@@ -1,4 +1,4 @@
-//! Real servers of the engine on loopback ports, each with a directory of its own. They end with the test.
+//! Real log servers on loopback ports, each with its own directory. They end with the test.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,11 @@ use tokio::runtime::Runtime;
 #[expect(unreachable_pub, reason = "it is public in the tests of the workspace")]
 mod ports;
 
-/// Paths of `nats-server` programs, separated by colons. Without it, the one on the path is taken.
+/// Environment variable with the paths of `nats-server` programs, separated by colons. Without it, the
+/// program on the `PATH` is used.
 const PROGRAMS: &str = "DOPPEL_NATS_SERVERS";
 
-/// The programs to test with. Where there is none, the test is skipped, but in CI it fails.
+/// Returns the programs to test with. If there is none, the test is skipped; in CI it fails.
 pub(crate) fn programs() -> Vec<PathBuf> {
     let named = env::var_os(PROGRAMS).map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
     let found = named.unwrap_or_else(|| {
@@ -27,16 +28,16 @@ pub(crate) fn programs() -> Vec<PathBuf> {
         on_path.map(|dir| dir.join("nats-server")).filter(|program| program.is_file()).take(1).collect()
     });
     for program in &found {
-        assert!(program.is_file(), "{PROGRAMS}: {} is not there", program.display());
+        assert!(program.is_file(), "{PROGRAMS}: there is no program {}", program.display());
     }
     if found.is_empty() {
-        assert!(env::var_os("CI").is_none(), "in CI a nats-server is needed: set {PROGRAMS}");
+        assert!(env::var_os("CI").is_none(), "CI needs a nats-server: set {PROGRAMS}");
         eprintln!("skipped: no nats-server is on the path, and {PROGRAMS} names none");
     }
     found
 }
 
-/// Some servers that are one engine.
+/// A group of servers that form one cluster.
 pub(crate) struct Servers {
     program: PathBuf,
     dir: TempDir,
@@ -46,7 +47,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts so many.
+    /// Starts a cluster of `count` servers.
     pub(crate) fn start(program: &Path, count: usize) -> Self {
         let dir = TempDir::new().unwrap();
         let mut ports: Vec<u16> = (0..2 * count).map(|_| free_port()).collect();
@@ -71,7 +72,7 @@ impl Servers {
         this
     }
 
-    /// Starts a server that does not run.
+    /// Starts a server that is not running.
     pub(crate) fn start_one(&mut self, at: usize) {
         let file = |ending: &str| self.dir.path().join(format!("s{at}.{ending}"));
         let out = fs::File::create(file("log")).unwrap();
@@ -84,7 +85,7 @@ impl Servers {
         self.running[at] = Some(child);
     }
 
-    /// `kill -9` of a server.
+    /// Kills a server with `kill -9`.
     pub(crate) fn kill(&mut self, at: usize) {
         if let Some(mut child) = self.running[at].take() {
             child.kill().unwrap();
@@ -92,12 +93,12 @@ impl Servers {
         }
     }
 
-    /// Where they listen.
+    /// Returns the URLs of the servers.
     pub(crate) fn urls(&self) -> Vec<String> {
         self.ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect()
     }
 
-    /// A connection of its own, when the servers answer.
+    /// Opens a connection as soon as the servers answer.
     pub(crate) fn connect(&self) -> Engine {
         let urls = self.urls();
         patiently(|| {
@@ -112,7 +113,7 @@ impl Drop for Servers {
     }
 }
 
-/// Asks again for a while.
+/// Repeats a call for a while until it succeeds.
 pub(crate) fn patiently<T>(mut ask: impl FnMut() -> Result<T, String>) -> T {
     let began = Instant::now();
     loop {

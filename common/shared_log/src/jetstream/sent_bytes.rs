@@ -1,13 +1,13 @@
-//! Counts what is sent to the engine. The client's own figure has some messages twice.
+//! Counts the bytes that are sent to the log servers. The client's own statistics count some messages twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of messages that were sent over a connection since it was made. Clones count together.
+/// Number of bytes sent over a connection since it was created. Clones share the count.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sent(Arc<AtomicU64>);
+pub(super) struct SentBytes(Arc<AtomicU64>);
 
-impl Sent {
+impl SentBytes {
     pub(super) fn count(&self, bytes: usize) {
         self.0.fetch_add(bytes as u64, Ordering::Relaxed);
     }
