@@ -101,7 +101,7 @@ fn refuses_strangers(cluster: &Cluster, node: &str, call: &str) {
     let (status, answer) = ask(&address, call, &own, 1 << 40, b"");
     assert!(status == 413 && answer.contains("the body has more than"), "{node}: {answer}");
     let (status, answer) = ask(&address, call, &own, 3, b"\xff\xff\xff");
-    assert!(status == 400 && answer.contains("the body is not what"), "{node}: {answer}");
+    assert!(status == 400 && answer.contains("the body is not a request of"), "{node}: {answer}");
     let (status, answer) = ask(&address, "no/such/call", &own, 0, b"");
     assert!(status == 404 && answer.contains("it has another role"), "{node}: {answer}");
 }

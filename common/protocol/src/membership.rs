@@ -4,9 +4,9 @@
 //! This module does not decide who may write to a range; the log of the range does. Membership tells a caller
 //! which node to ask, which nodes are silent, and how far each replica has copied the log.
 //!
-//! Invariant: the owner depends only on the last beat of each node and on the greatest epoch ever claimed. The
-//! order in which beats of different nodes arrive does not matter. This requires that no two nodes claim a range
-//! under the same epoch.
+//! Invariant: the owner depends only on the last beat of each node and on the greatest epoch ever claimed.
+//! The order in which beats of different nodes arrive does not matter. This requires that no two nodes claim
+//! a range under the same epoch.
 
 #[cfg(test)]
 mod tests;
@@ -251,7 +251,7 @@ impl MembershipState {
         self.nodes.insert(node, LastBeat { incarnation, claims, at: now, beat: self.beats });
     }
 
-    /// Whether a node counts as alive: no other node was heard [`SILENCE`] or longer after it.
+    /// Whether a node counts as alive: no other node's beat arrived [`SILENCE`] or longer after its last beat.
     fn is_present(&self, name: &str, own: Option<&str>) -> bool {
         let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
         let newest = others.map(|(_, node)| node.at).max();

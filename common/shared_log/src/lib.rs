@@ -1,11 +1,14 @@
 //! A log that several processes share. A writer names the last entry that it has seen. If two writers name
 //! the same entry, only one append succeeds.
 //!
-//! | module | responsibility | |---|---| | `log` | the interface of a log | | `jetstream` | the log as a
-//! stream of NATS JetStream, which replicates the log and orders the appends | | `announced` | entries that
-//! writers announced to readers | | `reports` | progress that readers reported to writers | | `memory` | the
-//! log in memory, with the faults of a real log, for tests | | `conformance` | the guarantees of every log,
-//! as a test suite |
+//! | module | responsibility |
+//! |---|---|
+//! | `log` | the interface of a log |
+//! | `jetstream` | the log as a stream of NATS JetStream, which replicates the log and orders the appends |
+//! | `announced` | entries that writers announced to readers |
+//! | `reports` | progress that readers reported to writers |
+//! | `memory` | the log in memory, with the faults of a real log, for tests |
+//! | `conformance` | the guarantees of every log, as a test suite |
 //!
 //! Invariants of every log:
 //! - Entries have consecutive sequence numbers. An entry that was read never changes.

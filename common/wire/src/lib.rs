@@ -6,16 +6,21 @@
 //! the cluster. The receiver refuses a wrong request before it reads the body. The reason is plain text, so
 //! that an older or newer version can read it.
 //!
-//! | module | responsibility | |---|---| | `identity`, `secret` | identity of a process in its cluster | |
-//! `call` | a kind of call: its types, limits and deadline | | `peer` | the client: deadlines, retries with
-//! jitter | | `listener` | the server: checks, permits, worker threads | | `refusal`, `json` | why a request
-//! is refused; values of the public contract in a body | | `call_sizes` | splitting of work that is too large
-//! for one call | | `circuit_breaker` | fast failure of calls that another node can answer as well | |
-//! `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol`
-//! over these calls | | `orders` | orders to the router: a queue, and the thread that sends it to the present
-//! router | | `seat` | the slot for the router in a process, which may be empty | | `spread` | several nodes
-//! of tier 1 as a single tier 1 | | `take_over` | the command to take over a range | | `traffic` | counts of
-//! the bytes that a process sends and receives |
+//! | module | responsibility |
+//! |---|---|
+//! | `identity`, `secret` | identity of a process in its cluster |
+//! | `call` | a kind of call: its types, limits and deadline |
+//! | `peer` | the client: deadlines, retries with jitter |
+//! | `listener` | the server: checks, permits, worker threads |
+//! | `refusal`, `json` | why a request is refused; values of the public contract in a body |
+//! | `call_sizes` | splitting of work that is too large for one call |
+//! | `circuit_breaker` | fast failure of calls that another node can answer as well |
+//! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | traits of `doppel_protocol` as calls |
+//! | `orders` | orders to the router: a queue, and the thread that sends it to the present router |
+//! | `seat` | the slot for the router in a process, which may be empty |
+//! | `spread` | several nodes of tier 1 as a single tier 1 |
+//! | `take_over` | the command to take over a range |
+//! | `traffic` | counts of the bytes that a process sends and receives |
 //!
 //! Invariants: every body has a size limit on both sides, and every call has a deadline. A call is retried
 //! automatically only if that is harmless. No call runs on an async thread. The secret never appears in a log

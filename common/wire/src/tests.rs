@@ -72,7 +72,7 @@ fn node() -> Node {
             .answer::<Echo>(|text| text)
             .answer::<Sleep>(std::thread::sleep)
             .answer::<Once>(|()| ())
-            .answer::<Panic>(|()| panic!("a panic that the test wants"))
+            .answer::<Panic>(|()| panic!("simulated panic"))
             .at_once(1)
             .answer::<Patient>(std::thread::sleep)
     })

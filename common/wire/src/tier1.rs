@@ -141,7 +141,7 @@ impl From<CallFailure> for Tier1Error {
     }
 }
 
-/// Reads for a question of a caller, or reads of owners alone if there is no question.
+/// Reads for a question of a caller, or reads of owners only if there is no question.
 struct RemoteReads<'t> {
     tier1: &'t RemoteTier1,
     question: Option<Question>,
@@ -336,7 +336,7 @@ fn to_usize(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// Reads for a question that is put to `whom`, or reads of owners alone if `whom` is `None`.
+/// Reads for a question that is put to `whom`, or reads of owners only if `whom` is `None`.
 fn read<T>(
     tier1: &dyn Tier1Api,
     whom: Option<Whom>,

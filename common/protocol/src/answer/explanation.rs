@@ -37,8 +37,8 @@ pub struct Side {
     pub compared_url: Option<String>,
     /// The content that is compared.
     pub content: Option<Content>,
-    /// The first 20 kept pages of the group that precede this page in the winner order. The page is a
-    /// duplicate of the first of them that is a near-duplicate. If no kept page is one, the page is kept. The
+    /// The first 20 kept pages of the group that precede this page in the winner order. This page is a
+    /// duplicate of the first kept page that is its near-duplicate, and is kept if there is no such page. The
     /// list is empty for a winner, for a page in no group, and for a group in quarantine, which keeps all its
     /// pages.
     pub kept_before: Vec<KeptBefore>,

@@ -143,7 +143,7 @@ impl Engine {
             return Err(EngineError::NoJetStream { servers: servers.join(", "), name: info.server_name });
         }
         let server = server(&info)?;
-        tracing::debug!(server = server.name, version = info.version, "connected to the engine");
+        tracing::debug!(server = server.name, version = info.version, "connected to a log server");
         let context = {
             // Building the context starts a task.
             let _entered = handle.enter();

@@ -16,14 +16,14 @@ use crate::call_sizes::{SIGNATURES_BYTES, count_fitting};
 pub(super) const COMMANDS_MAX: usize = 16_384;
 pub(super) const BYTES_MAX: usize = 64 << 20;
 
-/// Maximum number of commands in one call.
+/// Maximum number of commands in one call. Orders without commands count as one command.
 pub(super) const CALL_COMMANDS: usize = 8_192;
 
 /// First pause after a failure. Each further failure doubles the pause, up to the long pause.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// Backoff between calls when there is nothing to send.
+/// Pause between calls when there is nothing to send.
 const ASK_PAUSE: Duration = Duration::from_millis(250);
 
 /// Time after which the router's last answer is out of date.
@@ -45,7 +45,7 @@ pub(super) struct Queue {
     refused_ranges: BTreeMap<RangeId, Backoff>,
     /// Ranges that have ever had orders in this queue.
     ranges: BTreeSet<RangeId>,
-    /// Ranges that may have lost orders and have not been told.
+    /// Ranges that may have lost orders and do not know it yet.
     lost: BTreeSet<RangeId>,
 }
 
@@ -226,7 +226,7 @@ impl Queue {
                     finished.insert(part.entry);
                 }
                 Err(error @ IndexError::Gap { .. }) => {
-                    tracing::warn!(range = range.0, first = orders.first, %error, "orders of a range are lost; the range has to send them again");
+                    tracing::warn!(range = range.0, first = orders.first, %error, "orders of a range are lost; the range determines its pending searches again");
                     lost.insert(range);
                 }
                 Err(error @ (IndexError::Unavailable(_) | IndexError::Stopping | IndexError::TooMuch(_))) => {

@@ -160,7 +160,7 @@ fn a_full_queue_refuses_orders() {
 }
 
 #[test]
-fn after_a_new_session_every_range_that_sent_orders_has_lost_some() {
+fn a_new_session_means_lost_orders_for_every_range_that_sent_some() {
     let now = Instant::now();
     let mut queue = queue(now);
     for range in [1, 2] {
