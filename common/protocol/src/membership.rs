@@ -251,7 +251,7 @@ impl MembershipState {
         self.nodes.insert(node, LastBeat { incarnation, claims, at: now, beat: self.beats });
     }
 
-    /// Whether a node counts as alive: no other node's beat arrived [`SILENCE`] or longer after its last beat.
+    /// Whether a node counts as alive: no beat of another node came [`SILENCE`] or longer after its last beat.
     fn is_present(&self, name: &str, own: Option<&str>) -> bool {
         let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
         let newest = others.map(|(_, node)| node.at).max();

@@ -15,7 +15,7 @@
 //! | `refusal`, `json` | why a request is refused; values of the public contract in a body |
 //! | `call_sizes` | splitting of work that is too large for one call |
 //! | `circuit_breaker` | fast failure of calls that another node can answer as well |
-//! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | traits of `doppel_protocol` as calls |
+//! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | traits as calls |
 //! | `orders` | orders to the router: a queue, and the thread that sends it to the present router |
 //! | `seat` | the slot for the router in a process, which may be empty |
 //! | `spread` | several nodes of tier 1 as a single tier 1 |
