@@ -83,7 +83,7 @@ async fn what_is_older_than_five_seconds_is_no_answer() {
         "/v1/explain?a=http://near/copy&b=http://w/".to_owned(),
     ] {
         let problem = door.get(&way).await.problem(503);
-        assert!(problem["detail"].as_str().unwrap().contains("5 s is the most"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("the limit is 5 s"), "{problem}");
     }
     door.post_json("/v1/status", &json!({"urls": ["http://alone/", "http://w/"]})).await.problem(503);
     assert!(door.status("http://alone/").await.get("age_ms").is_none());
