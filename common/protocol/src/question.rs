@@ -1,9 +1,10 @@
 //! The age of an answer: how old the data behind it may be, and whether owners or replicas supplied it.
 //!
-//! A replica asks the range's log for its end, and then copies the log up to that end. From then on the replica
-//! has everything that was acknowledged before the request, so its age counts from the request. The age of an
-//! owner's data counts from the caller's request. If another node may have deposed the owner without its
-//! knowledge, a fixed bound is added. An answer that combines several reads has the greatest of their ages.
+//! A replica asks the range's log for its end, and then copies the log up to that end. From then on the
+//! replica has everything that was acknowledged before the request, so its age counts from the request. The
+//! age of an owner's data counts from the caller's request. If another node may have deposed the owner
+//! without its knowledge, a fixed bound is added. An answer that combines several reads has the greatest of
+//! their ages.
 //!
 //! Invariant: an age never omits time. A reader counts from the moment when it sent its request, and the
 //! caller checks the clock again when the answer is complete. An answer that is then older than promised
