@@ -39,10 +39,10 @@ pub enum Body {
 
 /// What the service did with a version of a page. The outcome is on disk before the service returns it.
 ///
-/// `unchanged`: the version has the content on record, so only its date and popularity count. `confirmed`: the
-/// page was decided at once. `pending`: the version is recorded, and the page waits for comparison. `stale`: a
-/// better version of the page is on record or in the same request, so this version does not represent the page.
-/// Its date and popularity still count.
+/// `unchanged`: the version has the content on record, so only its date and popularity count. `confirmed`:
+/// the page was decided at once. `pending`: the version is recorded, and the page waits for comparison.
+/// `stale`: a better version of the page is on record or in the same request, so this version does not
+/// represent the page. Its date and popularity still count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
