@@ -180,7 +180,7 @@ impl RangeOwner for RemoteRanges {
     fn post(&self, post: EncodedPost, done: PostDone) {
         let range = post.to;
         self.peer.begin_call::<Post>(&post, move |answer| {
-            done(or_unreachable(range, answer.map_err(CallFailure::Wire)))
+            done(or_unreachable(range, answer.map_err(CallFailure::Wire)));
         });
     }
 
