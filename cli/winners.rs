@@ -129,7 +129,7 @@ mod tests {
             ),
             ("rules = [\n  'https',\n  'popularity',\n  'https']", 4, "https is named twice"),
             ("rules = ['url',\n'https']", 2, "https comes after url"),
-            ("rules = ['market']", 1, "market cannot be chosen"),
+            ("rules = ['market']", 1, "market is not named here"),
             ("rules = [1]", 1, "expected a string"),
             ("rules = []\nrules = []", 2, "duplicate key"),
             ("[markets]\na = ['de']\nGerman = ['de']", 3, "the name of a market is"),

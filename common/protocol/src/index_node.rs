@@ -108,7 +108,7 @@ pub struct Hosting {
     pub incoming_dimensions: usize,
     /// The partitions that are being filled for the next plan.
     pub incoming: Vec<HostedPartition>,
-    /// All ranges. The node answers searches after every range has fed it.
+    /// All ranges of tier 1. The node answers searches after every range has fed it.
     pub ranges: Vec<PageRange>,
 }
 

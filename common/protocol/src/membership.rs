@@ -71,19 +71,20 @@ pub struct Claim {
 pub struct Replica {
     /// The node that has the replica.
     pub node: String,
-    /// See [`Claim::epoch`].
+    /// Epoch of the claim; see [`Claim::epoch`].
     pub epoch: Epoch,
-    /// See [`Claim::owns`]. Also true for an owner that was deposed and has not noticed.
+    /// Whether the node claims ownership; see [`Claim::owns`]. Also true for an owner that was deposed and
+    /// has not noticed.
     pub owns: bool,
-    /// See [`Claim::index`].
+    /// Number of copied records; see [`Claim::index`].
     pub index: u64,
-    /// See [`Claim::known`].
+    /// Whether `index` is known; see [`Claim::known`].
     pub known: bool,
-    /// See [`Claim::sequence`].
+    /// Position in the shared log; see [`Claim::sequence`].
     pub sequence: u64,
-    /// See [`Claim::needs`].
+    /// Position from which the node reads on; see [`Claim::needs`].
     pub needs: u64,
-    /// See [`Claim::trouble`].
+    /// Why the replica does not follow; see [`Claim::trouble`].
     pub trouble: Option<String>,
     /// Time since the node reported this state.
     pub age: Duration,
@@ -94,7 +95,7 @@ pub struct Replica {
 pub struct HeardNode {
     /// Name of the node.
     pub node: String,
-    /// See [`Beat::incarnation`].
+    /// Incarnation in the last beat; see [`Beat::incarnation`].
     pub incarnation: u64,
     /// Time since the last beat of the node.
     pub silence: Duration,
@@ -138,7 +139,8 @@ impl Membership {
         Self::default()
     }
 
-    /// Records a beat. It replaces the previous beat of the node, also if the node was restarted in between.
+    /// Records the beat of a node. It replaces the previous beat of the node, also if the node was restarted
+    /// in between.
     pub fn take(&self, beat: Beat, now: Instant) {
         if beat.node.len() <= TEXT_BYTES_MAX {
             self.lock().take(beat, now);
@@ -251,7 +253,7 @@ impl MembershipState {
         self.nodes.insert(node, LastBeat { incarnation, claims, at: now, beat: self.beats });
     }
 
-    /// Whether a node counts as alive: no beat of another node came [`SILENCE`] or longer after its last beat.
+    /// Whether a node counts as alive: no beat of another node came [`SILENCE`] or longer after its last.
     fn is_present(&self, name: &str, own: Option<&str>) -> bool {
         let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
         let newest = others.map(|(_, node)| node.at).max();

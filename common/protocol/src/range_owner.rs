@@ -195,7 +195,7 @@ pub struct RangeState {
     pub shards: Vec<ShardTotals>,
     /// Change feeds of the shards, in the order of shards.
     pub feeds: Vec<FeedExtent>,
-    /// See [`ContentSource::moment`](super::ContentSource::moment).
+    /// Recent state of the range; see [`ContentSource::moment`](super::ContentSource::moment).
     pub moment: Option<Moment>,
     /// The last record that the rows include, if the range is replicated.
     pub copied: Option<LogPlace>,

@@ -26,7 +26,7 @@ pub struct Change {
 /// A batch of events from the change feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
-    /// The events. Events of the same URL are in order.
+    /// Events from the feed. Events of the same URL are in order.
     pub changes: Vec<Change>,
     /// Opaque cursor to continue from.
     pub cursor: String,

@@ -70,7 +70,7 @@ impl WinnerOrder {
         for (at, &rule) in chosen.iter().enumerate() {
             let refused = |reason| Err(OrderError { at, rule, reason });
             if rule == Rule::Market {
-                return refused("cannot be chosen: it always comes first when a query names a market");
+                return refused("is not named here: it always comes first when a query names a market");
             }
             if chosen[..at].contains(&rule) {
                 return refused("is named twice");

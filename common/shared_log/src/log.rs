@@ -106,7 +106,8 @@ pub enum AppendError {
     Failed(#[from] LogError),
 }
 
-/// A shared log. Calls wait for the network, so they must not be made on a thread of an async runtime.
+/// A log that processes share. Calls wait for the network, so they must not be made on a thread of an async
+/// runtime.
 pub trait SharedLog: Send + Sync {
     /// Appends an entry after `expected`, which must be the last entry. Returns the sequence number of the
     /// new entry.
@@ -166,8 +167,9 @@ pub trait SharedLog: Send + Sync {
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Appends an entry. If no answer arrives, determines whether the append succeeded. [`AppendError::Refused`]
-/// means that the log has another entry after `expected`, and this entry was not added.
+/// Appends an entry to a log. If no answer arrives, determines whether the append succeeded.
+/// [`AppendError::Refused`] means that the log has another entry after `expected`, and this entry was not
+/// added.
 ///
 /// # Errors
 /// See [`AppendError`]. Returns `Unknown` and [`LogError::Unavailable`] only if the outcome is still unknown

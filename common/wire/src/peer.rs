@@ -182,7 +182,7 @@ impl Peer {
         Ok(Self(Arc::new(Inner { runtime, node, address, headers })))
     }
 
-    /// Makes a call. Retries a few times if that is harmless.
+    /// Makes a call, and retries it a few times if that is harmless.
     ///
     /// # Errors
     /// If no answer arrives within [`Call::DEADLINE`], or the node refuses.

@@ -72,7 +72,7 @@ pub struct ChangeLine {
     "cursor": "1b7.2f.0", "at_end": true,
 })))]
 pub struct ChangesAnswer {
-    /// The events. Events of the same URL are in order.
+    /// Events from the feed. Events of the same URL are in order.
     pub changes: Vec<ChangeLine>,
     /// Opaque cursor to continue from.
     pub cursor: String,

@@ -79,7 +79,7 @@ pub struct GroupPage {
     /// The group without its members.
     #[serde(flatten)]
     pub group: Group,
-    /// Some members. Each member is followed by the redirects that end at it.
+    /// Some of the members. Each member is followed by the redirects that end at it.
     pub pages: Vec<Member>,
     /// The value to pass as `after` in the next request; null at the end of the list.
     pub next: Option<String>,

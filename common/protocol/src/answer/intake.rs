@@ -11,11 +11,11 @@ use crate::Outcome;
 pub struct Taken {
     /// URL of the page, as submitted but without the fragment.
     pub url: String,
-    /// The durable outcome. `unchanged`: at most dates changed. `confirmed`: decided at once, because the
-    /// page is dead, has no words, or is still a near-duplicate of its group's winner. A page without a group
-    /// is compared with its own last content. `pending`: accepted, and waiting for comparison. `stale`: not
-    /// accepted, because a newer version is on record. Among versions of the same date, a content is newer
-    /// than a redirect, and a death is newer than both.
+    /// The durable outcome of the submission. `unchanged`: at most dates changed. `confirmed`: decided at
+    /// once, because the page is dead, has no words, or is still a near-duplicate of its group's winner. A
+    /// page without a group is compared with its own last content. `pending`: accepted, and waiting for
+    /// comparison. `stale`: not accepted, because a newer version is on record. Among versions of the same
+    /// date, a content is newer than a redirect, and a death is newer than both.
     pub outcome: Outcome,
 }
 
