@@ -314,6 +314,10 @@ impl RecordReader {
         if !record_end::is_length_plausible(self.format, &self.block, line_ends, after_record) {
             return Err(Reason::Length);
         }
+        // In a damaged compressed member, the block may be wrong and end at a blank line by chance. The damage shows behind the block.
+        if after_record == AfterRecord::Other {
+            self.stream.peek(HEAD_BYTES_MAX)?;
+        }
         self.skip_line_ends()?;
         Ok(())
     }
