@@ -105,7 +105,7 @@ const STEPS_MAX: usize = 32;
 fn path(text: &str) -> Result<String, String> {
     let steps = text.matches('.').count() + text.matches("[]").count();
     match () {
-        () if text.is_empty() => Err("the name of the field is missing; pass none to read no field".to_owned()),
+        () if text.is_empty() => Err("a field needs a name; pass none to read no field".to_owned()),
         () if text.matches(',').count() >= PARTS_MAX => Err(format!("at most {PARTS_MAX} fields are joined")),
         () if steps > STEPS_MAX * (1 + text.matches(',').count()) => {
             Err(format!("a path has at most {STEPS_MAX} steps"))
