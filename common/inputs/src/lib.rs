@@ -1,5 +1,5 @@
-//! Reads the inputs of a command: finds the files, objects and directories that the inputs name, finds out
-//! which fields their records have, reads the records, and counts and writes bad records. The crate does not
+//! Reads the inputs of a command. The crate finds the files, objects and directories that the inputs name,
+//! and the fields that their records have. It reads the records, and counts and writes bad ones. It does not
 //! know what becomes of a record.
 //!
 //! | module | responsibility |

@@ -37,14 +37,15 @@ pub struct FieldArgs {
     /// names].
     #[arg(long, value_name = "CHAR", help_heading = "Records")]
     pub separator: Option<Separator>,
-    /// Field of a record that contains its text, such as content or document.body; dots lead into nested
+    /// Field of a record that contains its text, such as content or document.body. Dots lead into nested
     /// objects, and [] into lists, as in tags[] or messages[].content. Several fields in commas, such as
     /// title,body, are joined by line feeds. If you name a field for text or for HTML, the other is not
-    /// guessed; none reads no text [default: the first of text, content and raw_content that at least half of
-    /// the first 1,000 records of a file have].
+    /// guessed. With none, no text is read [default: the first of text, content and raw_content that at least
+    /// half of the first 1,000 records of a file have].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub text_field: Option<String>,
-    /// Field that contains HTML, which is read if a record has no text; none reads no HTML [default: html].
+    /// Field that contains HTML, which is read if a record has no text. With none, no HTML is read [default:
+    /// html].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub html_field: Option<String>,
     /// Field that names a record without a URL: record:FILE#ID, or record:FILE#row=N if the record has no id.
@@ -52,14 +53,14 @@ pub struct FieldArgs {
     /// not used as an id. With none, rows name the records [default: id].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub id_field: Option<String>,
-    /// Field that contains the URL; none reads no URL, so that ids or rows name the records [default: the
+    /// Field that contains the URL. With none, no URL is read, and ids or rows name the records [default: the
     /// first of url, source, metadata.url and meta.url whose values in the first 1,000 records are http or
     /// https URLs: all values of source, at least half of the values of the others].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub url_field: Option<String>,
     /// Field that contains the date of the fetch: RFC 3339, a date or date-time without zone (UTC), or
     /// seconds or milliseconds since 1970 as a number. An invalid date makes a bad record in a field that you
-    /// name, and is ignored in a guessed field; none reads no date [default: the first of fetched_at,
+    /// name, and is ignored in a guessed field. With none, no date is read [default: the first of fetched_at,
     /// timestamp, date, crawl_date and date_download, then of timestamp and date in metadata or meta].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub date_field: Option<String>,
