@@ -1,6 +1,10 @@
 //! The list of files that a collection has read to their ends. The list lies in the data directory of the
 //! collection, so that later runs do not read these files again.
 //!
+//! A run that makes a new directory keeps a log of the pages that it has read. If the run is interrupted, the
+//! next run replays the pages of the log, and continues behind the files that end in the log. These are the
+//! *replayed* files.
+//!
 //! Invariants:
 //! - A file is listed only after all its pages are on disk in the collection.
 //! - A listed file is read again if it has changed, if it is to be read with other options, or if its records

@@ -22,7 +22,7 @@ use crate::version::Version;
 use doppel_terminal::destination::refuse_input;
 use doppel_terminal::exit::Failure;
 
-/// Input that stands for standard input.
+/// Argument that names standard input as an input.
 const STANDARD: &str = "-";
 
 /// Name of standard input in messages and in the names of records.

@@ -147,7 +147,8 @@ impl Tally {
             .filter(|(_, number, _)| *number > 0)
     }
 
-    /// Like [`Self::verdict`], but accepts a run in which every file was read and no file has a record.
+    /// Like [`Self::verdict`], but accepts a run over files that have no records, if nothing else went wrong:
+    /// every file was read.
     ///
     /// # Errors
     /// The errors of [`Self::verdict`].

@@ -168,8 +168,8 @@ pub fn read_all(
     Ok(reader.tally)
 }
 
-/// Most bytes of a file that are read for each byte of its share. A crawl may contain few pages among much
-/// else, so reading ends there.
+/// Most bytes of a file that are read for each byte of its share. The limit ends the reading of a crawl that
+/// contains few pages among much else.
 const READ_OF_SHARE: u64 = 4;
 
 /// Reads the files and directories, one after the other.
@@ -280,8 +280,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the items of a source. Returns whether a bad record may become sound later, so that the file
-    /// must not be listed as read.
+    /// Reads the items of a source. Returns whether a bad record may become sound later, such as one with a
+    /// date in the future. Such a file must not be listed as read.
     fn read_items(
         &mut self,
         (number, source, share): (usize, &Source, Option<AtMost>),
