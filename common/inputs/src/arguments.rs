@@ -1,4 +1,4 @@
-//! The inputs of a command, as arguments.
+//! The inputs of a command, as arguments of the command line.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -11,46 +11,49 @@ use crate::records::RecordArgs;
 use crate::sources::{self, Sources};
 use crate::spool::Spool;
 
-/// Crawls to read.
+/// The inputs that a command reads, and the options for them.
 #[derive(Debug, Default, Args)]
 pub struct InputArgs {
-    /// WARC, WET, ARC, WACZ, JSON lines, CSV, TSV, Parquet or Arrow files, directories of these, or directories of HTML, text and Markdown files; - is
-    /// standard input, and a pattern in quotes such as 'data/**/*.jsonl.zst' all files that it matches (docs/FORMATS.md). Several are
-    /// successive crawls, in the order given. Crawl files in a directory with HTML pages are not read, only counted. The URL of a page is taken as it is spelt, but for
-    /// the fragment: another case of the host or a default port make another page.
+    /// Files, directories and patterns to read. A file is WARC, WET, ARC, WACZ, JSON lines, CSV, TSV, Parquet
+    /// or Arrow. A directory contains such files, or HTML, text and Markdown files. A pattern in quotes, such
+    /// as 'data/**/*.jsonl.zst', names all files that match it, and - is standard input (docs/FORMATS.md).
+    /// Several inputs are successive crawls, in the order given. In a directory with HTML pages, crawl files
+    /// are not read, only counted. The URL of a page is used as it is spelt, without the fragment: another
+    /// case of the host or a default port makes another page.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
-    /// End with code 5 when a record could not be read, too.
+    /// Also end with code 5 if a record could not be read.
     #[arg(long)]
     pub strict: bool,
-    /// What is in files of records.
+    /// Which fields the records have, and what happens to bad records.
     #[command(flatten)]
     pub records: RecordArgs,
-    /// How much is read of them; all where nothing is said.
+    /// Limit on what is read of all inputs together. `None` reads everything.
     #[arg(skip)]
     pub at_most: Option<AtMost>,
-    /// What the inputs name, once that was looked for.
+    /// Sources that the inputs name. Empty until the inputs are first resolved.
     #[arg(skip)]
     found: OnceLock<Sources>,
 }
 
-/// How much is read of all inputs together. Each has an equal share; what one does not need is for those after it.
+/// Limit on what is read of all inputs together. Each input has an equal share. Inputs leave the unused part
+/// of their share to the inputs after them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AtMost {
-    /// Pages, redirects, and deaths.
+    /// Number of pages, redirects, and deaths.
     pub records: u64,
-    /// Bytes of HTML and text.
+    /// Number of bytes of HTML and text.
     pub bytes: u64,
 }
 
 impl AtMost {
-    /// The share of the next of so many inputs.
+    /// Share of the next input if `inputs` inputs are left to read, including the next one.
     pub fn share(self, inputs: usize) -> Self {
         let inputs = inputs.max(1) as u64;
         Self { records: self.records.div_ceil(inputs), bytes: self.bytes.div_ceil(inputs) }
     }
 
-    /// The rest of the bound after `read` was read.
+    /// Rest of the limit after `read` was read.
     pub fn less(self, read: Self) -> Self {
         Self {
             records: self.records.saturating_sub(read.records),
@@ -58,23 +61,24 @@ impl AtMost {
         }
     }
 
-    /// Whether so much leaves room for no further record.
+    /// Whether `read` reaches the limit, so that there is no room for a further record.
     pub fn is_used_up(self, read: Self) -> bool {
         read.records >= self.records || read.bytes >= self.bytes
     }
 }
 
 impl InputArgs {
-    /// These inputs, what is said of them, and of their records.
+    /// Creates the arguments for these inputs and options, without a limit on what is read.
     #[must_use]
     pub fn new(inputs: Vec<PathBuf>, strict: bool, records: RecordArgs) -> Self {
         Self { inputs, strict, records, at_most: None, found: OnceLock::new() }
     }
 
-    /// What the inputs name. It is looked for once, so that all readings of a run have the same.
+    /// Sources that the inputs name. The first call resolves the inputs, so that all passes of a command read
+    /// the same sources.
     ///
     /// # Errors
-    /// Those of [`sources::sources`].
+    /// The errors of [`sources::sources`].
     pub fn sources(&self) -> anyhow::Result<&Sources> {
         if let Some(found) = self.found.get() {
             return Ok(found);
@@ -86,22 +90,24 @@ impl InputArgs {
         Ok(self.found.get_or_init(|| found))
     }
 
-    /// Copies what can be read only once, for a run that reads its inputs several times.
+    /// Copies standard input and named pipes to files, for a command that reads its inputs several times.
+    /// `None` if no source needs a copy.
     ///
     /// # Errors
-    /// Those of [`Self::sources`] and of [`Spool::of`].
+    /// The errors of [`Self::sources`] and of [`Spool::of`].
     pub fn spool(&mut self) -> anyhow::Result<Option<Spool>> {
         self.sources()?;
         self.found.get_mut().map_or(Ok(None), |sources| Spool::of(&mut sources.all))
     }
 
-    /// Refuses an output in the place of a file that is read. An input that is not there is told by who reads it, before anything is written.
+    /// Refuses an output path that names a file to be read. If an input does not exist, the result is `Ok`:
+    /// the reader reports the missing input before the command writes anything.
     ///
     /// # Errors
-    /// When it is one.
+    /// [`Failure::Usage`] if the output would replace an input.
     pub fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
         if sources::is_standard(path) {
-            // As an output it is another one than as an input.
+            // `-` means standard output here and standard input there, so the two never collide.
             return Ok(());
         }
         refuse_input(option, path, &self.inputs)?;
@@ -110,7 +116,7 @@ impl InputArgs {
 }
 
 impl From<Vec<PathBuf>> for InputArgs {
-    /// These inputs, and all else as without options.
+    /// Creates the arguments for these inputs as if no option were given.
     fn from(inputs: Vec<PathBuf>) -> Self {
         Self::new(inputs, false, RecordArgs::default())
     }

@@ -1,9 +1,15 @@
-//! The files that a collection has taken to their ends. They are listed in its data directory, so that later runs do not read them again.
+//! The list of files that a collection has read to their ends. The list lies in the data directory of the
+//! collection, so that later runs do not read these files again.
+//!
+//! A run that makes a new directory keeps a log of the pages that it has read. If the run is interrupted, the
+//! next run replays the pages of the log, and continues behind the files that end in the log. These are the
+//! *replayed* files.
 //!
 //! Invariants:
-//! - a file is listed when all its pages are on disk in the collection, and not before;
-//! - one that is not as it was, or that is to be read in another way or under another name, is not known, and is read;
-//! - the list saves time and holds nothing else: where lines of it are lost or cannot be read, their files are read again.
+//! - A file is listed only after all its pages are on disk in the collection.
+//! - A listed file is read again if it has changed, if it is to be read with other options, or if its records
+//!   are to get another name.
+//! - The list only saves time. If lines of the list are lost or cannot be parsed, their files are read again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -21,75 +27,78 @@ use crate::sources::{Place, Source};
 use crate::version::Version;
 use doppel_terminal::whole_file::{self, Earlier};
 
-/// The name of the list in a data directory: a line of JSON for each file.
+/// File name of the list in a data directory. The list has one line of JSON for each file.
 pub const NAME: &str = "ingested.jsonl";
-/// How the names begin under which it is written as a whole.
+/// Beginning of the temporary name under which a new list is written.
 const ASIDE: &str = "ingested.jsonl.new";
-/// How many lines that no longer count may stand in the list, beside as many as count.
+/// Obsolete lines that the list may contain, in addition to as many as it has valid lines. A list with more
+/// obsolete lines is written anew.
 const OLD_LINES: usize = 1_000;
 
-/// Whether a name is that of the list, or of one whose writing was interrupted.
+/// Whether a file name belongs to the list, or to a new list whose write was interrupted.
 pub fn is_name(name: &OsStr) -> bool {
     name == NAME || is_aside(name)
 }
 
-/// Whether a name is that of a list whose writing was interrupted.
+/// Whether a file name belongs to a new list whose write was interrupted.
 pub fn is_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// A file that was read to its end.
+/// A file that was read to its end, as an entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ingested {
     file: Named,
     version: Version,
-    /// How it was read.
+    /// Options and program version with which the file was read.
     reading: String,
     had: Had,
 }
 
-/// What a file had.
+/// Counts and dates of a file that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Had {
-    /// Pages, redirects and deaths.
+    /// Number of pages, redirects and deaths.
     pub records: u64,
-    /// Records that could not be read or used.
+    /// Number of records that could not be read or used.
     pub bad: u64,
-    /// How many of these could be read.
+    /// Number of bad records that could be read, but not used.
     pub unusable: u64,
-    /// The latest date of a page in it.
+    /// Latest date of a page in the file.
     pub latest: Option<Timestamp>,
-    /// The first date that was supplied to a page which had none.
+    /// Date that was supplied to the first page without a date. `None` if every page had a date.
     pub supplied: Option<Timestamp>,
-    /// The fields that are named and that its records have.
+    /// Fields that the records of the file have.
     pub named: BTreeSet<Field>,
-    /// What names its records, where their id is guessed.
+    /// What names the records of the file, if their id field is guessed.
     #[serde(default)]
     pub named_by: Option<NamedBy>,
 }
 
 impl Had {
-    /// Pages, redirects and deaths, with those that could not be used.
+    /// Number of pages, redirects and deaths, including those that could not be used.
     pub fn pages(&self) -> u64 {
         self.records + self.unusable
     }
 }
 
-/// A file, and what its records are named by.
+/// Identity of a file in the list: its location, and the name that its records carry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Named {
-    /// Its one path, or the address of an object.
+    /// Canonical path of the file, or address of the object.
     file: String,
     name: String,
 }
 
 impl Named {
-    /// Whether it is a file that is not there any more. Where a disk is not mounted, its files are read again.
+    /// Whether the file no longer exists. If its disk is not mounted, the file leaves the list and is read
+    /// again later. Always false for an object.
     fn has_gone(&self) -> bool {
         self.file.starts_with('/') && !Path::new(&self.file).exists()
     }
 
-    /// None of what may not be there another time, and of a path that is no text.
+    /// Identity of a source. `None` for standard input, copies and directories of pages, which no list
+    /// contains, and for a path that is not UTF-8.
     fn of(source: &Source) -> Option<Self> {
         if source.copy_of.is_some() {
             return None;
@@ -104,22 +113,23 @@ impl Named {
 }
 
 impl Ingested {
-    /// When the file was changed.
+    /// Time of the last write to the file.
     pub fn modified(&self) -> Timestamp {
         self.version.modified()
     }
 
-    /// What it had.
+    /// Counts and dates of the file.
     pub fn had(&self) -> &Had {
         &self.had
     }
 
-    /// How the names of its records begin, and what they are named by, where their id is guessed.
+    /// Name that the records of the file carry, and what names each record in the file. `None` unless the id
+    /// field is guessed.
     pub fn named_by(&self) -> Option<(String, NamedBy)> {
         Some((self.file.name.clone(), self.had.named_by?))
     }
 
-    /// So many of its records could not be used.
+    /// Counts `unusable` of the sound records as bad, because they could not be used.
     pub fn without(mut self, unusable: u64) -> Self {
         self.had.records -= unusable;
         self.had.bad += unusable;
@@ -128,78 +138,83 @@ impl Ingested {
     }
 }
 
-/// Which files are not read again.
+/// Files that a run does not read again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum LeavesOut {
     #[default]
     None,
-    /// Those that are replayed: an interrupted run, which was making the directory, has read them.
+    /// Replayed files: the interrupted run that began to make the directory has read them.
     Replayed,
-    /// Those that are replayed, and those that the collection lists.
+    /// Replayed files, and files that the collection lists.
     Listed,
 }
 
-/// How a run reads files, and what is known of those that were read before.
+/// How a run reads files, and what it knows about files that an earlier run has read.
 #[derive(Debug, Default)]
 pub struct Reading {
     how: String,
     leaves_out: LeavesOut,
     known: HashMap<Named, Ingested>,
-    /// The first files of the inputs where their pages were replayed.
+    /// First files of the inputs, if their pages were replayed.
     replayed: Vec<Ingested>,
-    /// Whether files that had bad records are read again, because these are asked for.
+    /// Whether files with bad records are read again, because an option asks for the bad records.
     asks_for_bad: bool,
 }
 
 impl Reading {
-    /// Knows of no file, and leaves none out. What is read depends on these options, on whether languages are detected, and on the version of the program.
+    /// Creates a reading that knows no file and leaves none out. A later run reads a file in the same way if
+    /// these options, the detection of languages, and the version of the program are equal.
     pub fn new(fields: &FieldArgs, detect_language: bool) -> Self {
         let how = format!("{} {fields:?}, detect_language: {detect_language}", env!("CARGO_PKG_VERSION"));
         Self { how, ..Self::default() }
     }
 
-    /// Goes on behind the files that an interrupted run has read; with `asks_for_bad` not behind those that had bad records.
+    /// Leaves out the files that an interrupted run has read. With `asks_for_bad`, reads files with bad
+    /// records again.
     pub fn going_on(self, asks_for_bad: bool) -> Self {
         Self { leaves_out: LeavesOut::Replayed, asks_for_bad, ..self }
     }
 
-    /// The same, and leaves out the files that the collection lists.
+    /// Like [`Self::going_on`], but also leaves out the files that the collection lists.
     pub fn leaving_out(self, asks_for_bad: bool) -> Self {
         Self { leaves_out: LeavesOut::Listed, asks_for_bad, ..self }
     }
 
-    /// With what is [listed](IngestedList::open) in a data directory, if such files may be left out.
+    /// Returns a reading that knows the files [listed](IngestedList::open) in a data directory, if it may
+    /// leave out listed files. The new reading knows no replayed files.
     pub fn with_list(&self, listed: Listed) -> Self {
         let known = if self.leaves_out == LeavesOut::Listed { listed.0 } else { HashMap::new() };
         Self { known, ..self.behind(Vec::new()) }
     }
 
-    /// Behind these files, which are the first ones and were replayed.
+    /// Returns a reading that continues behind `replayed`, the first files of the inputs. The new reading
+    /// knows no listed files.
     pub fn behind(&self, replayed: Vec<Ingested>) -> Self {
         Self { how: self.how.clone(), known: HashMap::new(), replayed, ..*self }
     }
 
-    /// What was replayed of a file, by its place among the files and directories that are read.
+    /// Entry of a replayed file, by the index of its source. `None` if the source was not replayed.
     pub fn replayed(&self, source: usize) -> Option<&Ingested> {
         self.replayed.get(source)
     }
 
-    /// How files are read.
+    /// Options and program version with which this run reads files.
     pub fn how(&self) -> &str {
         &self.how
     }
 
-    /// How many pages the files have that were replayed, with those that could not be used and are not in the log.
+    /// Number of pages of the replayed files. Includes the pages that could not be used and are not in the
+    /// log.
     pub fn replayed_pages(&self) -> u64 {
         self.replayed.iter().map(|ingested| ingested.had.pages()).sum()
     }
 
-    /// Whether a run goes on behind the files that an interrupted one has read.
+    /// Whether the run continues behind the files that an interrupted run has read.
     pub fn goes_on(&self) -> bool {
         self.leaves_out != LeavesOut::None
     }
 
-    /// What is known of a file, if it is as it was and would be read in the same way.
+    /// List entry of a source. `None` if the file has changed, or would be read in another way.
     pub fn known(&self, source: &Source) -> Option<&Ingested> {
         if self.known.is_empty() {
             return None;
@@ -207,23 +222,25 @@ impl Reading {
         self.known.get(&Named::of(source)?).filter(|known| self.is_as_read(known, source))
     }
 
-    /// Whether a file is as it was when it was read, and would be read in the same way.
+    /// Whether a file is unchanged since it was read, and would be read in the same way.
     pub fn is_same(&self, known: &Ingested, source: &Source) -> bool {
         Named::of(source).as_ref() == Some(&known.file) && self.is_as_read(known, source)
     }
 
-    /// The same of a file with the same name.
+    /// Like [`Self::is_same`], but assumes that `known` and `source` have the same identity.
     fn is_as_read(&self, known: &Ingested, source: &Source) -> bool {
         let is_read_so = known.reading == self.how && !(self.asks_for_bad && known.had.bad > 0);
         is_read_so && source.version().as_ref() == Some(&known.version)
     }
 
-    /// Whether a file could ever be listed.
+    /// Whether a source can be listed: later runs can find it again, and its version is
+    /// [settled](Version::is_settled).
     pub fn may_list(source: &Source) -> bool {
         Named::of(source).is_some() && source.version().is_some_and(|version| version.is_settled())
     }
 
-    /// A file that was read to its end, in this version, if it can be listed: it has not changed since.
+    /// Creates the entry of a file that was read to its end. `version` is the version of the file before it
+    /// was read. `None` if the file has changed since then, or cannot be listed.
     pub fn ended(&self, source: &Source, version: Option<Version>, had: Had) -> Option<Ingested> {
         let version =
             version.filter(|version| source.version().as_ref() == Some(version) && version.is_settled())?;
@@ -231,24 +248,26 @@ impl Reading {
     }
 }
 
-/// What a list has.
+/// Entries of a list, by the identity of the file.
 #[derive(Debug, Default)]
 pub struct Listed(HashMap<Named, Ingested>);
 
-/// The list of a data directory, to which files are added. Only for the process that holds the directory.
+/// The list of a data directory, open for further entries. Only the process that holds the directory may use
+/// the list.
 #[derive(Debug)]
 pub struct IngestedList {
     path: PathBuf,
     file: File,
-    /// Whether the last line has no end.
+    /// Whether the last line of the list is incomplete.
     is_torn: bool,
 }
 
 impl IngestedList {
-    /// Opens the list, and makes it if there is none; gives what it has, too. Lines that others have replaced, and those of files that have gone, are removed now and then.
+    /// Opens the list, or creates it if it does not exist. Returns the list and its entries. Now and then,
+    /// removes lines that later lines have replaced, and lines of files that no longer exist.
     ///
     /// # Errors
-    /// When it cannot be read or written.
+    /// If the list cannot be read or written.
     pub fn open(dir: &Path) -> anyhow::Result<(Self, Listed)> {
         let path = dir.join(NAME);
         let open = || -> io::Result<_> {
@@ -269,14 +288,14 @@ impl IngestedList {
             Ok((Self { path: path.clone(), file, is_torn }, Listed(known)))
         };
         open().with_context(|| {
-            format!("cannot read or write the list of files that were read, {}", path.display())
+            format!("cannot read or write {}, the list of files that were read", path.display())
         })
     }
 
-    /// Lists files, of which all pages are on disk.
+    /// Adds files to the list. All pages of the files must be on disk.
     ///
     /// # Errors
-    /// When the list cannot be written.
+    /// If the list cannot be written.
     pub fn add<'i>(&mut self, ended: impl IntoIterator<Item = &'i Ingested>) -> anyhow::Result<()> {
         let mut ended = ended.into_iter().peekable();
         if ended.peek().is_none() {
@@ -288,16 +307,16 @@ impl IngestedList {
             self.file.write_all(&text)?;
             self.file.sync_data()
         });
-        // A line may be there in part.
+        // A failed write may leave part of a line behind.
         self.is_torn = added.is_err();
         added.with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 
-/// Writes a list of these files.
+/// Writes a list of these files, which replaces the old list as a whole.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the list cannot be written.
 pub fn write_new<'i>(path: &Path, all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<()> {
     whole_file::write(path, ASIDE, &lines(all)?, Earlier::Replaced)
 }
@@ -311,7 +330,8 @@ fn lines<'i>(all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<Vec<u8>>
     Ok(text)
 }
 
-/// What is listed, in how many lines, and whether the last one has no end. The last line of a file counts.
+/// Reads a list. Returns its entries, its number of lines, and whether the last line is incomplete. If
+/// several lines are about one file, the last of them counts.
 fn read(path: &Path) -> io::Result<(HashMap<Named, Ingested>, usize, bool)> {
     let text = match fs::read(path) {
         Ok(text) => text,

@@ -1,10 +1,11 @@
-//! The inputs of a command: which files, objects and directories the inputs name, which fields their records have, how the records are read,
-//! and how bad records are counted and written out. The crate does not know what becomes of a record.
+//! Reads the inputs of a command. The crate finds the files, objects and directories that the inputs name,
+//! and the fields that their records have. It reads the records, and counts and writes bad ones. It does not
+//! know what becomes of a record.
 //!
 //! | module | responsibility |
 //! |---|---|
 //! | [`arguments`] | the inputs as arguments of a command |
-//! | [`sources`], [`objects`], [`spool`] | files, directories, patterns, standard input, and stores of objects |
+//! | [`sources`], [`objects`], [`spool`] | files, directories, patterns, standard input, object stores |
 //! | [`records`] | names and fields of records; bad records |
 //! | [`reading`] | records in order, in batches, as hashed lines |
 //! | [`ingested`], [`version`] | files that an earlier run has read |

@@ -1,5 +1,5 @@
-//! Objects in stores as inputs: `s3://`, `gs://`, `az://`, `https://` and `http://`. A program that was built without the feature
-//! `object-store` says how it is built with it.
+//! Objects in stores as inputs: `s3://`, `gs://`, `az://`, `https://` and `http://`. A program that was built
+//! without the feature `object-store` refuses such inputs, and says how to build a program that reads them.
 
 #[cfg(feature = "object-store")]
 mod address;
@@ -19,18 +19,18 @@ pub use listing::named_by;
 #[cfg(not(feature = "object-store"))]
 pub use without::{Object, named_by};
 
-/// How the addresses of objects begin.
+/// Prefixes by which the addresses of objects are recognised.
 const SCHEMES: [&str; 5] = ["s3://", "gs://", "az://", "https://", "http://"];
 
-/// What an input in a store names.
+/// Objects that an input in a store names.
 pub struct Listing {
-    /// In the order of their names.
+    /// Objects to read, in the order of their names.
     pub objects: Vec<Object>,
-    /// Objects beside crawl files, which are not read.
+    /// Number of objects that are not read, because they are not crawl files.
     pub beside: u64,
 }
 
-/// The address of an input that is in a store.
+/// Address of an input in a store. `None` if the input is a local path.
 pub fn address(input: &Path) -> Option<&str> {
     input.to_str().filter(|input| SCHEMES.iter().any(|scheme| input.starts_with(scheme)))
 }

@@ -1,23 +1,25 @@
-//! Cores, and processor time. The latter shows the cost of work even if other programs run at the same time.
+//! Number of cores, and processor time. Unlike elapsed time, processor time shows the cost of work even if
+//! other programs run at the same time.
 
 use std::num::NonZero;
 use std::thread;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The cores that this process may use, at least one.
+/// Number of cores that this process may use, at least one.
 #[must_use]
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The seconds that all threads of this process have spent on processors so far, including threads that have ended.
+/// Seconds that all threads of this process have spent on processors so far, including threads that have
+/// ended.
 #[must_use]
 pub fn seconds() -> f64 {
     read(ClockId::ProcessCPUTime)
 }
 
-/// The seconds that this thread has spent.
+/// Seconds that this thread has spent on processors so far.
 pub fn thread_seconds() -> f64 {
     read(ClockId::ThreadCPUTime)
 }
@@ -43,7 +45,7 @@ mod tests {
             }
         };
         thread::spawn(work).join().unwrap();
-        // Other work may have taken most of the processor.
+        // Other programs may have used most of the processor meanwhile.
         assert!(seconds() - before > 0.002);
     }
 }

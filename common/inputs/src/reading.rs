@@ -1,4 +1,5 @@
-//! Reading the inputs of a command: records in their order, in batches for several threads, as hashed lines, or one page alone.
+//! Reads the inputs of a command: records in their order, in batches for several threads, as hashed lines, or
+//! one page alone.
 
 pub mod crawl;
 pub mod directory;

@@ -1,4 +1,5 @@
-//! What a user says of records: which field holds what, and what is to be done with bad ones; and which fields were read.
+//! Options for records: which field contains what, and what happens to bad records. Also reports which fields
+//! were read.
 
 pub mod bad_records;
 pub mod named_fields;
@@ -24,55 +25,63 @@ use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 use doppel_terminal::size::Size;
 
-/// How files of records of any schema are read, such as JSON lines.
+/// Options that say how to read files of records of any schema, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FieldArgs {
-    /// What all files of the inputs are, where their names and contents do not show it: warc, arc, wacz, jsonl, csv, tsv, parquet
-    /// or arrow.
+    /// Format of all files of the inputs, if their names and contents do not show it: warc, arc, wacz, jsonl,
+    /// csv, tsv, parquet or arrow.
     #[arg(long, value_name = "FORMAT", help_heading = "Records")]
     pub format: Option<InputFormat>,
-    /// What separates the cells of CSV and TSV: a character such as '|', or tab [default: what a first line such as sep=; says; a tab in TSV; or else
-    /// that of , ; tab and | which the row of names has most of].
+    /// Character that separates the cells of CSV and TSV, such as '|', or tab [default: the separator in a
+    /// first line such as 'sep=;', else a tab in TSV, else the most frequent of , ; tab and | in the row of
+    /// names].
     #[arg(long, value_name = "CHAR", help_heading = "Records")]
     pub separator: Option<Separator>,
-    /// The field of a record that holds its text, such as content or document.body; dots lead into nested objects, and [] into lists, as in tags[] or
-    /// messages[].content. Several in commas, such as title,body, are joined by line feeds. Where this or --html-field is given, the other is not
-    /// guessed; none reads no text [default: of text, content and raw_content the first that at least half of the first 1,000 records of a file have].
+    /// Field of a record that contains its text, such as content or document.body. Dots lead into nested
+    /// objects, and [] into lists, as in tags[] or messages[].content. Several fields in commas, such as
+    /// title,body, are joined by line feeds. If you name a field for text or for HTML, the other is not
+    /// guessed. With none, no text is read [default: the first of text, content and raw_content that at least
+    /// half of the first 1,000 records of a file have].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub text_field: Option<String>,
-    /// The field that holds HTML, which is read where a record has no text; none reads no HTML [default: html].
+    /// Field that contains HTML, which is read if a record has no text. With none, no HTML is read [default:
+    /// html].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub html_field: Option<String>,
-    /// The field that names a record that has no URL: record:FILE#ID, or record:FILE#row=N without an id. A value that repeats makes a bad record here; a
-    /// field that was guessed is no id then. With none records are named by their rows [default: id].
+    /// Field that names a record without a URL: record:FILE#ID, or record:FILE#row=N if the record has no id.
+    /// In a field that you name, a repeated value makes a bad record. A guessed field with repeated values is
+    /// not used as an id. With none, rows name the records [default: id].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub id_field: Option<String>,
-    /// The field that holds the URL; none reads no URL, so that records are named otherwise [default: of url, source, metadata.url and meta.url the
-    /// first whose values in the first 1,000 records are http or https URLs: of source all, of the others at least half].
+    /// Field that contains the URL. With none, no URL is read, and ids or rows name the records [default: the
+    /// first of url, source, metadata.url and meta.url whose values in the first 1,000 records are http or
+    /// https URLs: all values of source, at least half of the values of the others].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub url_field: Option<String>,
-    /// The field that holds the date of the fetch: RFC 3339, a date or date-time without zone (UTC), or seconds or milliseconds since
-    /// 1970 as a number. What is no date makes a bad record here, and is ignored in a field that was guessed; none reads no date [default: the first of
-    /// fetched_at, timestamp, date, crawl_date and date_download, then of timestamp and date in metadata or meta].
+    /// Field that contains the date of the fetch: RFC 3339, a date or date-time without zone (UTC), or
+    /// seconds or milliseconds since 1970 as a number. An invalid date makes a bad record in a field that you
+    /// name, and is ignored in a guessed field. With none, no date is read [default: the first of fetched_at,
+    /// timestamp, date, crawl_date and date_download, then of timestamp and date in metadata or meta].
     #[arg(long, value_name = "FIELD", help_heading = "Records", value_parser = path)]
     pub date_field: Option<String>,
-    /// Whether records are judged each on its own, as commands without a collection do.
+    /// Whether each record is judged on its own, as commands without a collection do.
     #[arg(skip)]
     pub judges_records: bool,
-    /// Whether records are copied, by this run or by another one of the same collection, so that a row of which a column cannot be decoded is
-    /// bad.
+    /// Whether this run, or another run of the same collection, copies records. If so, a row with a column
+    /// that cannot be decoded is bad.
     #[arg(skip)]
     pub copies_records: bool,
-    /// The largest window that a zstd file may ask for, up to 2GiB: the reader of an open file takes as much memory. Files of
-    /// `zstd --long=31` ask for 2GiB unless their content is known to be smaller [default: 128MiB].
+    /// Largest window that a zstd file may ask for, up to 2GiB; the reader of an open file takes as much
+    /// memory. Files that zstd wrote with `--long=31` ask for 2GiB unless their content is known to be
+    /// smaller [default: 128MiB].
     #[arg(long, value_name = "SIZE", help_heading = "Records", value_parser = zstd_window)]
     pub zstd_window_max: Option<u64>,
-    /// What names the records of files whose id is guessed, which all readings of a run share.
+    /// Choices of what names the records of files with a guessed id. All passes of a run share the choices.
     #[arg(skip)]
     pub ids: IdChoices,
 }
 
-/// What separates the cells of a table.
+/// Character that separates the cells of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Separator(u8);
 
@@ -88,15 +97,16 @@ impl FromStr for Separator {
     }
 }
 
-/// The most fields that a text may be in, and the most steps of a path.
+/// Most fields whose texts are joined.
 const PARTS_MAX: usize = 16;
+/// Most steps of the path of a field.
 const STEPS_MAX: usize = 32;
 
-/// A path of a field, which is bounded.
+/// Checks the path of a field, or several paths in commas. Bounds the number of paths and of their steps.
 fn path(text: &str) -> Result<String, String> {
     let steps = text.matches('.').count() + text.matches("[]").count();
     match () {
-        () if text.is_empty() => Err("a field has a name; none reads no field".to_owned()),
+        () if text.is_empty() => Err("a field needs a name; pass none to read no field".to_owned()),
         () if text.matches(',').count() >= PARTS_MAX => Err(format!("at most {PARTS_MAX} fields are joined")),
         () if steps > STEPS_MAX * (1 + text.matches(',').count()) => {
             Err(format!("a path has at most {STEPS_MAX} steps"))
@@ -105,20 +115,21 @@ fn path(text: &str) -> Result<String, String> {
     }
 }
 
-/// Files of records, and what is to be done with bad ones.
+/// Options that say how to read files of records, and what happens to bad records.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RecordArgs {
-    /// Which field holds what.
+    /// Which field of a record contains what.
     #[command(flatten)]
     pub fields: FieldArgs,
-    /// Write a line of JSON for every bad record to this file: where it is, what is wrong, and the record as it was where it is a
-    /// line. A file that is there is replaced.
+    /// Write a line of JSON for every bad record to this file: its place, the reason, and the record itself
+    /// if it is a line. An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = "Records")]
     pub bad: Option<BadFile>,
-    /// End with code 5 when more than this share of the records is bad, 0 to 1 [default: 0.05 where more than 20 are].
+    /// End with code 5 if more than this share of the records is bad, 0 to 1 [default: 0.05 if more than 20
+    /// are bad].
     #[arg(long, value_name = "SHARE", help_heading = "Records")]
     pub max_bad: Option<Share>,
-    /// Whether what is in the inputs was told before, when they were read for the first time.
+    /// Messages about the inputs that earlier passes over them have shown.
     #[arg(skip)]
     pub told: Arc<ShownMessages>,
 }
@@ -136,7 +147,7 @@ impl FromStr for Share {
     }
 }
 
-/// A size that a window of zstd may have.
+/// Parses the size of a window that zstd supports.
 fn zstd_window(text: &str) -> Result<u64, String> {
     let Size(bytes) = text.parse()?;
     if (1 << 10..=ZSTD_WINDOW_BYTES_MAX).contains(&bytes) {
@@ -146,7 +157,7 @@ fn zstd_window(text: &str) -> Result<u64, String> {
 }
 
 impl FieldArgs {
-    /// How inputs are read within these limits.
+    /// Options for reading inputs with these fields and within these limits.
     pub fn options(&self, mut limits: Limits) -> InputOptions {
         limits.zstd_window_max = self.zstd_window_max.unwrap_or(limits.zstd_window_max);
         let fields = FieldNames {
@@ -167,7 +178,7 @@ impl FieldArgs {
         }
     }
 
-    /// Whether nothing is said of records.
+    /// Whether the user gave no option about the format or the fields of records.
     pub fn is_empty(&self) -> bool {
         let names = [&self.text_field, &self.html_field, &self.id_field, &self.url_field, &self.date_field];
         self.format.is_none()
@@ -178,29 +189,32 @@ impl FieldArgs {
 }
 
 impl RecordArgs {
-    /// Whether it is to be told what is in the inputs: `asked`, and it was not told before.
+    /// Whether to show messages about the inputs: `asked` is set, and no earlier pass has shown the messages.
+    /// Counts as showing them.
     pub fn tells(&self, asked: bool) -> bool {
         asked && self.told.begin()
     }
 
-    /// Refuses directories of pages where a format is given, which is that of files.
+    /// Refuses directories of pages if the user gave a format, because a format applies to files.
     ///
     /// # Errors
-    /// When an input is one.
+    /// [`Failure::Usage`] if a source is a directory of pages.
     pub fn require_files(&self, sources: &Sources) -> Result<(), Failure> {
         let Some(format) = self.fields.format else { return Ok(()) };
         let Some(source) = sources.all.iter().find(|source| source.is_pages()) else { return Ok(()) };
         let dir = source.path().display();
         Err(Failure::Usage(format!(
-            "{dir} is a directory of pages, which --format {format} is not for; if its files are of that format, name them by a \
+            "{dir} is a directory of pages, and --format {format} applies to files; if its files have that format, name them by a \
              pattern in quotes: '{dir}/*'"
         )))
     }
 
-    /// Refuses files of one name whose records would have one name, too, and says so where records with one id are versions of each other.
+    /// Refuses two files with the same name if their records would get the same names, too. If the records
+    /// have ids, the files are accepted, and a message says that records with the same id are versions of
+    /// each other.
     ///
     /// # Errors
-    /// When two files of one name number their records.
+    /// [`Failure::Usage`] if two files with the same name have records with neither URL nor id.
     pub fn check_names(&self, sources: &Sources, options: &InputOptions, tell: bool) -> Result<(), Failure> {
         let mut named: HashMap<&RecordFile, (&Path, &Source)> = HashMap::new();
         for source in &sources.all {
@@ -234,13 +248,14 @@ impl RecordArgs {
     }
 }
 
-/// What records without a URL are named by.
+/// What names the records of a file that have no URL.
 enum Naming {
     Id,
     Number,
 }
 
-/// What the records of a file are named by, unless by their URLs.
+/// Finds out what names the records of a file. `None` if their URLs name them, or if the file has no readable
+/// record.
 fn naming(file: &Source, options: &InputOptions) -> Option<Naming> {
     let first = file.open(options.clone()).ok()?.next()?;
     let Item::Fields(fields) = first else { return None };
@@ -251,24 +266,25 @@ fn naming(file: &Source, options: &InputOptions) -> Option<Naming> {
     }
 }
 
-/// Which field held what, in files that are not in Doppel's own form.
+/// Fields that were read from records, for files that are not in Doppel's own form.
 #[derive(Debug, Serialize)]
 pub struct FieldsRead {
-    /// The path of each field.
+    /// Path of each field in the records.
     fields: BTreeMap<Field, String>,
-    /// Those that were guessed.
+    /// Fields that were guessed, because the user did not name them.
     guessed: BTreeSet<Field>,
-    /// The guessed id that is none, because a value repeats.
+    /// Guessed id field that is not used, because a value repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeated_id: Option<String>,
-    /// How many files this is of, and the first of them.
+    /// Number of files with these fields.
     files: u64,
+    /// Path of the first file with these fields.
     first: String,
     #[serde(skip)]
     map: FieldMap,
 }
 
-/// Takes note of the fields of a file. Whether they are of no file before it.
+/// Adds the fields of a file to `read`. Returns whether no earlier file has the same fields.
 pub fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
     if let Some(known) = read.iter_mut().find(|known| known.map.says_the_same(map)) {
         known.files += 1;

@@ -1,5 +1,5 @@
-//! What the inputs of a command name: files, standard input, patterns of files, directories, of pages or of crawl files, and objects in
-//! stores.
+//! Resolves the inputs of a command into sources: files, standard input, directories of pages, and objects in
+//! stores. A pattern stands for the files that match it, and a directory of crawl files for its crawl files.
 
 mod distinct_names;
 
@@ -22,31 +22,31 @@ use crate::version::Version;
 use doppel_terminal::destination::refuse_input;
 use doppel_terminal::exit::Failure;
 
-/// The input that is standard input.
+/// Argument that names standard input as an input.
 const STANDARD: &str = "-";
 
-/// What messages and the names of records call standard input.
+/// Name of standard input in messages and in the names of records.
 pub const STANDARD_NAME: &str = "stdin";
 
-/// Something to read.
+/// A source of records that the inputs name.
 #[derive(Debug)]
 pub struct Source {
-    /// Where it is.
+    /// Kind and location of the source.
     pub place: Place,
-    /// The number of the input that named it.
+    /// Index of the input that named the source, counted from 0.
     pub input: usize,
-    /// Its size in bytes, as far as that is known before.
+    /// Size of the source in bytes. Zero if the size is not known before reading.
     pub bytes: u64,
-    /// What messages call it where it is a copy of something that can be read only once.
+    /// Name of the original in messages, if the source is a copy of an original that can be read only once.
     pub copy_of: Option<PathBuf>,
 }
 
-/// Where something to read is.
+/// Kind and location of a source.
 #[derive(Debug)]
 pub enum Place {
-    /// Standard input.
+    /// Standard input of the process.
     Standard,
-    /// A file, and what its records are named by.
+    /// A file, and the name that its records carry.
     File(PathBuf, RecordFile),
     /// A directory of pages.
     Pages(PathBuf),
@@ -54,26 +54,27 @@ pub enum Place {
     Object(Object),
 }
 
-/// What inputs name, in their order.
+/// Sources that the inputs name, in the order of the inputs.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// Everything to read, in input order.
+    /// Sources to read, in the order of the inputs.
     pub all: Vec<Source>,
-    /// Files beside crawl files in directories, which are not read.
+    /// Number of files beside crawl files in directories, which are not read.
     pub beside: u64,
-    /// Those of them that may be crawl files by their names, by a pattern that names them.
+    /// Further files in these directories whose name ends in `.json`, so that they may be crawl files. They
+    /// are not read, but counted by a pattern that names them.
     pub unsure: BTreeMap<String, u64>,
 }
 
-/// Whether an input is standard input.
+/// Whether an input stands for standard input.
 pub fn is_standard(input: &Path) -> bool {
     input == Path::new(STANDARD)
 }
 
-/// Refuses standard input where it is there twice.
+/// Refuses inputs that contain standard input twice.
 ///
 /// # Errors
-/// When it is.
+/// [`Failure::Usage`] if more than one input stands for standard input.
 pub fn require_standard_once(inputs: &[PathBuf]) -> Result<(), Failure> {
     if inputs.iter().filter(|input| is_standard(input)).count() > 1 {
         return Err(Failure::Usage("standard input can be read once; give - once".to_owned()));
@@ -81,19 +82,21 @@ pub fn require_standard_once(inputs: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Standard input as a file, to be read once.
+/// Opens standard input as a file, which can be read once.
 ///
 /// # Errors
-/// When it is closed.
+/// If standard input is closed.
 pub fn standard() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// What the inputs name.
+/// Resolves the inputs into sources.
 ///
 /// # Errors
-/// When one is not there, or a pattern that matches nothing, or standard input is there twice, or a directory of crawl files has a part
-/// that cannot be read.
+/// - If an input does not exist, or a pattern matches no file.
+/// - If standard input appears twice.
+/// - If a part of a directory of crawl files cannot be read.
+/// - If a store does not answer or refuses the request.
 pub fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     require_standard_once(inputs)?;
     let mut sources = Sources::default();
@@ -130,7 +133,7 @@ pub fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
 }
 
 impl Source {
-    /// What messages call it.
+    /// Path of the source, as messages show it.
     pub fn path(&self) -> &Path {
         match &self.place {
             _ if let Some(path) = &self.copy_of => path,
@@ -140,12 +143,12 @@ impl Source {
         }
     }
 
-    /// Whether it is a directory of pages.
+    /// Whether the source is a directory of pages.
     pub fn is_pages(&self) -> bool {
         matches!(self.place, Place::Pages(_))
     }
 
-    /// Whether it can be read only once.
+    /// Whether the source can be read only once.
     pub fn is_read_once(&self) -> bool {
         match &self.place {
             Place::Standard => true,
@@ -154,7 +157,7 @@ impl Source {
         }
     }
 
-    /// Which version of a file or object it is; none of what can be read only once, and of directories of pages.
+    /// Version of the file or object. `None` for standard input, named pipes, and directories of pages.
     pub fn version(&self) -> Option<Version> {
         match &self.place {
             Place::File(path, _) => Version::of(path),
@@ -163,10 +166,10 @@ impl Source {
         }
     }
 
-    /// Opens it.
+    /// Opens the source for reading.
     ///
     /// # Errors
-    /// Those of [`doppel_crawls::open`].
+    /// The errors of [`doppel_crawls::open`].
     pub fn open(&self, options: InputOptions) -> Result<Input, InputError> {
         match &self.place {
             Place::Standard => {
@@ -186,15 +189,15 @@ impl Source {
 }
 
 impl Sources {
-    /// Gives files of one name in different directories names that tell them apart.
+    /// Gives files with the same name in different directories names that tell them apart.
     pub fn give_distinct_names(&mut self) {
         distinct_names::give_distinct_names(&mut self.all);
     }
 
-    /// Refuses an output in the place of a file that is read.
+    /// Refuses an output path that names a file to be read.
     ///
     /// # Errors
-    /// [`Failure::Usage`] where it is one.
+    /// [`Failure::Usage`] if the output would replace such a file.
     pub fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
         for source in &self.all {
             match &source.place {
@@ -216,13 +219,14 @@ impl Sources {
                 fs::metadata(path).map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 })
             }
             Place::Object(object) => object.bytes(),
-            // The reader knows, which walks through it.
+            // Only the reader, which walks through the source, knows the size.
             Place::Standard | Place::Pages(_) => 0,
         };
         self.all.push(Source { place, input, bytes, copy_of: None });
     }
 
-    /// The crawl files of a directory, if it has some and no HTML page; else it is one of pages.
+    /// Adds the crawl files of a directory that contains crawl files and no HTML page. Adds any other
+    /// directory as a directory of pages.
     fn add_directory(&mut self, dir: &Path, input: usize) -> anyhow::Result<()> {
         let (mut crawls, mut others, mut unread) = (Vec::new(), 0, None);
         let mut unsure: BTreeMap<String, u64> = BTreeMap::new();
@@ -240,7 +244,7 @@ impl Sources {
                     break;
                 }
                 crawl if crawl_ending(crawl).is_some() => crawls.push(file.into_path()),
-                // It may hold lines of JSON, or say something about the crawl files.
+                // The file may contain JSON lines, or metadata about the crawl files.
                 json if json.extension().is_some_and(|extension| extension == "json") => {
                     *unsure.entry(json.with_file_name("*.json").display().to_string()).or_default() += 1;
                 }
@@ -248,7 +252,7 @@ impl Sources {
             }
         }
         if crawls.is_empty() {
-            // Who reads a directory of pages meets what cannot be read, and tells.
+            // The reader of the pages reports files and directories that cannot be read.
             self.add(Place::Pages(dir.to_owned()), input);
             return Ok(());
         }
@@ -263,21 +267,23 @@ impl Sources {
         Ok(())
     }
 
-    /// The files that a pattern matches.
+    /// Adds the files that a pattern matches.
     fn add_matches(&mut self, pattern: &Path, input: usize) -> anyhow::Result<()> {
         let wrong = |why: String| Failure::Usage(format!("{}: {why}", pattern.display()));
         let text = pattern
             .to_str()
-            .ok_or_else(|| wrong("no file has this name, and it is no pattern".to_owned()))?;
-        // Hidden files are left out below: the crate's own option for them panics at a name that is not UTF-8.
+            .ok_or_else(|| wrong("no file has this name, and a pattern must be UTF-8".to_owned()))?;
+        // Hidden files are left out below, because the option of the crate for them panics on a name that is
+        // not UTF-8.
         let found =
             glob::glob_with(text, MatchOptions::default()).map_err(|error| wrong(error.to_string()))?;
-        // What cannot be looked at is told of.
-        let found = found.collect::<Result<Vec<_>, _>>().context("cannot look for files")?;
+        // Reports directories that cannot be searched.
+        let found = found.collect::<Result<Vec<_>, _>>().context("cannot search for matching files")?;
         let dir = before_pattern(pattern);
         let is_wanted = |path: &PathBuf| {
             let below = path.strip_prefix(&dir).unwrap_or(path);
-            // What is no file, such as a pipe, may be readable only once.
+            // A special file, such as a pipe, may be readable only once, so a pattern matches regular files
+            // only.
             path.is_file() && (names_hidden(pattern, &dir) || !below.components().any(is_hidden))
         };
         let mut files: Vec<_> = found.into_iter().filter(is_wanted).collect();
@@ -289,7 +295,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Files, whose records are named by their paths below a directory.
+    /// Adds files whose records are named by their paths below `dir`.
     fn add_files(&mut self, files: Vec<PathBuf>, dir: &Path, input: usize) {
         for path in files {
             let name = RecordFile::new(path.strip_prefix(dir).unwrap_or(&path));
@@ -298,13 +304,13 @@ impl Sources {
     }
 }
 
-/// The files below a directory that are not hidden, in the order of their paths. Errors are left out: who reads a directory meets
-/// them and tells.
+/// Files below a directory that are not hidden, in the order of their paths. Errors are ignored here, because
+/// the reader of the directory reports them.
 fn visible_files(dir: &Path) -> impl Iterator<Item = DirEntry> {
     visible(dir).flatten()
 }
 
-/// The same with errors.
+/// Like [`visible_files`], but also returns errors.
 fn visible(dir: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
     let is_shown =
         |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -321,7 +327,7 @@ fn is_hidden(part: Component<'_>) -> bool {
     matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Whether a pattern has a part below a directory that is of hidden files.
+/// Whether a pattern asks for hidden files below `dir`: a part of the pattern begins with a dot.
 fn names_hidden(pattern: &Path, dir: &Path) -> bool {
     pattern
         .components()
@@ -330,7 +336,8 @@ fn names_hidden(pattern: &Path, dir: &Path) -> bool {
         .any(is_hidden)
 }
 
-/// The directory in front of the first part that is a pattern, as the files that match it are spelt.
+/// Directory that precedes the first part of a path which contains a pattern. Spelt like the paths of the
+/// matching files.
 pub fn before_pattern(pattern: &Path) -> PathBuf {
     let is_plain = |part: &Component<'_>| !is_pattern(part.as_os_str().as_ref());
     pattern.components().take_while(is_plain).filter(|part| *part != Component::CurDir).collect()

@@ -1,4 +1,5 @@
-//! Copies of what can be read only once, for commands that read their inputs twice: standard input and named pipes.
+//! Copies inputs that can be read only once, for commands that read their inputs twice. These inputs are
+//! standard input and named pipes.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,17 +10,17 @@ use doppel_crawls::record::RecordFile;
 use crate::sources::{self, Place, Source};
 use doppel_terminal::scratch::Scratch;
 
-/// Copies of inputs, which are removed in the end.
+/// Temporary copies of inputs. They are removed with this value.
 pub struct Spool {
     _scratch: Scratch,
 }
 
 impl Spool {
-    /// Copies standard input and named pipes, and puts the copies in their places; none where there is none of them. Records are named as in what they
-    /// are copies of, and so are files in messages.
+    /// Copies standard input and named pipes to files, and replaces their sources by the copies. `None` if no
+    /// source needs a copy. Records and messages keep the names of the originals.
     ///
     /// # Errors
-    /// When there is no room, or a pipe cannot be read.
+    /// If there is no room for a copy, or an original cannot be read.
     pub fn of(sources: &mut [Source]) -> anyhow::Result<Option<Self>> {
         let mut once: Vec<_> = sources.iter_mut().filter(|source| source.is_read_once()).collect();
         if once.is_empty() {
@@ -34,7 +35,7 @@ impl Spool {
             };
             let dir = scratch.path().join(number.to_string());
             fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-            // The name may tell the format.
+            // The copy keeps the file name, because the name may reveal the format.
             let copy = dir.join(shown.file_name().unwrap_or_default());
             let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
             let bytes =

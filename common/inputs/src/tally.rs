@@ -1,4 +1,4 @@
-//! What came out of the inputs: how much was read, and what was not taken.
+//! Counts what was read of the inputs, and what was not taken. Decides from the counts how the command ends.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,84 +16,89 @@ use crate::records::{FieldsRead, RecordArgs, Share};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{count, plural, say};
 
-/// What a page is counted as that makes the extractor panic.
+/// Kind under which a page is counted if the extractor panics on it.
 pub const FAILED: &str = "failed inside the extractor";
 
-/// Bad records that are printed one by one; the others are counted.
+/// Number of bad records that are printed one by one. Further bad records are only counted.
 const BAD_SHOWN: u64 = 20;
-/// The share of bad records beyond those that are printed one by one which is an error, unless another share is given.
+/// Share of bad records above which a run fails, unless the user gives another share. Applies only if more
+/// than [`BAD_SHOWN`] records are bad.
 const BAD_MAX: Share = Share(0.05);
 
-/// What came out of the inputs.
+/// Counts of what was read of the inputs, and of what was not taken.
 #[derive(Debug, Default, Serialize)]
 pub struct Tally {
-    /// Pages, redirects and deaths.
+    /// Number of pages, redirects and deaths.
     pub records: u64,
-    /// Bytes of HTML and text.
+    /// Number of bytes of HTML and text.
     pub bytes: u64,
-    /// Sound records that are no pages, by reason.
+    /// Sound records that are not pages, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Skipped items that are records and no crawl files below directories.
+    /// Skipped items that are records. Crawl files below directories do not count.
     #[serde(skip)]
     pub skipped_records: u64,
-    /// Records that could not be read, by reason.
+    /// Records that could not be read or used, by kind.
     pub bad: BTreeMap<String, u64>,
-    /// Which field of the records held what, in files that are not in Doppel's own form.
+    /// Fields that were read from records, in files that are not in Doppel's own form.
     pub fields: Vec<FieldsRead>,
-    /// Unpacked bytes of WARC and ARC files that were skipped because they are of no record whose end is known.
+    /// Unpacked bytes of WARC and ARC files that were skipped because no record with a known end contains
+    /// them.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped_bytes: u64,
     /// Files that have no record at all.
     #[serde(skip_serializing_if = "is_zero")]
     pub empty_files: u64,
-    /// Values of guessed fields, and dates of WARC and ARC records, that could not be used and were ignored, by field.
+    /// Values that could not be used and were ignored, by field. They come from guessed fields, and from the
+    /// dates of WARC and ARC records.
     pub ignored: Ignored,
     /// Pages whose encoded body ends early, so that only their beginning was read.
     #[serde(skip_serializing_if = "is_zero")]
     pub cut_off_bodies: u64,
-    /// Records whose ids were not remembered, so that later records that repeat these are taken for new versions of them.
+    /// Records whose ids were not remembered. Later records with the same ids count as new versions of these
+    /// records.
     #[serde(skip_serializing_if = "is_zero")]
     pub unremembered_ids: u64,
-    /// Texts with lone surrogates, for which U+FFFD was read.
+    /// Texts with lone surrogates, which were read as U+FFFD.
     #[serde(skip_serializing_if = "is_zero")]
     pub mended_texts: u64,
-    /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
+    /// Crawl files below directories of pages or of crawl files, counted by a pattern that names them. They
+    /// are not read, because they must be inputs of their own.
     pub crawl_files: BTreeMap<String, u64>,
-    /// Files and directories that were read in part or not at all, because there was a limit to what is read.
+    /// Files and directories of which some or all records were not read, because of a limit on what is read.
     #[serde(skip_serializing_if = "is_zero")]
     pub cut_off: u64,
     /// Inputs that could not be read to their end.
     pub incomplete: Vec<String>,
-    /// Files that an earlier run has read, so that they were not read again for the groups.
+    /// Files that an earlier run has read, so that this run did not read them again for the groups.
     #[serde(skip_serializing_if = "ReadBefore::is_none")]
     pub read_before: ReadBefore,
-    /// When reading began: dates may not be far ahead of it.
+    /// Time at which reading began. Dates in the inputs may not be far ahead of it.
     #[serde(skip)]
     pub now: Option<Timestamp>,
-    /// What each file or directory had, in their order.
+    /// Counts of each file or directory, in the order of the inputs.
     #[serde(skip)]
     pub met: Vec<Met>,
-    /// The share of bad records that is an error, where one is given.
+    /// Share of bad records above which a run fails, if the user gave one.
     #[serde(skip)]
     max_bad: Option<Share>,
-    /// Where bad records are written.
+    /// File that bad records are written to.
     #[serde(skip)]
     bad_file: Option<BadFile>,
 }
 
-/// Files that were read by an earlier run, and what they had.
+/// Files that an earlier run has read, and the counts of their records.
 #[derive(Debug, Default, Serialize)]
 pub struct ReadBefore {
     /// Number of files that were read before.
     pub files: u64,
-    /// Pages, redirects and deaths.
+    /// Number of pages, redirects and deaths.
     pub records: u64,
-    /// Records that could not be read or used.
+    /// Number of records that could not be read or used.
     pub bad: u64,
 }
 
 impl ReadBefore {
-    /// Takes note of a file.
+    /// Adds a file that an earlier run has read.
     pub fn add(&mut self, known: &Ingested) {
         self.files += 1;
         self.records += known.had().records;
@@ -105,7 +110,7 @@ impl ReadBefore {
     }
 }
 
-/// What they had, in words.
+/// Describes the records of the files, and says how to read the files again.
 impl fmt::Display for ReadBefore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "with {} records", count(self.records))?;
@@ -117,17 +122,18 @@ impl fmt::Display for ReadBefore {
 }
 
 impl Tally {
-    /// Nothing yet: reading begins `now`.
+    /// Creates an empty tally for reading that begins at `now`.
     pub fn begin(now: Timestamp, records: &RecordArgs) -> Self {
         Self { now: Some(now), max_bad: records.max_bad, bad_file: records.bad.clone(), ..Self::default() }
     }
 
-    /// How many sound records are no pages.
+    /// Number of sound records that are not pages.
     pub fn all_skipped(&self) -> u64 {
         self.skipped.values().sum()
     }
 
-    /// What was passed over inside files: its name, its number, and what it is. What did not occur is left out.
+    /// Returns what was ignored inside files: a name, a number and a description of each. Leaves out what did
+    /// not occur.
     pub fn passed_over(&self) -> impl Iterator<Item = (&'static str, u64, String)> {
         let values = self.ignored.iter().map(|(field, values)| {
             ("ignored", *values, format!("values of the {field} that cannot be used"))
@@ -141,10 +147,11 @@ impl Tally {
             .filter(|(_, number, _)| *number > 0)
     }
 
-    /// Like [`verdict`](Self::verdict), but a run over files alone that have no records is no error: all of them were read.
+    /// Like [`Self::verdict`], but accepts a run over files that have no records, if nothing else went wrong:
+    /// every file was read.
     ///
     /// # Errors
-    /// Those of [`verdict`](Self::verdict).
+    /// The errors of [`Self::verdict`].
     pub fn verdict_of_run(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         self.check_bad_file()?;
         let all_are_empty = self.empty_files > 0 && self.empty_files == self.met.len() as u64;
@@ -153,11 +160,13 @@ impl Tally {
         if all_are_empty && is_nothing_else { Ok(()) } else { self.verdict(strict, refused) }
     }
 
-    /// How the program ends for what was bad, and for pages that were `refused` after they were read.
+    /// Decides whether the command fails because of its inputs. `refused` is the number of pages that were
+    /// read and then refused.
     ///
     /// # Errors
-    /// When nothing was read, an input is incomplete or too many records were bad, or with `strict` when anything was bad or refused. When the
-    /// file of bad records could not be written.
+    /// - If nothing was read, an input is incomplete, or too many records were bad.
+    /// - With `strict`, if any record was bad, or any page was refused.
+    /// - If the file of bad records could not be written.
     pub fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         self.check_bad_file()?;
         let bad: u64 = self.bad.values().sum();
@@ -178,7 +187,7 @@ impl Tally {
         if let Some(path) = self.incomplete.first() {
             let more = self.incomplete.len() - 1;
             let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let text = format!("{path}{others} could not be read to the end; what could be read was taken");
+            let text = format!("{path}{others} could not be read to the end; all readable records were used");
             return Err(Failure::BadInput(text));
         }
         if strict && bad + refused > 0 {
@@ -191,7 +200,8 @@ impl Tally {
             let text = format!("{}; all others were taken", left.join(" and "));
             return Err(Failure::BadInput(text));
         }
-        // Of the files that are left out, too: what a run says does not depend on how often it is given.
+        // Counts the files that were not read again, too. Otherwise the outcome would change if a run is
+        // repeated.
         let bad = bad + self.read_before.bad;
         let all = self.records + self.read_before.records + bad;
         let allowed = self.max_bad.unwrap_or(BAD_MAX).0 * all as f64;
@@ -211,7 +221,8 @@ impl Tally {
         self.bad_file.as_ref().map_or(Ok(()), BadFile::check)
     }
 
-    /// How to read the crawl files that were left out, with the command given; none where there are none.
+    /// Advice on how to read the crawl files that were left out, with the command `command`. `None` if there
+    /// are none.
     pub fn left_out(&self, command: &str) -> Option<String> {
         let files: u64 = self.crawl_files.values().sum();
         let patterns: Vec<&str> = self.crawl_files.keys().map(String::as_str).collect();
@@ -220,7 +231,7 @@ impl Tally {
             .then(|| format!("{} in directories not read: `{read}` reads them", plural(files, "crawl file")))
     }
 
-    /// Records that were read could not be used, so they are bad ones.
+    /// Moves unusable pages from the records that were read to the bad records.
     pub fn without(&mut self, unusable: Unusable) {
         for (reason, records, bytes) in unusable.end() {
             self.records -= records;
@@ -229,7 +240,8 @@ impl Tally {
         }
     }
 
-    /// Counts a bad record. If `tell` is set, the first bad records are also shown on standard error and written to `--bad`.
+    /// Counts a bad record. If `tell` is set, also writes the record to the file of bad records, and shows
+    /// the first ones on standard error.
     pub fn bad(&mut self, error: &InputError, tell: bool) {
         match self.bad.values().sum::<u64>() {
             _ if !tell => {}
@@ -243,7 +255,8 @@ impl Tally {
         }
     }
 
-    /// Crawl files of a directory, which were skipped as files of a strange name.
+    /// Moves the crawl files of a directory from the skipped files with an unknown name to
+    /// [`Self::crawl_files`].
     pub fn leave_out(&mut self, files: BTreeMap<String, u64>) {
         let strange = Skip::FileName.to_string();
         let skipped = self.skipped.remove(&strange).unwrap_or(0);
@@ -260,19 +273,19 @@ impl Tally {
     /// Notes an input that could not be read to its end.
     pub fn incomplete(&mut self, input: &Path) {
         let input = input.display().to_string();
-        // An input may be given twice.
+        // The user may have given an input twice.
         if !self.incomplete.contains(&input) {
             self.incomplete.push(input);
         }
     }
 }
 
-/// What a file or directory had.
+/// Counts of a file or directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Met {
-    /// Pages, redirects and deaths, with those that could not be used.
+    /// Number of pages, redirects and deaths, including those that could not be used.
     pub pages: u64,
-    /// Records that could not be read.
+    /// Number of records that could not be read.
     pub bad: u64,
 }
 

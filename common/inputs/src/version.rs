@@ -1,4 +1,5 @@
-//! What tells a version of a file, or of an object in a store, from others.
+//! Versions of files and of objects in stores. If two versions of a file are equal, the file has not changed
+//! in between.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -8,30 +9,31 @@ use std::time::{Duration, SystemTime};
 use doppel_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// How old the last change of a file has to be, if the file system tells it in whole seconds, so that a later one is told apart.
+/// Least age of the last change of a file whose file system stores whole seconds. If the last change is
+/// younger, a later change may get the same timestamp.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What tells a version of a file or object from others.
+/// Version of a file or object, which every change of the content replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     bytes: u64,
-    /// When it was written: seconds since 1970, and nanoseconds.
+    /// Time of the last write: seconds since 1970, and nanoseconds.
     modified: (i64, i64),
-    /// When it or what is known of it was changed, which nobody can set. Of an object none.
+    /// Time of the last change of content or metadata, which users cannot set. `None` for an object.
     changed: Option<(i64, i64)>,
-    /// What a store of objects calls it.
+    /// Entity tag of an object. `None` for a file, and if the store has no tags.
     tag: Option<String>,
 }
 
 impl Version {
-    /// That of a file at a path which can be read several times; none of anything else.
+    /// Version of the regular file at `path`. `None` for anything else, such as a pipe.
     pub fn of(path: &Path) -> Option<Self> {
         let there = fs::metadata(path).ok().filter(Metadata::is_file)?;
         let (modified, changed) = ((there.mtime(), there.mtime_nsec()), (there.ctime(), there.ctime_nsec()));
         Some(Self { bytes: there.len(), modified, changed: Some(changed), tag: None })
     }
 
-    /// That of an object.
+    /// Version of an object in a store.
     #[cfg(feature = "object-store")]
     pub fn of_object(bytes: u64, modified: Timestamp, tag: Option<String>) -> Self {
         let millis = modified.millis();
@@ -39,18 +41,21 @@ impl Version {
         Self { bytes, modified, changed: None, tag }
     }
 
-    /// Whether the same was written at the same time, as far as can be told; a link or a permission may be another one.
+    /// Whether both versions have the same size, time of the last write, and tag. Ignores changes of
+    /// metadata, such as links or permissions.
     pub fn is_as_written(&self, other: &Self) -> bool {
         (self.bytes, self.modified, &self.tag) == (other.bytes, other.modified, &other.tag)
     }
 
-    /// When it was written.
+    /// Time of the last write to the content.
     pub fn modified(&self) -> Timestamp {
         let (seconds, nanos) = self.modified;
         Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000))
     }
 
-    /// Whether a change from now on gives another version, unless the file system told of it within the same tick of its clock.
+    /// Whether every change from now on produces another version. False for a recent change on a file system
+    /// that stores whole seconds. Two changes within one tick of the file system's clock still have the same
+    /// version.
     pub fn is_settled(&self) -> bool {
         let (seconds, nanos) = self.changed.unwrap_or(self.modified);
         let is_fine = nanos != 0 || self.tag.is_some();

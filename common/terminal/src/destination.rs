@@ -1,7 +1,9 @@
-//! Where an export goes: standard output, a device or pipe, or a file.
+//! The target of an export: standard output, a device or pipe, or a regular file.
 //!
-//! A file is replaced by a whole one or not at all: the export is written beside it, flushed to disk, and
-//! renamed. Until then the old file can be read, by the run that replaces it, too.
+//! A regular file is replaced atomically: it appears complete, or keeps its old content. The export is
+//! written to a temporary file in the same directory, flushed to disk, and renamed over the old file. Until
+//! the rename, everybody can read the old file. Even the command that writes the export can use the old file
+//! as an input.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -16,36 +18,37 @@ use crate::exit::Failure;
 use crate::interrupt;
 use crate::output::{self, Stdout};
 
-/// What a new file is created with, less the umask, as the standard library does.
+/// Mode of a new file before the umask applies, as in the standard library.
 const NEW_FILE: u32 = 0o666;
-/// The same of a file that gets the permissions of the one that it replaces.
+/// Mode of a temporary file that is about to receive the permissions of the file that it replaces.
 const PRIVATE: u32 = 0o600;
 
-/// Where an export goes.
+/// Target of an export: standard output, a device or pipe, or a regular file.
 #[derive(Debug)]
 pub enum Destination {
-    /// `-`, or whatever standard output is under another name.
+    /// Standard output: `-`, or another path to the file or pipe that standard output is redirected to.
     Standard,
-    /// A device or a pipe.
+    /// A device or a pipe, opened for writing.
     Special(PathBuf, File),
-    /// A file.
+    /// A regular file, which the export replaces as a whole.
     Whole(Replacement),
 }
 
-/// A file to be.
+/// A regular file that an export creates or replaces.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,
-    /// Those of the file that is there.
+    /// Permissions of the existing file. `None` if the export creates the file.
     permissions: Option<Permissions>,
 }
 
 impl Destination {
-    /// Finds out what is at `path`, and that it can be written, without writing anything: a wrong
-    /// path is known before hours of work.
+    /// Opens `path` as the target of an export. Checks that the path can be written without changing its
+    /// content, so that the user learns of a wrong path before hours of work. If the target is standard
+    /// output, [`output::give_to_data`] reserves it for the export.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the path cannot be written.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let to = if path == Path::new("-") {
             Self::Standard
@@ -71,7 +74,7 @@ impl Destination {
                 if !metadata.is_file() {
                     return Ok(Self::Special(path.to_owned(), file));
                 }
-                // The file is replaced, not the link that leads to it.
+                // Replaces the file that a symbolic link points to, not the link.
                 Replacement { path: fs::canonicalize(path)?, permissions: Some(metadata.permissions()) }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -83,10 +86,11 @@ impl Destination {
         Ok(Self::Whole(replacement))
     }
 
-    /// Writes the export, and gives what `write` does.
+    /// Writes the export with `write`, and returns the result of `write`.
     ///
     /// # Errors
-    /// What `write` fails with, or when the file cannot be written; then it is as it was.
+    /// If `write` fails, or if the target cannot be written. A regular file then keeps its old content,
+    /// unless the error comes from the directory sync after the rename.
     pub fn write<T>(&self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
         match self {
             Self::Standard => buffered(Stdout::lock(), write),
@@ -101,12 +105,12 @@ impl Replacement {
         directory_of(&self.path)
     }
 
-    /// The new file under another name; it goes when it is dropped.
+    /// Creates the temporary file beside the target. Dropping the temporary file removes it.
     fn begin(&self) -> io::Result<NamedTempFile> {
         let mode = if self.permissions.is_none() { NEW_FILE } else { PRIVATE };
         let mut beside = tempfile::Builder::new();
         beside.prefix(".doppel-").suffix(".part");
-        // Opened here, because an error of `tempfile` tells the temporary name.
+        // Opens the file itself, because an error of `tempfile` would show the temporary name.
         let create = |path: &Path| File::options().write(true).create_new(true).mode(mode).open(path);
         let file = interrupt::removable(|| beside.make_in(self.dir(), create))?;
         if let Some(permissions) = &self.permissions {
@@ -135,19 +139,19 @@ fn buffered<T>(
     Ok(written)
 }
 
-/// Whether a file is standard output, which a shell may have redirected. A terminal or `/dev/null`
-/// is a destination of its own.
+/// Whether the file is standard output, which a shell may have redirected. Always false for character
+/// devices, such as a terminal or `/dev/null`: they are targets of their own.
 fn is_stdout(metadata: &Metadata) -> bool {
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
     !metadata.file_type().is_char_device() && stdout.is_ok_and(|out| are_one(&out, metadata))
 }
 
-/// Whether two names lead to one file of the system.
+/// Whether two paths with this metadata lead to the same file: device and inode are equal.
 pub fn are_one(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// The directory that a file is in, or is to be in.
+/// Directory that contains the file or will contain it: `.` for a bare file name.
 pub fn directory_of(file: &Path) -> &Path {
     file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -156,20 +160,21 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-/// Whether both names are of one file, there or not. What is no file, such as a pipe, takes everything.
+/// Whether two paths name the same regular file, which need not exist yet. Always false for pipes and other
+/// special files: a program can read and write them without destroying data.
 pub fn is_one(a: &Path, b: &Path) -> bool {
     let file = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file);
     match (file(a), file(b)) {
-        // Also by a hard link, or on a file system that is mounted twice.
+        // Also detects hard links, and file systems that are mounted twice.
         (Some(a), Some(b)) => are_one(&a, &b),
         _ => place(a).is_some_and(|a| place(b) == Some(a)),
     }
 }
 
-/// An output in the place of an input would destroy what it is made from.
+/// Refuses an output path that is also an input, because the output would destroy its own input.
 ///
 /// # Errors
-/// [`Failure::Usage`] where the path is one of the inputs.
+/// [`Failure::Usage`] if `path` names the same file as any of `inputs`.
 pub fn refuse_input(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     match inputs.iter().find(|input| is_one(input, path)) {
         Some(input) => {
@@ -180,10 +185,11 @@ pub fn refuse_input(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(),
     }
 }
 
-/// One name for all spellings of a path, whether there is a file yet or not.
+/// Canonical path of a regular file, equal for all spellings of the path. The file need not exist yet, but
+/// its directory must: otherwise the result is `None`. Also `None` for special files and directories.
 fn place(path: &Path) -> Option<PathBuf> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return None; // a pipe or a terminal takes both
+        return None; // a pipe or a terminal can be input and output at once
     }
     fs::canonicalize(path)
         .ok()

@@ -1,4 +1,4 @@
-//! Exit codes, and how an error ends the program. The table in `--help` is the contract.
+//! Exit codes of the program, and how an error ends it. The table in `--help` is the contract.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -19,37 +19,38 @@ Exit codes:
     2  wrong arguments
     3  the server cannot be reached, is not trusted, or does not answer in time
     4  the server refused the request; the message is its answer
-    5  done, but an input was not read to its end, or nothing was read, or a URL was none, or more than
-       20 records were bad and more than 5 % (--max-bad; with --strict: or a record was bad or refused)
+    5  done, but an input was not read to its end or had no records, or a URL was invalid, or more than 20
+       records and more than 5 % were bad (--max-bad; with --strict: any record was bad or refused)
   130  interrupted
-With --json a command that fails prints {\"error\": {\"code\": ..., \"message\": ...}} as the last line of standard
-output, unless the result itself says it (doppel check, code 5), and not where data goes to standard output (--out -).";
+With --json, a command that fails prints {\"error\": {\"code\": ..., \"message\": ...}} as the last line of standard
+output. It omits the line if the result reports the failure (doppel check, code 5) or if --out - sends data there.";
 
-/// Options whose value `-` has standard output taken by data.
+/// Options that send data to standard output if their value is `-`.
 const OUTPUTS: [&str; 5] = ["--out", "--report", "--pairs", "--assignments", "--map"];
 
-/// A failure with an exit code of its own. Anything else ends with 1.
+/// A failure with an exit code of its own. Every other error ends the program with code 1.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Arguments that are each right and do not go together.
+    /// Wrong arguments, such as two that are valid alone but not together. Exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// What is checked is not as it should be, and the result that was printed says so.
+    /// A check found a problem, and the printed result reports the problem. Exit code 1.
     #[error("{0}")]
     Verdict(String),
-    /// An output beside the result is not complete.
+    /// An output file beside the result is incomplete. Exit code 1.
     #[error("{0}")]
     Output(String),
-    /// A list breaks off, so that what is behind it was not done.
+    /// A list ends early, so the command skipped everything behind the break. Exit code 5.
     #[error("{0}")]
     BrokenOff(String),
-    /// An input is incomplete or nothing was in it, too many records were bad, or a URL is none; or `--strict`, and records were
-    /// bad.
+    /// An input is incomplete or has no records, too many records were bad, or a URL is invalid. With
+    /// `--strict`, any bad record is such a failure. Exit code 5.
     #[error("{0}")]
     BadInput(String),
 }
 
-/// The reason of a failure is in a log whose lines all have one form, so the command prints nothing more.
+/// Marks a failure whose reason is already in the log. The command prints nothing more, so that every line on
+/// standard error has the format of the log.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("see the log")]
 pub struct AlreadyLogged;
@@ -64,8 +65,9 @@ impl Failure {
     }
 }
 
-/// Prints what went wrong to stderr and gives the exit code. It is no error when the reader of stdout closed it early.
-/// Causes that `is_usage` takes for wrong arguments are that, as [`Failure::Usage`] is.
+/// Prints an error to standard error, and returns the exit code of the program. If the reader of standard
+/// output closed it early, the program succeeds. `is_usage` selects further causes that count as wrong
+/// arguments, like [`Failure::Usage`].
 pub fn code(
     result: anyhow::Result<()>,
     is_usage: impl Fn(&(dyn std::error::Error + 'static)) -> bool,
@@ -81,7 +83,7 @@ pub fn code(
     }
     let code = |cause| code_of(cause).or_else(|| is_usage(cause).then_some(2));
     let code = error.chain().find_map(code).unwrap_or(1);
-    // What was done and is incomplete is in the result.
+    // If the command printed a result, the result already reports these failures.
     let is_in_result = error
         .chain()
         .any(|cause| matches!(cause.downcast_ref(), Some(Failure::BadInput(_) | Failure::Verdict(_))));
@@ -91,11 +93,12 @@ pub fn code(
     ExitCode::from(code)
 }
 
-/// Prints that the arguments cannot be understood, or the help or version that was asked for, and gives the exit code.
+/// Prints the answer of the argument parser, and returns the exit code of the program. The answer is a usage
+/// error, or the help or version that the user asked for.
 pub fn code_of_arguments(error: &clap::Error) -> ExitCode {
     let printed = error.print().and_then(|()| io::stdout().flush());
     let mut code = u8::try_from(error.exit_code()).unwrap_or(2);
-    // It is no error when the reader closed it, and where standard error cannot be written, there is no other place to say it.
+    // A closed pipe is not an error. If standard error fails, there is no other place to report that.
     if let Err(failed) = printed
         && !error.use_stderr()
         && failed.kind() != io::ErrorKind::BrokenPipe
@@ -110,11 +113,13 @@ pub fn code_of_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints a failure for programs, where the arguments ask for JSON and standard output is not that of data.
+/// Prints a failure as JSON on standard output if the arguments contain `--json`. Prints nothing if standard
+/// output carries data.
 fn print_json(code: u8, message: &str) {
     let arguments: Vec<_> = std::env::args_os().skip(1).take_while(|argument| argument != "--").collect();
     let is_asked = arguments.iter().any(|argument| argument == "--json");
-    // Arguments that cannot be understood may name it as well.
+    // If the arguments could not be parsed, no output was opened yet, so this looks for `-` among the raw
+    // arguments.
     let is_output = |option: &OsStr| OUTPUTS.iter().any(|output| option == *output);
     let has_data = output::is_of_data()
         || arguments.windows(2).any(|pair| is_output(&pair[0]) && pair[1] == "-")
@@ -124,12 +129,12 @@ fn print_json(code: u8, message: &str) {
             .any(|o| is_output(o.as_ref()));
     if is_asked && !has_data {
         let failure = json!({ "error": { "code": code, "message": message } });
-        // Whoever does not read it sees the exit code.
+        // If printing fails, the exit code still reports the failure.
         let _ = Output { json: true }.print(&failure, |_| Ok(()));
     }
 }
 
-/// The code of a cause that has one of its own.
+/// Exit code of a cause. `None` if the cause does not define an exit code.
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(failure) = cause.downcast_ref::<Failure>() {
         return Some(failure.code());
@@ -144,7 +149,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
 }
 
-/// What to do about a cause that this command line can help with.
+/// Advice to append to the error message. `None` if no option of the program helps against the cause.
 fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(OverlapError::Memory { needed, free, limit, .. }) = cause.downcast_ref() {
         return Some(format!("; {}", memory::more_memory(*needed, *free, *limit)));
@@ -155,7 +160,7 @@ fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
              URL or DOPPEL_SERVER"
         }
         ClientError::Refused { status: StatusCode::UNAUTHORIZED, .. } => {
-            "; --token-file FILE or DOPPEL_TOKEN gives one"
+            "; pass a token with --token-file FILE or DOPPEL_TOKEN"
         }
         _ => return None,
     };

@@ -1,4 +1,9 @@
-//! Interruption by a signal: removes the temporary directory and the unfinished file of the run, and says a last word.
+//! Cleanup when SIGINT, SIGTERM or SIGHUP interrupts a command. A thread waits for the first signal. It
+//! removes the temporary directory and the unfinished file of the command, prints a last message, and ends
+//! the process with code 130.
+//!
+//! Invariant: every registered path is removed. The thread holds the lock on the registered paths until the
+//! process ends, so no other thread can create a file that the cleanup would miss.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,28 +14,31 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a shell calls a program that SIGINT ended.
+/// Exit code that a shell reports for a program that SIGINT ended.
 const INTERRUPTED: i32 = 130;
-/// The engine goes on writing while its directory is removed, so one try may not be enough.
+/// How often the cleanup tries to remove a path. The engine continues to write while its directory is
+/// removed, so the first attempt may fail.
 const TRIES: usize = 20;
 
-/// What an interruption finds.
+/// Work that the thread does when a signal interrupts the command.
 #[derive(Debug, Default)]
 struct Unfinished {
-    /// To be removed.
+    /// Files and directories to remove.
     paths: Vec<PathBuf>,
-    /// To be said.
+    /// Message to print on standard error.
     words: Option<&'static str>,
 }
 
-/// None before signals are waited for.
+/// Cleanup work of this process. `None` until the process handles signals.
 static UNFINISHED: Mutex<Option<Unfinished>> = Mutex::new(None);
 
-/// Makes a file or directory that is removed, if it is still there, when SIGINT, SIGTERM or SIGHUP ends
-/// the process, which they do from now on. There is no moment in which it would be forgotten.
+/// Creates a file or directory with `make`, and registers it for removal. If SIGINT, SIGTERM or SIGHUP ends
+/// the process while the path still exists, the path is removed. The first call makes the process handle
+/// these signals. No signal can come between the creation and the registration, because both happen under one
+/// lock.
 ///
 /// # Errors
-/// When signals cannot be waited for, or what `make` fails with.
+/// If the process cannot handle signals, or if `make` fails.
 pub fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut unfinished = unfinished();
     let unfinished = waited_for(&mut unfinished)?;
@@ -39,27 +47,31 @@ pub fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Re
     Ok(made)
 }
 
-/// Forgets what was made, because it has another name now, or has gone.
+/// Removes a path from the registered ones, because the file was renamed or has been removed.
 pub fn forget(path: &Path) {
     if let Some(unfinished) = unfinished().as_mut() {
         unfinished.paths.retain(|unfinished| unfinished != path);
     }
 }
 
-/// Says `words` when one of these signals ends the process.
+/// Sets the message to print when a signal ends the process. It replaces an earlier message.
 ///
 /// # Errors
-/// When signals cannot be waited for.
+/// If the process cannot handle signals.
 pub fn announce(words: &'static str) -> io::Result<()> {
     waited_for(&mut unfinished())?.words = Some(words);
     Ok(())
 }
 
-/// Takes a step that no interruption falls into: one that comes before it ends the process, and one that comes meanwhile waits for its end, and
-/// says `words`. Nothing is made [removable](removable) or [forgotten](forget) in it.
+/// Runs `step` so that no signal interrupts it. A signal that arrives before the step ends the process. A
+/// signal that arrives during the step waits for its end. If the step succeeds, the interruption prints
+/// `words`.
+///
+/// `step` must not call [`removable`] or [`forget`]: they would wait forever for the lock that this function
+/// holds.
 ///
 /// # Errors
-/// What `step` fails with.
+/// The error of `step`, if it fails.
 pub fn kept_out<T, E>(step: impl FnOnce() -> Result<T, E>, words: &'static str) -> Result<T, E> {
     let mut unfinished = unfinished();
     let done = step()?;
@@ -79,10 +91,10 @@ fn waited_for(unfinished: &mut Option<Unfinished>) -> io::Result<&mut Unfinished
     }
 }
 
-/// Waits for a signal in the background.
+/// Starts to handle signals: a background thread waits for the first one.
 fn wait() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    // This is known only until a handler is set.
+    // The system reports the inherited setting only until the process sets a handler.
     let keeps_on = ignores_hang_up();
     let (mut interrupt, mut terminate, mut hang_up) = {
         let _inside = runtime.enter();
@@ -97,12 +109,12 @@ fn wait() -> io::Result<()> {
                 _ = hang_up.recv(), if !keeps_on => {}
             }
         });
-        // Held to the end, so that nothing more is made.
+        // Holds the lock until the process ends, so that no other thread creates a file.
         let unfinished = unfinished();
         for unfinished in unfinished.iter() {
             unfinished.paths.iter().for_each(|path| remove(path));
             if let Some(words) = unfinished.words {
-                // If stderr cannot be written, there is no other place to say it.
+                // If standard error fails, there is no other place to report that.
                 let _ = writeln!(io::stderr(), "doppel: {words}");
             }
         }
@@ -111,7 +123,8 @@ fn wait() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the process was started by `nohup` or the like. Where the system does not say, it was not.
+/// Whether the process ignores SIGHUP, for example because `nohup` started it. False if the system does not
+/// tell.
 fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -132,5 +145,5 @@ fn remove(path: &Path) {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    eprintln!("doppel: {} could not be removed", path.display());
+    eprintln!("doppel: cannot remove {}; remove it by hand", path.display());
 }

@@ -1,12 +1,13 @@
-//! The terminal and the files of a command: what a command prints, how it shows progress, which files it leaves, and the code with which
-//! it ends. The crate knows nothing of pages and collections.
+//! The terminal and the files of a command: what a command prints, how it shows progress, which files it
+//! leaves, and the code with which it ends. The crate knows nothing of pages and collections.
 //!
 //! | module | responsibility |
 //! |---|---|
 //! | [`output`], [`shown`] | text and JSON on standard output and standard error |
 //! | [`progress`] | progress bars |
 //! | [`exit`], [`memory`] | exit codes, and advice for failures |
-//! | [`destination`], [`whole_file`], [`scratch`] | files that are whole or not there |
+//! | [`destination`], [`whole_file`] | files that appear complete or not at all |
+//! | [`scratch`] | temporary directory |
 //! | [`interrupt`] | files to remove when a signal ends the command |
 //! | [`size`], [`span`] | sizes and durations as arguments |
 #![forbid(unsafe_code)]

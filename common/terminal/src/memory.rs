@@ -1,21 +1,24 @@
-//! How much of a process's memory is left to count with, and how much a process needs for it.
+//! Memory budgets: how much of the memory of a process a computation may use, and how much memory a process
+//! needs for a given computation.
 
-/// Memory of the program beside what is counted with: pages that are being read, and the program itself. A fifth of all is left to the
-/// allocator, which keeps some of what it was given back.
+/// Memory, in bytes, that no budget includes: the program itself, and pages that are being read. A further
+/// fifth of the memory is left to the allocator, which keeps some of the memory that was freed.
 const ASIDE: u64 = 64 << 20;
 
-/// What is counted with, of so much memory.
+/// Budget, in bytes, of a process that may use `memory` bytes. The subtraction overflows if `memory` is less
+/// than 80 MiB.
 pub fn counted(memory: u64) -> u64 {
     memory - memory / 5 - ASIDE
 }
 
-/// What to say where a budget of memory does not suffice: a `--memory` that has room for what was asked for. What is in use may be a
-/// share of the budget, which grows with it, or a size of its own, so this is an estimate.
+/// Advice if a computation needs `needed` bytes, but only `free` bytes are left of its budget of `limit`
+/// bytes. The advice names a value of `--memory` that should be enough. This is an estimate: the memory in
+/// use may be a share of the budget, which grows with it, or may have a fixed size.
 pub fn more_memory(needed: u64, free: u64, limit: u64) -> String {
     let least = limit.saturating_sub(free).saturating_add(needed);
     let in_proportion = u128::from(needed) * u128::from(limit) / u128::from(free.max(1));
     let wanted = u64::try_from(in_proportion).unwrap_or(u64::MAX).clamp(least, least.saturating_mul(2));
-    // The inverse of `counted`, in whole megabytes.
+    // Inverts [`counted`], in whole megabytes.
     let memory = wanted.saturating_add(ASIDE).saturating_mul(5).div_ceil(4).div_ceil(1_000_000);
     format!("give more, such as --memory {memory}MB")
 }
@@ -28,7 +31,8 @@ mod tests {
     #[test]
     fn the_memory_that_is_named_has_room() {
         for wanted in [20_000_000, 35_000_000, 1_234_567_890] {
-            // Nothing else in use, and as much again as is needed, in proportion.
+            // Both budgets need the same `--memory`. The first is unused. The second is half in use, and
+            // lacks half as much.
             let said = more_memory(wanted, 13, 13);
             assert_eq!(said, more_memory(wanted / 2, 5, 10));
             let Size(memory) = said.split_whitespace().last().unwrap().parse().unwrap();

@@ -1,6 +1,8 @@
-//! Standard output: text for people, or JSON for programs with `--json`; and what is said to people on standard error.
+//! Standard output and standard error of a command. Standard output carries results: text for people, or JSON
+//! for programs with `--json`. Standard error carries messages for people.
 //!
-//! Invariant: what people are shown has no character that a terminal would obey ([`crate::shown`]); JSON is exact.
+//! Invariant: text for people contains no character that a terminal would interpret ([`crate::shown`]). JSON
+//! is exact.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,38 +11,38 @@ use serde::Serialize;
 
 use crate::shown::{self, Shown};
 
-/// Whether something was written to standard output.
+/// Whether the process has written anything to standard output.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Whether data goes to standard output, in place of results.
+/// Whether standard output carries data instead of results.
 static IS_OF_DATA: AtomicBool = AtomicBool::new(false);
 
-/// Standard output is that of data from now on, such as an export.
+/// Reserves standard output for data, such as an export, from now on.
 pub fn give_to_data() {
     IS_OF_DATA.store(true, Ordering::Relaxed);
 }
 
-/// Whether it is.
+/// Whether [`give_to_data`] has reserved standard output for data.
 pub fn is_of_data() -> bool {
     IS_OF_DATA.load(Ordering::Relaxed)
 }
 
-/// Whether this process has written something to standard output.
+/// Whether this process has written anything to standard output.
 pub fn is_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
 
-/// Standard output. When its reader has gone, the error is marked with [`ReaderGone`], because another pipe can fail in
-/// the same way.
+/// Standard output of this process. If its reader has closed the pipe, the error is marked with
+/// [`ReaderGone`], because another pipe can fail in the same way.
 pub struct Stdout(StdoutLock<'static>);
 
-/// Whoever read standard output has closed it.
+/// Marks an error that occurs because the reader of standard output has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output was closed")]
 pub struct ReaderGone;
 
 impl Stdout {
-    /// Locks it for this process.
+    /// Locks standard output against other threads of this process.
     #[must_use]
     pub fn lock() -> Self {
         Self(io::stdout().lock())
@@ -66,10 +68,10 @@ fn mark(error: &io::Error) -> io::Error {
     }
 }
 
-/// How results are printed.
+/// Format in which a command prints its results.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
-    /// One JSON value a line.
+    /// Whether to print JSON, with one value per line, instead of text.
     pub json: bool,
 }
 
@@ -90,7 +92,8 @@ impl Output {
         out.flush()
     }
 
-    /// Prints one result where standard output has data: the same on standard error.
+    /// Like [`Self::print`], but prints the result on standard error. For commands that send data to standard
+    /// output.
     pub fn print_beside<T: Serialize + ?Sized>(
         self,
         value: &T,
@@ -123,7 +126,7 @@ impl Output {
     }
 }
 
-/// A count with thin groups of three digits: `12,345`.
+/// Formats a count with commas between groups of three digits: `12,345`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -136,36 +139,36 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A size in the largest binary unit that keeps it above one: `1.5 MiB`.
+/// Formats a size in the largest binary unit that keeps it above one: `1.5 MiB`.
 pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
-/// How long ago an answer was true that did not come from owners.
+/// Formats the age of an answer that does not come from the owners of the data: `as of 1.2 s ago`.
 pub fn as_of(age_ms: u64) -> String {
     format!("as of {:.1} s ago", age_ms as f64 / 1_000.0)
 }
 
-/// What is shown instead of a figure that says nothing.
+/// Placeholder for a figure that is unknown or means nothing.
 pub const NO_FIGURE: &str = "-";
 
-/// A figure as it is written, where it is known.
+/// Formats a figure with `write`. Returns [`NO_FIGURE`] if the figure is unknown.
 pub fn known<T>(figure: Option<T>, write: impl FnOnce(T) -> String) -> String {
     figure.map_or_else(|| NO_FIGURE.to_owned(), write)
 }
 
-/// A part as a share of the whole; 0 if the whole is 0.
+/// Ratio of a part to the whole. The ratio is 0 if the whole is 0.
 #[must_use]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A share in percent: `12.5 %`.
+/// Formats a share in percent: `12.5 %` for 0.125.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// An interval of numbers, which may have no end: `1`, `10 to 99`, `1,000 and more`.
+/// Formats an interval of integers, which may have no end: `1`, `10 to 99`, `1,000 and more`.
 pub fn interval(from: u64, to: Option<u64>) -> String {
     match to {
         Some(to) if to == from => count(from),
@@ -174,12 +177,13 @@ pub fn interval(from: u64, to: Option<u64>) -> String {
     }
 }
 
-/// A figure of how several nodes share something. It says nothing about one node, which has everything.
+/// Returns a figure that describes how several nodes share a load. Returns [`NO_FIGURE`] for one node,
+/// because a single node always has the whole load.
 pub fn of_several(nodes: u32, figure: String) -> String {
     if nodes > 1 { figure } else { NO_FIGURE.to_owned() }
 }
 
-/// `1 page`, `2 pages`.
+/// Formats a count with its noun: `1 page`, `2 pages`.
 pub fn plural(number: u64, noun: &str) -> String {
     let ending = match number {
         1 => "",
@@ -189,17 +193,18 @@ pub fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", count(number))
 }
 
-/// What is said beside a number of pages of which some redirect.
+/// Formats how many pages of a preceding count are redirects: `3 of them redirect`. Empty if none are.
 pub fn redirects(number: u64) -> String {
     if number > 0 { format!("{} of them redirect", count(number)) } else { String::new() }
 }
 
-/// Standard error, for people.
+/// Locks standard error for text to people. Characters that a terminal would interpret are escaped.
 pub fn stderr() -> impl Write {
     Shown(io::stderr().lock())
 }
 
-/// Says something on standard error. Where that cannot be written, there is no other place to say it.
+/// Prints a line for people on standard error. If standard error fails, there is no other place to report
+/// that.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => {{
@@ -209,7 +214,7 @@ macro_rules! say {
 }
 pub use crate::say;
 
-/// Rows of left-aligned columns, two spaces apart, each on one line; the last column is not padded.
+/// Prints rows of left-aligned columns, two spaces apart. Each row takes one line, without spaces at its end.
 pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let shown = |row: &Vec<String>| -> Vec<String> {
         row.iter().map(|cell| shown::on_one_line(cell).into_owned()).collect()
@@ -230,7 +235,7 @@ pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     Ok(())
 }
 
-/// The same under a heading.
+/// Like [`table`], but with `heading` as the first row.
 pub fn headed(
     out: &mut dyn Write,
     heading: &[&str],

@@ -1,5 +1,5 @@
-//! The temporary directory of a run that keeps nothing: removed at the end, and when the run is
-//! interrupted.
+//! The temporary directory of a command that keeps no data. The directory is removed when the command ends,
+//! even if a signal interrupts the command.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use tempfile::TempDir;
 
 use crate::interrupt;
 
-/// A directory that is removed when the process ends.
+/// A temporary directory that is removed with this value, or when a signal ends the process.
 pub struct Scratch(TempDir);
 
 impl Scratch {
-    /// Makes the directory.
+    /// Creates the directory, and registers it for removal.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// If the directory cannot be created, or the process cannot handle signals.
     pub fn new() -> anyhow::Result<Self> {
         let dir = interrupt::removable(|| tempfile::Builder::new().prefix("doppel-").tempdir());
         Ok(Self(dir.context("cannot make a temporary directory")?))
     }
 
-    /// Where it is.
+    /// Path of the temporary directory.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

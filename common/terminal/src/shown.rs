@@ -1,11 +1,13 @@
-//! Text as people are shown it: characters that a terminal would obey, or that reorder what stands around them, are written as
-//! escapes such as `\u{202e}`. A URL of a stranger cannot then pass for another one, or clear the screen.
+//! Escapes text that people read. Characters that a terminal would interpret, or that reorder the text around
+//! them, are written as escapes such as `\u{202e}`. Otherwise a URL in an untrusted page could look like
+//! another URL, or clear the screen.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Whether a terminal obeys the character, or shows nothing for it: the controls C0 and C1, the marks and overrides of direction, the
-/// separators of lines and paragraphs, and what is ignorable by default (Unicode's property Default_Ignorable_Code_Point).
+/// Whether a terminal interprets the character, or shows nothing for it. The set consists of the C0 and C1
+/// controls, direction marks and overrides, line and paragraph separators, and the code points that are
+/// ignorable by default (Unicode property Default_Ignorable_Code_Point).
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -16,7 +18,7 @@ fn is_obeyed(c: char) -> bool {
         )
 }
 
-/// The text on one line: a line break is escaped, too.
+/// Escapes the text for output on one line: a line break is escaped, too.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }
@@ -32,8 +34,8 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Passes on what is written with such characters escaped, but for line breaks. What is written at once is taken for whole
-/// characters, as formatted text is.
+/// A writer that escapes the characters that a terminal would interpret, but not line breaks. Each call of
+/// `write` must receive whole characters, as formatting does: incomplete UTF-8 becomes U+FFFD.
 #[derive(Debug)]
 pub struct Shown<W>(pub W);
 

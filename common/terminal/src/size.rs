@@ -1,8 +1,8 @@
-//! A number of bytes on the command line: `512MB`, `2GiB`.
+//! Sizes in bytes as command-line arguments: `512MB`, `2GiB`.
 
 use std::str::FromStr;
 
-/// A number of bytes with a unit.
+/// Size in bytes, parsed from a number with an optional unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -24,7 +24,7 @@ impl FromStr for Size {
             _ => None,
         };
         let digits = digits.trim_end();
-        // `parse` takes a sign, too.
+        // `parse` also accepts a sign, which a size must not have.
         let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
         let size = digits.parse::<u64>().ok().filter(|_| is_number).zip(unit);
         let size = size.and_then(|(number, unit)| number.checked_mul(unit));

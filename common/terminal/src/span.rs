@@ -1,27 +1,27 @@
-//! A length of time on the command line: `30d`, `12h`, `5m`, `45s`.
+//! Lengths of time as command-line arguments: `30d`, `12h`, `5m`, `45s`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The units, the longest first.
+/// Units with their lengths in seconds, longest first.
 const UNITS: [(&str, u64); 4] = [("d", 24 * 60 * 60), ("h", 60 * 60), ("m", 60), ("s", 1)];
 
-/// The longest: a century, which no sum with a date overflows.
+/// Longest span in seconds: a century. The sum of a span and a date cannot overflow.
 const SECONDS_MAX: u64 = 36_525 * 24 * 60 * 60;
 
 /// A length of time in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
-/// Why a text is no length of time.
+/// Reason why a text is not a length of time.
 #[derive(Debug, thiserror::Error)]
 pub enum SpanError {
-    /// Not a number and a unit.
+    /// The text is not a number followed by a unit.
     #[error("a number and a unit are expected, as in 30d, 12h, 5m or 45s")]
     Form,
-    /// Longer than is taken.
-    #[error("at most 36525d, a century, is possible")]
+    /// The span is longer than a century.
+    #[error("the time is too long; the maximum is 36525d, a century")]
     TooLong,
 }
 

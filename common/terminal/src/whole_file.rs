@@ -1,7 +1,8 @@
-//! Files of a data directory that are there as a whole or not at all.
+//! Files of a data directory that appear complete or not at all.
 //!
-//! They are written under another name, flushed, and renamed, and the directory is flushed. A process that is killed meanwhile leaves the
-//! other name behind; who holds the directory next removes it. All have the permissions of any new file.
+//! A file is written under a temporary name, flushed to disk, and renamed. Then its directory is flushed. A
+//! process that is killed in between leaves the temporary file behind. The next process that holds the
+//! directory removes the temporary file with [`remove_left`]. All files have the permissions of any new file.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -9,22 +10,23 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What files are created with, less the umask.
+/// Mode of a new file before the umask applies.
 const PERMISSIONS: u32 = 0o666;
 
-/// What becomes of a file that is there already.
+/// What happens to a file that already exists under the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Earlier {
-    /// It is replaced.
+    /// The new file replaces the existing file.
     Replaced,
-    /// It stays, and writing fails.
+    /// The existing file stays, and the write fails.
     Stays,
 }
 
-/// Writes a file; other names begin with `aside` meanwhile.
+/// Writes `bytes` to the file at `path`, which appears complete or not at all. The name of the temporary file
+/// begins with `aside`.
 ///
 /// # Errors
-/// When it cannot be written, or is there and stays.
+/// If the file cannot be written, or if it exists and `earlier` is [`Earlier::Stays`].
 pub fn write(path: &Path, aside: &str, bytes: &[u8], earlier: Earlier) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut named = tempfile::Builder::new();
@@ -39,13 +41,14 @@ pub fn write(path: &Path, aside: &str, bytes: &[u8], earlier: Earlier) -> io::Re
     File::open(dir)?.sync_all()
 }
 
-/// Removes what was left of files whose writing was interrupted. Only for the process that holds the directory: another one may
-/// be writing. What cannot be removed does no harm.
+/// Removes the temporary files that interrupted writes left behind; `is_aside` recognises their names. Call
+/// this only in the process that holds the directory, because another process may be writing such a file. A
+/// file that cannot be removed is logged and does no harm.
 pub fn remove_left(dir: &Path, is_aside: impl Fn(&OsStr) -> bool) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten().filter(|entry| is_aside(&entry.file_name())) {
         if let Err(error) = fs::remove_file(entry.path()) {
-            tracing::warn!(file = %entry.path().display(), %error, "what an interrupted process left cannot be removed");
+            tracing::warn!(file = %entry.path().display(), %error, "cannot remove a temporary file of an interrupted process; remove it by hand");
         }
     }
 }

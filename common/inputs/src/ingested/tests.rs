@@ -8,7 +8,7 @@ fn sources(path: &Path) -> Sources {
     crate::sources::sources(&[path.to_owned()]).unwrap()
 }
 
-/// What is listed of a file after it was read by `reading`.
+/// List entry of a file after `reading` has read it.
 fn ended(reading: &Reading, source: &Source, bad: u64) -> Option<Ingested> {
     let had = Had { records: 3, bad, latest: Some(Timestamp::from_millis(7)), ..Had::default() };
     reading.ended(source, source.version(), had)
@@ -33,22 +33,22 @@ fn a_file_is_known_as_long_as_it_is_as_it_was_and_is_read_in_the_same_way() {
         reading.known(&sources(path).all[0]).map(|known| known.had().records)
     };
     assert_eq!(knows(reading(), &path), Some(3));
-    // Under another way to read, or where none may be left out.
+    // The file is not known to a run with other options, or to a run that may leave out no file.
     let fields = FieldArgs { text_field: Some("body".to_owned()), ..FieldArgs::default() };
     assert_eq!(knows(Reading::new(&fields, false).leaving_out(false), &path), None);
     assert_eq!(knows(Reading::new(&FieldArgs::default(), true).leaving_out(false), &path), None);
     assert_eq!(knows(Reading::new(&FieldArgs::default(), false), &path), None);
-    // A link to it is the file where records are named alike, and another one where they are not.
+    // A link counts as the file if their records carry the same name, and as another file if not.
     fs::create_dir(home.path().join("dir")).unwrap();
     let (alike, other) = (home.path().join("dir/a.jsonl"), home.path().join("dir/b.jsonl"));
     symlink(&path, &alike).unwrap();
     symlink(&path, &other).unwrap();
     assert_eq!(knows(reading(), &alike), Some(3));
     assert_eq!(knows(reading(), &other), None);
-    // Of the same size, and written at the same time as far as a user can set that.
+    // New content has the same size and, as far as a user can set it, the same time.
     let was = fs::metadata(&path).unwrap().modified().unwrap();
     let set = || File::options().write(true).open(&path).unwrap().set_modified(was).unwrap();
-    // The clock of a file system may tick a hundred times a second.
+    // The clock of a file system may tick only a hundred times a second.
     std::thread::sleep(std::time::Duration::from_millis(20));
     fs::write(&path, "two").unwrap();
     set();
@@ -84,7 +84,7 @@ fn what_changes_while_it_is_read_or_can_be_read_once_is_not_listed() {
     writer.join().unwrap();
     let source = &copied.sources().unwrap().all[0];
     assert!(spool.is_some() && source.version().is_some() && source.path().ends_with("pipe"));
-    assert_eq!(ended(&reading(), source, 0), None, "a copy has gone when the next run looks for it");
+    assert_eq!(ended(&reading(), source, 0), None, "the next run cannot find the copy of a pipe");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_list_with_a_torn_line_goes_on_and_one_with_many_old_lines_is_written_anew()
     IngestedList::open(home.path()).unwrap();
     assert_eq!(fs::read_to_string(&listed).unwrap().lines().count(), 2);
     assert_eq!(knows(), [true, true]);
-    // Files that have gone are no longer listed.
+    // Files that no longer exist leave the list.
     let gone = |number: usize| {
         let mut gone = all[0].clone();
         gone.file.file = home.path().join(format!("gone-{number}")).to_str().unwrap().to_owned();

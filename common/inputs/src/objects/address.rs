@@ -1,4 +1,5 @@
-//! Where an input in a store is: the store, with what its provider's variables in the environment say, and the key.
+//! Parses the address of an input in a store into the store and the key. The environment variables of the
+//! store's provider configure the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,23 +11,27 @@ use object_store::http::HttpBuilder;
 use object_store::{ClientOptions, ObjectStore};
 use reqwest::Url;
 
-/// How long a server may be silent in the middle of an answer. There is no limit for the answer as a whole, which may be a file of any size.
+/// How long a server may be silent in the middle of an answer. The answer as a whole has no time limit,
+/// because it may be a file of any size.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// A store, and what is named in it.
+/// A store, and the key or pattern of an input in it.
 pub(super) struct Address {
     pub(super) store: Arc<dyn ObjectStore>,
-    /// The part in front of the key: `s3://bucket/`.
+    /// Address of the store, which precedes the key: `s3://bucket/`.
     pub(super) place: String,
-    /// The key as it is written, which may be a pattern; ends in `/` where all keys with this beginning are meant, or is empty.
+    /// Key as the user wrote it, which may be a pattern. A key that is empty or ends in `/` stands for all
+    /// keys that begin with it.
     pub(super) key: String,
-    /// Whether the store can say what it has.
+    /// Whether the store can list its objects.
     pub(super) lists: bool,
 }
 
 impl Address {
+    /// Parses the address of an input, and opens its store.
+    ///
     /// # Errors
-    /// When the address is none, or the environment does not have what its store needs.
+    /// If the address is invalid, or the environment lacks a setting that the store needs.
     pub(super) fn parse(input: &str) -> anyhow::Result<Self> {
         doppel_protocol::client::install_tls();
         let (scheme, rest) = input.split_once("://").unwrap_or_default();
@@ -44,13 +49,14 @@ impl Address {
     }
 }
 
-/// A file of a web server.
+/// Parses the address of a file on a web server.
 fn web(input: &str) -> anyhow::Result<Address> {
     let url = Url::parse(input)?;
-    anyhow::ensure!(url.query().is_none(), "an address with a query cannot be read; download it");
+    anyhow::ensure!(url.query().is_none(), "an address with a query cannot be read; download the file");
     let place = format!("{}/", url.origin().ascii_serialization());
     let options = ClientOptions::new().with_allow_http(url.scheme() == "http");
-    // A server that does not send parts of files sends the whole.
+    // No limit for the whole answer: a server that does not support ranges sends the whole file in one
+    // answer.
     let options = options.with_timeout_disabled().with_read_timeout(SILENCE_MAX);
     let store = HttpBuilder::new().with_url(&place).with_client_options(options).build()?;
     let mut key = object_store::path::Path::from_url_path(url.path())?.to_string();

@@ -1,4 +1,6 @@
-//! Reads an object from its store in pieces, of which one is fetched while another is read. All are of one version of the object.
+//! Reads an object from its store in pieces. While the caller reads one piece, the next one is fetched.
+//!
+//! Invariant: all pieces are of one version of the object, if the store gives its objects entity tags.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -17,10 +19,10 @@ use tokio::task::JoinHandle;
 
 use crate::version::Version;
 
-/// The bytes of a piece. Two are in memory.
+/// Size of a piece in bytes. Two pieces are in memory at a time.
 const PIECE: u64 = 8 << 20;
 
-/// An object that is read.
+/// An object in a store, which can be opened for reading.
 pub struct Object {
     store: Arc<dyn ObjectStore>,
     found: ObjectMeta,
@@ -29,7 +31,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// What was found, its address, and what its records are named by.
+    /// Creates an object from its metadata, its address, and the name that its records carry.
     pub(super) fn new(
         store: Arc<dyn ObjectStore>,
         found: ObjectMeta,
@@ -38,22 +40,22 @@ impl Object {
         Self { store, found, path, name }
     }
 
-    /// What messages call it.
+    /// Address of the object, as messages show it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its size in bytes.
+    /// Size of the object, in bytes.
     pub fn bytes(&self) -> u64 {
         self.found.size
     }
 
-    /// What its records are named by.
+    /// Name that the records of the object carry.
     pub fn name(&self) -> &RecordFile {
         &self.name
     }
 
-    /// Which version of it is read.
+    /// Version of the object in its store.
     pub fn version(&self) -> Version {
         Version::of_object(self.found.size, self.modified(), self.found.e_tag.clone())
     }
@@ -62,10 +64,10 @@ impl Object {
         Timestamp::from_millis(self.found.last_modified.timestamp_millis())
     }
 
-    /// Opens it.
+    /// Opens the object for reading.
     ///
     /// # Errors
-    /// Those of [`doppel_crawls::open_pipe`].
+    /// If the threads for requests cannot be started. Otherwise the errors of [`doppel_crawls::open_pipe`].
     pub fn open(&self, options: InputOptions) -> Result<Input, InputError> {
         let fail = |error| InputError::new(&self.path().into(), Place::File, Reason::Io(error));
         runtime().map_err(fail)?;
@@ -73,7 +75,7 @@ impl Object {
         Ok(input.modified_at(self.modified()))
     }
 
-    /// Its bytes.
+    /// Creates a reader of the bytes of the object.
     pub(super) fn pieces(&self) -> Pieces {
         Pieces {
             store: Arc::clone(&self.store),
@@ -92,20 +94,20 @@ impl fmt::Debug for Object {
     }
 }
 
-/// The bytes of an object, in order.
+/// Reader of the bytes of an object, in order.
 pub(super) struct Pieces {
     store: Arc<dyn ObjectStore>,
     found: ObjectMeta,
-    /// Up to where pieces have been asked for.
+    /// Offset up to which pieces have been requested.
     asked: u64,
     next: Option<JoinHandle<Result<Bytes, Error>>>,
     piece: Bytes,
-    /// The rest, of a server that does not send parts of files.
+    /// Rest of the object, from a server that does not send parts of files.
     rest: Option<BoxStream<'static, Result<Bytes, Error>>>,
 }
 
 impl Pieces {
-    /// The next bytes; none at the end.
+    /// Returns the next bytes of the object, or no bytes at its end.
     fn fetch(&mut self) -> io::Result<Bytes> {
         if let Some(rest) = &mut self.rest {
             return Ok(wait(rest.try_next())??.unwrap_or_default());
@@ -127,7 +129,7 @@ impl Pieces {
         }
     }
 
-    /// Asks for the next piece, if there is one.
+    /// Requests the next piece. `None` at the end of the object.
     fn ask(&mut self) -> Option<JoinHandle<Result<Bytes, Error>>> {
         let end = self.found.size.min(self.asked + PIECE);
         let range = self.asked..end;
@@ -141,7 +143,7 @@ impl Pieces {
         Some(runtime().ok()?.spawn(piece))
     }
 
-    /// Has it be the version that was found.
+    /// Options of a request, which the store refuses if the object is no longer the version that was found.
     fn options(&self) -> GetOptions {
         GetOptions { if_match: self.found.e_tag.clone(), ..GetOptions::default() }
     }
@@ -158,12 +160,12 @@ impl Read for Pieces {
     }
 }
 
-/// Waits for an answer of a store.
+/// Blocks the thread until a store has answered.
 pub(super) fn wait<T>(answer: impl Future<Output = T>) -> io::Result<T> {
     Ok(runtime()?.block_on(answer))
 }
 
-/// What carries all requests.
+/// The runtime that executes all requests to stores.
 fn runtime() -> io::Result<&'static Runtime> {
     static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
     let make = || Builder::new_multi_thread().worker_threads(1).thread_name("objects").enable_all().build();

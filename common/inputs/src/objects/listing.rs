@@ -1,4 +1,5 @@
-//! What an input in a store names: one object, those whose keys begin so, or those that a pattern matches.
+//! Finds the objects that an input in a store names: a single object, all objects whose keys begin with a
+//! prefix, or all objects that match a pattern.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,17 +17,17 @@ use super::address::Address;
 use super::download::{self, Object};
 use doppel_terminal::exit::Failure;
 
-/// The most objects that are listed for an input. Their names take some hundred bytes each.
+/// Most objects that are listed for an input. The name of each takes some hundred bytes of memory.
 const LISTED_MAX: usize = 1_000_000;
 
-/// How patterns match keys: as the shell matches paths.
+/// Patterns match keys as the shell matches paths.
 const MATCHING: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// The objects that an input names.
+/// Finds the objects that an input names.
 ///
 /// # Errors
-/// When there is none, or the store does not answer or refuses.
+/// If the input names no object, or the store does not answer or refuses the request.
 pub fn named_by(input: &str) -> anyhow::Result<Listing> {
     let address = Address::parse(input).map_err(|error| Failure::Usage(format!("{input}: {error:#}")))?;
     named_at(&address).with_context(|| format!("cannot read {input}"))
@@ -49,7 +50,7 @@ fn named_at(address: &Address) -> anyhow::Result<Listing> {
     }
 }
 
-/// The crawl files whose keys begin so.
+/// Finds the crawl files whose keys begin with the key of the address.
 fn below(address: &Address) -> anyhow::Result<Listing> {
     anyhow::ensure!(address.lists, "a web server does not list its files; name one");
     let prefix = address.key.as_str();
@@ -70,7 +71,7 @@ fn below(address: &Address) -> anyhow::Result<Listing> {
     Ok(listing)
 }
 
-/// The objects that a pattern matches.
+/// Finds the objects that match the pattern in the address.
 fn matching(address: &Address) -> anyhow::Result<Listing> {
     let pattern = Pattern::new(&address.key)?;
     let fixed = address.key.find(['*', '?', '[']).unwrap_or_default();
@@ -97,7 +98,7 @@ fn below_prefix<'f>(found: &'f ObjectMeta, prefix: &str) -> &'f str {
     key.strip_prefix(prefix).unwrap_or(key)
 }
 
-/// All objects whose keys begin so, in order.
+/// Lists all objects below `prefix`, in the order of their keys.
 fn list(address: &Address, prefix: &str) -> anyhow::Result<Vec<ObjectMeta>> {
     let prefix = Key::parse(prefix.trim_end_matches('/'))?;
     let listed = async {
@@ -136,7 +137,7 @@ mod tests {
         Address { store: Arc::new(store), place: "s3://bucket/".to_owned(), key: key.to_owned(), lists: true }
     }
 
-    /// The pages of what is named.
+    /// URLs of the pages in the objects that the address names.
     fn pages(address: &Address) -> Vec<String> {
         let Listing { objects, .. } = named_at(address).unwrap();
         let limits = Limits::at(Timestamp::now());

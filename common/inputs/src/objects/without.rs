@@ -1,4 +1,4 @@
-//! What a program does with objects in stores that was built without them: it refuses them.
+//! Refuses objects in stores. For programs that were built without support for stores.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Object {
     /// Opens the object for reading.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn open(&self, _: InputOptions) -> Result<Input, InputError> {
         match self.0 {}
     }
@@ -50,7 +50,7 @@ impl Object {
 /// Always.
 pub fn named_by(input: &str) -> anyhow::Result<Listing> {
     let text = format!(
-        "{input}: this program was built without stores of objects; build it with --features object-store"
+        "{input}: this program was built without support for object stores; build it with --features object-store"
     );
     Err(Failure::Usage(text).into())
 }

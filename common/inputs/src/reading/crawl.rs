@@ -1,7 +1,8 @@
-//! Crawls on disk as a stream of dated pages, with a progress bar and a tally of what was not taken.
+//! Reads the inputs as a stream of dated pages, with a progress bar. A [`Tally`] counts what was read,
+//! skipped and bad.
 //!
-//! The order is that of the inputs; a missing date is supplied so that the same inputs give the same
-//! dates again.
+//! Pages come in the order of the inputs. A page without a date gets a date that depends only on the inputs
+//! and their order. Reading the same inputs again therefore gives the same dates.
 
 use std::fmt;
 use std::path::Path;
@@ -23,20 +24,21 @@ use crate::tally::{Met, Tally};
 use doppel_terminal::output::{plural, say};
 use doppel_terminal::progress;
 
-/// Where a page is in the inputs.
+/// Position of a page in the inputs.
 #[derive(Debug, Clone)]
 pub struct Position {
-    /// How many pages come before it.
+    /// Number of pages before this one.
     pub before: u64,
-    /// The number of the input.
+    /// Index of the input, counted from 0.
     pub input: usize,
-    /// What is read: the input, or a file that it names.
+    /// Path of the file or directory that contains the page: the input, or a file that the input names.
     pub path: Arc<Path>,
-    /// Where in that.
+    /// Place of the record in the file.
     pub place: Place,
-    /// What the record is called in its file.
+    /// Identifier of the record within its file, if it has one.
     pub id: Option<Box<str>>,
-    /// Distance in pages from this one back to its original, the page whose content it has. `None` if its record stores the content.
+    /// Distance in pages from this one back to its original, the page whose content it has. `None` if its
+    /// record stores the content.
     pub refers_back: Option<u64>,
 }
 
@@ -47,7 +49,7 @@ impl From<Position> for Origin {
     }
 }
 
-/// What reading meets, in its order.
+/// An item that reading produces, in the order of the inputs.
 pub enum Read {
     /// A page, a redirect, or a death, and its position in the inputs.
     Page(Position, Fetched),
@@ -55,21 +57,21 @@ pub enum Read {
     End(FileEnd),
 }
 
-/// The end of a file.
+/// The end of a file that was read completely.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FileEnd {
-    /// Its place among the files and directories that are read.
+    /// Index of the file among all files and directories that are read.
     pub source: usize,
-    /// How many pages come before its end.
+    /// Number of pages before the end of the file.
     pub before: u64,
-    /// What a collection may list of it.
+    /// Entry of the file for the list of the collection.
     pub ingested: Ingested,
 }
 
 /// Reads every input in order and hands each page, with a date, to `each`.
 ///
 /// # Errors
-/// When an input is not there, before anything is read; or what `each` fails with.
+/// If an input does not exist, which is found before anything is read; or if `each` fails.
 pub fn read(
     inputs: &InputArgs,
     mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
@@ -77,10 +79,10 @@ pub fn read(
     read_numbered(inputs, |_, page| each(page))
 }
 
-/// The same; `each` is told the number of the input, too.
+/// Like [`read`], but also passes the index of the input to `each`.
 ///
 /// # Errors
-/// The same.
+/// The errors of [`read`].
 pub fn read_numbered(
     inputs: &InputArgs,
     mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
@@ -88,10 +90,10 @@ pub fn read_numbered(
     read_placed(inputs, |at, page| each(at.input, page))
 }
 
-/// The same; `each` is told where the page is.
+/// Like [`read`], but also passes the position of the page to `each`.
 ///
 /// # Errors
-/// The same.
+/// The errors of [`read`].
 pub fn read_placed(
     inputs: &InputArgs,
     each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
@@ -103,11 +105,12 @@ pub fn read_placed(
     })
 }
 
-/// Reads every input in order and hands what it meets to `each`. A progress bar says what the command is `doing`; if `tell` is set, bad
-/// records are shown.
+/// Reads every input in order and hands pages and ends of files to `each`. The progress bar shows `doing`. If
+/// `tell` is set, messages about the inputs and their bad records are shown. Files that `reading` knows are
+/// left out.
 ///
 /// # Errors
-/// When an input is not there, before anything is read; or what `each` fails with.
+/// If an input does not exist, which is found before anything is read; or if `each` fails.
 pub fn read_all(
     inputs: &InputArgs,
     (doing, tell): (&'static str, bool),
@@ -165,27 +168,29 @@ pub fn read_all(
     Ok(reader.tally)
 }
 
-/// Bytes of a file that are read at most for each byte of its share: a crawl may have few pages among much else.
+/// Most bytes of a file that are read for each byte of its share. The limit ends the reading of a crawl that
+/// contains few pages among much else.
 const READ_OF_SHARE: u64 = 4;
 
-/// What reads the files and directories, one after the other.
+/// Reads the files and directories, one after the other.
 struct Reader<'r> {
     options: &'r InputOptions,
     reading: Option<&'r Reading>,
-    /// Whether it is said what is met.
+    /// Whether messages about the inputs are shown.
     tell: bool,
     bar: ProgressBar,
     named: NamedFields<'r>,
     clock: CrawlClock,
     tally: Tally,
-    /// How many pages come before the next one, those that are replayed, too.
+    /// Number of pages before the next one, including replayed pages.
     pages: u64,
-    /// How many bytes were read before this file.
+    /// Stored bytes of the files that were read before this one.
     bytes: u64,
 }
 
 impl Reader<'_> {
-    /// Whether a file that was read before is left out. It is read where its pages would get other dates now.
+    /// Leaves out a file that an earlier run has read, and counts its records. Returns false, and leaves the
+    /// file to be read again, if its pages would get other dates now.
     fn leaves_out(&mut self, number: usize, known: &Ingested) -> bool {
         let had = known.had();
         let modified = self.tally.now.map_or(known.modified(), |now| known.modified().min(now));
@@ -202,7 +207,7 @@ impl Reader<'_> {
         true
     }
 
-    /// Reads a file or directory.
+    /// Reads one file or directory, and adds its counts to the tally.
     fn read_source(
         &mut self,
         number: usize,
@@ -238,7 +243,7 @@ impl Reader<'_> {
         self.tally.cut_off_bodies += input.cut_off_bodies();
         self.tally.mended_texts += input.mended_texts();
         if let Some(line) = input.long_quote() {
-            self.say(path, &format_args!("the quote that begins in line {line} is closed after more than 1,000 lines: is it a stray one?"));
+            self.say(path, &format_args!("the quote that opens in line {line} closes more than 1,000 lines later; check whether it is stray"));
         }
         if let Some(repeated) = input.repeated_late() {
             self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
@@ -275,7 +280,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads what is in it. Whether a record was bad that may be sound another time.
+    /// Reads the items of a source. Returns whether a bad record may become sound later, such as one with a
+    /// date in the future. Such a file must not be listed as read.
     fn read_items(
         &mut self,
         (number, source, share): (usize, &Source, Option<AtMost>),
@@ -288,7 +294,8 @@ impl Reader<'_> {
         let mut may_pass = false;
         let before = self.read();
         while let Some(item) = input.next() {
-            // A rest that is nothing but skipped or bad records is one that was not tried, too.
+            // Skipped and bad records do not use up the share, so a second limit bounds the bytes of the file
+            // that are read. A source counts as cut off even if only such records follow.
             let read = self.read().less(before);
             if share.is_some_and(|share| {
                 share.is_used_up(read) || input.bytes_read() > READ_OF_SHARE * share.bytes
@@ -339,12 +346,12 @@ impl Reader<'_> {
         Ok(may_pass)
     }
 
-    /// How much was read so far.
+    /// Records and bytes that were read so far.
     fn read(&self) -> AtMost {
         AtMost { records: self.tally.records, bytes: self.tally.bytes }
     }
 
-    /// Takes note of a bad record.
+    /// Counts a bad record, and shows it if messages are shown.
     fn bad(&mut self, error: &InputError) {
         let Self { tally, tell, bar, .. } = self;
         bar.suspend(|| tally.bad(error, *tell));
@@ -357,12 +364,12 @@ impl Reader<'_> {
     }
 }
 
-/// The bytes of a page's HTML or text.
+/// Size in bytes of the HTML or text of a page. Zero for a redirect or a death.
 pub fn content_bytes(page: &Fetched) -> u64 {
     page.body.raw_content().map_or(0, RawContent::size) as u64
 }
 
 fn unchecked_ids(number: u64) -> String {
     let of = plural(number, "record");
-    format!("the ids of {of} were not remembered, so what repeats one of these is taken for its new version")
+    format!("the ids of {of} were not remembered, so a later record with such an id counts as a new version")
 }

@@ -1,5 +1,5 @@
-//! What a directory of pages has beside the pages themselves: crawl files, which are inputs of their own, and
-//! pages on record whose file has gone.
+//! Inspects directories of pages: finds the crawl files in them, which must be inputs of their own, and the
+//! pages on record whose file no longer exists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +12,9 @@ use doppel_model::PageUrl;
 use reqwest::Url;
 use walkdir::{DirEntry, WalkDir};
 
-/// The crawl files below a directory, counted by a shell's pattern that names them, such as `site/*.warc.gz`. Hidden ones
-/// are left out as everywhere. Errors are left out, too: the reader of the pages meets them and tells.
+/// Crawl files below a directory, counted by a shell pattern that matches them, such as `site/*.warc.gz`.
+/// Hidden files are left out, as everywhere. Errors are ignored here, because the reader of the pages reports
+/// them.
 pub fn crawl_files(dir: &Path) -> BTreeMap<String, u64> {
     let is_shown =
         |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -31,11 +32,11 @@ fn pattern(file: &Path) -> Option<String> {
     Some(file.with_file_name(pattern).display().to_string())
 }
 
-/// Those of the live pages on record that are of files below `dirs` that are there no more. A file that is there and cannot be
-/// read, or is no page any more, is none of these.
+/// Returns the live pages on record that belong to a file below `dirs` which no longer exists. A page does
+/// not count if its file exists but cannot be read, or is no longer a page.
 ///
 /// # Errors
-/// When a directory has no URL, or what the pages come with.
+/// If a directory cannot be read or has no URL, or if `live` yields an error.
 pub fn gone<'d>(
     live: impl Iterator<Item = anyhow::Result<PageUrl>>,
     dirs: impl Iterator<Item = &'d Path>,
@@ -55,15 +56,15 @@ pub fn gone<'d>(
     Ok(gone)
 }
 
-/// How the URLs of all files below a directory begin.
+/// URL with which the URLs of all files below a directory begin.
 fn url(dir: &Path) -> anyhow::Result<Url> {
     let path = fs::canonicalize(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    Url::from_directory_path(path).map_err(|()| anyhow!("{} has no URL", dir.display()))
+    Url::from_directory_path(path).map_err(|()| anyhow!("the path {} has no file URL", dir.display()))
 }
 
 fn is_gone(page: &PageUrl) -> bool {
     let path = Url::parse(page.as_str()).ok().and_then(|url| url.to_file_path().ok());
-    // A file that cannot be looked at may be there.
+    // Any other error leaves open whether the file exists.
     let gone = |error: std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
     path.is_some_and(|path| fs::symlink_metadata(path).is_err_and(gone))
 }
@@ -97,7 +98,7 @@ mod tests {
         };
         assert!(!is_gone(&page("there.txt")));
         assert!(is_gone(&page("other.txt")) && is_gone(&page("none/other.txt")));
-        assert!(is_gone(&page("there.txt/other.txt")), "what was a directory is a file");
+        assert!(is_gone(&page("there.txt/other.txt")), "a file has replaced the directory");
         assert!(!is_gone(&PageUrl::parse("http://a.example/none").unwrap()));
     }
 }

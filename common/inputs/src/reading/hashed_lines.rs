@@ -1,8 +1,9 @@
-//! Crawls on disk as hashed lines: read on one thread, hashed in batches on all cores, handed over in the order of the inputs. A page
-//! that makes the extractor panic is a bad record.
+//! Reads the inputs as hashed lines. One thread reads pages, all cores hash them in batches, and the builder
+//! receives them in the order of the inputs. A page on which the extractor panics counts as a bad record.
 //!
-//! Memory is bounded whatever the pages are. Those of a batch are small, and so are the buffers that extractors keep. A large page is
-//! hashed alone, by an extractor that ends with it, and what that may take is claimed from the budget first.
+//! Memory is bounded for pages of any size. The pages of a batch are small, and so are the buffers that
+//! extractors keep. A large page is hashed alone, by an extractor that is dropped afterwards. The memory for
+//! the large page is claimed from the budget first.
 
 use std::thread;
 use std::time::Instant;
@@ -20,44 +21,46 @@ use crate::reading::crawl;
 use crate::records::unusable::Unusable;
 use crate::tally::{self, Tally};
 
-/// Pages of a batch ...
+/// Most pages of a batch.
 const BATCH_PAGES: usize = 512;
-/// ... or bytes of them. The hashes of their lines take at most four times as much.
+/// Bytes of pages with which a batch is complete. The hashes of their lines take at most four times as much
+/// memory.
 const BATCH_BYTES: u64 = 2 << 20;
-/// A page of more bytes is large.
+/// A page with more bytes than this is large.
 const LARGE_BYTES: u64 = 256 << 10;
-/// Extractors at most. Each keeps some megabytes, and more of them would wait for the reader.
+/// Most extractors that work in parallel. Each keeps some megabytes, and more of them would only wait for the
+/// reader.
 const EXTRACTORS_MAX: usize = 8;
-/// What a large page may take unclaimed: memory that is set aside for pages.
+/// Bytes that a large page may take without a claim. This memory is set aside for pages, outside the budget.
 const ASIDE_BYTES: u64 = 32 << 20;
 
-/// What was read.
+/// Result of reading the inputs.
 #[derive(Debug)]
 pub struct Read {
-    /// What came out of the inputs.
+    /// Counts of what was read and what was not taken.
     pub tally: Tally,
-    /// How long it took.
+    /// Elapsed time in seconds.
     pub seconds: f64,
 }
 
-/// How a page is hashed; none of what is no page, or no more.
+/// Function that hashes the lines of a page. Returns `None` for a redirect or a death.
 type Hash = fn(&mut Extractor, &Fetched) -> Option<HashedLines>;
 
-/// Hashes pages into a builder.
+/// Hashes pages, and pushes their lines into a builder.
 struct Hashing<'b> {
     extractors: Vec<Extractor>,
     builder: &'b mut Builder,
     hash: Hash,
     batch: Vec<Fetched>,
     batch_bytes: u64,
-    /// Pages that the extractor failed on.
+    /// Pages on which the extractor panicked.
     failed: Unusable,
 }
 
-/// Hands all pages over.
+/// Reads all inputs, and pushes the lines of each page into `builder`.
 ///
 /// # Errors
-/// When an input is not there, or the memory does not suffice.
+/// If an input does not exist, or if the memory budget is too small.
 pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
     let begin = Instant::now();
     let mut hashing = Hashing::new(processor::cores().min(EXTRACTORS_MAX), builder, hash);
@@ -95,7 +98,7 @@ impl<'b> Hashing<'b> {
         Ok(())
     }
 
-    /// Hashes the batch.
+    /// Hashes the pages of the batch, and pushes their lines into the builder.
     fn flush(&mut self) -> anyhow::Result<()> {
         self.batch_bytes = 0;
         let pages = std::mem::take(&mut self.batch);
@@ -111,14 +114,15 @@ impl<'b> Hashing<'b> {
                 })
                 .collect();
             let joined =
-                threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked")));
+                threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("hashing panicked")));
             let all: anyhow::Result<Vec<Vec<_>>> = joined.collect();
             all.map(|all| all.into_iter().flatten().collect())
         })?;
         pages.iter().zip(hashed).try_for_each(|(page, hashed)| self.push(page, hashed))
     }
 
-    /// Hands a page over; the extractor failed on one that has nothing.
+    /// Pushes the lines of a page into the builder. `hashed` is `None` if the extractor panicked on the page,
+    /// and `Some(None)` for a redirect or a death.
     fn push(&mut self, page: &Fetched, hashed: Option<Option<HashedLines>>) -> anyhow::Result<()> {
         let (url, bytes) = (page.url.as_str(), crawl::content_bytes(page));
         match hashed {
@@ -137,7 +141,7 @@ fn extractor() -> Extractor {
     Extractor::new(Policy::default())
 }
 
-/// The most that an extractor has in its buffers when it has read the page.
+/// Most bytes that an extractor can hold in its buffers after it has read the page.
 fn buffer_bytes(raw: RawContent<'_>) -> u64 {
     let (bytes, in_place) = match raw {
         RawContent::Html { bytes, charset } | RawContent::Xhtml { bytes, charset } => {
@@ -147,12 +151,13 @@ fn buffer_bytes(raw: RawContent<'_>) -> u64 {
     };
     let count = |is_one: fn(&u8) -> bool| bytes.iter().filter(|byte| is_one(byte)).count() as u64;
     let length = bytes.len() as u64;
-    // Otherwise a byte above ASCII becomes three at most, and of UTF-16 two bytes do.
+    // When the page is decoded, a byte above ASCII becomes at most three bytes, and so do two bytes of
+    // UTF-16.
     let longest = (length + 2 * count(|byte| !byte.is_ascii())).max(length + length / 2);
     let (decoded, text) = if in_place { (0, length) } else { (longest, longest) };
     // A line ends at a line feed, which may be written as an entity, or at a tag.
     let lines = 1 + count(|byte| matches!(byte, b'\n' | b'\r' | b'<' | b'&'));
-    // The text once for its tokens and once for its lines, and the longest line.
+    // Three times the text: its tokens, its lines, and the longest line.
     decoded + 3 * text + 8 * lines
 }
 
@@ -185,7 +190,8 @@ mod tests {
             hashing.take(page_of(number, "a\n".repeat(if number == 1 { 3 << 20 } else { 9 }))).unwrap();
         }
         hashing.flush().unwrap();
-        // Three times 6 MiB, and the hashes of 3 Mi lines; the chunks of the page, and of what is aside nothing.
+        // Three times the 6 MiB of text, the hashes of 3 Mi lines, and the chunks of the page; less the
+        // memory that is set aside.
         assert!(budget.peaks().0 >= before + (18 << 20) + (24 << 20) - ASIDE_BYTES + (3 << 20));
         let collection = builder.finish().unwrap();
         assert_eq!(
@@ -193,7 +199,7 @@ mod tests {
             ["http://h/0", "http://h/1", "http://h/2"]
         );
         assert_eq!(collection.copies().collect::<Vec<_>>(), [(0, 2)]);
-        // What does not fit is refused, and the page is named.
+        // A page that does not fit is refused, and the error names the page.
         let budget = Budget::new(4 << 20, 1 << 30, home.path());
         let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
         let refused =
@@ -206,7 +212,8 @@ mod tests {
     fn what_is_decoded_takes_more_than_what_is_read_in_place() {
         let html = "<p>文".repeat(1_000);
         let buffers = |charset| buffer_bytes(RawContent::Html { bytes: html.as_bytes(), charset });
-        // Three bytes above ASCII of six, which become three each; the text is there four times instead of three.
+        // Of every six bytes, three are above ASCII and become three bytes each. The decoded text is in
+        // memory four times instead of three.
         assert_eq!((buffers(None), buffers(Some("latin1"))), (3 * 6_000 + 8 * 1_001, 4 * 12_000 + 8 * 1_001));
         assert_eq!(buffers(Some("utf-8")), buffers(None));
     }
@@ -223,13 +230,13 @@ mod tests {
         let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
         let mut hashing = Hashing::new(2, &mut builder, failing);
         (0..6).try_for_each(|number| hashing.take(page(number))).unwrap();
-        // A large one, too, which is hashed alone.
+        // Also a large page, which is hashed alone.
         let large = page_of(3, "a ".repeat(LARGE_BYTES as usize));
         hashing.take(large).unwrap();
         hashing.flush().unwrap();
         let failed: Vec<_> = hashing.failed.by_reason().collect();
         assert_eq!(failed, [(tally::FAILED, 2, 15 + 2 * LARGE_BYTES)]);
-        // The others are one text, so each but the first is a copy.
+        // The other pages have the same text, so each of them but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();
         let copies: Vec<_> = collection.copies().map(|(of, copy)| (url(of), url(copy))).collect();

@@ -1,4 +1,4 @@
-//! One page of a file on disk: the file itself, or one of a crawl file.
+//! Reads one page of a file on disk: the file itself, or a page of a crawl file.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::records::FieldArgs;
 use crate::records::named_fields;
 use doppel_terminal::exit::Failure;
 
-/// A file, and the option that names its page.
+/// Selects one page of a file, for a command that works on single pages.
 #[derive(Debug)]
 pub struct OnePage<'f> {
     /// The file that contains the page.
@@ -19,16 +19,18 @@ pub struct OnePage<'f> {
     pub option: &'static str,
     /// URL of the page, if the user gave one.
     pub url: Option<&'f str>,
-    /// How its records are read, if it has some.
+    /// Options that say how to read the records of the file, if it has any.
     pub fields: &'f FieldArgs,
 }
 
 impl OnePage<'_> {
-    /// The page that is meant: the newest of the URL that is given, or else the only one of the file. What was found nowhere, as a plain file,
-    /// or a record without a URL, is taken for that of the URL; but the name of a record is that of no other.
+    /// Reads the selected page: the newest version of the URL, if the user gave a URL, or else the only page
+    /// of the file. If the only page was found at no host, such as a plain file or a record without a URL, it
+    /// counts as the page of the given URL. A URL that names a record selects only that record.
     ///
     /// # Errors
-    /// When the file cannot be read, or no page or several may be meant.
+    /// If the file cannot be read, if it does not contain the page, or if it has several pages and the user
+    /// gave no URL.
     pub fn page(&self) -> anyhow::Result<Fetched> {
         let (file, option) = (self.file.display(), self.option);
         let wrong = |text: String| Failure::Usage(format!("{file}: {text}"));
@@ -36,7 +38,7 @@ impl OnePage<'_> {
         let url = self.url.map(parse).transpose()?;
         let input = doppel_crawls::open(self.file, self.fields.options(Limits::at(Timestamp::now())));
         let input = input.map_err(|error| Failure::BadInput(error.to_string()))?;
-        // Dates are those of `doppel dedup`.
+        // Supplies the same dates as `doppel dedup`.
         let mut clock = CrawlClock::new();
         clock.begin(input.modified());
         let (mut meant, mut only, mut others) = (None, None, Others::default());
@@ -88,8 +90,9 @@ impl OnePage<'_> {
     }
 }
 
-/// Takes another version of a page, unless a later one is known. Versions of one date are ordered as on a server, but for contents: without
-/// their hashes, the one that comes later in the file counts.
+/// Replaces the newest version of a page, unless the known version is later. Versions with the same date are
+/// ordered as on a server, except two contents: their hashes are not known here, so the one that comes later
+/// in the file wins.
 fn take_newer(newest: &mut Option<(Fetched, Timestamp)>, page: Fetched, date: Timestamp) {
     let new = (date, page.body.order_of_one_date());
     if newest.as_ref().is_none_or(|(known, date)| (*date, known.body.order_of_one_date()) <= new) {
@@ -97,7 +100,7 @@ fn take_newer(newest: &mut Option<(Fetched, Timestamp)>, page: Fetched, date: Ti
     }
 }
 
-/// URLs of a file, the first few by name.
+/// URLs of the pages of a file. Stores only the first few.
 #[derive(Debug, Default)]
 struct Others {
     named: Vec<PageUrl>,
@@ -105,7 +108,7 @@ struct Others {
 }
 
 impl Others {
-    /// How many are named.
+    /// Most URLs that are stored.
     const NAMED: usize = 5;
 
     fn note(&mut self, url: &PageUrl) {

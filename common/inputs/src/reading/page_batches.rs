@@ -1,4 +1,4 @@
-//! Crawls on disk as batches of pages.
+//! Reads the inputs as batches of dated pages.
 
 use doppel_crawls::Fetched;
 
@@ -8,7 +8,8 @@ use crate::reading::crawl::{FileEnd, Read, content_bytes, read_all};
 use crate::records::record_names::Origin;
 use crate::tally::Tally;
 
-/// How much is handed over at once: so many pages, or fewer that have so many bytes. One page may be larger.
+/// Limits of a batch. A batch ends with the page that reaches either limit, so a large page may exceed the
+/// limit of bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSize {
     /// Most pages of a batch.
@@ -17,11 +18,11 @@ pub struct BatchSize {
     pub bytes: u64,
 }
 
-/// Reads every input in order and hands its pages, with dates, to `each` in batches, of which the last may be empty. It is said on
-/// the terminal what is being done, and whether bad records are told of.
+/// Reads every input in order and hands its pages, with dates, to `each` in batches. The last batch may be
+/// empty. `doing` contains the label of the progress bar, and whether bad records are shown.
 ///
 /// # Errors
-/// When an input is not there, before anything is read; or what `each` fails with.
+/// If an input does not exist, which is found before anything is read; or if `each` fails.
 pub fn read_batches(
     inputs: &InputArgs,
     doing: (&'static str, bool),
@@ -31,21 +32,22 @@ pub fn read_batches(
     read_files(inputs, doing, (size, None), |batch| each(batch.pages))
 }
 
-/// Pages in their order.
+/// A batch of pages in the order of the inputs.
 #[derive(Debug, Default)]
 pub struct PageBatch {
     /// The pages, redirects and deaths, in input order.
     pub pages: Vec<Fetched>,
-    /// Where each page comes from.
+    /// Origin of each page, in the same order.
     pub origins: Vec<Origin>,
-    /// The files that end in the batch or before its first page.
+    /// Files that end in the batch or before its first page.
     pub ended: Vec<FileEnd>,
 }
 
-/// Like [`read_batches`], for a collection: files that `reading` knows are left out.
+/// Like [`read_batches`], but leaves out the files that `reading` knows, and passes origins and ends of files
+/// to `each`. For collections.
 ///
 /// # Errors
-/// The same.
+/// The errors of [`read_batches`].
 pub fn read_files(
     inputs: &InputArgs,
     doing: (&'static str, bool),

@@ -1,4 +1,5 @@
-//! The file of bad records: one line of JSON for each, written as it is met, so that the file is complete whatever ends the run.
+//! Writes the file of bad records, with one line of JSON for each. A line is written as soon as the reader
+//! meets the record, so the file is complete no matter how the run ends.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,43 +16,44 @@ use crate::sources::Sources;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 
-/// A file of bad records, which all clones write to. It is made when the inputs are opened for the first time.
+/// The file of bad records, which all clones share. It is created when the inputs are opened for the first
+/// time.
 #[derive(Debug, Clone)]
 pub struct BadFile {
     path: PathBuf,
     file: Arc<OnceLock<Mutex<Writing>>>,
 }
 
-/// The file while it is written.
+/// The open file, and whether writing has failed.
 #[derive(Debug)]
 struct Writing {
     file: File,
-    /// Why a line could not be written. None is written after it.
+    /// Error of the line that could not be written. No line is written after it.
     failed: Option<io::Error>,
 }
 
-/// A line of the file.
+/// A line of the file of bad records.
 #[derive(Debug, Default, Serialize)]
 struct Line<'e> {
-    /// The file or directory that it is in.
+    /// File or directory that contains the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
     place: PlaceFields,
-    /// The number of unpacked bytes that were skipped to go on behind it.
+    /// Number of unpacked bytes that the reader skipped to continue behind the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_bytes: Option<u64>,
-    /// The URL of a page that was read and could not be used.
+    /// URL of a page that was read but could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'e str>,
-    /// What the summary counts it as.
+    /// Kind under which the summary counts the record.
     kind: &'e str,
-    /// What is wrong.
+    /// What is wrong with the record.
     reason: String,
-    /// The record as it was.
+    /// The record itself, if it is a line of UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<&'e str>,
-    /// The same where it is not UTF-8: two hexadecimal digits a byte.
+    /// The record itself, if it is a line that is not UTF-8: two hexadecimal digits per byte.
     #[serde(skip_serializing_if = "Option::is_none")]
     record_hex: Option<String>,
 }
@@ -63,18 +65,18 @@ impl From<OsString> for BadFile {
 }
 
 impl BadFile {
-    /// Where it is.
+    /// Path of the file of bad records.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the file, unless that is done.
+    /// Creates the file, unless an earlier call has created it.
     ///
     /// # Errors
-    /// When it is one of the inputs, or cannot be written.
+    /// If the path is `-` or an input, or if the file cannot be written.
     pub fn begin(&self, inputs: &Sources) -> anyhow::Result<()> {
         if self.path == Path::new("-") {
-            return Err(Failure::Usage("--bad names a file; standard output is not for it".to_owned()).into());
+            return Err(Failure::Usage("--bad - is not possible; name a file".to_owned()).into());
         }
         inputs.refuse_output("--bad", &self.path)?;
         if self.file.get().is_some() {
@@ -86,7 +88,7 @@ impl BadFile {
         Ok(())
     }
 
-    /// Writes a record that could not be read.
+    /// Writes a line for a record that could not be read.
     pub fn note(&self, kind: &str, error: &InputError) {
         let mut line = Line {
             kind,
@@ -106,12 +108,13 @@ impl BadFile {
         self.write(&line);
     }
 
-    /// Writes a page that was read and could not be used.
+    /// Writes a line for a page that was read but could not be used.
     pub fn note_page(&self, kind: &str, url: &str, reason: String) {
         self.write(&Line { url: Some(url), kind, reason, ..Line::default() });
     }
 
-    /// Writes a line with one call, so that what is written is whole lines. Where that fails it is told once, and no more is written.
+    /// Writes a line with a single call, so that the file contains only whole lines. If that fails, prints
+    /// the error once, and ignores all further lines.
     fn write(&self, line: &Line<'_>) {
         let Some(writing) = self.file.get() else { return };
         let mut writing = writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,19 +127,19 @@ impl BadFile {
         });
         let written = text.map_err(io::Error::from).and_then(|text| writing.file.write_all(&text));
         if let Err(error) = written {
-            say!("doppel: cannot write {}: {error}; it ends here", self.path.display());
+            say!("doppel: cannot write {}: {error}; later bad records are missing", self.path.display());
             writing.failed = Some(error);
         }
     }
 
-    /// Ensures that all lines were written so far, and are on disk.
+    /// Checks that all lines so far were written, and syncs them to disk.
     ///
     /// # Errors
-    /// When a line could not be written, or the file cannot be synced. Every further call fails, too.
+    /// If a line could not be written, or the file cannot be synced. Every further call fails, too.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(writing) = self.file.get() else { return Ok(()) };
         let mut writing = writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // A pipe or a device has no disk.
+        // A pipe or a device cannot be synced.
         let is_file = writing.file.metadata().is_ok_and(|there| there.is_file());
         if writing.failed.is_none() && is_file {
             writing.failed = writing.file.sync_all().err();
@@ -151,7 +154,7 @@ impl BadFile {
     }
 }
 
-/// The kind of an error, to count by.
+/// Kind under which the summary counts an error.
 pub fn class(error: &InputError) -> &'static str {
     match error.reason {
         Reason::Io(_) => "unreadable",

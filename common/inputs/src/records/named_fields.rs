@@ -1,5 +1,6 @@
-//! Fields of records that a user names, and that a file does not have: of one file that is an error, before anything of it is taken, because a
-//! misspelt name would leave out what it means without a word. Of several files, at least one has to have each.
+//! Checks that the files have the fields that the user names. A misspelt name would otherwise leave out the
+//! content of the field without any message. If there is a single file, the check fails before any record of
+//! the file is used. Of several files, at least one must have each named field.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,20 +11,20 @@ use doppel_crawls::{InputOptions, Item};
 use crate::sources::Source;
 use doppel_terminal::exit::Failure;
 
-/// How many fields that are there are told.
+/// Most existing fields that a message lists.
 const ALIKE_TOLD: usize = 8;
 
-/// Which of the fields that are named the files have so far.
+/// Tracks which fields the files have, to find named fields that no file has.
 pub struct NamedFields<'s> {
     sources: &'s [Source],
     options: &'s InputOptions,
-    /// Those that a file has, or that one of the later files has.
+    /// Fields that a file has which was read, or that was found in a later file.
     found: BTreeSet<Field>,
-    /// Those that the last file has.
+    /// Fields that the current file has.
     of_file: BTreeSet<Field>,
 }
 
-/// What is said of a field that a file does not have.
+/// A named field that a file lacks. Displays as a message for the user.
 #[derive(Debug)]
 pub struct Lacks<'m> {
     unmet: &'m Unmet,
@@ -36,25 +37,26 @@ impl<'s> NamedFields<'s> {
         Self { sources, options, found: BTreeSet::new(), of_file: BTreeSet::new() }
     }
 
-    /// A file that was read before had these.
+    /// Adds the fields of a file that an earlier run has read.
     pub fn read_before(&mut self, had: &BTreeSet<Field>) {
         self.found.extend(had);
     }
 
-    /// It is another file's turn.
+    /// Begins the next file, whose fields are not known yet.
     pub fn begin_file(&mut self) {
         self.of_file.clear();
     }
 
-    /// Those that the file has whose turn it is.
+    /// Fields that the current file has.
     pub fn of_file(&self) -> BTreeSet<Field> {
         self.of_file.clone()
     }
 
-    /// Takes note of the fields of a source, of which `number` is the place. What it lacks is to be told.
+    /// Adds the fields of a source, whose index is `number`. Returns the named fields that the source lacks,
+    /// so that the caller can show them.
     ///
     /// # Errors
-    /// When neither it nor any other source has a field that is named.
+    /// [`Failure::Usage`] if neither this source nor any other has a named field.
     pub fn note<'m>(&mut self, number: usize, map: &'m FieldMap) -> Result<Vec<Lacks<'m>>, Failure> {
         self.of_file = those_in(map).collect();
         self.found.extend(&self.of_file);
@@ -75,15 +77,15 @@ impl<'s> NamedFields<'s> {
     }
 }
 
-/// What a file lacks of the fields that are named.
+/// Named fields that a file lacks.
 pub fn lacks(map: &FieldMap) -> impl Iterator<Item = Lacks<'_>> {
     map.unmet().iter().map(move |unmet| Lacks { unmet, map })
 }
 
-/// Refuses a file that lacks a field that is named.
+/// Refuses a file that lacks a named field.
 ///
 /// # Errors
-/// When it does.
+/// [`Failure::Usage`] if the file lacks such a field.
 pub fn require(map: &FieldMap, file: &dyn fmt::Display) -> Result<(), Failure> {
     match lacks(map).find(|lacks| !lacks.unmet.is_there) {
         Some(lacks) => Err(Failure::Usage(format!("{file}: {lacks}"))),
@@ -91,14 +93,15 @@ pub fn require(map: &FieldMap, file: &dyn fmt::Display) -> Result<(), Failure> {
     }
 }
 
-/// The fields that a file has; none where it has no record.
+/// Fields that a file has. Empty if the file has no record.
 fn those_in(map: &FieldMap) -> impl Iterator<Item = Field> {
     let is_unmet = |field: Field| map.unmet().iter().any(|unmet| unmet.field == field && !unmet.is_there);
     let fields = map.fields().map(|(field, ..)| field);
     fields.filter(move |field| map.is_of_records() && !is_unmet(*field))
 }
 
-/// Whether a source has a field by its first records. A pipe may have all: it can be looked at only when it is its turn.
+/// Whether a source has a field, judging by its first records. Always true for a pipe, which can be read only
+/// when its turn comes.
 fn may_have(source: &Source, options: &InputOptions, field: Field) -> bool {
     if source.is_read_once() {
         return true;
@@ -107,7 +110,7 @@ fn may_have(source: &Source, options: &InputOptions, field: Field) -> bool {
     matches!(first, Some(Item::Fields(map)) if those_in(&map).any(|there| there == field))
 }
 
-/// `the first records have no field ulr (--url-field); they have url, text`.
+/// Formats a message such as `the first records have no field ulr (--url-field); they have url, text`.
 impl fmt::Display for Lacks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { unmet: Unmet { field, path, is_there }, map } = self;

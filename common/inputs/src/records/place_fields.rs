@@ -1,21 +1,22 @@
-//! A place in an input file as fields of a line of JSON.
+//! Writes the place of a record in an input file as fields of a line of JSON.
 
 use doppel_crawls::Place;
 use serde::Serialize;
 
-/// The place of a record in its file. At most one field is there; none where the record is the whole file.
+/// Place of a record in its file. At most one field is set. No field is set if the record is the whole file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PlaceFields {
-    /// The line of a text file, counted from 1.
+    /// Line of a text file, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
-    /// The row of a table, counted from 1.
+    /// Row of a table, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     row: Option<u64>,
-    /// The byte of the stored file at which a record of a WARC or ARC file begins.
+    /// Byte of the stored file at which a record of a WARC or ARC file begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     byte: Option<u64>,
-    /// The byte of the unpacked data at which a record begins that is not the first of its compressed member.
+    /// Byte of the unpacked data at which the record begins. Set for a record that is not the first of its
+    /// compressed member.
     #[serde(skip_serializing_if = "Option::is_none")]
     unpacked_byte: Option<u64>,
 }
@@ -33,7 +34,7 @@ impl From<Place> for PlaceFields {
 }
 
 impl PlaceFields {
-    /// The field as text, such as `line=7`.
+    /// The field that is set, as text such as `line=7`. `None` if no field is set.
     pub fn text(self) -> Option<String> {
         let Self { line, row, byte, unpacked_byte } = self;
         let fields = [("line", line), ("row", row), ("byte", byte), ("unpacked_byte", unpacked_byte)];

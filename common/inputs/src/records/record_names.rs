@@ -1,4 +1,5 @@
-//! What records are called in their own files: results name a record by its file, and by its id or its place there.
+//! Names of records in results. A name consists of the file, and of the record's identifier or its place in
+//! the file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,50 +10,52 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::place_fields::PlaceFields;
 
-/// Where a record comes from.
+/// Origin of a record: its file, and its place there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Origin {
-    /// The file or directory, as the user named it.
+    /// File or directory, as the user named it.
     #[serde(with = "path_bytes")]
     pub path: Arc<Path>,
     /// Place of the record in the file.
     pub place: Place,
-    /// What the record is called in its file.
+    /// Identifier of the record within its file, if it has one.
     pub id: Option<Box<str>>,
-    /// Distance in pages from this one back to its original, the page whose content it has. `None` if its record stores the content.
+    /// Distance in pages from this one back to its original, the page whose content it has. `None` if its
+    /// record stores the content.
     pub refers_back: Option<u64>,
 }
 
-/// The names of all records, by their numbers in the order of the inputs. Each takes 24 bytes and its id.
+/// Names of all records, by their numbers in the order of the inputs. Each record takes 24 bytes and its
+/// identifier.
 #[derive(Debug, Default)]
 pub struct RecordNames {
-    /// The files in order, each with the number of its first record.
+    /// Files in order, each with the number of its first record.
     files: Vec<(u64, Arc<Path>)>,
     records: Vec<Named>,
-    /// The ids, one behind the other.
+    /// Identifiers of all records, concatenated.
     ids: String,
 }
 
-/// A record, and where its id ends.
+/// Place of a record, and the offset at which its identifier ends.
 #[derive(Debug, Clone, Copy)]
 struct Named {
     place: Option<Place>,
     id_end: usize,
 }
 
-/// A record as the lines of results name it.
+/// Name of a record, as the lines of results contain it.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct RecordLabel<'n> {
     file: String,
     #[serde(flatten)]
     place: PlaceFields,
-    /// What the record is called in its file.
+    /// Identifier of the record within its file, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'n str>,
 }
 
 impl RecordNames {
-    /// Takes note of a record. Records come in the order of their numbers.
+    /// Adds a record. The caller adds records in the order of their numbers.
     pub fn note(&mut self, number: u64, origin: &Origin) {
         if self.files.last().is_none_or(|(_, path)| *path != origin.path) {
             self.files.push((number, Arc::clone(&origin.path)));
@@ -64,7 +67,8 @@ impl RecordNames {
         self.records.push(Named { place: Some(origin.place), id_end: self.ids.len() });
     }
 
-    /// How results name a record; none where it is none of the inputs.
+    /// Returns the name of a record in results. `None` for a bad record, and for a number that no record of
+    /// the inputs has.
     pub fn label(&self, number: u64) -> Option<RecordLabel<'_>> {
         let at = usize::try_from(number).ok()?;
         let Named { place, id_end } = *self.records.get(at)?;
@@ -75,7 +79,7 @@ impl RecordNames {
         Some(RecordLabel { file, place: place?.into(), id: (!id.is_empty()).then_some(id) })
     }
 
-    /// How annotations name a record.
+    /// Returns the name of a record in annotations. Empty if the record has no name.
     pub fn name(&self, number: Option<u64>) -> RecordName {
         let Some(label) = number.and_then(|number| self.label(number)) else { return RecordName::default() };
         let id = label.id_or_place();
@@ -84,7 +88,7 @@ impl RecordNames {
 }
 
 impl RecordLabel<'_> {
-    /// The file, and the id or the place in it, for people.
+    /// File of the record, with its identifier or its place, for people.
     pub fn text(&self) -> String {
         self.id_or_place().map_or_else(|| self.file.clone(), |id| format!("{}, {id}", self.file))
     }
@@ -94,7 +98,7 @@ impl RecordLabel<'_> {
     }
 }
 
-/// Paths as the bytes that the operating system has, which need not be UTF-8.
+/// Serialises a path as the bytes of the operating system, which need not be UTF-8.
 mod path_bytes {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

@@ -1,29 +1,30 @@
-//! What was told of the inputs of a run, so that commands that read them several times tell it once.
+//! Remembers which messages about the inputs were shown. A command that reads its inputs several times shows
+//! each message once.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What was told of the inputs of a run in the passes so far.
+/// Messages about the inputs that a run has shown in its passes so far.
 #[derive(Debug, Default)]
 pub struct ShownMessages {
     inputs: AtomicBool,
-    /// Reasons for which pages could not be used.
+    /// Reasons for which pages could not be used, and which were shown.
     reasons: Mutex<BTreeSet<String>>,
 }
 
 impl ShownMessages {
-    /// Whether it is now to be told what is in the inputs: it was not before.
+    /// Returns whether the messages about the inputs are to be shown. True only in the first call.
     pub fn begin(&self) -> bool {
         !self.inputs.swap(true, Ordering::Relaxed)
     }
 
-    /// Takes note of reasons that were told in a pass.
+    /// Adds reasons that a pass has shown.
     pub fn note(&self, reasons: impl Iterator<Item = String>) {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).extend(reasons);
     }
 
-    /// Whether a reason was told in an earlier pass.
+    /// Whether an earlier pass has shown the reason.
     pub fn knows(&self, reason: &str) -> bool {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).contains(reason)
     }

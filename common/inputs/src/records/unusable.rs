@@ -1,5 +1,5 @@
-//! Pages that were read and could not be used, such as those on which the extractor fails. Commands that read their inputs several times meet them
-//! each time; they are told in the first pass alone.
+//! Counts pages that were read but could not be used, such as pages on which the extractor panics. A command
+//! that reads its inputs several times meets these pages in every pass, but reports them only in the first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::records::bad_records::BadFile;
 use crate::records::shown_messages::ShownMessages;
 use doppel_terminal::output::say;
 
-/// Pages that were read and could not be used in one pass, by reason: how many, and their bytes.
+/// Pages that could not be used in one pass: number and bytes, by reason.
 #[derive(Debug, Default)]
 pub struct Unusable {
     by_reason: BTreeMap<String, (u64, u64)>,
@@ -21,25 +21,27 @@ pub struct Unusable {
 }
 
 impl Unusable {
-    /// None yet; they are written where the bad records of these inputs are.
+    /// Creates an empty count. Unusable pages will be written to the file of bad records of `inputs`.
     pub fn of(inputs: &InputArgs) -> Self {
         let (file, told) = (inputs.records.bad.clone(), Arc::clone(&inputs.records.told));
         Self { by_reason: BTreeMap::new(), file, told }
     }
 
-    /// How many there are of each reason, and their bytes.
+    /// Each reason with the number of pages and their bytes.
     #[cfg(test)]
     pub fn by_reason(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.by_reason.iter().map(|(reason, (records, bytes))| (reason.as_str(), *records, *bytes))
     }
 
-    /// Ends the pass. Gives each reason with the number of pages, and their bytes.
+    /// Ends the pass, and returns each reason with the number of pages and their bytes.
     pub fn end(self) -> impl Iterator<Item = (String, u64, u64)> {
         self.told.note(self.by_reason.keys().cloned());
         self.by_reason.into_iter().map(|(reason, (records, bytes))| (reason, records, bytes))
     }
 
-    /// Counts a page of so many bytes under a reason. The first of a reason is told, with what is wrong with it.
+    /// Counts a page of `bytes` bytes under a reason. Unless an earlier pass has shown the reason, also
+    /// writes the page to the file of bad records, and shows the first page of each reason with what is
+    /// `wrong`.
     pub fn note(&mut self, reason: &str, (url, bytes): (&PageUrl, u64), wrong: &dyn fmt::Display) {
         let is_known = self.told.knows(reason);
         if let Some(file) = self.file.as_ref().filter(|_| !is_known) {

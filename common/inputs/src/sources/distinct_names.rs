@@ -1,7 +1,8 @@
-//! Distinct names for the files of a run whose records are judged each on its own.
+//! Gives distinct names to the files of a run that judges each record on its own.
 //!
-//! A file that is an input itself is named by the last part of its path, so `a/x.parquet` and `b/x.parquet` would have one name, and so
-//! would their records. Where pages are judged that is wanted: the records of the later file are versions of those of the earlier one.
+//! A file that is itself an input is named by the last part of its path. So `a/x.parquet` and `b/x.parquet`
+//! would have the same name, and so would their records. A run that judges pages wants this: the records of
+//! the later file are new versions of the records of the earlier file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -11,8 +12,9 @@ use doppel_crawls::record::RecordFile;
 
 use super::{Place, STANDARD_NAME, Source};
 
-/// Names files that share a name, with each other or with standard input, by the shortest ends of their paths that no two of them, and no other
-/// file, have. A file that is given twice has one name.
+/// Renames files that share a name, with each other or with standard input. Each group of such files gets the
+/// shortest ends of their paths that are distinct from each other and from the names of all other files. A
+/// file that is given twice keeps one name.
 pub(super) fn give_distinct_names(sources: &mut [Source]) {
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, source) in sources.iter().enumerate() {
@@ -46,15 +48,15 @@ pub(super) fn give_distinct_names(sources: &mut [Source]) {
     }
 }
 
-/// The path of a file from the root. Links to its directory are followed, and a link to the file itself is not: its own name is the one that
-/// the user knows.
+/// Path of a file from the root. Links to its directory are followed, but not a link to the file itself,
+/// because the user knows the file by the name of the link.
 fn whole_path(path: &Path) -> PathBuf {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     path.file_name().map_or_else(|| dir.clone(), |name| dir.join(name))
 }
 
-/// The name of a file by the last parts of its path.
+/// Name of a file that consists of the last `parts` parts of its path.
 fn ending(path: &Path, parts: usize) -> RecordFile {
     let all = path.components().count();
     RecordFile::new(&path.components().skip(all.saturating_sub(parts)).collect::<PathBuf>())

@@ -1,4 +1,4 @@
-//! What inputs name.
+//! Tests of how inputs are resolved into sources.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,8 @@ fn make(home: &Path, names: &[&str]) {
     }
 }
 
-/// The names of records in what is found, `pages` for a directory of pages, and the number of files beside.
+/// Names of the records in the sources of an input, and the number of files beside. The name is `pages` for a
+/// directory of pages.
 fn found(input: &Path) -> (Vec<String>, u64) {
     let Sources { all, beside, .. } = sources(&[input.to_owned()]).unwrap();
     let name = |source: Source| match source.place {
@@ -78,7 +79,7 @@ fn a_part_of_a_directory_that_cannot_be_read_is_told() {
     make(home.path(), &["set/a.jsonl", "set/b/c.jsonl"]);
     let closed = home.path().join("set/b");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    // The superuser may read it all the same.
+    // The superuser can read the directory in spite of its permissions.
     if fs::read_dir(&closed).is_err() {
         let error = sources(&[home.path().join("set")]).unwrap_err();
         assert!(error.to_string().starts_with("cannot read all of "), "{error}");
@@ -98,7 +99,8 @@ fn patterns_are_expanded_in_order() {
         names,
         ["record:3.jsonl", "record:%5Bx%5D.jsonl", "record:a/1.jsonl", "record:b/2.jsonl"].map(str::to_owned)
     );
-    // However it is spelt. Names that are not UTF-8 match nothing, hidden files have to be asked for, and pipes are left out.
+    // Names that are not UTF-8 match nothing. Hidden files match only a pattern that asks for them. Pipes are
+    // left out.
     let not_utf8 = OsStr::from_bytes(b"d/caf\xe9.jsonl");
     fs::write(home.path().join(not_utf8), b"12345").unwrap();
     let all = found(&home.path().join("d/*.jsonl")).0;
@@ -113,7 +115,7 @@ fn patterns_are_expanded_in_order() {
     );
     assert!(pipe.is_ok() && found(&home.path().join("d/b/*")).0.len() == 1);
     assert_eq!(before_pattern(Path::new("./d/./e/*.jsonl")), Path::new("d/e"));
-    // A file of such a name is that file.
+    // If a file is named like a pattern, the input means that file.
     assert_eq!(found(&home.path().join("d/[x].jsonl")).0.len(), 1);
     let none = home.path().join("d/*.warc");
     let error = sources(slice::from_ref(&none)).unwrap_err();
@@ -139,7 +141,7 @@ fn files_of_one_name_get_the_shortest_distinct_ends_of_their_paths() {
     assert_eq!(named(&["c/1/y.csv", "c/2/y.csv"]), ["1/y.csv", "2/y.csv"]);
     assert_eq!(named(&["c/1/y.csv", "c/1/../2/y.csv", "c/1/y.csv"]), ["1/y.csv", "2/y.csv", "1/y.csv"]);
     assert_eq!(named(&["d/z.csv", "d/../d/z.csv"]), ["z.csv", "z.csv"], "one file");
-    // The files of the pattern have the names 1/y.csv and 2/y.csv already.
+    // The names 1/y.csv and 2/y.csv already belong to the files that match the pattern.
     let expected = ["1/y.csv", "2/y.csv", "c/1/y.csv", "e/2/y.csv"];
     assert_eq!(named(&["c/*/*.csv", "c/1/y.csv", "e/2/y.csv"]), expected);
 }
