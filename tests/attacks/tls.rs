@@ -123,8 +123,7 @@ fn an_https_server_is_believed_by_its_authority_alone() {
         let asked = files.ask(&url, ca.as_deref(), &[]);
         assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
         assert!(
-            says(&asked)
-                .contains("is not trusted: its certificate was issued by an unknown authority;"),
+            says(&asked).contains("is not trusted: its certificate was issued by an unknown authority;"),
             "{}",
             says(&asked)
         );
@@ -203,7 +202,11 @@ fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
     files.write("wrong.pem", &(certificate + &key));
     let asked = files.ask(&url, Some(&ca), &["--client-cert", "wrong.pem"]);
     assert_eq!(asked.status.code(), Some(3), "{}", says(&asked));
-    assert!(says(&asked).contains("the server does not accept the certificate of --client-cert"), "{}", says(&asked));
+    assert!(
+        says(&asked).contains("the server does not accept the certificate of --client-cert"),
+        "{}",
+        says(&asked)
+    );
 }
 
 /// An authority of clients, and a certificate of it with its key, of X.509 version 1, both in PEM; none where there is no openssl.
