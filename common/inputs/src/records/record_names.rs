@@ -55,7 +55,7 @@ pub struct RecordLabel<'n> {
 }
 
 impl RecordNames {
-    /// Adds a record. The caller adds records in the order of their numbers.
+    /// Adds a record to the names. The caller adds records in the order of their numbers.
     pub fn note(&mut self, number: u64, origin: &Origin) {
         if self.files.last().is_none_or(|(_, path)| *path != origin.path) {
             self.files.push((number, Arc::clone(&origin.path)));
