@@ -71,7 +71,7 @@ pub(crate) struct Process {
     /// At which a log server says how it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     monitor: Option<u16>,
-    /// What it is started with beside its place in the cluster.
+    /// Further options of its command line, each followed by its value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     options: Vec<String>,
 }

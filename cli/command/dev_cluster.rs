@@ -76,7 +76,7 @@ struct Run {
     /// A file of winner rules and of markets (docs/reference/winner-rules.md).
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// Distinct contents past which a group is quarantined, at least 2, as of `doppel tier1`.
+    /// Distinct contents past which a group is quarantined, at least 2: an option of `doppel tier1`.
     #[arg(long, value_name = "CONTENTS", value_parser = clap::value_parser!(u64).range(2..))]
     group_members_max: Option<u64>,
     /// The program of the log servers [default: the `nats-server` on the path].

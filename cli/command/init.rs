@@ -173,7 +173,7 @@ impl Init {
         Self { ranges, replicas, ..self }
     }
 
-    /// The same with other ways to compare pages and to elect winners.
+    /// Sets the policy and the file of winner rules.
     pub(crate) fn comparing(self, policy: PolicyArgs, winners: Option<PathBuf>) -> Self {
         Self { policy, winners, ..self }
     }

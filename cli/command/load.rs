@@ -211,7 +211,6 @@ fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
     String::from_utf8(html).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Decides everything accepted so far.
 /// Waits until the server has decided everything that it accepted before, from all clients. A server that is busy or away is asked again.
 fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
     let spinner = progress::waiting("deciding");

@@ -34,7 +34,7 @@ impl Counts {
     }
 }
 
-/// How the ranges of a cluster are dealt out, and how its pages are compared; what is not given is as `doppel init` has it.
+/// How the ranges of a cluster are dealt out, and how its pages are compared; `doppel init` supplies the defaults.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) policy: PolicyArgs,
@@ -87,12 +87,14 @@ impl DevCluster {
         );
         for process in &self.processes {
             let wanted = plan.options(process.role)?;
+            let is_same = wanted.chunks(2).all(|option| process.options.chunks(2).any(|had| had == option));
             ensure!(
-                wanted.is_empty() || wanted == process.options,
-                "in {} {} is started with the options {:?}, and not with {wanted:?}; give the same, or another directory",
+                is_same,
+                "{} starts {} with the options `{}`, not with `{}`; give the same, or another directory",
                 self.dir.display(),
                 process.name,
-                process.options,
+                process.options.join(" "),
+                wanted.join(" "),
             );
         }
         Ok(())

@@ -1,9 +1,8 @@
 //! Results of earlier runs in the directories that a run writes to.
 //!
-//! Each directory has a list of the results that runs have put there: the path, the input, and what the file was like. A result of an
-//! earlier run is removed when the run reads its input and writes no such file, or when the input has gone from a directory that the run
-//! names. A file that no run has noted, or that has changed
-//! since then, is never removed: it is an error that names the file.
+//! Each directory has a list of the results that runs have put there: the path, the input, and what the file was like. A run removes a
+//! result of an earlier run if it reads the input and writes no such file, or if the input has gone from a directory that the run names. It
+//! never removes a file that no run has noted, or that has changed since then: such a file is an error that names the file.
 //!
 //! The list is a file of lines of JSON. A line is written before its file gets its name, so a run that is killed has no result that the
 //! list does not have. At the end of a run the list is written anew without the lines that are of no use any more.
@@ -27,6 +26,7 @@ use doppel_snapshot::{create_directories, sync_directory};
 use serde::{Deserialize, Serialize};
 
 pub(super) use named_inputs::NamedInputs;
+use named_inputs::UnreadFile;
 
 use super::part_file::PartFile;
 use doppel_inputs::sources::Source;
@@ -190,8 +190,12 @@ impl Earlier {
         }
         let is_bad = self.bad.contains(&self.hash(None, below));
         match self.inputs.get(&entry.input) {
-            None if !self.is_collection && self.named.names_missing(&to_path(&entry.input)) => Fate::Stale,
-            None => Fate::Kept,
+            None if self.is_collection => Fate::Kept,
+            None => match self.named.unread(&to_path(&entry.input)) {
+                UnreadFile::NotNamed => Fate::Kept,
+                UnreadFile::Gone => Fate::Stale,
+                UnreadFile::Unreachable => Fate::Unknown,
+            },
             Some(Reading::File) => Fate::Stale,
             Some(_) if self.is_collection => Fate::Kept,
             Some(Reading::Bad | Reading::Pages) => Fate::Stale,
@@ -240,8 +244,8 @@ impl Earlier {
         }
         if let Some((path, input)) = unknown {
             bail!(
-                "{} is a result of an earlier run, and it is unknown whether it still holds: {input} was not read to its end, or \
-                 has no pages; run the command again when it can be read, or remove the results",
+                "{} is a result of an earlier run, and it is unknown whether it still holds: {input} was not read to its end, has \
+                 no pages, or has gone with its directory; run the command again when it can be read, or remove the results",
                 path.display()
             );
         }

@@ -2,10 +2,11 @@
 //!
 //! Invariant: every outcome is given with the page it belongs to, or none is given.
 
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use doppel_model::ClientId;
 use doppel_protocol::{Outcome, Submission, Tier1Error};
 
 use crate::access::Caller;
@@ -40,7 +41,8 @@ pub(crate) fn submit<K>(
     if outcomes.len() != keys.len() {
         return Err(Unpaired { submissions: keys.len(), outcomes: outcomes.len() });
     }
-    if let Some(Err(full @ Tier1Error::ClientFull { .. })) = outcomes.last() {
+    let is_full = |refused: &&Tier1Error| matches!(refused, Tier1Error::ClientFull { .. });
+    if let Some(full) = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).find(is_full) {
         warn_of_flood(caller, full);
     }
     let recorded: Vec<Outcome> = outcomes.iter().flatten().copied().collect();
@@ -48,18 +50,26 @@ pub(crate) fn submit<K>(
     Ok(keys.into_iter().zip(outcomes).collect())
 }
 
-/// Seconds between two warnings about clients that have as many pending pages as one client may have.
-const WARNING_SECONDS: u64 = 60;
+/// Pause between two warnings about one client whose pages are refused.
+const WARNING_PAUSE: Duration = Duration::from_secs(60);
+
+/// Clients whose last warning is remembered. Beyond them, no further client is named within the pause.
+const WARNED_CLIENTS_MAX: usize = 1_000;
 
 /// Tells operators which client sends pages faster than they are decided.
 fn warn_of_flood(caller: &Caller, full: &Tier1Error) {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let (now, next) = (START.elapsed().as_secs(), NEXT.load(Ordering::Relaxed));
-    let is_due = now >= next
-        && NEXT.compare_exchange(next, now + WARNING_SECONDS, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-    if is_due {
-        tracing::warn!(client = caller.shown(), reason = %full, "a client sends pages faster than they are decided, and gets 429");
+    static WARNED: LazyLock<Mutex<HashMap<ClientId, Instant>>> = LazyLock::new(Mutex::default);
+    let now = Instant::now();
+    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    warned.retain(|_, at| now.saturating_duration_since(*at) < WARNING_PAUSE);
+    if warned.len() < WARNED_CLIENTS_MAX && !warned.contains_key(&caller.client()) {
+        warned.insert(caller.client(), now);
+        drop(warned);
+        tracing::warn!(
+            client = caller.shown(),
+            reason = %full,
+            "a client sends pages faster than they are decided, and its pages are refused"
+        );
     }
 }
 

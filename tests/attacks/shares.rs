@@ -21,8 +21,8 @@ const REDIRECTS_DEFAULT: usize = 4_000;
 /// Changes of their target in one request.
 const FLIPS: usize = 200;
 
-/// Between two requests of one of the attacker's threads: they share the processors with the server, and what is tried is what a request
-/// holds, not how many of them come.
+/// Pause between two requests of a thread of the attacker. The threads share the processors with the server, and the test is about what a
+/// request holds, not about how many requests come.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long an attack lasts.

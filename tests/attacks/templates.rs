@@ -143,7 +143,7 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
     assert!(server.terminate(), "the server has not ended well");
     println!("a template: {url} has ended after {:?}", begin.elapsed());
     assert!(begin.elapsed() < END, "the server has ended after {:?}", begin.elapsed());
-    // The next start goes on: nothing is lost, and no page has a partner. Very many pages are not waited for.
+    // The next start goes on: nothing is lost, and no page has a partner. The test does not wait for very many pages.
     let mut command = doppel();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
     command.arg("--tokens").arg(&tokens.file);
@@ -208,13 +208,14 @@ fn a_load_waits_while_its_client_has_no_place_for_a_flush() {
         "POST /v1/flush?wait=true&timeout=3600 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: 0\r\n\r\n",
         door.tokens.write
     );
-    let connections: Vec<_> = (0..2).map(|_| door.connect()).collect();
-    connections.iter().for_each(|mut connection| connection.write_all(request.as_bytes()).unwrap());
-    let another_is_refused = || {
+    let mut connections = Vec::new();
+    wait_until("the places to be taken", PATIENCE, || {
+        let mut connection = door.connect();
+        connection.write_all(request.as_bytes()).unwrap();
+        connections.push(connection);
         let flush = door.send(Method::POST, "/v1/flush?wait=true&timeout=1", Some(&door.tokens.write));
         (flush.status() == 429).then_some(())
-    };
-    wait_until("the places to be taken", PATIENCE, another_is_refused);
+    });
     let (pages, token) = (door._home.path().join("pages.jsonl"), door._home.path().join("write.token"));
     std::fs::write(&pages, "{\"url\":\"http://loaded.example/\",\"text\":\"a page\"}\n").unwrap();
     std::fs::write(&token, &door.tokens.write).unwrap();

@@ -116,6 +116,11 @@ fn results_of_a_file_that_has_gone_from_a_named_directory_or_pattern_go() {
         let said = run_to(home, 0, &["--kept", "k", input]);
         assert!(said.contains("removed k/a.jsonl: an earlier run wrote it"), "{said}");
         assert_eq!(results(&home.join("k")), ["b.jsonl"]);
+        // An empty directory may be one that is not mounted.
+        fs::remove_file(home.join("in/b.jsonl")).unwrap();
+        let output = run(home, &["--kept", "k", input]);
+        assert_ne!(code(&output), 0, "{}", errors(&output));
+        assert_eq!(results(&home.join("k")), ["b.jsonl"], "{}", errors(&output));
     }
 }
 

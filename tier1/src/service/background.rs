@@ -143,21 +143,22 @@ impl Background {
             Effect::Quarantine { group, members, begins, into } => {
                 self.tell_quarantine(group, members, begins, into);
             }
-            Effect::Crowded { url, redirects, begins: true } => tracing::warn!(
-                url = url.as_ref().map(tracing::field::display),
+            Effect::Crowded { url: None, redirects, .. } => {
+                tracing::info!(
+                    redirects,
+                    range = self.range.0,
+                    "the number of redirects to a purged page changes"
+                );
+            }
+            Effect::Crowded { url: Some(url), redirects, begins: true } => tracing::warn!(
+                %url,
                 redirects,
                 range = self.range.0,
                 "very many redirects end at this page: each of its changes is told to all of them, which takes long; delete those that \
                  nobody needs"
             ),
-            Effect::Crowded { url, redirects, begins: false } => {
-                let url = url.as_ref().map(tracing::field::display);
-                tracing::info!(
-                    url,
-                    redirects,
-                    range = self.range.0,
-                    "this page no longer has very many redirects"
-                );
+            Effect::Crowded { url: Some(url), redirects, begins: false } => {
+                tracing::info!(%url, redirects, range = self.range.0, "this page no longer has very many redirects");
             }
             Effect::Changed | Effect::Outcome(_) => {}
         }

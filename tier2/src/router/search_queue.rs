@@ -17,7 +17,8 @@ use super::round::PendingSearch;
 const INTERRUPTED_MAX: usize = 64;
 
 /// Limit of the signatures that waiting searches keep in memory, in bytes. A search beyond it reads its
-/// signature from the node that stores the content.
+/// signature from the node that stores the content. Interrupted searches that are under way at several nodes
+/// keep theirs in addition.
 const SIGNATURE_BYTES_MAX: usize = 64 << 20;
 
 /// The waiting searches of one client.

@@ -147,6 +147,6 @@ fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
     (record.inbound_redirects, record.state) = (many, State::Purged);
     let row = crate::record::encode(&record).unwrap();
     world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
-    told(&mut world, attach(one));
+    assert_eq!(told(&mut world, attach(one)).0, [(None, many + 1, true)]);
     assert_eq!(told(&mut world, detach(one)).0, [(None, many, false)]);
 }
