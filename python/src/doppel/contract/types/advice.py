@@ -13,202 +13,215 @@ from .shared import Examples
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What Doppel says about a page."""
+    """What Doppel advises about a page."""
 
     age_ms: int | None = None
-    """Where a range has no owner that answers, a replica does: the answer is true of a moment no longer ago than
-    so many milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    """Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered in
+    place of an owner that does not respond. Normally absent: owners answer with the current state.
     """
 
     duplicate_of: str | None = None
-    """The kept page that it is a duplicate of: the winner, or a secondary page of the group."""
+    """The kept page that this page duplicates: the winner, or a secondary page of the group. Null if the page is
+    not a duplicate.
+    """
 
     fetched_at: datetime | None = None
-    """The time of the newest fetch, RFC 3339."""
+    """Time of the newest fetch of the page (RFC 3339)."""
 
     group: str | None = None
-    """The group it is in, if any, such as `g12-0`."""
+    """Group of the page, such as `g12-0`; null if the page is in no group."""
 
     note: str | None = None
-    """What limits the answer."""
+    """A limitation of the answer, in words; absent if there is none."""
 
     reason: str | None = None
-    """Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a
-    page of the chain is dead; once its record is dropped (`--keep-dead`), the reason is `unknown_target`.
-    `loop`, `too_many_hops`: the chain comes to no end. One of `unknown_target`, `dead_target`, `loop`,
-    `too_many_hops`; others may come with a later release.
+    """Why the redirect is unresolved. `unknown_target`: a page of the redirect chain is not on record.
+    `dead_target`: a page of the chain is dead; after retention drops its record (`--keep-dead`), the reason
+    becomes `unknown_target`. `loop` and `too_many_hops`: the chain has no end, or is too long to follow. One
+    of `unknown_target`, `dead_target`, `loop`, `too_many_hops`; others may come with a later release.
     """
 
     redirect_to: str | None = None
-    """Where a redirect leads; absent for other pages."""
+    """Target of the redirect; absent for other pages."""
 
     rule: str | None = None
-    """The rule of the winner order by which the page that it is a duplicate of, or else the winner, stands
-    before this page. One of `market`, `popularity`, `day_first_seen`, `static_url`, `shorter_url`,
-    `first_seen`, `https`, `url`; others may come with a later release.
+    """The rule of the winner order that puts `duplicate_of` before this page. Without `duplicate_of`, the rule
+    that puts the winner before this page. One of `market`, `popularity`, `day_first_seen`, `static_url`,
+    `shorter_url`, `first_seen`, `https`, `url`; others may come with a later release.
     """
 
     similarity: float | None = None
-    """How similar it is to that page, by the policy's measure; none for redirects."""
+    """Similarity between the page and `duplicate_of`, by the measure of the policy. Null for redirects."""
 
     status: str
-    """Its status. One of `unknown`, `pending`, `unique`, `winner`, `duplicate`, `secondary`, `unresolved`,
-    `dead`; others may come with a later release.
+    """Status of the page. One of `unknown`, `pending`, `unique`, `winner`, `duplicate`, `secondary`,
+    `unresolved`, `dead`; others may come with a later release.
     """
 
     url: str
-    """The page, as asked for; empty for a probe without one."""
+    """URL of the page, as in the request. Empty for a probe without a URL."""
 
     winner: str | None = None
-    """That group's winner."""
+    """Winner of the group; null if the page is in no group."""
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A content."""
+    """The content of a page."""
 
     comparable: bool
-    """Whether it has the 20 tokens that a duplicate by similarity needs."""
+    """Whether the content has at least 20 tokens. A shorter content can be an exact copy but not a near-
+    duplicate.
+    """
 
     hash: str
     """Hash of the token sequence."""
 
     home: int
-    """The partition that stores it."""
+    """The partition that stores the content."""
 
     language: str | None = None
-    """Language of the page: given with it, or detected by a server that was started with `--detect-language`."""
+    """Language of the page: submitted with the page, or detected by a server that was started with `--detect-
+    language`.
+    """
 
     lengths: list[int]
-    """Distinct shingles, and those whose first word is in each half of the dictionary; under a policy without
-    shingles its tokens, of which half are taken to be in each.
+    """Number of distinct shingles, followed by the numbers of shingles whose first word is in each half of the
+    dictionary. A policy without shingles counts tokens and assigns half of them to each half of the
+    dictionary.
     """
 
     probed_partitions: list[int]
-    """The partitions it is compared in."""
+    """The partitions in which the content is compared."""
 
     shingles: int | None = None
-    """Where signatures are of shingles (`jaccard`, `content`, `copies`): distinct shingles."""
+    """Number of distinct shingles. Present for the policies that compare shingles (`jaccard`, `content`,
+    `copies`).
+    """
 
     tokens: int
-    """Tokens that are compared: under the policies `content` and `copies` those of the main content. What is
-    left out is not stored; `POST /v1/probe` and `doppel explain FILE FILE` read it in the page.
+    """Number of tokens that are compared. The policies `content` and `copies` compare only the main content, and
+    the server does not store the rest of the page. `POST /v1/probe` and `doppel explain FILE FILE` count the
+    tokens of the whole page.
     """
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that F asks of a pair."""
+    """A criterion of the policy for near-duplicates."""
 
     met: bool
-    """Whether the pair has it."""
+    """Whether the pair meets the criterion."""
 
     needed: str
-    """What F asks for, such as `above 0.8`."""
+    """The value that the policy requires, such as `above 0.8`."""
 
     of: int
-    """Of so much."""
+    """Number of units in total, to which `shared` relates."""
 
     shared: int
-    """What the two have in common."""
+    """Number of units that the two contents share."""
 
     what: str
-    """What is counted, such as `shingles`."""
+    """The unit that is counted, such as `shingles`."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why two pages are, or are not, duplicates."""
+    """Explains why two pages are, or are not, duplicates."""
 
     a: Side
-    """One page."""
+    """The first page of the comparison."""
 
     age_ms: int | None = None
-    """Where a range has no owner that answers, a replica does: what is told here is true of a moment no longer
-    ago than so many milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    """Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered in
+    place of an owner that does not respond. Normally absent: owners answer with the current state.
     """
 
     b: Side
-    """The other."""
+    """The second page of the comparison."""
 
     duplicate: bool
-    """Whether the two contents are near-duplicates, F."""
+    """Whether the two contents are near-duplicates under the policy."""
 
     measures: Measures | None = None
-    """Every measure of F; none where a page has no content."""
+    """All measures of the comparison; null if a page has no content."""
 
     policy: str
-    """The policy with its parameters, such as `jaccard:tau=0.8`."""
+    """Policy of the collection with its parameters, such as `jaccard:tau=0.8`."""
 
     reason: str
-    """Why, in words."""
+    """The explanation in words."""
 
 
 class KeptBefore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A kept page that precedes another in the winner order of their group."""
+    """A kept page that precedes another page in the winner order of their group."""
 
     duplicate: bool
-    """Whether they are near-duplicates, F."""
+    """Whether the two pages are near-duplicates under the policy."""
 
     rule: str
-    """The rule by which it precedes the page. One of `market`, `popularity`, `day_first_seen`, `static_url`,
-    `shorter_url`, `first_seen`, `https`, `url`; others may come with a later release.
+    """The rule that puts the kept page before the other page. One of `market`, `popularity`, `day_first_seen`,
+    `static_url`, `shorter_url`, `first_seen`, `https`, `url`; others may come with a later release.
     """
 
     similarity: float
-    """How similar the two are, by the policy's own measure."""
+    """Similarity of the two pages, by the measure of the policy."""
 
     url: str
-    """The kept page."""
+    """URL of the kept page."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one rule leaves out of the main content."""
+    """The text that one rule leaves out of the main content."""
 
     rule: str
-    """The rule: `navigation`, `header`, `footer`, `side-bar`, `search`, `dialog`, `control`, `promotion`,
-    `hidden`, `title`, or `outside-main`.
+    """Name of the rule: `navigation`, `header`, `footer`, `side-bar`, `search`, `dialog`, `control`,
+    `promotion`, `hidden`, `title`, or `outside-main`.
     """
 
     text: str
-    """The beginning of their text; `…` at its end says that there is more."""
+    """Beginning of the text that the rule leaves out. A final `…` means that the text continues."""
 
     tokens: int
-    """Tokens that it leaves out."""
+    """Number of tokens that the rule leaves out."""
 
 
 class MainContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What of a page is compared as its main content, and what is left out."""
+    """The part of a page that is compared as its main content, and the parts that are left out."""
 
     left_out: list[LeftOut]
-    """What is left out, by rule."""
+    """The text that is left out, by rule."""
 
     left_out_tokens: int
-    """Those that are left out."""
+    """Number of tokens that are left out."""
 
     page_tokens: int
-    """Tokens of the whole page."""
+    """Number of tokens in the whole page."""
 
     part: str
-    """Which part is taken: `main`, what stands in the main element; `page`, what the rules leave of the page
-    without its title; `page-and-title`; or `whole`, the whole page, where each of these has too few tokens.
+    """The part that is compared. `main`: the main element. `page`: the text that the rules leave of the page,
+    without its title. `page-and-title`: the same text with the title. `whole`: the whole page, because each
+    of the other parts has too few tokens.
     """
 
     taken_tokens: int
-    """Those that are taken, which are compared."""
+    """Number of tokens that are compared."""
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Every measure of F."""
+    """All measures of a comparison."""
 
     criteria: list[Criterion]
-    """What F asks for, all of which a pair of different contents has to have."""
+    """Criteria of the policy. Two different contents are near-duplicates if they meet all of them."""
 
     same_content: bool
-    """Whether the token sequences are the same."""
+    """Whether the token sequences are equal."""
 
     shingles: Shingles | None = None
-    """Where signatures are of shingles (`jaccard`, `content`, `copies`): what shingles and sketches say."""
+    """Details from shingles and sketches. Present for the policies that compare shingles (`jaccard`, `content`,
+    `copies`).
+    """
 
     similarity: float
-    """The policy's own measure, from 0 to 1."""
+    """Similarity from 0 to 1, by the measure of the policy."""
 
 
 class ProbeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -235,109 +248,113 @@ class Probed(Advice, frozen=True, kw_only=True, omit_defaults=True):
     """Advice about a page that is not stored."""
 
     main_content: MainContent | None = None
-    """Under a policy that compares the main content, of HTML: what of it is compared, and what is left out."""
+    """How the main content of an HTML page was found. Present only under a policy that compares the main
+    content.
+    """
 
 
 class Shingles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the sets of shingles of two contents say, and their sketches."""
+    """Comparison of the shingle sets and the sketches of two contents."""
 
     bands: int
-    """Bands of the sketch."""
+    """Number of bands in a sketch."""
 
     equal_bands: int
-    """Bands of the sketch that are equal: at least one makes the pair a candidate."""
+    """Number of equal bands in the two sketches. One equal band makes the pair a candidate."""
 
     examples: Examples
-    """Examples of shingles."""
+    """Examples of common and of distinct shingles."""
 
     only_a: int
-    """Shingles that only `a` has."""
+    """Number of shingles that only `a` contains."""
 
     only_b: int
-    """Shingles that only `b` has."""
+    """Number of shingles that only `b` contains."""
 
     sketch_estimate: float
-    """The Jaccard coefficient as estimated by the sketches. It decides nothing."""
+    """Jaccard coefficient estimated from the sketches. The estimate does not influence the decision."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of one page."""
+    """A page in the comparison of two pages."""
 
     advice: Advice
-    """Advice about it at this moment."""
+    """Current advice about the page."""
 
     compared_url: str | None = None
-    """The page whose content is compared: the page itself, or the one at the end of its redirects."""
+    """URL of the page whose content is compared: the page itself, or the page at the end of its redirects."""
 
     content: Content | None = None
     """The content that is compared."""
 
     kept_before: list[KeptBefore]
-    """The kept pages of its group that precede it in the winner order, the first 20 of them: a page is a
-    duplicate of the first that it is near, and kept if it is near none. Empty for a winner, for a page in no
-    group, and in a group in quarantine, where all are kept.
+    """The first 20 kept pages of the group that precede this page in the winner order. This page is a duplicate
+    of the first kept page that is its near-duplicate, and is kept if there is no such page. The list is empty
+    for a winner, for a page in no group, and for a group in quarantine, which keeps all its pages.
     """
 
 
 class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer to one URL of many."""
+    """The answer to one URL of a request for many."""
 
     age_ms: int | None = None
-    """Where a range has no owner that answers, a replica does: the answer is true of a moment no longer ago than
-    so many milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    """Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered in
+    place of an owner that does not respond. Normally absent: owners answer with the current state.
     """
 
     duplicate_of: str | None = None
-    """The kept page that it is a duplicate of: the winner, or a secondary page of the group."""
+    """The kept page that this page duplicates: the winner, or a secondary page of the group. Null if the page is
+    not a duplicate.
+    """
 
     fetched_at: datetime | None = None
-    """The time of the newest fetch, RFC 3339."""
+    """Time of the newest fetch of the page (RFC 3339)."""
 
     group: str | None = None
-    """The group it is in, if any, such as `g12-0`."""
+    """Group of the page, such as `g12-0`; null if the page is in no group."""
 
     note: str | None = None
-    """What limits the answer."""
+    """A limitation of the answer, in words; absent if there is none."""
 
     reason: str | None = None
-    """Why a redirect is unresolved. `unknown_target`: a page of the chain is not on record. `dead_target`: a
-    page of the chain is dead; once its record is dropped (`--keep-dead`), the reason is `unknown_target`.
-    `loop`, `too_many_hops`: the chain comes to no end. One of `unknown_target`, `dead_target`, `loop`,
-    `too_many_hops`; others may come with a later release.
+    """Why the redirect is unresolved. `unknown_target`: a page of the redirect chain is not on record.
+    `dead_target`: a page of the chain is dead; after retention drops its record (`--keep-dead`), the reason
+    becomes `unknown_target`. `loop` and `too_many_hops`: the chain has no end, or is too long to follow. One
+    of `unknown_target`, `dead_target`, `loop`, `too_many_hops`; others may come with a later release.
     """
 
     redirect_to: str | None = None
-    """Where a redirect leads; absent for other pages."""
+    """Target of the redirect; absent for other pages."""
 
     rule: str | None = None
-    """The rule of the winner order by which the page that it is a duplicate of, or else the winner, stands
-    before this page. One of `market`, `popularity`, `day_first_seen`, `static_url`, `shorter_url`,
-    `first_seen`, `https`, `url`; others may come with a later release.
+    """The rule of the winner order that puts `duplicate_of` before this page. Without `duplicate_of`, the rule
+    that puts the winner before this page. One of `market`, `popularity`, `day_first_seen`, `static_url`,
+    `shorter_url`, `first_seen`, `https`, `url`; others may come with a later release.
     """
 
     similarity: float | None = None
-    """How similar it is to that page, by the policy's measure; none for redirects."""
+    """Similarity between the page and `duplicate_of`, by the measure of the policy. Null for redirects."""
 
     status: str | None = None
-    """Its status. One of `unknown`, `pending`, `unique`, `winner`, `duplicate`, `secondary`, `unresolved`,
-    `dead`; others may come with a later release.
+    """Status of the page. One of `unknown`, `pending`, `unique`, `winner`, `duplicate`, `secondary`,
+    `unresolved`, `dead`; others may come with a later release.
     """
 
     url: str
-    """The page, as asked for; empty for a probe without one."""
+    """URL of the page, as in the request. Empty for a probe without a URL."""
 
     winner: str | None = None
-    """That group's winner."""
+    """Winner of the group; null if the page is in no group."""
 
     error: str | None = None
-    """Why it is none."""
+    """Why the text is not a valid page URL."""
 
 
 class StatusAnswers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Advice about many pages."""
 
     pages: list[StatusAnswer]
-    """One answer per URL, in order."""
+    """One answer for each URL, in the order of the request."""
 
 
 class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -353,12 +370,12 @@ class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Winners(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The rules and markets in force."""
+    """The winner rules and the markets in force."""
 
     markets: dict[str, list[str]]
-    """The host suffixes of each market that has a name."""
+    """Host suffixes of each named market."""
 
     rules: list[str]
-    """The rules in their order: the first rule that distinguishes two pages decides. The last one is `url`. If a
-    query names a market, `market` takes precedence over all of them.
+    """The rules in order. The first rule that distinguishes two pages decides, and `url` is the last rule. If a
+    query names a market, the rule `market` comes before all others.
     """

@@ -16,123 +16,122 @@ class AppliedRepair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """An applied repair, or a quarantine that began or ended."""
 
     at: datetime
-    """The time at which it happened, RFC 3339."""
+    """Time of the event (RFC 3339)."""
 
     by: str | None = None
-    """Who requested the repair, as given by the caller; absent for a quarantine."""
+    """Person who requested the repair, as the caller stated; absent for a quarantine."""
 
     component_count: int
-    """The number of resulting components; 1 if nothing was wrong. If `truncated`, the number that were stored. 0
-    for a quarantine.
+    """Number of resulting components; 1 if the group was correct. If `truncated`, the number of components that
+    were stored. 0 for a quarantine.
     """
 
     event: str
-    """What happened. One of `repair`, `quarantined`, `released`; others may come with a later release."""
+    """Kind of the event. One of `repair`, `quarantined`, `released`; others may come with a later release."""
 
     group: str
-    """The group, under the id that it had then."""
+    """The group, under the id that it had at that time."""
 
     id: str
-    """The id of the entry."""
+    """Id of the entry in the audit trail."""
 
     into: str | None = None
-    """The group that it was merged into, where that ended a quarantine; absent otherwise."""
+    """The group into which this group was merged, if the merge ended a quarantine; otherwise absent."""
 
     members: int
-    """Members before the repair, or when the quarantine began or ended."""
+    """Number of members before the repair, or when the quarantine began or ended."""
 
     truncated: bool
-    """Whether there were more than 10,000 URLs, so that not all were stored."""
+    """Whether the entry lacks some URLs, because there were more than 10,000."""
 
 
 class AppliedRepairUrls(AppliedRepair, frozen=True, kw_only=True, omit_defaults=True):
-    """An entry of the audit trail with its URLs; a quarantine has none."""
+    """An entry of the audit trail with its URLs. A quarantine has no URLs."""
 
     before: list[str]
-    """Members before, at most 10,000."""
+    """Members before the repair, at most 10,000."""
 
     components: list[list[str]]
     """The resulting components, the winner's first, with at most 10,000 URLs. The winner's component is
-    shortened in favour of the others. One is empty if none of its pages are on record any more.
+    shortened first. A component is empty if none of its pages are on record any more.
     """
 
     forgotten: int
-    """The number of pages that are no longer on record, because they were purged or have long been dead. Their
+    """Number of pages that are no longer on record, because they were purged or have been dead for long. Their
     URLs are not listed.
     """
 
 
 class GroupList(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A section of the list of groups."""
+    """A page of the list of groups."""
 
     groups: list[Group]
-    """In order of shard and id."""
+    """The groups, in the order of shard and id."""
 
     next: str | None = None
-    """What to pass as `after` to go on; none at the end."""
+    """The value to pass as `after` in the next request; null at the end of the list."""
 
 
 class GroupPage(Group, frozen=True, kw_only=True, omit_defaults=True):
-    """A page of a group's members."""
+    """A group with one page of the list of its members."""
 
     age_ms: int | None = None
-    """Where a range has no owner that answers, a replica does: what is told here is true of a moment no longer
-    ago than so many milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    """Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered in
+    place of an owner that does not respond. Normally absent: owners answer with the current state.
     """
 
     next: str | None = None
-    """What to pass as `after` to go on; none at the end."""
+    """The value to pass as `after` in the next request; null at the end of the list."""
 
     pages: list[Member]
-    """Some members, each followed by the redirects that end at it."""
+    """Some of the members. Each member is followed by the redirects that end at it."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A member of a group."""
+    """A member of a group, or a redirect that ends at a member."""
 
     content: str | None = None
-    """Hash of its content; none for a redirect."""
+    """Hash of the page's content; null for a redirect."""
 
     duplicate_of: str | None = None
-    """The kept page that it is a duplicate of."""
+    """The kept page that this page duplicates; null if the page is not a duplicate."""
 
     similarity: float | None = None
-    """How similar it is to that page, by the policy's measure."""
+    """Similarity between the page and `duplicate_of`, by the measure of the policy."""
 
     status: str
-    """Its status. One of `unknown`, `pending`, `unique`, `winner`, `duplicate`, `secondary`, `unresolved`,
-    `dead`; others may come with a later release.
+    """Status of the page. One of `unknown`, `pending`, `unique`, `winner`, `duplicate`, `secondary`,
+    `unresolved`, `dead`; others may come with a later release.
     """
 
     url: str
-    """The page."""
+    """URL of the page."""
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of a repair or of a dry run."""
 
     applied: bool
-    """Whether it was applied."""
+    """Whether the repair was applied."""
 
     before: list[str]
-    """Members before."""
+    """Members before the repair."""
 
     components: list[list[str]]
-    """The components the members fall into by exact comparison, the winner's first."""
+    """Components of the group by exact comparison. The winner's component is first."""
 
     group: str
     """The group that was repaired, after following merges."""
 
     total_components: int | None = None
-    """The number of components; absent if `components` lists them all."""
+    """Number of components; absent if `components` lists all of them."""
 
     total_members: int | None = None
-    """The number of members before; absent if `before` lists them all."""
+    """Number of members before the repair; absent if `before` lists all of them."""
 
     truncated: bool | None = None
-    """Whether URLs were left out, because `components` and `before` have at most 10,000 each; absent if none
-    were left out. The winner's component is shortened in favour of the others, and the last one may be
-    incomplete.
+    """Whether URLs were left out, because `components` and `before` contain at most 10,000 each. Absent if no
+    URL was left out. The winner's component is shortened first, and the last component may be incomplete.
     """
 
 
@@ -155,18 +154,18 @@ class Repairs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The results of the repairs of several groups."""
 
     repairs: list[Repair]
-    """One report per existing group, in order. The limit of 10,000 URLs applies to all of them together."""
+    """One result for each group that exists, in order. The limit of 10,000 URLs applies to all results together."""
 
     unknown: list[str]
     """Groups that do not exist."""
 
 
 class Trail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A section of the audit trail."""
+    """A page of the audit trail."""
 
     next: str | None = None
-    """What to pass as `before` to go on; none at the end. A search for the entries of one group may stop in
-    between with few of them or none.
+    """The value to pass as `before` in the next request; null at the end of the trail. A search for the entries
+    of one group may return few entries, or no entry, before the end.
     """
 
     repairs: list[AppliedRepair]

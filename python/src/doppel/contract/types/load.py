@@ -13,266 +13,272 @@ from .shared import RebalanceProgress
 
 
 class LengthBox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total. For the m-th division
-    of the dictionary into two halves, feature m is the number of a page's shingles in the one half minus that
-    in the other.
+    """A box in the space of length vectors: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total. The m-th
+    division splits the dictionary into two halves. Feature m is the number of a page's shingles in the one
+    half minus the number in the other.
     """
 
     hi: list[int | None]
-    """The largest value of each feature; null means no limit."""
+    """Largest value of each feature; null if there is no limit."""
 
     lo: list[int | None]
-    """The smallest value of each feature; null means no limit."""
+    """Smallest value of each feature; null if there is no limit."""
 
 
 class LoadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The load of tier 2."""
+    """Load of tier 2."""
 
     dimensions: int
-    """The number of sub-dictionaries of the map (N)."""
+    """Number of sub-dictionaries of the map (N)."""
 
     fan_out: int
-    """The number of partitions that these searches were sent to, summed over the searches."""
+    """Number of partitions that these searches were sent to, summed over the searches."""
 
     fan_out_saved: float | None = None
-    """Share of fan-out saved in relation to comparing every page in every partition, 0 to 1; null without
-    searches.
+    """Share of fan-out saved relative to comparing every page in every partition, from 0 to 1. Null if there was
+    no search.
     """
 
     file_bytes: int
-    """The size of the signature file on disk, in bytes."""
+    """Size of the signature file on disk, in bytes."""
 
     imbalance: float
-    """The largest number of contents in a partition, divided by the mean; 1 is even."""
+    """Largest number of contents in a partition, divided by the mean; 1 means even."""
 
     imbalance_floor: float
-    """The noise floor of `imbalance`: its value if the same contents were distributed to as many partitions at
-    random.
+    """Noise floor of `imbalance`: its value if the same contents were distributed to the same number of
+    partitions at random.
     """
 
     node_fan_out: int
-    """The number of nodes that these searches were sent to, summed over the searches. A node with several of the
-    partitions gets a search once.
+    """Number of nodes that these searches were sent to, summed over the searches. A search for several
+    partitions of a node counts once.
     """
 
     node_fan_out_saved: float | None = None
-    """Share of fan-out saved in relation to comparing every page on every serving node, 0 to 1; null without
-    searches.
+    """Share of fan-out saved relative to comparing every page on every serving node, from 0 to 1. Null if there
+    was no search.
     """
 
     node_imbalance: float
-    """The largest number of contents on a serving node, divided by the mean; 1 is even."""
+    """Largest number of contents on a serving node, divided by the mean; 1 means even."""
 
     node_imbalance_floor: float
-    """The noise floor of `node_imbalance`: its value if the same contents were distributed to as many nodes at
-    random.
+    """Noise floor of `node_imbalance`: its value if the same contents were distributed to the same number of
+    nodes at random.
     """
 
     partitions: list[PartitionLoad]
-    """All partitions."""
+    """Load of every partition."""
 
     plan_version: int
-    """The version of the plan. It grows by one whenever the cuts, the nodes of the partitions, or the nodes that
-    may have partitions change.
+    """Version of the plan. It grows by one whenever the cuts, the nodes of the partitions, or the set of serving
+    nodes change.
     """
 
     searches: int
-    """The number of searches since the start or the last change of the plan."""
+    """Number of searches since the start or the last change of the plan."""
 
     serving_nodes: int
-    """The number of nodes that may have partitions."""
+    """Number of serving nodes, which may have partitions."""
 
 
 class LoadBalance(LoadReport, frozen=True, kw_only=True, omit_defaults=True):
-    """The load per partition and node, and the owner of each shard."""
+    """Load of each partition and node, and the owner of each shard."""
 
     drained: list[int]
-    """The drained nodes, which get no partitions."""
+    """Drained nodes, which receive no partitions."""
 
     history: list[LoadPoint]
-    """One point per minute since the service started, at most of the last 24 hours, oldest first."""
+    """Load once per minute since the service started, oldest first. The history covers at most 24 hours."""
 
     nodes: list[NodeLoad]
-    """The partitions' figures added up per tier-2 node."""
+    """Load of each tier-2 node, summed over its partitions."""
 
     progress: RebalanceProgress | None = None
-    """The change of the mapping that is under way."""
+    """Progress of the present change of the mapping; null if there is none."""
 
     shard_map_version: int
-    """The version of the table of shards."""
+    """Version of the table of shards."""
 
     shards: list[ShardAssignment]
     """The tier-1 node of every shard."""
 
     variation: float | None = None
-    """Standard deviation of `node_imbalance` in the history, divided by its mean; null without a history."""
+    """Standard deviation of `node_imbalance` over the history, divided by its mean. Null without a history."""
 
 
 class LoadHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Points of the last hours, as one front door has noted them since it started."""
+    """Load over the last hours, as one coordinator recorded it since its start."""
 
     now_ms: int
-    """When the answer was made, in milliseconds since 1970: to be passed as `since` to get what came later."""
+    """Time of the answer in milliseconds since 1970. Pass it as `since` in the next request to get only later
+    points.
+    """
 
     points: list[LoadSample]
-    """The points, oldest first: every 5 seconds in the first minute after the start, then every 30. A moment at
-    which a tier did not answer has none.
+    """The points, oldest first: every 5 seconds in the first minute after the start, then every 30 seconds.
+    There is no point for a time at which a tier did not answer.
     """
 
 
 class LoadPoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The load at some moment."""
+    """Load at a point in time."""
 
     at: datetime
-    """The time, RFC 3339."""
+    """Time of the measurement (RFC 3339)."""
 
     contents: int
-    """All contents."""
+    """Number of contents in all partitions."""
 
     node_fan_out_saved: float | None = None
-    """Share of fan-out to nodes saved in relation to a broadcast; null if there were no searches under the plan."""
+    """Share of node requests that the plan saves compared with a broadcast to all nodes. Null if no search was
+    made under the plan.
+    """
 
     node_imbalance: float
-    """The largest number of contents on a serving node, divided by the mean."""
+    """Largest number of contents on a serving node, divided by the mean."""
 
     node_imbalance_floor: float
-    """The same for the contents distributed at random."""
+    """Value that `node_imbalance` would have if the contents were distributed at random."""
 
     plan_version: int
-    """The version of the plan."""
+    """Version of the plan in force."""
 
 
 class LoadSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The load at some moment, and what happened between it and the point before. A figure of the time between
-    two points is null at the first one.
+    """Load at a point in time, and activity since the previous point. A figure about the time since the previous
+    point is null in the first point.
     """
 
     at: datetime
-    """The time, RFC 3339."""
+    """Time of the measurement (RFC 3339)."""
 
     at_ms: int
-    """The same in milliseconds since 1970."""
+    """Time of the measurement in milliseconds since 1970."""
 
     decision_p50_ms: int | None = None
-    """Half of the pages decided in the time waited no longer than this; null where none was decided. Times are
-    known by classes, so this is the upper bound of one: 10, 30, 100, ... milliseconds.
+    """Median time that pages waited for their decision; null if none was decided. Waiting times are counted in
+    classes, so the value is the upper bound of a class: 10, 30, 100, ... milliseconds.
     """
 
     decision_p95_ms: int | None = None
-    """The same for 95 of 100 pages."""
+    """95th percentile of the time that pages waited for their decision; null if none was decided. The value is
+    the upper bound of a class.
+    """
 
     decisions_per_s: float | None = None
-    """Pages decided by a comparison, a second."""
+    """Pages decided by a comparison, per second."""
 
     fan_out: float | None = None
-    """Partitions that a search of the time was sent to, on average; null where there was none."""
+    """Mean number of partitions that a search was sent to. Null if there was no search."""
 
     oldest_pending_ms: int | None = None
-    """How long the one that has waited longest waits, in milliseconds; null when none does."""
+    """Waiting time of the page that has waited longest, in milliseconds. Null if no page waits."""
 
     partitions: list[PartitionSample]
-    """The load of every partition; empty where there are more than 64."""
+    """Load of every partition; empty if there are more than 64 partitions."""
 
     pending: int
-    """Pages that wait for a decision."""
+    """Number of pages that wait for a decision."""
 
     plan_version: int
-    """The version of the plan."""
+    """Version of the plan in force."""
 
     searches_per_s: float | None = None
-    """Searches of the index, a second."""
+    """Searches of the index, per second."""
 
     submissions_per_s: float | None = None
-    """Submissions taken, a second."""
+    """Accepted submissions per second."""
 
 
 class NodeLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One tier-2 node's load."""
+    """Load of a tier-2 node."""
 
     bytes: int
-    """Memory, in bytes."""
+    """Memory of the partitions in bytes."""
 
     comparisons: int
-    """Exact comparisons."""
+    """Number of exact comparisons on the node."""
 
     contents: int
-    """Contents stored."""
+    """Number of contents stored on the node."""
 
     node: int
-    """The node, from 0."""
+    """Number of the node, counted from 0."""
 
     pages: int
-    """Pages stored."""
+    """Number of pages stored on the node."""
 
     partitions: int
-    """Its partitions."""
+    """Number of partitions on the node."""
 
     received: int
-    """Pages received for comparison, by all its partitions together."""
+    """Number of pages received for comparison, summed over the partitions of the node."""
 
 
 class PartitionLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The load of one partition."""
+    """Load of a partition."""
 
     box: LengthBox
-    """Its box."""
+    """Box of the partition."""
 
     bytes: int
-    """Memory of its columns and tables, in bytes."""
+    """Memory of the partition's columns and tables, in bytes."""
 
     comparisons: int
-    """The number of exact comparisons made in it."""
+    """Number of exact comparisons in the partition."""
 
     contents: int
-    """The number of contents stored."""
+    """Number of contents stored in the partition."""
 
     node: int
-    """The node that has it, from 0."""
+    """Number of the node that stores the partition, counted from 0."""
 
     pages: int
-    """The number of pages stored. A content may have several."""
+    """Number of pages stored in the partition. Several pages can have the same content."""
 
     partition: int
-    """Its id."""
+    """Number of the partition."""
 
     received: int
-    """The number of pages received for comparison since the start or the last change of the plan."""
+    """Number of pages received for comparison since the start or the last change of the plan."""
 
 
 class PartitionSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The load of a partition."""
+    """Load of a partition."""
 
     comparisons_per_s: float | None = None
-    """Exact comparisons, a second."""
+    """Exact comparisons per second."""
 
     contents: int
-    """Contents stored."""
+    """Number of contents stored in the partition."""
 
     node: int
-    """The node that has it."""
+    """Number of the node that stores the partition."""
 
     partition: int
-    """The partition."""
+    """Number of the partition."""
 
     received_per_s: float | None = None
-    """Pages received for comparison, a second."""
+    """Pages received for comparison, per second."""
 
 
 class ShardAssignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One row of the table of shards."""
+    """A row of the table of shards."""
 
     node: str
-    """The tier-1 node that owns it."""
+    """Name of the tier-1 node that owns the shard."""
 
     shard: int
-    """The shard."""
+    """Number of the shard."""
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The estimated load for one number of sub-dictionaries and nodes."""
 
     dimensions: int
-    """The number of sub-dictionaries, N."""
+    """The number N of sub-dictionaries."""
 
     fan_out_saved: float
     """The share of fan-out saved, compared to searching every content on every node, 0 to 1."""
@@ -291,16 +297,18 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WhatIfs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The mapping of the present contents with other numbers of sub-dictionaries and nodes."""
+    """Mappings of the present contents with other numbers of sub-dictionaries and nodes."""
 
     age_ms: int | None = None
-    """How long ago it was made, in milliseconds; absent where it was made for this answer."""
+    """Age of the report in milliseconds; absent if the report was computed for this answer."""
 
     present: WhatIf
-    """The present plan on the same contents."""
+    """Figures of the present plan for the same contents."""
 
     rows: list[WhatIf]
-    """For 1 to 4 sub-dictionaries and 2 to 128 nodes."""
+    """Figures for 1 to 4 sub-dictionaries and 2 to 128 nodes."""
 
     sample: int
-    """The number of contents that the figures are computed from: all, or the 100,000 with the smallest hashes."""
+    """Number of contents from which the figures are computed: all contents, or the 100,000 with the smallest
+    hashes.
+    """

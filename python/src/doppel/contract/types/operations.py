@@ -11,222 +11,222 @@ from .shared import Backlog, RebalanceProgress
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that is not as it should be."""
+    """A problem that needs the operator's attention."""
 
     remedy: str
-    """What to do about it."""
+    """What the operator should do about the problem."""
 
     what: str
-    """What it is."""
+    """Description of the problem."""
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A node."""
+    """A node of the cluster."""
 
     address: str
-    """Where the others reach it."""
+    """Address at which other nodes reach this node."""
 
     answers: bool
-    """Whether it has answered, within three seconds."""
+    """Whether the node answered within three seconds."""
 
     contents: int | None = None
-    """The contents of a node of tier 2; null when it does not say."""
+    """Number of contents on a node of tier 2; null if the node does not answer."""
 
     lag: int | None = None
-    """Orders that a node of tier 2 has not applied, of the range that is furthest ahead; null when it is still
-    to be told what it has, or does not say.
+    """Orders that a node of tier 2 has yet to apply, for the range with the most. Null if the node does not
+    answer, or has not been fed all its contents yet.
     """
 
     name: str
-    """Its name in the description of the cluster."""
+    """Name of the node in the cluster description."""
 
     partitions: list[int] | None = None
-    """The partitions of a node of tier 2; null when the router does not say."""
+    """Partitions on a node of tier 2; null if the router does not answer."""
 
     reason: str | None = None
-    """Why not."""
+    """Why the node did not answer."""
 
     role: str
-    """Its tier. One of `tier1`, `tier2`; others may come with a later release."""
+    """Tier of the node. One of `tier1`, `tier2`; others may come with a later release."""
 
     router: bool
-    """Whether it has the router of the index."""
+    """Whether the node runs the router of the index."""
 
 
 class ClusterRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A range."""
+    """A range of shards."""
 
     epoch: int | None = None
-    """Number of this ownership: it grows with every start of the owner, and with every other owner."""
+    """Number of the present ownership. It grows each time the owner starts and each time the owner changes."""
 
     first_shard: int
-    """Its first shard."""
+    """First shard of the range."""
 
     last_shard: int
-    """Its last shard."""
+    """Last shard of the range."""
 
     live: int | None = None
-    """Live pages."""
+    """Number of live pages in the range."""
 
     live_replicas: int
-    """Replicas whose nodes are there: that of an owner who answers, and those of standbys that follow."""
+    """Number of replicas that are available: the owner's if it answers, and those of the standbys that follow."""
 
     owner: str | None = None
-    """The node of tier 1 that owns it; null where none is known to."""
+    """Name of the tier-1 node that owns the range; null if no owner is known."""
 
     pending: int | None = None
-    """Pages that are not decided yet."""
+    """Number of pages that are not decided yet."""
 
     range: int
-    """The range."""
+    """Number of the range."""
 
     replicas: int
-    """Replicas that are to be there, that of the owner among them."""
+    """Number of replicas that the range should have, including the owner's."""
 
     served: bool
-    """Whether the owner answers for it and takes writes."""
+    """Whether the owner answers for the range and accepts writes."""
 
     standbys: list[Standby]
-    """The other nodes that have a replica; empty where ranges are not replicated."""
+    """Other nodes with a replica of the range. Empty if ranges are not replicated."""
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The nodes, the ranges, and what is not as it should be."""
+    """State of the nodes and ranges of the cluster, and a list of problems."""
 
     attention: list[Attention]
-    """What is not as it should be; empty when all is well."""
+    """Problems that need the operator's attention. Empty if all is well."""
 
     cluster: str | None = None
-    """The name of the cluster; null for a single process, which has no nodes."""
+    """Name of the cluster; null for a single process, which has no nodes."""
 
     engine: EngineStatus | None = None
-    """The log; null where nothing is replicated."""
+    """The log that replicates the ranges; null if ranges are not replicated."""
 
     nodes: list[ClusterNode]
-    """The nodes of both tiers. Front doors are not known to each other."""
+    """Nodes of both tiers. Coordinators are not listed, because they do not know each other."""
 
     orders_waiting: int | None = None
-    """Orders that wait in the index; null when its router does not answer."""
+    """Orders that wait in the index; null if the router of the index does not answer."""
 
     ranges: list[ClusterRange]
-    """Every range, in order."""
+    """Every range, in ascending order."""
 
     replicated: bool
-    """Whether other nodes have copies of a range."""
+    """Whether each range is replicated on other nodes."""
 
 
 class EngineServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A server of the log."""
 
     address: str
-    """Where it is reached."""
+    """Address of the server."""
 
     answers: bool
-    """Whether it has answered, within three seconds."""
+    """Whether the server answered within three seconds."""
 
     name: str | None = None
-    """The name that it gives itself; null when it does not answer."""
+    """Name that the server reports; null if the server does not answer."""
 
     reason: str | None = None
-    """Why not."""
+    """Why the server did not answer."""
 
     version: str | None = None
-    """Its version; null when it does not answer."""
+    """Version of the server; null if the server does not answer."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The log of a cluster."""
+    """State of the log that replicates the ranges."""
 
     servers: list[EngineServer]
-    """The servers that the file of the cluster names, in its order."""
+    """Servers of the log, in the order of the cluster file."""
 
     streams: list[EngineStream]
-    """The stream of every range, in order."""
+    """The stream of every range, in ascending order of ranges."""
 
 
 class EngineStream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The stream of a range. What its leader has not said is null."""
+    """The stream of a range. A field is null if the leader of the stream did not report it."""
 
     behind: list[str]
-    """The servers whose copies do not."""
+    """Servers whose copies are offline or incomplete."""
 
     bytes: int | None = None
-    """Bytes in it."""
+    """Size of the stream in bytes."""
 
     copies: int
-    """Copies that are to be there."""
+    """Number of copies that the stream should have."""
 
     current_copies: int | None = None
-    """Copies that are there and have all but the newest entries."""
+    """Number of copies that are online and complete except for the newest entries."""
 
     first: int | None = None
-    """The sequence of its first entry; one more than that of the last where it is empty."""
+    """Sequence number of the first entry. For an empty stream, one more than the number of the last entry."""
 
     last: int | None = None
-    """The sequence of its last entry."""
+    """Sequence number of the last entry."""
 
     leader: str | None = None
-    """The server that orders its entries; null also in a log of a single server."""
+    """The server that orders the entries. Also null for a log with a single server."""
 
     limit: int | None = None
-    """Bytes past which it takes nothing; null also where there is no limit."""
+    """Size limit in bytes; a full stream refuses entries. Also null if the stream has no limit."""
 
     range: int
-    """The range."""
+    """Number of the range."""
 
     reason: str | None = None
-    """Why its leader says nothing."""
+    """Why the leader of the stream did not report."""
 
     stream: str
-    """Its name at the servers."""
+    """Name of the stream on the log servers."""
 
 
 class Flushed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is left after a flush."""
+    """Result of a flush."""
 
     backlog: Backlog
-    """Accepted work that is not yet done, including pages that came during the call."""
+    """Accepted work that is not done yet, including pages that arrived during the call."""
 
     done: bool
-    """Whether everything accepted before the call is decided."""
+    """Whether every page accepted before the call is decided."""
 
 
 class PartitionMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"from_": "from"}):
     """A partition that moves to another node."""
 
     contents: int
-    """About how many contents it has."""
+    """Approximate number of contents in the partition."""
 
     from_: int
-    """The node that has it now."""
+    """The node that stores the partition now."""
 
     partition: int
-    """The partition's id in the new plan."""
+    """Id of the partition in the new plan."""
 
     to: int
-    """The node that it moves to."""
+    """The node to which the partition moves."""
 
 
 class Present(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The present mapping."""
+    """The present mapping of partitions to nodes."""
 
     drained: list[int]
-    """The drained nodes, which get no partitions."""
+    """Drained nodes, which receive no partitions."""
 
     nodes: int
-    """The number of nodes, including drained ones."""
+    """Number of nodes, including drained nodes."""
 
     outcome: RebalanceOutcome | None = None
-    """The outcome of the last request that ended since the service started, or null."""
+    """Outcome of the last request that ended since the service started; null if there is none."""
 
     plan_version: int
-    """The version of the plan in force."""
+    """Version of the plan in force."""
 
     progress: RebalanceProgress | None = None
-    """The change that is under way, or null."""
+    """Progress of the present change of the mapping; null if there is none."""
 
     request: RebalanceRequest | None = None
-    """The request that is being carried out or is next, or null."""
+    """The request that is being carried out or comes next; null if there is none."""
 
 
 class RebalanceBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -279,22 +279,22 @@ class RebalanceOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a change of the mapping would do, or is doing."""
+    """A planned or running change of the mapping, with its effects."""
 
     contents: int
-    """The number of all contents."""
+    """Number of all contents."""
 
     contents_moved: int
-    """About how many contents change their node. [`RebalanceProgress`] counts more, because the contents of a
-    partition that is split or joined on its node are copied as well.
+    """Approximate number of contents that change their node. The progress of the change counts more, because it
+    includes the contents of partitions that are split or joined on their node.
     """
 
     fan_out_saved_after: float | None = None
-    """The same after the change."""
+    """Share of fan-out saved after the change, from 0 to 1. Null unless the map is learned anew."""
 
     fan_out_saved_before: float | None = None
-    """Share of fan-out saved before the change, 0 to 1, in relation to comparing every content on every serving
-    node; null unless the map is learned anew.
+    """Share of fan-out saved before the change, from 0 to 1, relative to comparing every content on every
+    serving node. Null unless the map is learned anew.
     """
 
     imbalance_after: float
@@ -304,7 +304,7 @@ class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Imbalance before the change: the largest number of contents on a serving node, divided by the mean."""
 
     joins: int
-    """The number of pairs of partitions that are joined into one."""
+    """Number of pairs of partitions that are joined into one."""
 
     moves: list[PartitionMove]
     """The partitions that move to another node, in the order of the map."""
@@ -313,42 +313,44 @@ class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Why there is nothing to do; null if there is something to do."""
 
     plan_version: int
-    """The version of the present plan."""
+    """Version of the present plan."""
 
     splits: int
-    """The number of partitions that are cut in two."""
+    """Number of partitions that are cut in two."""
 
     started: bool
     """Whether the change is being carried out."""
 
 
 class RebalanceRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A requested change of the mapping."""
+    """A request to change the mapping of partitions to nodes."""
 
     action: str
     """One of `balance`; others may come with a later release."""
 
     node: int | None = None
-    """The node, from 0."""
+    """Number of the node, counted from 0."""
 
     partition: int | None = None
-    """The partition's id."""
+    """Id of the partition."""
 
 
 class Standby(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A node that has a replica of a range that it does not own."""
+    """A node that has a replica of a range and does not own the range."""
 
     follows: bool
-    """Whether it was heard of in the last seconds, and follows."""
+    """Whether the node sent a beat in the last seconds and follows the log of the range."""
 
     lag: int | None = None
-    """Records of the range's log that the owner has and it has not; null when one of the two was not heard of."""
+    """Records of the range's log that the owner has and the standby lacks. Null if the owner or the standby has
+    not reported.
+    """
 
     node: str
-    """The node of tier 1."""
+    """Name of the tier-1 node."""
 
     reason: str | None = None
-    """Why it does not follow."""
+    """Why the standby does not follow the log."""
 
 
 class TakeOverBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

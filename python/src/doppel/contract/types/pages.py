@@ -11,24 +11,25 @@ import msgspec
 
 
 class LineAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer to one line."""
+    """The answer to a submitted line."""
 
     outcome: str | None = None
-    """The durable outcome. `unchanged`: nothing but dates changed. `confirmed`: decided at once, because the
-    page is still like its group's winner (without a group: like its own last content), is dead or has no
-    words. `pending`: accepted, and still to be compared. `stale`: not accepted, because a newer version is on
-    record, or one of the same date that comes later: a redirect comes before a content, and a content before
-    a death. One of `unchanged`, `confirmed`, `pending`, `stale`; others may come with a later release.
+    """The durable outcome of the submission. `unchanged`: at most dates changed. `confirmed`: decided at once,
+    because the page is dead, has no words, or is still a near-duplicate of its group's winner. A page without
+    a group is compared with its own last content. `pending`: accepted, and waiting for comparison. `stale`:
+    not accepted, because a newer version is on record. Among versions of the same date, a content is newer
+    than a redirect, and a death is newer than both. One of `unchanged`, `confirmed`, `pending`, `stale`;
+    others may come with a later release.
     """
 
     url: str | None = None
-    """The page: its URL as given, without the fragment."""
+    """URL of the page, as submitted but without the fragment."""
 
     error: LineError | None = None
-    """What is wrong."""
+    """The error on this line."""
 
     line: int | None = None
-    """The number of the line, counted from 1."""
+    """Number of the line, counted from 1."""
 
 
 class LineError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,23 +39,23 @@ class LineError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The kind of error. One of `invalid`, `retry`, `internal`; others may come with a later release."""
 
     field: str | None = None
-    """The field that is wrong."""
+    """The field with the error; absent if no single field is at fault."""
 
     reason: str
-    """The reason in words."""
+    """The reason for the error, in words."""
 
 
 class NotTaken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line that was not accepted."""
 
     error: LineError
-    """What is wrong."""
+    """The error on this line."""
 
     line: int
-    """The number of the line, counted from 1."""
+    """Number of the line, counted from 1."""
 
     url: str | None = None
-    """The URL of its page, if that is known."""
+    """URL of the page on the line; absent if it is unknown."""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,19 +106,20 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of a purge."""
 
     purged: int
-    """The number of pages that were deleted from the record."""
+    """Number of pages whose records were deleted."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page that was accepted."""
 
     outcome: str
-    """The durable outcome. `unchanged`: nothing but dates changed. `confirmed`: decided at once, because the
-    page is still like its group's winner (without a group: like its own last content), is dead or has no
-    words. `pending`: accepted, and still to be compared. `stale`: not accepted, because a newer version is on
-    record, or one of the same date that comes later: a redirect comes before a content, and a content before
-    a death. One of `unchanged`, `confirmed`, `pending`, `stale`; others may come with a later release.
+    """The durable outcome of the submission. `unchanged`: at most dates changed. `confirmed`: decided at once,
+    because the page is dead, has no words, or is still a near-duplicate of its group's winner. A page without
+    a group is compared with its own last content. `pending`: accepted, and waiting for comparison. `stale`:
+    not accepted, because a newer version is on record. Among versions of the same date, a content is newer
+    than a redirect, and a death is newer than both. One of `unchanged`, `confirmed`, `pending`, `stale`;
+    others may come with a later release.
     """
 
     url: str
-    """The page: its URL as given, without the fragment."""
+    """URL of the page, as submitted but without the fragment."""

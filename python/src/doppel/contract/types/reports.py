@@ -11,274 +11,283 @@ from .shared import Backlog, Group
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Totals. `live` to `secondaries` count the present state, the others everything since the collection was
-    created.
+    """Totals of the collection. `live` to `secondaries` count the present state. The other fields count events
+    since the collection was created.
     """
 
     compared_updates: int
-    """Content updates that had to wait for tier 2."""
+    """Number of content updates that had to wait for tier 2."""
 
     confirmed: int
-    """Content updates confirmed by the representative."""
+    """Number of content updates that the comparison with the representative confirmed."""
 
     crowded: int
-    """Pages at which more than 10,000 redirects end. Their changes are told to all of these, which takes long."""
+    """Number of pages that are the end of more than 10,000 redirects. A change of such a page takes long,
+    because it is sent to all of its redirects.
+    """
 
     dead: int
-    """Dead pages on record."""
+    """Number of dead pages on record."""
 
     duplicates: int
-    """Pages with status duplicate."""
+    """Number of pages with status `duplicate`."""
 
     evictions: int
-    """Members that a recomputation removed from their group."""
+    """Number of members that a recomputation removed from their group."""
 
     groups: int
-    """Groups in use."""
+    """Number of groups in use."""
 
     live: int
-    """Live pages, including redirects."""
+    """Number of live pages, including redirects."""
 
     merges: int
-    """Groups merged into another."""
+    """Number of groups that were merged into another group."""
 
     rechecks: int
-    """Groups recomputed because many members differed from the winner."""
+    """Number of groups that were recomputed because many members differed from the winner."""
 
     redirects: int
-    """Live pages that redirect."""
+    """Number of live pages that redirect."""
 
     rejected: int
-    """Those of these comparisons that found no near-duplicate."""
+    """Number of these comparisons that found no near-duplicate."""
 
     searches: int
-    """Searches of tier 2 that were answered."""
+    """Number of searches that tier 2 answered."""
 
     secondaries: int
-    """Pages with status secondary."""
+    """Number of pages with status `secondary`."""
 
     stale: int
-    """Submissions that were stale."""
+    """Number of submissions with outcome `stale`."""
 
     stale_results: int
-    """Answers about contents that were no longer current."""
+    """Number of answers about contents that were no longer current."""
 
     submissions: int
-    """Submissions that were accepted."""
+    """Number of submissions that were accepted."""
 
     unchanged: int
-    """Submissions that were unchanged."""
+    """Number of submissions with outcome `unchanged`."""
 
     unresolved: int
-    """Redirects that do not end at a page with content."""
+    """Number of redirects that do not end at a page with content."""
 
     verified: int
-    """Comparisons of members with a winner that neither they equal nor their search has found."""
+    """Number of comparisons between a member and the winner. Members that equal the winner, or whose search
+    found the winner, are not compared.
+    """
 
     winners: int
-    """Pages with status winner."""
+    """Number of pages with status `winner`."""
 
 
 class DecisionClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Pages that had waited about as long."""
+    """Pages in a class of waiting times."""
 
     pages: int
-    """The pages."""
+    """Number of pages in the class."""
 
     up_to_ms: int | None = None
-    """No longer than this, in milliseconds, and longer than the bound of the class before; null for the last
-    class.
+    """Longest waiting time in the class, in milliseconds. The class begins above the bound of the class before
+    it. Null for the last class.
     """
 
 
 class Decisions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How long pages wait for their decision, from their record to the end of their comparison."""
+    """How long pages wait for their decision, from being recorded to the end of their comparison."""
 
     oldest_pending_ms: int | None = None
-    """How long the page that has waited longest waits by now, in milliseconds; null when nothing is pending. Of
-    a page that was pending before the service started, the time before that does not count.
+    """Waiting time of the page that has waited longest, in milliseconds. Null if no page is pending. Time before
+    the service started does not count.
     """
 
     waited: list[DecisionClass]
-    """Pages decided since the service started, by how long they had waited, the shortest first; classes without
-    pages are left out.
+    """Number of pages decided since the service started, by class of waiting times, shortest first. Empty
+    classes are left out.
     """
 
 
 class GroupSizes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Sizes of the groups."""
+    """Distribution of the sizes of the groups."""
 
     age_ms: int | None = None
-    """How long ago it was made, in milliseconds; absent where it was made for this answer."""
+    """Age of the report in milliseconds; absent if the report was computed for this answer."""
 
     groups: int
-    """The number of groups that were examined."""
+    """Number of groups that were examined."""
 
     histogram: list[SizeClass]
-    """Number of groups per power of two of members."""
+    """Number of groups in each class of sizes. The classes are powers of two."""
 
     largest: list[Group]
-    """The largest groups, the largest first."""
+    """The largest groups, in descending order of size."""
 
     most_secondaries: list[Group]
-    """The groups with the most secondaries, the one with most first: chains of pages of which the ends differ."""
+    """The groups with the most secondary members, in descending order. Such groups are often chains of pages
+    whose ends differ.
+    """
 
     quarantined: int
-    """Groups that are quarantined for the number of their contents."""
+    """Number of groups that are quarantined because they have too many distinct contents."""
 
     truncated: bool
-    """Whether there are more groups, which were not examined."""
+    """Whether some groups were not examined, because there are too many."""
 
 
 class Mirror(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Pages of one host that can be dropped for pages of another."""
+    """Pages of one host that can be removed because another host has kept pages for them."""
 
     bytes: int | None = None
-    """Bytes of these pages."""
+    """Size of the removable pages in bytes."""
 
     copies: int
-    """Those of them that have the same content as the page that is kept."""
+    """Number of removable pages that have the same content as their kept page."""
 
     host: str
-    """The host that has the pages which can be dropped."""
+    """The host of the pages that can be removed."""
 
     near: int
-    """Those that are near-duplicates of it."""
+    """Number of removable pages that are near-duplicates of their kept page."""
 
     of: str
-    """The host that has the pages which are kept."""
+    """The host of the kept pages."""
 
     pages: int
-    """Pages that can be dropped."""
+    """Number of removable pages."""
 
     redirects: int
-    """Those that redirect."""
+    """Number of removable pages that are redirects."""
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Totals, shares of them, and the remaining work."""
+    """Totals of the collection, shares, and the remaining work."""
 
     backlog: Backlog
-    """Accepted work that is not yet done."""
+    """Accepted work that is not done yet."""
 
     confirm_share: float | None = None
-    """Share of the content updates that were confirmed by the representative alone, 0 to 1."""
+    """Share of the content updates that the comparison with the representative alone confirmed, from 0 to 1."""
 
     counters: Counters
-    """Totals."""
+    """Totals of the collection."""
 
     decisions: Decisions | None = None
     """How long pages wait for their decision."""
 
     full_disks: int | None = None
-    """Ranges that take no pages because their disk is full."""
+    """Number of ranges that accept no pages because their disk is full."""
 
     not_ready: str | None = None
-    """Why the service takes no pages at present, or in a cluster some ranges take none; null where all do."""
+    """Why the service accepts no pages at present, or in a cluster, why some ranges accept none. Null if all
+    accept pages.
+    """
 
     pending_limit: int
-    """The most pages that may be pending."""
+    """Maximum number of pending pages."""
 
     quiescent: bool
-    """Whether nothing is left to do."""
+    """Whether no work remains."""
 
     reject_share: float | None = None
-    """Share of the comparisons with a winner in which the page was no near-duplicate of it, 0 to 1, since the
-    collection was made. A page that equals the winner, or whose search has found the winner, is not compared
-    once more, so it is no share of members.
+    """Share of the comparisons between a member and the winner that found no near-duplicate, from 0 to 1, since
+    the collection was created. A page is not compared again if it equals the winner or its search found the
+    winner. Hence this is not a share of all members.
     """
 
     unique: int
-    """Pages with status unique. Live pages are unique, winners, duplicates, members, unresolved or pending; a
-    redirect, or a page while messages about it are under way, may be counted here before it is decided.
+    """Number of pages with status `unique`. Every live page is unique, a winner, a duplicate, secondary,
+    unresolved or pending. The number may include redirects that are not decided yet, and pages that wait for
+    messages about them.
     """
 
 
 class Saving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What can be dropped."""
+    """How much can be removed."""
 
     bytes: int | None = None
-    """Bytes of these pages."""
+    """Size of the removable pages in bytes."""
 
     bytes_share: float | None = None
-    """Their share of all bytes, 0 to 1."""
+    """Share of the removable bytes in all bytes, from 0 to 1."""
 
     pages: int
-    """Pages."""
+    """Number of removable pages."""
 
     share: float
-    """Their share of all live pages, 0 to 1."""
+    """Share of the removable pages in all live pages, from 0 to 1."""
 
 
 class Savings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What can be dropped of a collection, by what it takes to find it, and which hosts mirror which. Shares are
-    of all live pages, and of their bytes. Bytes are those of the text or HTML as it was fetched; a server
-    does not keep them, so there they are null.
+    """How much of a collection can be removed, by kind of duplicate, and which hosts mirror each other. Shares
+    relate to all live pages, or to their bytes. Bytes count the text or HTML as it was fetched. They are null
+    in the report of a server, because a server does not store them.
     """
 
     across_hosts: int
-    """Pages that can be dropped whose kept page is on another host."""
+    """Number of removable pages whose kept page is on another host."""
 
     age_ms: int | None = None
-    """How long ago it was made, in milliseconds; absent where it was made for this answer."""
+    """Age of the report in milliseconds; absent if the report was computed for this answer."""
 
     all: Saving
-    """All of these."""
+    """Saving from redirects, copies and near-duplicates together."""
 
     bytes: int | None = None
-    """Their bytes."""
+    """Size of the examined pages in bytes."""
 
     copies: Saving
-    """What dropping exact copies alone would save: of each content all pages but one. What a copy is, is what
-    the policy says of equal contents: where it reads the site, copies on two sites are near-duplicates.
+    """Saving from removing only exact copies: for each content, every page but one. If the policy compares the
+    site of a page, equal contents on two sites count as near-duplicates.
     """
 
     held_back: int
-    """Exact copies that are kept all the same: they are in groups that are quarantined for the number of their
-    contents, or not decided yet.
+    """Number of exact copies that are kept for now, because their group is quarantined or they are not decided
+    yet. A group is quarantined if it has too many distinct contents.
     """
 
     mirrors: list[Mirror]
-    """Which hosts mirror which, the pair with the most pages first."""
+    """Which hosts mirror which, in descending order of pages."""
 
     mirrors_cut: bool
-    """Whether there were so many pairs of hosts that the rarer ones were forgotten: the listed ones have at
-    least so many pages.
+    """Whether rarer pairs of hosts were dropped, because there were too many pairs. The numbers of the listed
+    pairs are then lower bounds.
     """
 
     mirrors_left_out: int
-    """Pages on two hosts whose pair is not listed."""
+    """Number of removable pages on pairs of hosts that are not listed."""
 
     near: Saving
-    """What near-duplicates save beyond that."""
+    """Additional saving from removing near-duplicates."""
 
     on_one_host: int
-    """Pages that can be dropped whose kept page is on the same host. Pages of files and records are on no host."""
+    """Number of removable pages whose kept page is on the same host. Pages of files and records have no host."""
 
     pages: int
-    """Live pages that were examined."""
+    """Number of live pages that were examined."""
 
     policy: str
-    """The policy, with its parameters."""
+    """Policy of the collection with its parameters."""
 
     redirects: Saving
-    """Redirects to a page that is kept, or to a duplicate of one."""
+    """Redirects to a kept page or to a duplicate of a kept page."""
 
     truncated: bool
-    """Whether there are more pages, which were not examined."""
+    """Whether some pages were not examined, because there are too many."""
 
     undecided: int
-    """Pages that are not decided yet."""
+    """Number of pages that are not decided yet."""
 
 
 class SizeClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"from_": "from"}):
-    """The groups of a range of sizes."""
+    """The groups in a class of sizes."""
 
     from_: int
-    """The fewest members."""
+    """Smallest number of members in the class."""
 
     groups: int
-    """Number of groups."""
+    """Number of groups in the class."""
 
     to: int
-    """The most members."""
+    """Largest number of members in the class."""

@@ -9,99 +9,103 @@ import msgspec
 
 
 class Backlog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Accepted work that is not yet done."""
+    """Accepted work that is not done yet."""
 
     deferred_searches: int
-    """Confirmed pages that still have to be compared."""
+    """Number of confirmed pages that still have to be compared."""
 
     dirty_groups: int
-    """Groups that have to be recomputed."""
+    """Number of groups that have to be recomputed."""
 
     messages: int
-    """Messages between shards."""
+    """Number of messages between shards that are under way."""
 
     pending: int
-    """Pages waiting for tier 2 or for partners' answers."""
+    """Number of pages that wait for tier 2 or for the answers of their partners."""
 
     uncovered_groups: int
-    """Groups of which it has to be found out again which members are duplicates of others than the winner. Until
-    then those are told to be secondary.
+    """Number of groups that still have to determine which dissimilar members are duplicates of other members.
+    Until then these members have status `secondary`.
     """
 
     unverified: int
-    """Members that still have to be verified against their winner."""
+    """Number of members that still have to be verified against their winner."""
 
 
 class Examples(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Some shingles. Only their 40-bit hashes are kept, not their words: here in hexadecimal."""
+    """Examples of shingles as 40-bit hashes in hexadecimal. The server stores the hash of a shingle, not its
+    words.
+    """
 
     common: list[str]
-    """Hashes of shingles that both have."""
+    """Hashes of shingles that both contents contain."""
 
     only_a: list[str]
-    """Hashes of shingles that only `a` has."""
+    """Hashes of shingles that only `a` contains."""
 
     only_b: list[str]
-    """Hashes of shingles that only `b` has."""
+    """Hashes of shingles that only `b` contains."""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A group without its members."""
 
     dirty: bool
-    """Whether it has to be recomputed."""
+    """Whether the group has to be recomputed."""
 
     dissimilar: int
-    """Members found dissimilar to the winner."""
+    """Number of members that are not near-duplicates of the winner."""
 
     group: str
-    """Its id."""
+    """Id of the group."""
 
     members: int
-    """Pages with content."""
+    """Number of members, which are pages with content."""
 
     merged_into: str | None = None
-    """The group that has its members now, if it was merged."""
+    """The group that this group was merged into; null if it was not merged."""
 
     quarantined: bool
-    """Whether it is above the size limit. Its members are not reported as duplicates until it is repaired."""
+    """Whether the group is quarantined because it has too many distinct contents. Its members are not reported
+    as duplicates until an operator repairs the group.
+    """
 
     secondaries: int
-    """Members that are kept beside the winner: those of the dissimilar ones that are no duplicates of one
-    another, and all while the group is quarantined.
+    """Number of secondary members, which are kept beside the winner: members that duplicate neither the winner
+    nor another kept page. In a quarantined group, all members except the winner.
     """
 
     uncovered: bool
-    """Whether it has to be found out again which members are duplicates of others than the winner."""
+    """Whether the group still has to determine which dissimilar members are duplicates of other members."""
 
     winner: str | None = None
-    """Its winner."""
+    """Winner of the group."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An error as an answer. If a proxy made it, it may have nothing but a detail."""
+    """An error as the answer to a request. An error from a proxy may contain only `detail`."""
 
     detail: str
-    """What is wrong with this request, or with the service."""
+    """What is wrong with the request, or with the service."""
 
     field: str | None = None
-    """The parameter or field that is wrong."""
+    """The parameter or field with the error."""
 
     request_id: str | None = None
-    """The id of the request, as in the header `x-request-id` and in the service's log."""
+    """Id of the request. The header `x-request-id` and the service's log contain the same id."""
 
     retry_after: int | None = None
-    """Seconds after which to try again, also sent as `Retry-After`."""
+    """Number of seconds after which to try again. The header `Retry-After` has the same value."""
 
     status: int
-    """The HTTP status."""
+    """HTTP status code of the answer."""
 
     title: str
-    """The HTTP status in words."""
+    """Name of the HTTP status."""
 
     type: str
-    """A stable name of the kind of error, `urn:doppel:problem:<name>`. There are these, and others may be added:
-    - `urn:doppel:problem:bad-request` (400): the request, or the parameter or field that `field` names, is
+    """Stable name of the kind of error, `urn:doppel:problem:<name>`. There are these, and others may be added: -
+    `urn:doppel:problem:bad-request` (400): the request, or the parameter or field that `field` names, is
     wrong - `urn:doppel:problem:unauthorized` (401): no token came that is known here and has not expired; the
     server was started with tokens (docs/SECURITY.md) - `urn:doppel:problem:forbidden` (403): the token has a
     lesser role than is needed, or operators ask for this at another listener - `urn:doppel:problem:cross-
@@ -131,22 +135,22 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RebalanceProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The progress of a change of the mapping."""
+    """Progress of a change of the mapping."""
 
     changed: int
-    """The number of contents that changed after they were copied and are copied again."""
+    """Number of contents that changed after they were copied and are copied again."""
 
     contents: int
-    """The number of contents to copy."""
+    """Number of contents to copy."""
 
     copied: int
-    """The number of contents copied so far."""
+    """Number of contents copied so far."""
 
     next_version: int
-    """The version of the plan that follows."""
+    """Version of the plan that follows."""
 
     plan_version: int
-    """The version of the plan that is in force until the change is complete."""
+    """Version of the plan that stays in force until the change is complete."""
 
     seconds: float
     """Seconds since the change began."""
