@@ -76,7 +76,7 @@ impl BadFile {
     /// If the path is `-` or an input, or if the file cannot be written.
     pub fn begin(&self, inputs: &Sources) -> anyhow::Result<()> {
         if self.path == Path::new("-") {
-            return Err(Failure::Usage("--bad - is not possible; name a file".to_owned()).into());
+            return Err(Failure::Usage("--bad names a file; standard output is not for it".to_owned()).into());
         }
         inputs.refuse_output("--bad", &self.path)?;
         if self.file.get().is_some() {
