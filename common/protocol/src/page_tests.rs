@@ -70,7 +70,10 @@ fn each_error_names_the_field_and_the_reason() {
             r#"{"url":"http://a/","redirect_to":"http://a/#b"}"#,
             r#""redirect_to": the page redirects to itself"#,
         ),
-        (r#"{"url":"http://a/","dead":true,"fetched_at":"now"}"#, r#""fetched_at": "now" is not an RFC 3339"#),
+        (
+            r#"{"url":"http://a/","dead":true,"fetched_at":"now"}"#,
+            r#""fetched_at": "now" is not an RFC 3339"#,
+        ),
         (r#"{"url":"http://a/","dead":true,"fetched_at":17}"#, r#""fetched_at": invalid type"#),
         (
             r#"{"url":"http://a/","dead":true,"fetched_at":"2023-11-15T22:13:20.001Z"}"#,

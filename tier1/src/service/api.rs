@@ -112,10 +112,11 @@ impl Tier1 {
         self.check()?;
         let contents = contents(submissions.iter());
         let (arriving, (before, of_client)) = Arriving::count(&self.arriving, client, contents);
-        // While the index is brought up to date, orders of pages that are decided wait for it, too.
+        // While the index is brought up to date, orders of decided pages wait for it, too. A pending page may have two orders there: the
+        // first, and a search that was repeated. So the orders count by half, and the pages of one client do not fill the limit of all.
         let waiting =
             self.ranges.owners().iter().map(|owner| owner.waiting_orders.load(Ordering::Relaxed)).max();
-        let pending = self.pending().max(waiting.unwrap_or(0)) + before;
+        let pending = self.pending().max(waiting.unwrap_or(0) / 2) + before;
         if pending >= self.pending_max && contents > 0 {
             return Err(Tier1Error::Full { pending, limit: self.pending_max });
         }

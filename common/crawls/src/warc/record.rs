@@ -174,7 +174,6 @@ impl RecordReader {
         (self.mark, self.return_point) = (None, None);
         self.head_bytes.clear();
         self.block.clear();
-        // Position to report for an error before a record is found.
         (self.offset, self.consumed_before) = (self.stream.offset(), self.stream.consumed());
         loop {
             self.skip_line_ends()?;
@@ -314,12 +313,9 @@ impl RecordReader {
         if !record_end::is_length_plausible(self.format, &self.block, line_ends, after_record) {
             return Err(Reason::Length);
         }
-        // In a damaged compressed member, the block may be wrong and end at a blank line by chance. The damage shows behind the block.
-        if after_record == AfterRecord::Other {
-            self.stream.peek(HEAD_BYTES_MAX)?;
-        }
-        self.skip_line_ends()?;
-        Ok(())
+        // A damaged member may give a wrong block that ends at a blank line by chance. The damage shows behind it.
+        self.stream.peek(if after_record == AfterRecord::Other { HEAD_BYTES_MAX } else { 0 })?;
+        self.skip_line_ends().map(drop)
     }
 
     /// Returns the number of line ends behind the block, and what follows them. Consumes nothing.
