@@ -1,5 +1,5 @@
-//! Explains a policy's decision in the form of the public answers: the comparison of two contents, and the part
-//! of a page that counts as its main content.
+//! Explains a policy's decision in the form of the public answers: the comparison of two contents, and the
+//! part of a page that counts as its main content.
 //!
 //! `GET /v1/explain` and `POST /v1/probe` use this module, and so do programs that compare pages without a
 //! server.
@@ -55,8 +55,8 @@ fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
     }
 }
 
-/// Returns the first [`EXAMPLES`] shingles that only `a`, only `b`, and both contain, from one merge pass over the
-/// two ascending sets.
+/// Returns the first [`EXAMPLES`] shingles that only `a`, only `b`, and both contain, from one merge pass
+/// over the two ascending sets.
 fn examples(a: &Signature, b: &Signature) -> Examples {
     let mut found = Examples::default();
     let (mut xs, mut ys) = (a.set().peekable(), b.set().peekable());
@@ -79,8 +79,8 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
     }
 }
 
-/// Explains in words why two contents are near-duplicates under a policy or not. `a` and `b` are the numbers of
-/// tokens of the two contents.
+/// Explains in words why two contents are near-duplicates under a policy or not. `a` and `b` are the numbers
+/// of tokens of the two contents.
 #[must_use]
 pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measured) -> String {
     let few = [a, b].into_iter().find(|tokens| *tokens < TOKENS_MIN);

@@ -47,9 +47,9 @@ pub struct Collected {
 
 /// Writes every live page of a collection at rest as a JSON line, in byte order of the URLs.
 ///
-/// A line has the fields `url`, `status`, `group`, `winner`, `duplicate_of` and `similarity`. With a `market`,
-/// the lines name the winners for that market. Lines that do not fit in memory are sorted in the system's
-/// directory for temporary files.
+/// A line has the fields `url`, `status`, `group`, `winner`, `duplicate_of` and `similarity`. With a
+/// `market`, the lines name the winners for that market. Lines that do not fit in memory are sorted in the
+/// system's directory for temporary files.
 ///
 /// # Errors
 /// If tier 1 cannot be read, or if the temporary files or `out` cannot be written.
@@ -69,8 +69,8 @@ pub fn write_export(
 type Shown<'s> = dyn FnMut(Vec<Line>) -> Result<Vec<Line>, Tier1Error> + 's;
 
 impl Collected {
-    /// Reads all pages of a collection that may be changing. `advisor` brings every line up to date, and pages
-    /// that are no longer live are left out.
+    /// Reads all pages of a collection that may be changing. `advisor` brings every line up to date, and
+    /// pages that are no longer live are left out.
     ///
     /// # Errors
     /// If tier 1 cannot be read or a temporary file in `temp_dir` fails.

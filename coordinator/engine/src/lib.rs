@@ -8,7 +8,7 @@
 //! | [`advise`], [`market`] | verify the advice on a stored page; choose the winners for a market |
 //! | [`probe`] | give advice on a page that is not stored |
 //! | [`comparison`] | explain why two pages are near-duplicates or not |
-//! | [`export`], [`savings`], [`sort`] | write the export and the savings report, and sort in bounded memory |
+//! | [`export`], [`savings`], [`sort`] | write the export and the savings report; sort in bounded memory |
 //! | [`ring`], [`shard_map`] | propose owners of ranges; record the owners of shards |
 //! | [`limits`] | bounds for all of these modules |
 //!

@@ -1,7 +1,7 @@
 //! Bounds on the work and memory of advice, exports, and reports (guarantee G6).
 
-/// Number of forwards that advice follows from a merged group. The chain of forwards grows by one each time the
-/// surviving group merges into an older group, while members are still being transferred.
+/// Number of forwards that advice follows from a merged group. The chain of forwards grows by one each time
+/// the surviving group merges into an older group, while members are still being transferred.
 pub const FORWARDS: usize = 64;
 
 /// Number of redirects that advice follows from a page to its final target. Tier 1 follows as many.
@@ -39,8 +39,8 @@ pub const MIRRORS: usize = 100;
 /// every name has the maximum length. Beyond this number, the report discards the rarer half of the pairs.
 pub const MIRRORS_COUNTED: usize = 50_000;
 
-/// Maximum length in bytes of a host name in the savings report. Longer names are truncated. DNS does not allow
-/// names of this length.
+/// Maximum length in bytes of a host name in the savings report. Longer names are truncated. DNS does not
+/// allow names of this length.
 pub const MIRROR_NAME_BYTES: usize = 255;
 
 /// Number of kept pages of a group that a probe is compared with, first in the winner order.

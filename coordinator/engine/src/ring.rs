@@ -5,15 +5,16 @@
 //!
 //! Proposals must not depend on the standard library's implementation of `Hash`, which may change. The module
 //! therefore converts node names and keys to 64-bit numbers and hashes them with a hasher of its own. Every
-//! node has the same number of points, because a weight of zero would make the ring's search for replicas loop.
+//! node has the same number of points, because a weight of zero would make the ring's search for replicas
+//! loop.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use consistent_hash_ring::RingBuilder;
 use doppel_model::stable_hash64;
 
-/// Number of points of each node on the ring. With this number, the largest share of a node divided by the mean
-/// share was measured as 1.06 for 3 nodes and 1.05 for 8.
+/// Number of points of each node on the ring. With this number, the largest share of a node divided by the
+/// mean share was measured as 1.06 for 3 nodes and 1.05 for 8.
 const POINTS: usize = 256;
 
 /// A consistent-hash ring of nodes with distinct names.
@@ -31,8 +32,8 @@ impl Ring {
         Self(RingBuilder::new(RingHash).vnodes(POINTS).nodes_iter(points).build())
     }
 
-    /// Proposes the nodes for `key`, best first, as indexes into the names given to [`Ring::new`]. The key must
-    /// be a stable hash.
+    /// Proposes the nodes for `key`, best first, as indexes into the names given to [`Ring::new`]. The key
+    /// must be a stable hash.
     pub fn order(&self, key: u64) -> impl Iterator<Item = usize> {
         self.0.replicas(Key(key)).map(|point| point.at)
     }

@@ -2,8 +2,9 @@
 //! section 5.4).
 //!
 //! The sorter collects lines in one buffer of bounded size. When the buffer is full, the sorter sorts it and
-//! writes it to an unnamed temporary file, called a run. At the end it merges the runs, at most a fixed number
-//! at a time. Memory use is bounded: one buffer while collecting, then one read buffer for each run of a merge.
+//! writes it to an unnamed temporary file, called a run. At the end it merges the runs, at most a fixed
+//! number at a time. Memory use is bounded: one buffer while collecting, then one read buffer for each run of
+//! a merge.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -65,7 +66,8 @@ impl Sorter {
         Ok(())
     }
 
-    /// Passes every line to `each` in order of the keys. Lines with equal keys keep the order of their pushes.
+    /// Passes every line to `each` in order of the keys. Lines with equal keys keep the order of their
+    /// pushes.
     ///
     /// # Errors
     /// If a temporary file cannot be read or written, or if `each` fails.
@@ -73,8 +75,8 @@ impl Sorter {
         self.finish_unless(&|| false, each)
     }
 
-    /// Like [`finish`](Self::finish), but fails with [`io::ErrorKind::Interrupted`] soon after `stops` returns
-    /// true.
+    /// Like [`finish`](Self::finish), but fails with [`io::ErrorKind::Interrupted`] soon after `stops`
+    /// returns true.
     pub fn finish_unless(
         mut self,
         stops: &dyn Fn() -> bool,
@@ -211,7 +213,8 @@ impl Head {
     }
 }
 
-/// Reverse order of the keys: `BinaryHeap` returns its greatest element, and the merge needs the smallest key.
+/// Reverse order of the keys: `BinaryHeap` returns its greatest element, and the merge needs the smallest
+/// key.
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
         let (mine, theirs) = (&self.record[..self.key], &other.record[..other.key]);
