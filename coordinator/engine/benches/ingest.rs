@@ -1,7 +1,7 @@
 //! Benchmarks of signature extraction on a real crawl. Run `cargo bench -p doppel-engine`.
 //!
-//! The environment variable `DOPPEL_DATA` names the directory of the crawls. The default is `../shared/data`,
-//! beside the repository.
+//! The environment variable `DOPPEL_DATA` names the directory of the crawls. The default is `shared/data` at
+//! the root of the repository.
 
 use std::path::{Path, PathBuf};
 
