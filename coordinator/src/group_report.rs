@@ -7,8 +7,7 @@ use doppel_protocol::{GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};
 
-/// Reads up to [`REPORT_GROUPS`] groups, about one answer of tier 1 at a time, and counts their sizes.
-/// Blocks.
+/// Counts the sizes of up to [`REPORT_GROUPS`] groups, which it reads in lists of [`LIST`]. Blocks.
 ///
 /// # Errors
 /// [`Tier1Error::Stopping`] soon after `stops` returns true; otherwise the error of tier 1.
