@@ -36,7 +36,7 @@ pub const WIRE_BYTES: usize = 64 << 20;
 pub const BODY_BYTES: usize = 256 << 20;
 
 /// Memory for the bodies of all requests together, compressed and decompressed, and for the answers to their
-/// lines. There is room for three of the largest bodies and for many small ones.
+/// lines. Three bodies of maximum size fit, and 100 MB remain for small bodies.
 pub const BODY_MEMORY_BYTES: usize = 4 * BODY_BYTES;
 
 /// Maximum number of lines of one `POST /v1/pages`. A body holds only a tenth as many pages of 26 kB, but
