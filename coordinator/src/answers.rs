@@ -111,7 +111,7 @@ impl<'m> Answers<'m> {
     fn push(&mut self, answer: &LineAnswer) {
         if let Err(error) = serde_json::to_writer(&mut self.bytes, answer) {
             // Strings and numbers always serialise into memory.
-            tracing::error!(%error, "cannot write the answer to a line as JSON; the client gets an empty line instead");
+            tracing::error!(%error, "cannot write the answer to a line as JSON; the client gets an incomplete line");
         }
         self.bytes.push(b'\n');
         self.left = self.left.saturating_sub(1);

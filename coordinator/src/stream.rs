@@ -37,7 +37,7 @@ pub(crate) fn stream<E: Display>(
         let written = write(&mut pieces).map_err(|error| error.to_string());
         match written.and_then(|()| pieces.flush().map_err(|error| error.to_string())) {
             Ok(()) => drop(pieces.send(Piece::End)),
-            Err(error) => tracing::warn!(error, what, "an answer broke off; the client has only a part of it"),
+            Err(error) => tracing::warn!(error, what, "an answer broke off and is incomplete"),
         }
     });
     Body::from_stream(try_unfold(receiver, |mut receiver| async move {
