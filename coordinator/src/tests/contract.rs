@@ -27,8 +27,8 @@ fn is_of(template: &str, path: &str) -> bool {
             .all(|(of, part)| of == part || (of.starts_with('{') && !part.is_empty()))
 }
 
-/// Checks that the document has the status of an answer, its content type, and the type of its problem. What no operation is for
-/// has none of its own.
+/// Checks that the document describes the status, the content type, the headers, and the problem type of an
+/// answer. Requests that match no operation are not checked.
 #[track_caller]
 pub(super) fn check(method: &Method, path: &str, reply: &Reply) {
     let paths = DOCUMENT["paths"].as_object().unwrap();

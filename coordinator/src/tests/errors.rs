@@ -61,7 +61,7 @@ async fn a_refusal_half_way_answers_the_rest_with_retry() {
     assert_eq!((&lines[8]["line"], &lines[8]["url"]), (&json!(9), &Value::Null));
     assert!(lines[8]["error"]["reason"].as_str().unwrap().contains("try again later"));
     assert_eq!(door.tiers.state().submitted.concat(), ["http://a/1", "http://a/2", "http://a/3"]);
-    // An invalid line is answered as invalid, even after a refused line.
+    // An invalid line stays invalid, so the answer does not ask the client to send it again.
     door.tiers.state().refuse = None;
     let reply = door.post("/v1/pages", NDJSON, [good(1), "bad".to_owned()].join("\n")).await;
     assert!(reply.lines().len() == 2 && !reply.headers.contains_key("retry-after"), "{reply:?}");
