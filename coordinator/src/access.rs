@@ -1,7 +1,13 @@
-//! Who may ask what: under which names a front door is asked, with which tokens, and at which of its listeners.
+//! Access control of the coordinator: the host names that it answers to, the tokens of clients, and the
+//! operations that each listener offers.
 //!
-//! Invariants: with tokens, nothing but what [`role::required`] leaves open is answered without one that is known, has not expired and
-//! has the role; and who may not ask learns nothing else. The common question about a page is held to the same rule (`front`).
+//! Invariants, if the service has tokens:
+//!
+//! - An operation is answered only for a known token that has not expired and has the required role, unless
+//!   [`role::required`] leaves the operation open.
+//! - A refused caller learns the reason of the refusal and no data.
+//!
+//! The fast path for status requests (module `front`) follows the same rules.
 
 mod clients;
 pub mod hosts;
@@ -22,27 +28,27 @@ pub use tokens::{Token, TokenHash, TokenHashError, TokenName, TokenNameError, To
 
 use crate::problem::Problem;
 
-/// The rules of a front door.
+/// The access rules of a coordinator.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// The names under which it may be asked.
+    /// Host names that a request may use.
     pub hosts: Hosts,
-    /// The tokens; without them everybody may do everything.
+    /// Tokens of the clients. `None` allows every client every operation.
     pub tokens: Option<Tokens>,
 }
 
-/// At which listener a request comes.
+/// Listener at which a request arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listener {
-    /// The only one.
+    /// The only listener, which answers every operation.
     Only,
-    /// For clients: what needs the role [`Role::Operate`] is answered at another.
+    /// Listener for clients. It refuses operations that need the role [`Role::Operate`].
     Clients,
-    /// For operators; everything is answered.
+    /// Listener for operators, which answers every operation.
     Operators,
 }
 
-/// What decides on requests at a listener. Cheap to clone.
+/// Admission check for the requests at a listener. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
     access: Access,
@@ -63,10 +69,12 @@ impl Gate {
         &self.clients
     }
 
-    /// Whether an operation that needs this role may be answered; with the token that came, where there are any.
+    /// Checks whether a request may perform an operation that requires this role. Returns the name and role
+    /// of the token, if the service has tokens and the operation needs one.
     ///
     /// # Errors
-    /// 401 without a token that is known, 403 when it has a lesser role, or when the operation belongs to another listener.
+    /// 401 if the request has no known token. 403 if the token has a lesser role, or if the operation belongs
+    /// to the other listener.
     pub(crate) fn admit(
         &self,
         headers: &HeaderMap,
@@ -94,8 +102,9 @@ impl Gate {
     }
 }
 
-/// The token in `Authorization: Bearer` (RFC 6750, section 2.1). It is taken from nowhere else: addresses are logged, and cookies are
-/// sent by browsers on their own.
+/// Reads the token from `Authorization: Bearer` (RFC 6750, section 2.1).
+///
+/// Tokens are accepted nowhere else, because servers log URLs and browsers send cookies on their own.
 fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     let none = || Problem::unauthorized("this needs a token, in the header Authorization: Bearer TOKEN");
     let mut values = headers.get_all(header::AUTHORIZATION).iter();

@@ -1,4 +1,7 @@
-//! Answers that were too old when they were complete are made again, a few times and not for long.
+//! Repeats an answer that is too old by the time it is complete.
+//!
+//! Replicas and owners report how old their data is. If the combined age of an answer exceeds the bound, the
+//! coordinator computes the answer again. The number of attempts and the total time are limited.
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +10,26 @@ use doppel_protocol::{Tier1Error, TooOld};
 use crate::limits::ANSWER_ATTEMPTS;
 use crate::problem::Problem;
 
-/// How often, and up to when, an answer is made.
+/// Attempts that are left for an answer, and the time at which the attempts end.
 pub(crate) struct Turns {
     left: u32,
     until: Instant,
 }
 
 impl Turns {
-    /// For a caller that waits for so long.
+    /// Creates the attempts for a caller that waits for `time`.
     pub(crate) fn new(time: Duration) -> Self {
         Self { left: ANSWER_ATTEMPTS, until: Instant::now() + time }
     }
 
-    /// Takes note of an answer that is too old, or a part of it. The first may have been slow for what was not in memory; then
-    /// another one is worth it only where there is less left to ask for.
+    /// Records an answer, or a part of an answer, that was too old.
+    ///
+    /// A second attempt is always worthwhile, because the first may have been slow only because records were
+    /// not in memory. Every further attempt is worthwhile only if `is_less_left`: fewer parts remain to be
+    /// asked for.
     ///
     /// # Errors
-    /// When that was the last one.
+    /// If no attempt is left.
     pub(crate) fn next(&mut self, too_old: TooOld, is_less_left: bool) -> Result<(), Problem> {
         let is_first = self.left == ANSWER_ATTEMPTS;
         self.left = self.left.saturating_sub(1);
@@ -34,7 +40,7 @@ impl Turns {
     }
 }
 
-/// The age of an answer as it is told.
+/// Converts the age of an answer to whole milliseconds, rounded up, for the answer's JSON.
 pub(crate) fn millis(age: Duration) -> u64 {
     u64::try_from(age.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,8 @@
-//! The answers to JSON lines, a line each, within the memory budget.
+//! The answers to the JSON lines of a request, one line for each, within the memory budget.
 //!
-//! Invariant: what is written, and [`LINE_ANSWER_BYTES`] for every line that is not answered yet, is covered
-//! by a share of the budget. So every line can be refused for the moment at any time, and nothing is recorded
-//! that cannot be answered.
+//! Invariant: a share of the budget covers the answers written so far, plus [`LINE_ANSWER_BYTES`] for every
+//! line that has no answer yet. The service can therefore answer "retry" to any line at any time, and it
+//! never records a page that it could not answer for lack of memory.
 
 use axum::body::Bytes;
 use doppel_protocol::Outcome;
@@ -16,25 +16,25 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 use doppel_engine::ingest::IngestError;
 
-/// The answers so far.
+/// The answers written so far.
 pub(crate) struct Answers<'m> {
     metrics: &'m Metrics,
     bytes: Vec<u8>,
     share: Share,
-    /// Lines not answered yet.
+    /// Number of lines that have no answer yet.
     left: usize,
     any_taken: bool,
     any_retry: bool,
 }
 
-/// All answers, which hold their share of the budget until they are sent.
+/// The complete answers. They hold their share of the memory budget until they are sent.
 pub(crate) struct Written {
     pub(crate) bytes: Bytes,
-    /// Whether there are lines to be sent again.
+    /// Whether the client must send some lines again.
     pub(crate) any_retry: bool,
 }
 
-/// The answer to a line that is not a page.
+/// Builds the answer to a line that is not a valid page.
 pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -> NotTaken {
     let (code, field) = match error {
         IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
@@ -50,17 +50,17 @@ pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -
     NotTaken { line, url, error: LineError { code, field, reason } }
 }
 
-/// The bytes that the texts of an answer take in JSON.
+/// Upper bound on the bytes that the texts of an answer take in JSON.
 fn text_bytes(not_taken: &NotTaken) -> usize {
     let NotTaken { url, error: LineError { field, reason, .. }, .. } = not_taken;
     [url.as_deref(), field.as_deref(), Some(reason)].into_iter().flatten().map(json_bytes).sum()
 }
 
 impl<'m> Answers<'m> {
-    /// Makes room for the answers to `lines` lines, without the texts that they repeat.
+    /// Reserves memory for the answers to `lines` lines, not counting the texts that the answers repeat.
     ///
     /// # Errors
-    /// 503 when there is not enough memory.
+    /// 503 if there is not enough memory.
     pub(crate) fn new(app: &'m App, memory: &BodyMemory, lines: usize) -> Result<Self, Problem> {
         let (mut share, room) = (memory.share(), lines * LINE_ANSWER_BYTES);
         if !share.grow_to(room) {
@@ -70,8 +70,8 @@ impl<'m> Answers<'m> {
         Ok(Self { metrics: app.metrics(), bytes, share, left: lines, any_taken: false, any_retry: false })
     }
 
-    /// Makes room for the texts of the next answers: the URLs of pages, and the reasons why lines are not pages.
-    /// Tells whether there was enough memory.
+    /// Reserves memory for the texts of the next answers: the URLs of pages, and the reasons why lines are
+    /// not pages. Returns false if there is not enough memory.
     pub(crate) fn make_room<'p>(
         &mut self,
         pages: impl Iterator<Item = &'p Result<String, NotTaken>>,
@@ -85,7 +85,7 @@ impl<'m> Answers<'m> {
         is_there
     }
 
-    /// Whether any line was taken.
+    /// Returns true if at least one line was accepted.
     pub(crate) fn any_taken(&self) -> bool {
         self.any_taken
     }
@@ -100,7 +100,7 @@ impl<'m> Answers<'m> {
         self.push(&LineAnswer::NotTaken(not_taken));
     }
 
-    /// Refuses a line for the moment: it may be sent again.
+    /// Refuses a line for now. The client may send the line again.
     pub(crate) fn retry(&mut self, line: usize, url: Option<String>, problem: &Problem) {
         self.any_retry = true;
         let reason = shortened(problem.detail()).to_owned();
@@ -111,14 +111,14 @@ impl<'m> Answers<'m> {
     fn push(&mut self, answer: &LineAnswer) {
         if let Err(error) = serde_json::to_writer(&mut self.bytes, answer) {
             // Strings and numbers always serialise into memory.
-            tracing::error!(%error, "an answer was not written");
+            tracing::error!(%error, "cannot write the answer to a line as JSON; the client gets an incomplete line");
         }
         self.bytes.push(b'\n');
         self.left = self.left.saturating_sub(1);
         debug_assert!(self.bytes.len() + self.left * LINE_ANSWER_BYTES <= self.share.bytes());
     }
 
-    /// Ends the answers.
+    /// Completes the answers and returns the memory that they do not need.
     pub(crate) fn end(mut self) -> Written {
         self.bytes.shrink_to_fit();
         self.share.shrink_to(self.bytes.len());
@@ -126,7 +126,7 @@ impl<'m> Answers<'m> {
     }
 }
 
-/// The most bytes that a character takes in a JSON string.
+/// Returns the maximum number of bytes that a character takes in a JSON string.
 fn json_width(character: char) -> usize {
     match character {
         '"' | '\\' => 2,
@@ -139,7 +139,7 @@ fn json_bytes(text: impl AsRef<str>) -> usize {
     text.as_ref().chars().map(json_width).sum()
 }
 
-/// As much of a text as takes [`RETRY_REASON_BYTES`] in a JSON string.
+/// Truncates a text so that it takes at most [`RETRY_REASON_BYTES`] in a JSON string.
 fn shortened(text: &str) -> &str {
     let mut bytes = 0;
     let is_beyond = |&(_, character): &(usize, char)| {

@@ -1,4 +1,5 @@
-//! What the routes share: the two tiers, the extractors, limits and gauges. Cheap to clone.
+//! The state that all routes share: handles to the two tiers, the extractor pool, the limits, and the
+//! metrics.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ use doppel_engine::shard_map::ShardMap;
 
 pub use crate::services::{Clock, Directory, Services, system_clock};
 
-/// The front door's state.
+/// Shared state of the coordinator. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
 
@@ -74,7 +75,7 @@ struct Inner {
 }
 
 impl App {
-    /// Puts the front door together.
+    /// Assembles the coordinator from its services.
     #[must_use]
     pub fn new(mut services: Services) -> Self {
         let memory = BodyMemory::new(services.limits.body_memory_bytes);
@@ -130,7 +131,7 @@ impl App {
         }))
     }
 
-    /// Runs a call that blocks, within the usual time for a call.
+    /// Runs a blocking call within the usual time limit for calls.
     ///
     /// # Errors
     /// See [`Calls::run`].
@@ -141,7 +142,7 @@ impl App {
         self.blocking_within(self.0.limits.call_time, call).await
     }
 
-    /// The same within another time.
+    /// Like [`blocking`](Self::blocking), but with the time limit `time`.
     pub(crate) async fn blocking_within<T: Send + 'static>(
         &self,
         time: Duration,
@@ -151,7 +152,7 @@ impl App {
         self.0.calls.run(time, move || call(&app)).await
     }
 
-    /// The same for health and metrics. See [`Calls::run_for_health`].
+    /// Like [`blocking`](Self::blocking), but for health checks and metrics. See [`Calls::run_for_health`].
     pub(crate) async fn blocking_for_health<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
@@ -160,7 +161,7 @@ impl App {
         self.0.calls.run_for_health(self.0.limits.health_time, move || call(&app)).await
     }
 
-    /// The same for a question about one page. See [`Calls::run_in_place`].
+    /// Like [`blocking`](Self::blocking), but for a question about one page. See [`Calls::run_in_place`].
     pub(crate) async fn in_place<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
@@ -169,7 +170,7 @@ impl App {
         self.0.calls.run_in_place(self.0.limits.call_time, move || call(&app)).await
     }
 
-    /// Reads a body within the limits.
+    /// Reads and decompresses a request body of up to `max` bytes, within the caller's limits.
     pub(crate) async fn read(
         &self,
         caller: &Caller,
@@ -181,7 +182,8 @@ impl App {
         wire.unpacked(caller, &self.0.calls, self.0.limits.call_time).await
     }
 
-    /// Advice on the present records, with the winners of a market where one is asked for.
+    /// Creates an advisor on the records that `reads` returns. With a `market`, the advisor names the winners
+    /// for that market.
     pub(crate) fn advisor<'a>(
         &'a self,
         reads: &'a dyn Tier1Reads,
@@ -190,8 +192,10 @@ impl App {
         Advisor::new(reads, self.0.policy, self.0.winners, market)
     }
 
-    /// Answers a question from what tier 1 has; replicas may answer where owners do not. An answer for which the reads have taken
-    /// too long is made again.
+    /// Answers a question from the records of tier 1. A replica may answer if the owner of a range does not.
+    ///
+    /// If the reads took so long that the answer is too old, `answer` runs again, up to the limits of
+    /// [`Turns`].
     pub(crate) fn ask<T>(
         &self,
         answer: impl Fn(&dyn Tier1Reads) -> Result<T, Problem>,
@@ -210,7 +214,7 @@ impl App {
         }
     }
 
-    /// Who has requests in work.
+    /// Returns the table of clients that have requests in progress.
     pub(crate) fn clients(&self) -> Arc<Clients> {
         Arc::clone(&self.0.clients)
     }
@@ -223,7 +227,7 @@ impl App {
         &*self.0.tier2
     }
 
-    /// The mapping, if there is one that can be changed.
+    /// Returns the interface to the partition map, if the map can be changed.
     pub(crate) fn mapping(&self) -> Option<&dyn MappingApi> {
         self.0.mapping.as_deref()
     }
@@ -268,7 +272,7 @@ impl App {
         &self.0.temp_dir
     }
 
-    /// The reports that are kept for a while.
+    /// Returns the cache of reports.
     pub(crate) fn reports(&self) -> &KeptReports {
         &self.0.reports
     }
@@ -285,7 +289,7 @@ impl App {
         &self.0.load_points
     }
 
-    /// Notes what `GET /v1/load/history` tells; ends with the service.
+    /// Records the points of `GET /v1/load/history` until the service drains.
     pub(crate) async fn note_load_points(self) {
         let mut draining = self.0.draining.subscribe();
         loop {
@@ -294,7 +298,10 @@ impl App {
                 Ok(())
             });
             if let Err(problem) = noted.await {
-                tracing::debug!(detail = problem.detail(), "a point of the load was not noted");
+                tracing::debug!(
+                    detail = problem.detail(),
+                    "cannot read the load; GET /v1/load/history lacks a point"
+                );
             }
             let pause = self.load_points().pause();
             if timeout(pause, draining.wait_for(|draining| *draining)).await.is_ok() {
@@ -303,7 +310,7 @@ impl App {
         }
     }
 
-    /// Notes the load once a minute; ends with the service.
+    /// Records the load once a minute until the service drains.
     pub(crate) async fn note_load(self) {
         let mut draining = self.0.draining.subscribe();
         let mut ticks = tokio::time::interval(HISTORY_STEP);
@@ -313,13 +320,16 @@ impl App {
                 _ = draining.wait_for(|draining| *draining) => return,
                 _ = ticks.tick() => {}
             }
-            // The history has no point for a minute in which the index did not answer.
+            // If the index does not answer, the history has no point for that minute.
             let noted = self.blocking_for_health(|app| {
                 app.history().note(app.arrivals().now(), &app.tier2().load()?);
                 Ok(())
             });
             if let Err(problem) = noted.await {
-                tracing::debug!(detail = problem.detail(), "the load was not noted");
+                tracing::debug!(
+                    detail = problem.detail(),
+                    "cannot read the load; the history lacks this minute"
+                );
             }
         }
     }
@@ -328,54 +338,54 @@ impl App {
         &self.0.arrivals
     }
 
-    /// A permit among the requests in work.
+    /// Acquires a permit for a request.
     pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.requests, "too many requests are in work; try again later")
     }
 
-    /// A permit among the long polls.
+    /// Acquires a permit for a long poll.
     pub(crate) fn enter_long_poll(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.long_polls, "too many long polls are waiting; ask without wait, or try again later")
     }
 
-    /// A permit among the exports.
+    /// Acquires a permit for an export.
     pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.exports, "too many exports are under way; try again later")
     }
 
-    /// A permit among the scrapes.
+    /// Acquires a permit for a scrape of the metrics.
     pub(crate) fn enter_scrape(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.scrapes, "too many scrapes are under way; try again later")
     }
 
-    /// The permit for a backup.
+    /// Acquires the permit for a backup.
     pub(crate) fn enter_backup(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.backups, "another backup is under way; try again later")
     }
 
-    /// The permit for making a plan.
+    /// Acquires the permit for making a plan.
     pub(crate) fn enter_planning(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.planners, "another plan is being made; try again later")
     }
 
-    /// The permit for a sample; it is kept until the sample is sent.
+    /// Acquires the permit for a sample. The caller keeps the permit until the sample is sent.
     pub(crate) fn enter_sample(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.samples, "another sample is on its way; try again later")
     }
 
-    /// A permit among the flushes that wait.
+    /// Acquires a permit for a flush that waits for completion.
     pub(crate) fn enter_flush(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.flushes, "too many flushes are waiting; ask without wait, or try again later")
     }
 
-    /// A permit among the repairs; waits a little for one.
+    /// Acquires a permit for a repair, and waits up to the limit `repair_wait` for it.
     pub(crate) async fn enter_repair(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = timeout(self.0.limits.repair_wait, self.0.repairs.clone().acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok);
         permit.ok_or_else(|| Problem::busy("another repair is under way; try again later"))
     }
 
-    /// Ends long polls early and makes `/readyz` say no.
+    /// Starts draining: ends long polls early and makes `/readyz` report that the service is not ready.
     pub fn drain(&self) {
         self.0.draining.send_replace(true);
     }

@@ -1,7 +1,8 @@
-//! Dates of versions that come without one.
+//! Assigns dates to page versions that a client submits without a date.
 //!
-//! Versions of one page with one date are ordered by what was fetched, not by their arrival. A caller that gives no dates means the order
-//! in which it sends, so no two of its versions may get one date, even if they arrive within a millisecond.
+//! Tier 1 orders versions of a page that have equal dates by their content, not by their arrival. A client
+//! that gives no dates expects the order in which it sends. Two of its versions of one page must therefore
+//! never get equal dates, even if they arrive within one millisecond.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,13 +13,14 @@ use doppel_protocol::Submission;
 
 use crate::services::Clock;
 
-/// How far dates may run ahead of the clock when more versions arrive than there are milliseconds.
+/// Maximum time in milliseconds by which assigned dates may run ahead of the clock. They run ahead if more
+/// than one version arrives per millisecond.
 const AHEAD_MAX_MS: i64 = 1_000;
 
-/// The clock, and the dates that were given so far.
+/// The clock, and the latest date that was assigned.
 pub(crate) struct Arrivals {
     clock: Clock,
-    /// The latest date, in milliseconds.
+    /// Latest assigned date, in milliseconds.
     last: AtomicI64,
 }
 
@@ -27,12 +29,13 @@ impl Arrivals {
         Self { clock, last: AtomicI64::new(i64::MIN) }
     }
 
-    /// The present moment by the clock.
+    /// Returns the current time by the clock.
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// The date of what arrives now: later than all dates before, unless they are [`AHEAD_MAX_MS`] ahead of the clock.
+    /// Assigns a date to a version that arrives now. The date is later than all dates before it, unless these
+    /// are already [`AHEAD_MAX_MS`] ahead of the clock.
     pub(crate) fn next(&self) -> Timestamp {
         let now = self.now();
         let after =
@@ -41,13 +44,14 @@ impl Arrivals {
         Timestamp::from_millis(after(last.unwrap_or_else(|last| last)))
     }
 
-    /// Dates after this one are later.
+    /// Makes all dates assigned from now on later than `date`.
     fn pass(&self, date: Timestamp) {
         self.last.fetch_max(date.millis(), Ordering::Relaxed);
     }
 }
 
-/// The dates of the lines of one request that have none: of several lines of one page each is later than the one before.
+/// Assigns dates to lines of one request that have no date. If several lines are for one page, each gets a
+/// later date than the line before it.
 pub(crate) struct LineDates<'a> {
     arrivals: &'a Arrivals,
     last: HashMap<PageId, Timestamp>,
@@ -58,7 +62,9 @@ impl<'a> LineDates<'a> {
         Self { arrivals, last: HashMap::new() }
     }
 
-    /// Dates a version of a chunk that arrived at `arrival`. A version with another date has its own.
+    /// Assigns the date of a version in a chunk that arrived at `arrival`.
+    ///
+    /// A version whose date differs from `arrival` has a date from the client and is not changed.
     pub(crate) fn date(&mut self, version: &mut Submission, arrival: Timestamp) {
         if version.fetched_at != arrival {
             return;
@@ -101,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Dates by a clock that the test sets.
+    /// Returns a clock that the test sets, and the dates by this clock.
     fn arrivals() -> (Arc<AtomicI64>, Arrivals) {
         let set = Arc::new(AtomicI64::new(0));
         let shown = Arc::clone(&set);
@@ -118,7 +124,7 @@ mod tests {
         assert_eq!([7, 7, 7, 20, 5].map(next), [7, 8, 9, 20, 21]);
         assert!((0..5_000).map(|_| next(30)).all(|date| date <= 30 + AHEAD_MAX_MS));
         assert_eq!(next(30), 30 + AHEAD_MAX_MS);
-        // The clock was put back by a day.
+        // The clock was set back by a day.
         assert_eq!(next(-Timestamp::DAY_MS), AHEAD_MAX_MS - Timestamp::DAY_MS);
     }
 
@@ -141,7 +147,7 @@ mod tests {
         let second = at(101);
         assert_eq!(dated("http://a/", second, second), 103, "a chunk that arrived meanwhile");
         assert_eq!(dated("http://b/", second, second), 101);
-        // The next request comes after all lines of this one.
+        // The next request gets a date after all lines of this request.
         assert_eq!(arrivals.next(), at(104));
     }
 }

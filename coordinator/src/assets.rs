@@ -1,8 +1,10 @@
-//! The operator's page at `/` and its files: they are part of the program, hold no data of a collection, and may talk to this server
-//! alone.
+//! Serves the operator's page at `/` and its files.
 //!
-//! The page is HTML, CSS and JavaScript modules as they are in `coordinator/assets`, without a build step. Browsers keep the files
-//! and ask whether they are still current.
+//! The files are compiled into the program and contain no data of a collection. The content security policy
+//! allows the page to talk to this server alone.
+//!
+//! The files are the HTML, CSS and JavaScript modules in `coordinator/assets`, without a build step. Browsers
+//! cache them and revalidate them with `If-None-Match`.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
@@ -12,7 +14,7 @@ use doppel_model::stable_hash64;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// What the page may do: use its own files, and talk to this server.
+/// Content security policy of the page: it may use its own files and talk to this server.
 const PAGE_POLICY: &str = "default-src 'none'; connect-src 'self'; img-src 'self'; style-src 'self'; script-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -24,7 +26,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 macro_rules! files {
     ($($name:literal: $kind:ident;)+) => {
-        /// Name, media type and text of each file.
+        /// Name, media type, and text of each file.
         const FILES: &[(&str, &str, &str)] =
             &[$(($name, $kind, include_str!(concat!("../assets/", $name)))),+];
     };
@@ -80,7 +82,7 @@ pub(crate) async fn page(State(app): State<App>, headers: HeaderMap) -> Response
     ),
 )]
 pub(crate) async fn asset(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
-    // As it was sent: no name of a file has anything to decode.
+    // The path is not percent-decoded, because no file name contains a character that needs encoding.
     let name = uri.path().strip_prefix("/assets/").unwrap_or_default();
     let found = FILES.iter().find(|(have, ..)| *have == name);
     let (_, kind, text) = found.ok_or_else(|| Problem::not_found(format!("the page has no file {name}")))?;

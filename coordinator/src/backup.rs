@@ -1,4 +1,5 @@
-//! The backup: everything that cannot be derived, as one file, while the service goes on.
+//! `GET /v1/backup`: streams a backup while the service keeps running. The file contains all state that
+//! cannot be rebuilt from other state.
 
 use std::io::Write;
 
@@ -34,7 +35,10 @@ pub(crate) async fn backup(State(app): State<App>) -> Result<Response, Problem> 
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
 }
 
-/// Writes the pieces as they come. A backup without its end is an error.
+/// Writes the pieces of a backup as they arrive.
+///
+/// # Errors
+/// [`BackupError::BrokenOff`] if the pieces stop before the end of the backup.
 fn write(backup: BackupStream, out: &mut dyn Write) -> Result<(), BackupError> {
     for piece in backup {
         match piece? {

@@ -1,7 +1,8 @@
-//! Request bodies: read whole, unpacked, bounded in bytes, in memory over all requests, and in time.
+//! Reads and decompresses whole request bodies. Limits bound the size of each body, the memory of all bodies
+//! together, and the time to read a body.
 //!
-//! Invariant: a body in memory, packed or not, holds a share of the memory budget (`buffer`) for as long as anything reads it. One that
-//! would pass a limit is refused before it is longer.
+//! Invariants: a body in memory, compressed or not, holds a share of the memory budget (`buffer`) for as long
+//! as anything reads it. The service refuses a body before the body exceeds a limit, not afterwards.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -18,13 +19,13 @@ use crate::limits::Limits;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;
 
-/// The step of decompression.
+/// Size of a decompression step, in bytes.
 const STEP: usize = 64 << 10;
 
-/// Window of zstd: 8 MiB, the most that RFC 9659 allows for HTTP.
+/// Binary logarithm of the maximum zstd window: 8 MiB, the maximum that RFC 9659 allows for HTTP.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// How a body is packed.
+/// Content encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Identity,
@@ -32,24 +33,24 @@ enum Encoding {
     Zstd,
 }
 
-/// The media type of the body in lower case, without parameters; empty where none is stated.
+/// Returns the media type of the body in lower case, without parameters. Empty if the request names none.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// A whole body as it came over the wire.
+/// A whole body as received, possibly compressed.
 pub(crate) struct Wire {
     encoding: Encoding,
     packed: Buffer,
     unpacked: Buffer,
 }
 
-/// Reads a body of at most `max` bytes after decompression.
+/// Receives a body whose decompressed size may be at most `max` bytes.
 ///
 /// # Errors
-/// 400 when it breaks off, 408 when it is slow, 413 when it is too long, 415 for another encoding than gzip
-/// and zstd, 503 when the memory of all bodies is used up.
+/// 400 if the body breaks off, 408 if it arrives too slowly, 413 if it is too long, 415 if its encoding is
+/// not gzip or zstd, 503 if the memory for all bodies is used up.
 pub(crate) async fn read(
     memory: &BodyMemory,
     limits: &Limits,
@@ -80,10 +81,11 @@ pub(crate) async fn read(
 }
 
 impl Wire {
-    /// The body itself; where it is packed, unpacked by a thread that gives way, within such a time.
+    /// Returns the body, decompressed if necessary. A low-priority thread decompresses it within `time`.
     ///
     /// # Errors
-    /// 400 when it is damaged, 413 when it is too long, 503 when the memory of all bodies is used up, or it takes too long.
+    /// 400 if the body is damaged, 413 if it is too long, 503 if the memory for all bodies is used up or
+    /// decompression takes too long.
     pub(crate) async fn unpacked(
         self,
         caller: &Caller,
@@ -94,7 +96,8 @@ impl Wire {
             return Ok(self.packed);
         }
         let turns = caller.unpacking();
-        // A client that has hung up is known as long as its body is unpacked, so that it gets no second share.
+        // The thread keeps the client registered. A client that disconnects while its body is decompressed
+        // thereby gets no second share of the limits.
         let caller = caller.clone();
         let unpack = move || {
             let _caller = caller;
@@ -103,10 +106,10 @@ impl Wire {
         calls.run_giving_way(time, turns, unpack).await
     }
 
-    /// The body itself. Blocks.
+    /// Returns the body, decompressed if necessary. Blocks.
     ///
     /// # Errors
-    /// 400 when it is damaged, 413 when it is too long, 503 when the memory of all bodies is used up.
+    /// 400 if the body is damaged, 413 if it is too long, 503 if the memory for all bodies is used up.
     fn unpack(self) -> Result<Buffer, Problem> {
         let Self { encoding, packed, unpacked: mut out } = self;
         let damaged =
@@ -123,7 +126,8 @@ impl Wire {
         };
         let mut piece = vec![0; STEP];
         loop {
-            // A step takes a tenth of a millisecond; whoever answers others goes before the next one.
+            // A step takes about a tenth of a millisecond. Between steps, threads that answer requests run
+            // first.
             std::thread::yield_now();
             match reader.read(&mut piece) {
                 Ok(0) => return Ok(out),

@@ -1,10 +1,11 @@
-//! A body in memory while it grows, and as long as it is read.
+//! The memory of one request body, while the body arrives and while it is read.
 //!
-//! A small one is on the heap. A larger one is a mapping of its own, as long as it may become, of which the system gives pages as they are
-//! written: it never moves, so it is never there twice, and its pages go back to the system when it is dropped, where an allocator would
-//! keep them.
+//! A small body lies on the heap. A larger body gets an anonymous memory mapping of its maximum length, and
+//! the operating system provides pages only as they are written. A mapping never moves, so its content never
+//! exists twice during growth. When the mapping is dropped, its pages return to the system at once, where an
+//! allocator would keep them.
 //!
-//! Invariant: a share of the memory budget as large as the pages that are in use is held all the time.
+//! Invariant: the buffer always holds a share of the memory budget that covers the memory in use.
 
 use std::fmt;
 
@@ -14,10 +15,10 @@ use memmap2::{MmapMut, MmapOptions};
 use crate::memory::{BodyMemory, Share};
 use crate::problem::Problem;
 
-/// The longest body on the heap, and the step by which shares of longer ones grow.
+/// Maximum length in bytes of a body on the heap. The share of a longer body grows in steps of this size.
 const SMALL: usize = 256 << 10;
 
-/// A body of at most so many bytes, with its share.
+/// A body of at most `max` bytes, with its share of the memory budget.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Pages,
@@ -46,7 +47,7 @@ impl fmt::Debug for Pages {
 }
 
 impl Buffer {
-    /// An empty one.
+    /// Creates an empty buffer for a body of at most `max` bytes.
     pub(crate) fn new(memory: &BodyMemory, max: usize) -> Self {
         Self { bytes: Pages::Heap(Vec::new()), share: memory.share(), max }
     }
@@ -55,20 +56,23 @@ impl Buffer {
         self.bytes.as_ref()
     }
 
-    /// The bytes to be worked on; their share is given back when the last part of them is dropped.
+    /// Returns the bytes. Their share of the budget is returned when the last clone or slice of them is
+    /// dropped.
     pub(crate) fn into_bytes(self) -> Bytes {
         self.share.hold(self.bytes)
     }
 
-    /// The share alone, for a value that was read from the bytes and takes their place in memory.
+    /// Drops the bytes and returns their share, for a value that was parsed from the bytes and replaces them
+    /// in memory.
     pub(crate) fn into_share(self) -> Share {
         self.share
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes to the body.
     ///
     /// # Errors
-    /// 413 when it would be longer than it may be, 503 when the memory of all bodies, or of the client's, is used up.
+    /// 413 if the body would be longer than `max`. 503 if the memory for all bodies, or for the bodies of
+    /// this client, is used up.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<(), Problem> {
         let length = self.bytes().len() + piece.len();
         if length > self.max {
@@ -77,7 +81,7 @@ impl Buffer {
         let present = match length {
             _ if self.max <= SMALL => self.max,
             small if small <= SMALL && self.bytes().is_empty() => small,
-            // While it grows on the heap, its old place and its new one are there at once.
+            // While a heap buffer grows, the old and the new allocation exist at once.
             small if small <= SMALL => 2 * length,
             _ => length.next_multiple_of(SMALL),
         };
@@ -89,7 +93,7 @@ impl Buffer {
         {
             let map = MmapOptions::new().len(self.max).no_reserve_swap().map_anon();
             let mut map = map.map_err(|error| {
-                tracing::warn!(%error, "no memory for a body");
+                tracing::warn!(%error, "cannot map memory for a request body; the request gets 503");
                 Problem::memory_full()
             })?;
             map[..small.len()].copy_from_slice(small);
@@ -111,7 +115,7 @@ impl Buffer {
     }
 }
 
-/// 413: a body would be longer than it may be.
+/// Builds the problem (413) for a body that is longer than `max` bytes.
 pub(crate) fn too_large(max: usize) -> Problem {
     Problem::too_large(format!("the body is longer than the limit of {max} bytes; send it in parts"))
 }

@@ -1,9 +1,13 @@
-//! Calls of the tiers, which block: on threads where that is allowed, bounded in number and in time (G6).
+//! Runs blocking calls of the tiers on threads that may block, with bounds on the number of calls and on the
+//! waiting time of callers (guarantee G6).
 //!
-//! Invariants: a call holds its permit until it ends, whether or not its caller still waits; a caller waits no longer
-//! than it said. A call that is late is not broken off: it goes on without its caller, and holds what its request holds ([`holding`]), so a client
-//! that disconnects repeatedly never has more calls running than its share of requests. What gives way to those that answer
-//! runs on as few threads at once as were asked for.
+//! Invariants:
+//!
+//! - A call holds its permit until it ends, whether or not its caller still waits.
+//! - A caller waits no longer than its time limit. A late call is not cancelled: it continues without its
+//!   caller, and keeps the permits of its request ([`holding`]). A client that disconnects repeatedly
+//!   therefore never has more calls running than its share of requests.
+//! - Low-priority work runs on at most the configured number of threads at once.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,15 +25,16 @@ use tracing::Span;
 use crate::limits::HEALTH_CALLS;
 use crate::problem::Problem;
 
-/// What a request holds: its places among those in work.
+/// The permits that a request holds while it is in progress.
 pub(crate) type HeldPlaces = Arc<dyn Any + Send + Sync>;
 
 task_local! {
-    /// What the present request holds.
+    /// Permits of the current request.
     static HELD: HeldPlaces;
 }
 
-/// Answers a request that holds something. What its calls do on threads holds it as well, until it ends.
+/// Runs `answer` for a request that holds `places`. Calls that the request starts on other threads keep
+/// `places` until they end.
 pub(crate) async fn holding<T>(places: HeldPlaces, answer: impl Future<Output = T>) -> T {
     HELD.scope(places, answer).await
 }
@@ -38,7 +43,7 @@ fn held() -> Option<HeldPlaces> {
     HELD.try_with(Arc::clone).ok()
 }
 
-/// The permits of calls.
+/// Permits for blocking calls.
 #[derive(Debug)]
 pub(crate) struct Calls {
     requests: Arc<Semaphore>,
@@ -47,16 +52,18 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// For as many calls of requests at once, of which so many may be at work that give way, and [`HEALTH_CALLS`] of health and metrics.
+    /// Allows `requests` calls of requests at once, of which `giving_way` may do low-priority work. Health
+    /// checks and metrics have [`HEALTH_CALLS`] permits of their own.
     pub(crate) fn new(requests: usize, giving_way: usize) -> Self {
         let permits = |count| Arc::new(Semaphore::new(count));
         Self { requests: permits(requests), health: permits(HEALTH_CALLS), giving_way: permits(giving_way) }
     }
 
-    /// Runs a request's call on a thread.
+    /// Runs a call of a request on a thread that may block.
     ///
     /// # Errors
-    /// 503 when too many calls are under way, or this one does not end in `time`; otherwise as the call.
+    /// 503 if too many calls are running or this call does not end within `time`; otherwise the error of the
+    /// call.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         time: Duration,
@@ -66,10 +73,11 @@ impl Calls {
         timeout(time, on_thread(permit, call)).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
     }
 
-    /// The same for health and metrics: they wait for one of a few permits that no other call takes.
+    /// Like [`run`](Self::run), but for health checks and metrics. They wait for a permit from a small
+    /// reserve that no other call uses.
     ///
     /// # Errors
-    /// 503 when the call does not end in `time`; otherwise as the call.
+    /// 503 if the call does not end within `time`; otherwise the error of the call.
     pub(crate) async fn run_for_health<T: Send + 'static>(
         &self,
         time: Duration,
@@ -82,12 +90,13 @@ impl Calls {
         timeout(time, answer).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
     }
 
-    /// Runs a short call on the present thread, and moves the other tasks of this thread to another one: a question about
-    /// one page costs less than the wait for a thread of its own. In a runtime that has no other thread it takes `time`
-    /// at most, as in [`Calls::run`].
+    /// Runs a short call on the current thread, and moves the other tasks of this thread to another thread.
+    ///
+    /// A question about one page takes less time than a switch to another thread. In a single-threaded
+    /// runtime, this function behaves like [`Calls::run`] with the time limit `time`.
     ///
     /// # Errors
-    /// 503 when too many calls are under way; otherwise as the call.
+    /// 503 if too many calls are running; otherwise the error of the call.
     pub(crate) async fn run_in_place<T: Send + 'static>(
         &self,
         time: Duration,
@@ -100,11 +109,13 @@ impl Calls {
         block_in_place(call)
     }
 
-    /// Runs long work for a request on a thread of its own, which gives way to those that answer. It waits for its turn, first among
-    /// the `turns` of its client, so that one who has much waits alone.
+    /// Runs long work for a request on a low-priority thread of its own.
+    ///
+    /// The work first waits for a permit among the `turns` of its client, then for one among all clients. A
+    /// client with much work therefore delays only itself.
     ///
     /// # Errors
-    /// As [`Calls::run`]. The wait counts.
+    /// Like [`Calls::run`]. The time limit includes the wait for permits.
     pub(crate) async fn run_giving_way<T: Send + 'static>(
         &self,
         time: Duration,
@@ -126,17 +137,18 @@ impl Calls {
                 let _span = span.entered();
                 give_way(GiveWay::ToAll);
                 let result = call();
-                // Before the answer: whoever gets it may go on before this thread does, and ask for a permit.
+                // The permits are returned before the answer is sent, because the receiver may ask for a
+                // permit at once.
                 drop(permits);
-                // Whoever waited may have gone.
+                // Sending fails if the caller no longer waits.
                 let _ = answer.send(result);
             };
             let begun = thread::Builder::new().name("giving-way".to_owned()).spawn(work);
             begun.map_err(|error| {
-                tracing::warn!(%error, "there is no thread for a request");
+                tracing::warn!(%error, "cannot start a thread for a request; the request gets 503");
                 Problem::busy("there is no thread for this now; try again later")
             })?;
-            // None comes of a panic, of which the thread tells.
+            // If the work panics, no answer arrives. The panic handler of the thread reports the panic.
             answered.await.unwrap_or_else(|_| Err(Problem::internal()))
         };
         timeout(time, answer).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
@@ -147,12 +159,18 @@ impl Calls {
     }
 }
 
-/// A permit, if there is one now; otherwise a 503 with this detail.
+/// Acquires a permit without waiting.
+///
+/// # Errors
+/// 503 with `detail` if no permit is free.
 pub(crate) fn permit(permits: &Arc<Semaphore>, detail: &str) -> Result<OwnedSemaphorePermit, Problem> {
     permits.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
 }
 
-/// The thread has the permit and the places of the request, because it may outlive its caller, and logs under the caller's span.
+/// Runs a call on a blocking thread.
+///
+/// The thread keeps the permit of the call and the permits of the request, because it may outlive its caller.
+/// It logs under the caller's span.
 async fn on_thread<T: Send + 'static>(
     permit: OwnedSemaphorePermit,
     call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
@@ -166,7 +184,7 @@ async fn on_thread<T: Send + 'static>(
     match spawn_blocking(on_thread).await {
         Ok(answer) => answer,
         Err(error) => {
-            tracing::error!(%error, "a request failed inside");
+            tracing::error!(%error, "a call panicked or was cancelled; the request gets 500");
             Err(Problem::internal())
         }
     }
@@ -183,7 +201,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(20);
 
-    /// A call that lasts until the sender is dropped.
+    /// Creates a call that lasts until the sender is dropped.
     fn held() -> (Sender<()>, impl FnOnce() -> Result<(), Problem> + Send + 'static) {
         let (sender, receiver) = channel::<()>();
         (sender, move || {
@@ -215,7 +233,7 @@ mod tests {
         let turns = || Some(Arc::new(Semaphore::new(1)));
         let (one, other) = (turns(), turns());
         let (end, call) = held();
-        // It goes on without its caller, and keeps its turn.
+        // The call continues without its caller, and keeps its permit.
         assert_eq!(calls.run_giving_way(SHORT, one.clone(), call).await, Err(Problem::timed_out(SHORT)));
         let waits = calls.run_giving_way(SHORT, one.clone(), || Ok(1)).await;
         assert_eq!(waits, Err(Problem::timed_out(SHORT)));

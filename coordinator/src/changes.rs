@@ -1,4 +1,4 @@
-//! `GET /v1/changes`: the feed of status changes, resumable, by long poll.
+//! `GET /v1/changes`: the resumable feed of status changes, with long polling.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::limits::{CHANGES, CHANGES_DEFAULT, CHANGES_WAIT_S, CURSOR_BYTES};
 use crate::pages::NDJSON;
 use crate::problem::Problem;
 
-/// Where to go on in the feed, as a header.
+/// Header with the cursor at which a client continues in the feed.
 pub(crate) const CURSOR: HeaderName = HeaderName::from_static("doppel-cursor");
 
-/// Whether the feed had nothing more, as a header.
+/// Header that says whether the answer reached the end of the feed.
 const AT_END: HeaderName = HeaderName::from_static("doppel-at-end");
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -96,8 +96,8 @@ pub(crate) async fn get(
     Ok((headers, body).into_response())
 }
 
-/// Refuses a text that was never a cursor. Cursors consist of hexadecimal numbers, dots and hyphens; tier 1 tells
-/// whether one of that form is still valid.
+/// Refuses a text that cannot be a cursor. Cursors consist of hexadecimal numbers, dots and hyphens. Tier 1
+/// decides whether a cursor of this form is still valid.
 fn check(cursor: &str) -> Result<(), Problem> {
     if cursor.len() > CURSOR_BYTES {
         return Err(Problem::field("cursor", format!("longer than {CURSOR_BYTES} bytes")));
@@ -108,15 +108,17 @@ fn check(cursor: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether JSON lines are among what the caller accepts.
+/// Returns true if the client accepts JSON lines.
 fn wants_lines(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut kinds = accepted.flat_map(|value| value.split(',')).filter_map(|kind| kind.split(';').next());
     kinds.any(|kind| kind.trim().eq_ignore_ascii_case(NDJSON))
 }
 
-/// Waits in steps. So the thread is free soon after the caller has gone, which drops this future, and after the
-/// service is told to end.
+/// Reads the next changes, and waits for them up to `wait`.
+///
+/// The wait is split into short steps. The thread is therefore free soon after the client disconnects, which
+/// drops this future, and soon after the service starts to drain.
 async fn poll(
     app: &App,
     mut cursor: Option<String>,

@@ -1,4 +1,5 @@
-//! `/v1/cluster`: the nodes of the cluster, what is not as it should be, and who is to own a range.
+//! `/v1/cluster`: reports the nodes of the cluster and their faults, and lets an operator move the ownership
+//! of a range.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,11 +1,15 @@
-//! The OpenAPI document of the public contract, completed by rule from what the handlers say.
+//! Completes the OpenAPI document of the public contract by rules.
 //!
-//! A handler says what it answers, and by a set of [`refusals`] what the calls that it makes may be refused for. What holds for
-//! all operations of a kind is said here, once: the problems of a body, of a method that changes something, of a service that
-//! is busy or not there yet; the headers; the form of errors and of JSON lines.
+//! A handler declares its own answers, and names a set of [`refusals`] for the problems of the calls that it
+//! makes. This module adds, in one place, the parts that all operations of a kind share:
 //!
-//! Invariant: every answer with an error has in `x-problems` the types that it may have, all of its status. Tests hold every
-//! answer that they get against that.
+//! - the problems of a request body, of a method that changes data, and of a service that is busy or not
+//!   ready;
+//! - the headers;
+//! - the form of errors and of JSON lines.
+//!
+//! Invariant: every error answer lists in `x-problems` all problem types that it can have, and every type
+//! belongs to the status of that answer. The tests check every answer that they receive against this list.
 
 pub(crate) mod refusals;
 
@@ -28,12 +32,12 @@ use crate::pages::NDJSON;
 use crate::problem_kind::Kind;
 use crate::request_id::REQUEST_ID;
 
-/// The types of problems that an answer may have, in the OpenAPI document.
+/// Extension of the OpenAPI document that lists the problem types of an answer.
 pub(crate) const PROBLEMS: &str = "x-problems";
 
 const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Headers of the document's components: name there, name in answers, what they say.
+/// Header components of the document: component name, header name, type, description.
 const HEADERS: [(&str, HeaderName, Type, &str); 4] = [
     (
         "Policy",
@@ -57,20 +61,21 @@ const HEADERS: [(&str, HeaderName, Type, &str); 4] = [
     ),
 ];
 
-/// The component of the header that says what is missing.
+/// Component name of the header `WWW-Authenticate`.
 const AUTHENTICATE: &str = "Authenticate";
 
-/// The component of the header that says when to try again.
+/// Component name of the header `Retry-After`.
 const RETRY_AFTER: &str = "RetryAfter";
 
-/// The security scheme of operations that need a role.
+/// Name of the security scheme of operations that require a role.
 const TOKEN: &str = "token";
 
-/// The only answer with an error that is no problem document, because it comes before there is a request: hyper gives it.
+/// Status and description of the only error answer that is not a problem document. The HTTP library (hyper)
+/// sends this answer before a request exists.
 const TOO_LONG: (&str, &str) =
     ("414", "The URL is longer than 65,534 bytes; the answer has no body and none of the headers");
 
-/// Completes the document.
+/// Adds the shared parts to the document.
 pub(crate) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let operations = [(&mut item.get, "GET"), (&mut item.post, "POST"), (&mut item.delete, "DELETE")];
@@ -91,7 +96,8 @@ pub(crate) fn complete(document: &mut OpenApi) {
          includes `read`. A server without tokens, as by default on its own machine, asks for none.",
     ));
     components.security_schemes.insert(TOKEN.to_owned(), SecurityScheme::Http(token.build()).into());
-    // No handler names it, and parameters alone name a form.
+    // These schemas are added here because no handler names `Problem`, and parameters alone name the other
+    // forms.
     let mut problem = answer::Problem::schema();
     if let RefOr::T(Schema::Object(object)) = &mut problem
         && let Some(RefOr::T(Schema::Object(kind))) = object.properties.get_mut("type")
@@ -111,7 +117,7 @@ pub(crate) fn complete(document: &mut OpenApi) {
     components.schemas.extend(schemas.map(|(name, schema)| (name.into_owned(), schema)));
 }
 
-/// All types of problems, below what is said of them.
+/// Appends the list of all problem types to their description.
 fn kinds(says: &str) -> String {
     let kinds =
         Kind::ALL.map(|kind| format!("- `{}` ({}): {}", kind.urn(), kind.status().as_u16(), kind.meaning()));
@@ -142,7 +148,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Operation) {
         responses.insert(TOO_LONG.0.to_owned(), Response::new(TOO_LONG.1).into());
     }
     if let Some(RefOr::T(body)) = &mut operation.request_body {
-        // None may be left out.
+        // No operation has an optional body.
         body.required = Some(Required::True);
         for (media_type, content) in &mut body.content {
             complete_content(media_type, content);
@@ -150,7 +156,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Operation) {
     }
 }
 
-/// The problems of an operation by their status.
+/// Collects the problems of an operation by status.
 fn problems(path: &str, method: &str, operation: &Operation) -> BTreeMap<String, BTreeSet<Kind>> {
     let mut kinds: BTreeSet<Kind> = operation.responses.responses.iter().flat_map(said).collect();
     let (has_body, has_parameters) = (operation.request_body.is_some(), operation.parameters.is_some());
@@ -163,7 +169,7 @@ fn problems(path: &str, method: &str, operation: &Operation) -> BTreeMap<String,
         (of_v1 && method != "GET", &[Kind::CrossSite]),
         (of_v1, &[Kind::Busy, Kind::ClientLimit]),
         (has_role, &[Kind::Unauthorized, Kind::Forbidden]),
-        // That the process is alive is said before there is a cluster, and without any call.
+        // `/healthz` answers before the cluster is ready and makes no calls, so it has neither problem.
         (path != "/healthz", &[Kind::Internal, Kind::NotReady]),
     ];
     kinds.extend(rules.into_iter().filter(|(holds, _)| *holds).flat_map(|(_, kinds)| kinds));
@@ -174,7 +180,8 @@ fn problems(path: &str, method: &str, operation: &Operation) -> BTreeMap<String,
     by_status
 }
 
-/// The problems that a handler says an answer of this status may have: those of a set, or else the only kind of the status.
+/// Returns the problems that a handler declares for an answer of this status: the listed problems, or else
+/// the first kind with this status.
 fn said((status, response): (&String, &RefOr<Response>)) -> Vec<Kind> {
     let RefOr::T(response) = response else { return Vec::new() };
     let listed = response.extensions.as_ref().and_then(|extensions| extensions.get(PROBLEMS)?.as_array());
@@ -184,7 +191,7 @@ fn said((status, response): (&String, &RefOr<Response>)) -> Vec<Kind> {
     }
 }
 
-/// An answer with one of these problems, of which a handler has said something, or not.
+/// Builds the answer for these problems. The description in `said` is used if it is not empty.
 fn refusal(said: Option<RefOr<Response>>, kinds: &BTreeSet<Kind>) -> Response {
     let own = match said {
         Some(RefOr::T(response)) if !response.description.is_empty() => response.description,
@@ -221,7 +228,8 @@ fn component_header(component: &str) -> RefOr<openapi::Header> {
     RefOr::Ref(Ref::new(format!("#/components/headers/{component}")))
 }
 
-/// Files and JSON lines are no JSON, so their schemas are those of a text; that of the lines says what each of them is.
+/// Gives files and JSON lines the schema of a binary text, because they are not JSON documents. The schema of
+/// JSON lines also describes the form of each line.
 fn complete_content(media_type: &str, content: &mut RefOr<Content>) {
     let RefOr::T(content) = content else { return };
     let text = ObjectBuilder::new()

@@ -1,4 +1,4 @@
-//! `GET /v1/explain`: why two pages are, or are not, duplicates.
+//! `GET /v1/explain`: explains why two pages are duplicates or not.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(crate) async fn get(
     .await
 }
 
-/// One page and the content that is compared.
+/// The report on one page, with the signature that is compared.
 type Compared = (Side, Option<Arc<Signature>>);
 
 fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result<Compared, Problem> {
@@ -101,7 +101,8 @@ fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result
     Ok((Side { advice, compared_url, content: Some(content), kept_before }, Some(signature)))
 }
 
-/// The kept pages of a page's group that precede it, in the winner order, and how it compares with them.
+/// Returns the kept pages of the page's group that precede the page in the winner order, with their
+/// comparisons.
 fn kept_before(
     app: &App,
     reads: &dyn Tier1Reads,
@@ -143,7 +144,7 @@ fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&Measured>) -> St
     parts.join("; ")
 }
 
-/// Why there is nothing to compare.
+/// Explains why a page has no content that can be compared.
 fn lacks_content(side: &Side) -> String {
     let Advice { url, redirect_to, reason, .. } = &side.advice;
     match (redirect_to, reason) {

@@ -1,4 +1,5 @@
-//! Parameters, path segments and small JSON bodies of requests, with problems for what is wrong.
+//! Extracts parameters, path segments and small JSON bodies from requests. An invalid value becomes a problem
+//! that names the field.
 
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
@@ -15,23 +16,23 @@ use crate::memory::Share;
 use crate::problem::Problem;
 use crate::query;
 
-/// Characters of the name of a field that an answer repeats.
+/// Maximum number of characters of a field name that an answer repeats.
 const FIELD_CHARS: usize = 60;
 
-/// The query string. Unknown parameters are errors where `T` denies them.
+/// The parsed query string. Unknown parameters are errors if `T` denies unknown fields.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// A JSON body of at most [`JSON_BYTES`] with its share of the memory budget, to be kept as long as the
-/// value.
+/// A JSON body of at most [`JSON_BYTES`], with its share of the memory budget. The handler must keep the
+/// share as long as the value.
 #[derive(Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T, pub(crate) Share);
 
-/// The group in the path.
+/// The group id in the path.
 #[derive(Debug)]
 pub(crate) struct GroupPath(pub(crate) GroupId);
 
-/// The repair in the path.
+/// The repair id in the path.
 #[derive(Debug)]
 pub(crate) struct RepairPath(pub(crate) RepairId);
 
@@ -84,13 +85,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Who sent a request, as the guard has found it out.
+/// Returns the client that sent a request. The access check has stored the client in the request.
 fn caller(parts: &Parts) -> Result<Caller, Problem> {
     parts.extensions.get().cloned().ok_or_else(Problem::internal)
 }
 
-/// Reads a body of at most `max` bytes as JSON; gives its share of the memory budget, too, which is to be
-/// kept as long as the value.
+/// Reads a body of at most `max` bytes as JSON. Also returns the body's share of the memory budget, which the
+/// caller must keep as long as the value.
 pub(crate) async fn json<T: DeserializeOwned>(
     app: &App,
     request: Request,
@@ -109,7 +110,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
     Ok((value, held.into_share()))
 }
 
-/// Reads a JSON body. The problem names the field that is wrong, unknown, missing or there twice.
+/// Parses a JSON body. The problem names the field that is invalid, unknown, missing or duplicated.
 fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -126,23 +127,25 @@ fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// A page URL in `field`.
+/// Parses the page URL in `field`.
 pub(crate) fn page_url(field: &str, text: &str) -> Result<PageUrl, Problem> {
     PageUrl::parse(text).map_err(|error| Problem::field(field, error.to_string()))
 }
 
-/// A group id in `field`.
+/// Parses the group id in `field`.
 pub(crate) fn group(field: &str, text: &str) -> Result<GroupId, Problem> {
     text.parse().map_err(|error: doppel_model::IdError| Problem::field(field, error.to_string()))
 }
 
-/// A market in `market`, if there is one: its name, or a host suffix.
+/// Resolves the parameter `market`, if the request has one. Its value is the name of a market or a host
+/// suffix.
 pub(crate) fn market(known: &Markets, asked: Option<&str>) -> Result<Option<Market>, Problem> {
     let found = asked.map(|asked| known.find(asked)).transpose();
     found.map_err(|error| Problem::field("market", error.to_string()))
 }
 
-/// A number in `field` from `least` to `most`; `default` where none is given.
+/// Checks that the number in `field` lies from `least` to `most`. Returns `default` if the request gives
+/// none.
 pub(crate) fn number<N: PartialOrd + std::fmt::Display + Copy>(
     field: &str,
     given: Option<N>,

@@ -1,8 +1,9 @@
-//! The front of the routes: who asks under a name that is not this server's is refused, and the common question about a page is
-//! answered here, on the thread that took it.
+//! Fast path in front of the router. It refuses requests for a host name that is not this server's, and
+//! answers the common status request for one page on the thread that received it.
 //!
-//! Such an answer neither waits nor fails, so it needs no permit, no span for the log and no route, which cost more than the
-//! answer itself. It has an id and is counted as any other.
+//! Such an answer comes from memory: it neither waits nor fails. It therefore needs no permit, no log span
+//! and no route, which would cost more than the answer itself. Like any other answer, it has a request id and
+//! counts in the metrics.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -22,10 +23,11 @@ use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
 use crate::status;
 
-/// The header of answers that names the collection's policy, with its parameters: what `similarity` measures in them.
+/// Header that names the policy of the collection with its parameters. The policy defines what `similarity`
+/// measures.
 pub(crate) const POLICY: HeaderName = HeaderName::from_static("doppel-policy");
 
-/// The whole front door as one service.
+/// The coordinator's HTTP interface as one service: the fast path, then the routes.
 #[derive(Debug, Clone)]
 pub(crate) struct Front {
     app: App,
@@ -44,7 +46,7 @@ impl Front {
         if let Some(host) = self.gate.hosts().refused(request) {
             return Some(self.refuse(&host, request, begin));
         }
-        // Whoever may not ask goes on to the routes, as everything does that is not answered here.
+        // Unauthorised requests, and requests that this fast path cannot answer, fall through to the router.
         if !status::is_asked(request.method(), request.uri())
             || self.gate.admit(request.headers(), Some(Role::Read), self.app.arrivals().now()).is_err()
         {
@@ -62,7 +64,8 @@ impl Front {
         Some(response)
     }
 
-    /// Whatever is asked, and however that would be answered.
+    /// Builds the refusal of a request that names the wrong host. The refusal does not depend on the
+    /// operation.
     fn refuse<B>(&self, host: &str, request: &Request<B>, begin: Instant) -> Response {
         let id = self.app.request_ids().id_of(request.headers());
         let mut response = Problem::of_request(Problem::misdirected(host).into_response(), &id);

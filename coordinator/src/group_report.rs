@@ -1,4 +1,4 @@
-//! The report on the sizes of all groups.
+//! Computes the report on the sizes of all groups.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use doppel_protocol::{GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};
 
-/// Reads all groups; blocks.
+/// Counts the sizes of up to [`REPORT_GROUPS`] groups, which it reads in lists of [`LIST`]. Blocks.
 ///
 /// # Errors
-/// [`Tier1Error::Stopping`] as soon as `stops` says so; otherwise as tier 1.
+/// [`Tier1Error::Stopping`] soon after `stops` returns true; otherwise the error of tier 1.
 pub(crate) fn sizes(tier1: &dyn Tier1Api, stops: impl Fn() -> bool) -> Result<GroupSizes, Tier1Error> {
     let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
@@ -48,7 +48,7 @@ pub(crate) fn sizes(tier1: &dyn Tier1Api, stops: impl Fn() -> bool) -> Result<Gr
     })
 }
 
-/// Keeps the groups that have most of something, the one with most first.
+/// Keeps the [`LARGEST_GROUPS`] groups with the highest values of `of`, highest first.
 fn keep_most(groups: &mut Vec<GroupSummary>, of: impl Fn(&GroupSummary) -> u64) {
     groups.sort_by(|a, b| of(b).cmp(&of(a)).then(a.group.cmp(&b.group)));
     groups.truncate(LARGEST_GROUPS);

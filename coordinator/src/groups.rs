@@ -1,4 +1,4 @@
-//! `GET /v1/groups` and `GET /v1/groups/{id}`.
+//! `GET /v1/groups` lists groups, and `GET /v1/groups/{id}` shows a group with its members.
 
 use axum::Json;
 use axum::extract::State;
@@ -104,7 +104,7 @@ pub(crate) async fn get(
     .await
 }
 
-/// Some members of a group as they are at this moment.
+/// Returns some members of a group, with advice that is verified now.
 fn page_of(
     app: &App,
     reads: &dyn Tier1Reads,
@@ -133,7 +133,7 @@ fn page_of(
     Ok(GroupPage { group, pages: members.map(Member::from).collect(), next, age_ms: None })
 }
 
-/// There is no such group.
+/// Builds the problem (404) for an unknown group.
 pub(crate) fn no_group(group: GroupId) -> Problem {
     Problem::not_found(format!("there is no group {group}"))
 }

@@ -1,4 +1,5 @@
-//! A body of an answer that keeps something until it is sent, or its client has gone.
+//! A response body that keeps a value, such as a permit, until the body is sent or the client has
+//! disconnected.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,7 +12,7 @@ struct Held<T> {
     _kept: T,
 }
 
-/// The same body; `kept` is dropped with it.
+/// Wraps `body` so that `kept` is dropped together with it.
 pub(crate) fn until_sent<T: Send + Unpin + 'static>(body: Body, kept: T) -> Body {
     Body::new(Held { body, _kept: kept })
 }

@@ -1,4 +1,4 @@
-//! The load of the index over the last hours: a point a minute, of which a fixed number is kept.
+//! The load of the index over the last hours: one point per minute, up to a fixed number of points.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +9,12 @@ use doppel_protocol::answer::LoadPoint;
 
 use crate::limits::HISTORY_POINTS;
 
-/// The points of the last hours.
+/// The recorded points, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History(Arc<Mutex<VecDeque<LoadPoint>>>);
 
 impl History {
-    /// Adds a point, once there are contents; the oldest one goes when there are too many.
+    /// Adds a point, unless the index is empty. If the history is full, the oldest point is removed.
     pub(crate) fn note(&self, at: Timestamp, load: &LoadReport) {
         if load.partitions.iter().all(|partition| partition.contents == 0) {
             return;
@@ -34,7 +34,7 @@ impl History {
         points.push_back(point);
     }
 
-    /// All points, the oldest first.
+    /// Returns all points, oldest first.
     pub(crate) fn points(&self) -> Vec<LoadPoint> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

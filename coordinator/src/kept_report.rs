@@ -1,7 +1,8 @@
-//! A report that is kept for a while, because making it reads the whole collection.
+//! A cache for a report that is expensive to make, because making it reads the whole collection.
 //!
-//! Invariants: one is made at a time; nobody waits for one that is made for another caller. That may take an hour, and who waits has one of
-//! the places for requests in work.
+//! Invariants: only one caller makes a report at a time, and no caller waits for a report that another caller
+//! is making. Making a report may take an hour, and a waiting caller would hold a request permit for that
+//! time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,18 +12,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{REPORT_AGE, REPORT_AGE_TIMES};
 
-/// The reports of a service that are kept.
+/// The cached reports of a service.
 #[derive(Debug, Default)]
 pub(crate) struct KeptReports {
-    /// `GET /v1/reports/groups`.
+    /// Report of `GET /v1/reports/groups`.
     pub(crate) groups: Arc<KeptReport<GroupSizes>>,
-    /// `GET /v1/reports/savings`.
+    /// Report of `GET /v1/reports/savings`.
     pub(crate) savings: Arc<KeptReport<Savings>>,
-    /// `GET /v1/reports/load-balance/what-if`.
+    /// Report of `GET /v1/reports/load-balance/what-if`.
     pub(crate) what_if: Arc<KeptReport<WhatIfs>>,
 }
 
-/// The last report, if there is one, and the turn to make another.
+/// The latest report, if any, and the permit to make the next.
 #[derive(Debug)]
 pub(crate) struct KeptReport<T> {
     last: Mutex<Option<Made<T>>>,
@@ -36,18 +37,18 @@ struct Made<T> {
     report: Arc<T>,
 }
 
-/// What who asks for the report is to do.
+/// Result of asking for a report.
 #[derive(Debug)]
 pub(crate) enum Asked<T> {
-    /// Take this one, which is so old. It is still fresh, or another one is being made.
+    /// The cached report and its age. The report is fresh, or another caller is making the next one.
     Kept(Arc<T>, Duration),
-    /// Make it.
+    /// Permission to make the report.
     Turn(Turn<T>),
-    /// Come again later: the first one is being made.
+    /// No report is cached, and another caller is making the first one. The caller should ask again later.
     BeingMade,
 }
 
-/// The only turn to make the report, until it is dropped.
+/// Exclusive permission to make the report, until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<T> {
     kept: Arc<KeptReport<T>>,
@@ -61,14 +62,16 @@ impl<T> Default for KeptReport<T> {
 }
 
 impl<T> KeptReport<T> {
-    /// The report while it is young enough, or else the turn to make it. A report that took longer is kept longer.
+    /// Returns the cached report if it is fresh, or else the permission to make it. A report that took long
+    /// to make stays fresh for longer.
     pub(crate) fn ask(self: &Arc<Self>) -> Asked<T> {
         self.ask_within(REPORT_AGE)
     }
 
-    /// The same with a report that may be so old, and older where making it takes long.
+    /// Like [`ask`](Self::ask), but a report is fresh up to the age `young`, or longer if making it took
+    /// long.
     pub(crate) fn ask_within(self: &Arc<Self>, young: Duration) -> Asked<T> {
-        // First the turn: who had it before has kept a report by then.
+        // The permit is taken before the cache is read. A previous holder has stored its report by then.
         let permit = Arc::clone(&self.turns).try_acquire_owned();
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let last = last.as_ref().map(|made| (Arc::clone(&made.report), made.at.elapsed(), made.took));
@@ -82,7 +85,7 @@ impl<T> KeptReport<T> {
         }
     }
 
-    /// Makes the last report older than it is, if there is one.
+    /// Ages the cached report by this duration, if there is one.
     #[cfg(test)]
     pub(crate) fn grow_old(&self, by: Duration) {
         if let Some(made) = self.last.lock().unwrap().as_mut() {
@@ -92,7 +95,7 @@ impl<T> KeptReport<T> {
 }
 
 impl<T> Turn<T> {
-    /// Makes a new report and keeps it; blocks for as long as `make` does.
+    /// Makes a new report and caches it. Blocks for as long as `make` does.
     pub(crate) fn make<E>(self, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let begin = Instant::now();
         let report = Arc::new(make()?);
@@ -132,7 +135,7 @@ mod tests {
         let second = turn(&kept);
         let (report, age) = last(&kept);
         assert!(report == 7 && age >= 2 * REPORT_AGE, "the one before: {report}, {age:?}");
-        // One that could not be made leaves the turn to the next.
+        // A failed attempt leaves the permission to the next caller.
         assert_eq!(second.make(|| Err(())), Err(()));
         assert_eq!(turn(&kept).make(|| Ok::<_, ()>(8)), Ok(Arc::new(8)));
         assert_eq!(last(&kept).0, 8);

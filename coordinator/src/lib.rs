@@ -1,13 +1,18 @@
-//! The front door: the public HTTP contract over both tiers.
+//! The coordinator: the public HTTP interface of Doppel over both tiers.
 //!
-//! A request's way: [`app()`] (routes, limits) → a route's module → the extractors of [`doppel_engine::ingest`] for texts →
-//! tier 1 or 2 through the traits of `doppel_protocol`, on threads that may block. The front door has
-//! no state of its own that an answer depends on: it reads the tiers for every answer, so several can run side by side.
+//! A request passes the fast path (`front`), the middleware, and the module of its route. Texts go through
+//! the extractors of [`doppel_engine::ingest`]. The route then calls tier 1 or tier 2 through the traits of
+//! `doppel_protocol`, on threads that may block. A coordinator stores no pages and no groups. It reads the
+//! tiers for every answer about them, so several coordinators can run side by side.
 //!
-//! Invariants: a page is called a duplicate only after F was checked on present contents (G5, `doppel_engine::advise`);
-//! every buffer, queue and wait is bounded by [`limits`] (G6); every error is a problem document made in
-//! one place (`problem`), of a kind that has a name (`problem_kind`); the OpenAPI document and the routes come from one source
-//! (`router`), and what holds for all operations is said once (`contract`).
+//! Invariants:
+//!
+//! - Advice calls a page a duplicate only after the pairwise function F was verified on current contents
+//!   (guarantee G5, `doppel_engine::advise`).
+//! - [`limits`] bounds every buffer, queue and wait (guarantee G6).
+//! - Every error is a problem document of a named kind (`problem_kind`), built in one place (`problem`).
+//! - The OpenAPI document and the routes come from one source (`router`). Rules for all operations are stated
+//!   once (`contract`).
 #![forbid(unsafe_code)]
 #![expect(
     unused_qualifications,

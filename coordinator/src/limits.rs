@@ -1,16 +1,21 @@
-//! Every limit of the front door, with its arithmetic (G6). Bytes, counts and durations.
+//! All limits of the coordinator, with the arithmetic behind them (guarantee G6): bytes, counts and
+//! durations.
 //!
-//! Memory: request bodies and the answers to their lines take at most [`BODY_MEMORY_BYTES`] together. A body
-//! holds its share as long as anything reads it, an answer until it is sent. The answer to a line has
-//! [`LINE_ANSWER_BYTES`] from the start, 26 MB for the most lines of a request, and room for the texts that
-//! it repeats before the line is recorded.
+//! **Memory.** Request bodies and the answers to their lines take at most [`BODY_MEMORY_BYTES`] together. A
+//! body holds its share as long as anything reads it, and an answer holds its share until it is sent. Every
+//! line of a request reserves [`LINE_ANSWER_BYTES`] for its answer from the start, at most 26 MB for a
+//! request. The texts that an answer repeats get memory before the line is recorded.
 //!
-//! Threads: a call that blocks holds one of the runtime's blocking pool, of which there are 512 by default,
-//! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
-//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`], samples
-//! [`SAMPLES`]: 406 of the 512, so none of them ever waits for a thread. Packed bodies are unpacked on threads of their own, as many at once
-//! as there are processors, and half of these for one client; more would only take the processors from those that answer.
-//! A scrape has three threads of its own, which scrapes share; at most [`STATUS_HELPERS`] read for questions about many pages.
+//! **Threads.** A blocking call occupies a thread of the runtime's blocking pool until it ends, whether or
+//! not its caller still waits. The pool has 512 threads by default. Calls of requests use at most
+//! [`REQUESTS`] of them, health checks and metrics [`HEALTH_CALLS`], exports that are being sent
+//! [`HEAVY_CALLS`], backups [`BACKUPS`], and samples [`SAMPLES`]. This makes 406 of 512, so no call ever
+//! waits for a thread.
+//!
+//! Compressed bodies are decompressed on threads of their own, at most one for each processor, and at most
+//! half as many for one client. More threads would only take processor time from the threads that answer
+//! requests. Scrapes share three threads of their own. At most [`STATUS_HELPERS`] threads read rows for
+//! questions about many pages.
 
 mod clients;
 
@@ -23,244 +28,266 @@ use doppel_protocol::{BATCH_MAX, LIST_MAX};
 
 pub use clients::{CLIENT, ClientLimits};
 
-/// A body as it comes over the wire: 1,000 pages of 64 kB. HTML packs about 5 to 1, so a compressed
-/// body of a quarter of this already fills [`BODY_BYTES`].
+/// Maximum size of a body as received: 1,000 pages of 64 kB. HTML compresses about 5 to 1, so a compressed
+/// body of this size exceeds [`BODY_BYTES`] after decompression.
 pub const WIRE_BYTES: usize = 64 << 20;
 
-/// A body of `POST /v1/pages` after decompression: about 4,000 pages of 64 kB.
+/// Maximum size of a body of `POST /v1/pages` after decompression: about 4,000 pages of 64 kB.
 pub const BODY_BYTES: usize = 256 << 20;
 
-/// Request bodies in memory, packed and unpacked, and the answers to their lines, of all requests together:
-/// three of the largest and 100 MB for small ones.
+/// Memory for the bodies of all requests together, compressed and decompressed, and for the answers to their
+/// lines. Three bodies of maximum size fit, and 100 MB remain for small bodies.
 pub const BODY_MEMORY_BYTES: usize = 4 * BODY_BYTES;
 
-/// Lines of one `POST /v1/pages`. Ten times the pages that fit at 26 kB each, so that redirects and
-/// deaths, which are short, can be sent in bulk.
+/// Maximum number of lines of one `POST /v1/pages`. A body holds only a tenth as many pages of 26 kB, but
+/// redirects and dead pages have short lines and can be sent in bulk.
 pub const LINES: usize = 100_000;
 
-/// Memory for the answer to a line, in bytes: 90 for the form and 160 for the reason of a retry. Its URL, and the reason
-/// why a line is not a page, come on top.
+/// Memory for the answer to a line, in bytes: 90 for the form and 160 for the reason of a retry. The URL and
+/// the reason why a line is not a page need additional memory.
 pub const LINE_ANSWER_BYTES: usize = 256;
 
-/// The longest reason of a retry, in bytes as JSON; it is cut there.
+/// Maximum length of the reason of a retry, in bytes of JSON. A longer reason is truncated.
 pub const RETRY_REASON_BYTES: usize = 160;
 
-/// Lines handed to tier 1 in one call: large enough to share one flush of the store (about 1 ms)
-/// among many pages, small enough that its signatures (4 kB each on average) fit a cache.
+/// Number of lines handed to tier 1 in one call. The number is large enough that many pages share one flush
+/// of the store (about 1 ms), and small enough that their signatures (4 kB each on average) fit in a
+/// processor cache.
 pub const CHUNK_LINES: usize = 256;
 
-/// Body bytes handed to the extractors in one chunk, unless one line is longer.
+/// Maximum number of body bytes handed to the extractors in one chunk. A single longer line forms a chunk of
+/// its own.
 pub const CHUNK_BYTES: usize = 16 << 20;
 
-/// The longest id that a request may come with.
+/// Maximum length in bytes of a request id that a client sends.
 pub const REQUEST_ID_BYTES: usize = 64;
 
-/// A small JSON body: 1,000 URLs of 1 kB.
+/// Maximum size of a small JSON body: 1,000 URLs of 1 kB.
 pub const JSON_BYTES: usize = 1 << 20;
 
-/// A text or page to probe, as JSON. Above the 16 MB that a page may have, for escapes.
+/// Maximum size of the JSON of a text or page to probe. JSON escapes make it larger than the 16 MB limit of a
+/// page.
 pub const PROBE_BYTES: usize = 32 << 20;
 
-/// The longest pause within a body before the request is given up.
+/// Maximum pause while a body arrives. After a longer pause, the service refuses the request.
 pub const BODY_PAUSE: Duration = Duration::from_secs(15);
 
-/// The longest time a whole body may take: [`WIRE_BYTES`] at 0.5 MB/s.
+/// Maximum time in which a whole body must arrive: [`WIRE_BYTES`] at 0.5 MB/s.
 pub const BODY_TIME: Duration = Duration::from_secs(128);
 
-/// The longest time the head of a request may take, and the longest a connection may be idle.
+/// Maximum time in which the head of a request must arrive, and maximum idle time of a connection.
 pub const HEAD_TIME: Duration = Duration::from_secs(30);
 
-/// The longest a client may go without reading what it asked for.
+/// Maximum time for which a client may read nothing of an answer.
 pub const WRITE_PAUSE: Duration = Duration::from_secs(60);
 
-/// Bytes a second that a client has to take of an answer, on average over such a time: more than a dozen lines of an export, for a
-/// reader that works on each. So one that drips holds a place for a day for each 350 MB of its answer at most.
+/// Minimum rate at which a client must read an answer, in bytes per second, averaged over [`WRITE_PAUSE`].
+/// The rate allows more than a dozen lines of an export per second, for a client that works on each line. At
+/// this rate, a slow client holds its permit for at most a day per 350 MB of its answer.
 pub const WRITE_RATE: u32 = 4 << 10;
 
-/// Connections of one address at once, but for those of the machine itself: a quarter of all. Past it they are closed.
+/// Maximum number of open connections of one address: a quarter of all. Further connections are closed.
+/// Connections from the machine itself are not limited by address.
 pub const ADDRESS_CONNECTIONS: usize = CONNECTIONS / 4;
 
-/// Connections open at once; each costs about 16 kB while idle, so 64 MB.
+/// Maximum number of open connections. An idle connection takes about 16 kB, so all take 64 MB.
 pub const CONNECTIONS: usize = 4_096;
 
-/// Requests in work at once, long polls among them; and blocking calls of requests at once, those whose
-/// callers have gone among them. Past it: 503.
+/// Maximum number of requests in progress, including long polls. Also the maximum number of blocking calls of
+/// requests, including calls whose clients have disconnected. Further requests get 503.
 pub const REQUESTS: usize = 384;
 
-/// Blocking calls of health and metrics at once. Past it they wait.
+/// Maximum number of blocking calls of health checks and metrics. Further calls wait.
 pub const HEALTH_CALLS: usize = 16;
 
-/// How long a request waits for a call of the tiers. Such calls take milliseconds; one that takes longer than this waits
-/// for a disk or for a writer that does not get on. Past it: 503.
+/// Maximum time for which a request waits for a call of the tiers, before it gets 503. Calls take
+/// milliseconds. A call that takes longer than this limit waits for a disk or for a writer that makes no
+/// progress.
 pub const CALL_TIME: Duration = Duration::from_secs(60);
 
-/// The same for calls whose work grows with the collection or the body: JSON lines, exports, samples, plans, repairs, the
-/// group report and the purge of a host. They have permits or limits of their own.
+/// Like [`CALL_TIME`], for calls whose work grows with the collection or the body: JSON lines, exports,
+/// samples, plans, repairs, the group report and the purge of a host. They have permits or limits of their
+/// own.
 pub const LONG_CALL_TIME: Duration = Duration::from_secs(3_600);
 
-/// The same for health and metrics, with the wait for a permit.
+/// Like [`CALL_TIME`], for health checks and metrics. The time includes the wait for a permit.
 pub const HEALTH_TIME: Duration = Duration::from_secs(10);
 
-/// Scrapes at once. Past it: 503. Several monitors may ask, and most of [`HEALTH_CALLS`] are left to the question whether the service is
-/// ready.
+/// Maximum number of concurrent scrapes. Further scrapes get 503. Several monitors can scrape at once, and
+/// most of [`HEALTH_CALLS`] remain for readiness checks.
 pub const SCRAPES: usize = 4;
 
-/// How long a scrape waits for the tiers and the nodes; it has what has come by then.
+/// Maximum time for which a scrape waits for the tiers and the nodes. The scrape contains the figures that
+/// have arrived by then.
 pub const SCRAPE_TIME: Duration = Duration::from_secs(4);
 
-/// Long polls of the change feed at once: a third of [`REQUESTS`]. Past it: 503.
+/// Maximum number of concurrent long polls of the change feed: a third of [`REQUESTS`]. Further long polls
+/// get 503.
 pub const LONG_POLLS: usize = 128;
 
-/// Exports at once: they are heavy and rare. Past it: 503.
+/// Maximum number of concurrent exports, which are expensive and rare. Further exports get 503.
 pub const HEAVY_CALLS: usize = 4;
 
-/// Flushes at once that wait. Each asks every range up to 40 times a second whether all is decided. Past it: 503.
+/// Maximum number of flushes that wait for completion. Each asks every range up to 40 times a second whether
+/// all pages are decided. Further flushes get 503.
 pub const FLUSHES: usize = 8;
 
-/// Backups at once: each keeps what changes meanwhile. Past it: 503.
+/// Maximum number of concurrent backups, because a backup retains all rows that change meanwhile. Further
+/// backups get 503.
 pub const BACKUPS: usize = 1;
 
-/// What Retry-After says, in seconds: about the time in which tier 2 decides a full pass.
+/// Value of `Retry-After` in seconds: about the time in which tier 2 decides a full pass.
 pub const RETRY_AFTER_S: u32 = 2;
 
-/// URLs of one `POST /v1/status`.
+/// Maximum number of URLs of one `POST /v1/status`.
 pub const STATUS_URLS: usize = 1_000;
 
-/// Of so many URLs at most, what the status table has is told on the thread that took the request.
+/// Maximum number of URLs for which the thread that received the request looks in the status table.
 pub const STATUS_URLS_AT_ONCE: usize = 64;
 
-/// Threads that read the rows for one of them: its own, and others as long as there are not [`STATUS_HELPERS`].
+/// Maximum number of threads that read rows for one `POST /v1/status`: the thread of the request, and up to
+/// [`STATUS_HELPERS`] helpers shared by all requests.
 pub const STATUS_THREADS: usize = 8;
 
-/// Threads that help with such questions, all together.
+/// Maximum number of helper threads for all status requests together.
 pub const STATUS_HELPERS: usize = 32;
 
-/// Pages for which a further thread is worth it.
+/// Minimum number of pages for which a further thread is worthwhile.
 pub const STATUS_PAGES_EACH: usize = 32;
 
-/// How often an answer is made that was too old when it was complete.
+/// Maximum number of attempts at an answer that is too old when it is complete.
 pub const ANSWER_ATTEMPTS: u32 = 4;
 
-/// Kept pages of a group that an explanation compares a page with.
+/// Maximum number of kept pages of a group with which an explanation compares a page.
 pub const KEPT_BEFORE: usize = 20;
 
-/// Events of one `GET /v1/changes` when the query names no number.
+/// Number of events of one `GET /v1/changes` if the query names none.
 pub const CHANGES_DEFAULT: usize = 1_000;
 
-/// The most events of one `GET /v1/changes`: about 3 MB, and 160 MB if every URL were as long as may be.
+/// Maximum number of events of one `GET /v1/changes`: about 3 MB, or 160 MB if every URL has the maximum
+/// length.
 pub const CHANGES: usize = 10_000;
 
-/// The longest `wait` of `GET /v1/changes`, in seconds.
+/// Maximum `wait` of `GET /v1/changes`, in seconds.
 pub const CHANGES_WAIT_S: u64 = 60;
 
-/// A long poll, or a flush that waits, asks tier 1 in steps of this, so that a caller who has gone, or the end of the service,
-/// frees its thread and its place.
+/// Step in which a long poll, or a flush that waits, asks tier 1. After a step, the thread and the permit are
+/// freed if the client has disconnected or the service is draining.
 pub const POLL_STEP: Duration = Duration::from_secs(2);
 
-/// The longest cursor taken, in bytes: a number of 16 hexadecimal digits and a separator for the collection,
-/// and two such numbers for each of its shards, of which there are 1,024 at most.
+/// Maximum length of a cursor in bytes. A cursor has one number of 16 hexadecimal digits with a separator for
+/// the collection, and two such numbers for each shard. A collection has at most 1,024 shards.
 pub const CURSOR_BYTES: usize = 17 * (1 + 2 * 1_024);
 
-/// Members, groups or repairs of one answer when the query names no number.
+/// Number of members, groups or repairs of one answer if the query names none.
 pub const LIST_DEFAULT: usize = 100;
 
-/// Repairs at once: each may hold 256 MiB of signatures and keep a core busy.
+/// Maximum number of concurrent repairs. A repair may hold 256 MiB of signatures and keep a core busy.
 pub const REPAIRS: usize = 1;
 
-/// How long a repair waits for its turn. Past it: 503.
+/// Maximum time for which a repair waits for its permit, before it gets 503.
 pub const REPAIR_WAIT: Duration = Duration::from_secs(2);
 
-/// URLs that the answer to a repair lists twice, as members before and in their sets: about 2 MB, and
-/// 160 MB if every URL were as long as may be.
+/// Maximum number of URLs in the answer to a repair. The answer lists each URL twice, among the members
+/// before and in their new sets: about 2 MB, or 160 MB if every URL has the maximum length.
 pub const REPAIR_URLS: usize = 10_000;
 
-/// Groups of one `POST /v1/repair`.
+/// Maximum number of groups of one `POST /v1/repair`.
 pub const REPAIR_GROUPS: usize = 100;
 
-/// The longest name that a repair is audited under, in bytes.
+/// Maximum length in bytes of a token name, and of the name under which a repair is audited.
 pub const NAME_BYTES: usize = 100;
 
-/// The longest `timeout` of `POST /v1/flush`, in seconds.
+/// Maximum `timeout` of `POST /v1/flush`, in seconds.
 pub const FLUSH_S: u64 = 3_600;
 
-/// `timeout` of `POST /v1/flush` when the query names none, in seconds.
+/// Default `timeout` of `POST /v1/flush`, in seconds.
 pub const FLUSH_DEFAULT_S: u64 = 60;
 
-/// Characters of what each rule leaves out of the main content that `POST /v1/probe` shows. There are eleven rules.
+/// Number of characters that `POST /v1/probe` shows of the text that each rule leaves out of the main
+/// content. There are eleven rules.
 pub const LEFT_OUT_CHARS: usize = 300;
 
-/// Largest groups that the group report lists.
+/// Number of largest groups that the group report lists.
 pub const LARGEST_GROUPS: usize = 20;
 
-/// How old the count of groups may be at a scrape.
+/// Maximum age of the group count in a scrape.
 pub const GROUPS_AGE: Duration = Duration::from_secs(300);
 
-/// The most shards that have samples of their own.
+/// Maximum number of shards for which each shard has its own metrics.
 pub const SHARDS_SHOWN: usize = 256;
 
-/// Groups that the group report reads: some seconds of work. Past it the report says that it was cut.
+/// Maximum number of groups that the group report reads, in some seconds. If there are more groups, the
+/// report says that it is truncated.
 pub const REPORT_GROUPS: u64 = 5_000_000;
 
-/// Pages that the savings report reads: about an hour of work in a large cluster. Past it the report says that it was cut.
+/// Maximum number of pages that the savings report reads, in about an hour on a large cluster. If there are
+/// more pages, the report says that it is truncated.
 pub const SAVINGS_PAGES: u64 = 50_000_000;
 
-/// How long a report on groups or savings is kept before another one is made, at least.
+/// Minimum time for which a report is cached before the next one is made.
 pub const REPORT_AGE: Duration = Duration::from_secs(10);
 
-/// The same in multiples of the time that making it took, so that reports take at most a twentieth of a core.
+/// Minimum time for which a report is cached, in multiples of the time that making it took. Reports therefore
+/// take at most a twentieth of a core.
 pub const REPORT_AGE_TIMES: u32 = 20;
 
 /// Time between two points of `GET /v1/load/history`.
 pub const LOAD_STEP: Duration = Duration::from_secs(30);
 
-/// The same between the first of them, so that there is something to see soon.
+/// Time between the first points of `GET /v1/load/history`, which is shorter so that a chart soon has data.
 pub const LOAD_FIRST_STEP: Duration = Duration::from_secs(5);
 
-/// How many these are.
+/// Number of points that follow each other after [`LOAD_FIRST_STEP`].
 pub const LOAD_FIRST_STEPS: usize = 12;
 
-/// Points of that: six hours.
+/// Maximum number of points of `GET /v1/load/history`: six hours.
 pub const LOAD_POINTS: usize = 6 * 60 * 2;
 
-/// Partitions past which its points have none.
+/// Maximum number of partitions that a point lists. If there are more partitions, the point lists none.
 pub const LOAD_PARTITIONS: usize = 64;
 
-/// Time between two points of the load's history.
+/// Time between two points of the history in `GET /v1/reports/load-balance`.
 pub const HISTORY_STEP: Duration = Duration::from_secs(60);
 
-/// Points of the load's history: 24 hours, some 150 kB.
+/// Maximum number of points of the history in `GET /v1/reports/load-balance`: 24 hours, about 150 kB.
 pub const HISTORY_POINTS: usize = 24 * 60;
 
-/// Contents of a sample, at most: at 2.5 kB each, 250 MB for as long as it is used.
+/// Maximum number of contents in a sample. At 2.5 kB each, a sample takes 250 MB while it is in use.
 pub const SAMPLE_CONTENTS: usize = 100_000;
 
-/// Samples on their way to a client, at the pace of its connection. Past it: 503.
+/// Maximum number of samples that are being sent, each at the speed of its client's connection. Further
+/// samples get 503.
 pub const SAMPLES: usize = 1;
 
-/// How long one may take to be sent, since others wait for its place: 250 MB at 420 kB a second. Then it breaks off.
+/// Maximum time for sending a sample: 250 MB at 420 kB a second. Other clients wait for the permit meanwhile,
+/// so the answer breaks off after this time.
 pub const SAMPLE_TIME: Duration = Duration::from_secs(600);
 
-/// How long a client leaves the place for samples to others after it had one, at least. It leaves it for as long as it held it. Before that: 429.
+/// Minimum pause of a client after it received a sample, so that other clients get their turn. The pause
+/// lasts as long as the client held the turn, if that was longer. During the pause, the client gets 429.
 pub const SAMPLE_PAUSE: Duration = Duration::from_secs(10);
 
-/// Clients of which such a pause is remembered.
+/// Maximum number of clients whose pause is remembered.
 pub const PAUSES: usize = 4_096;
 
-/// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503. A what-if report is kept as other reports
-/// are ([`REPORT_AGE`]), so whoever asks for it again and again leaves the place free.
+/// Maximum number of plans and what-if reports that are being made at once, because each keeps all cores busy
+/// for seconds. Further requests get 503. What-if reports are cached like other reports ([`REPORT_AGE`]), so
+/// that repeated requests for them leave the permit free.
 pub const PLANNERS: usize = 1;
 
-/// Bytes of one piece of an export or a backup on its way to the client.
+/// Size of a piece of an export or backup that is sent to the client, in bytes.
 pub const PIECE_BYTES: usize = 64 << 10;
 
-/// How long requests may go on once the service is told to end. With what the engine still commits, the process ends within 10 s.
+/// Time for which requests may continue after the service was asked to stop. The engine then still commits
+/// its work, and the process ends within 10 s.
 pub const DRAIN: Duration = Duration::from_secs(5);
 
-// Tier 1 refuses longer lists, and shortens longer answers.
+// Tier 1 refuses longer lists and shortens longer answers.
 const _: () = assert!(CHUNK_LINES <= BATCH_MAX && LIST <= BATCH_MAX && PROBE_PARTNERS <= BATCH_MAX);
 const _: () = assert!(CHANGES <= LIST_MAX && LIST <= LIST_MAX);
 
-/// The limits that tests make small.
+/// Limits that tests can lower.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// See [`WIRE_BYTES`].
@@ -279,9 +306,9 @@ pub struct Limits {
     pub body_time: Duration,
     /// See [`REQUESTS`].
     pub requests: usize,
-    /// Bodies that are being unpacked; further ones wait.
+    /// Maximum number of bodies that are decompressed at once. Further bodies wait.
     pub unpacking: usize,
-    /// See [`CLIENT`]. Of the bodies that are being unpacked it is half.
+    /// See [`CLIENT`]. By default, one client may use half of `unpacking`.
     pub client: ClientLimits,
     /// See [`CALL_TIME`].
     pub call_time: Duration,

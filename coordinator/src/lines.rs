@@ -1,9 +1,13 @@
-//! JSON lines of pages: split, extracted and recorded in chunks, answered in order.
+//! Takes JSON lines of pages: splits the body into chunks, extracts and records each chunk, and answers the
+//! lines in order.
 //!
-//! Invariants: chunks reach tier 1 in the order of their lines, each in one call; while one is being
-//! made durable the next is being extracted; every line that is not blank has exactly one answer. Once
-//! a chunk is refused no later line is recorded, and once a line is refused no later one of the same page is, so
-//! what a caller sends again keeps its order.
+//! Invariants:
+//!
+//! - Chunks reach tier 1 in the order of their lines, each in one call. While tier 1 makes one chunk durable,
+//!   the extractors work on the next.
+//! - Every line that is not blank gets exactly one answer.
+//! - After a chunk is refused, no later line is recorded. After a line is refused, no later line of the same
+//!   page is recorded. Lines that the client sends again therefore keep their order.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -21,17 +25,17 @@ use crate::problem::Problem;
 use crate::submit::submit;
 use doppel_engine::ingest::{Ingested, KeyedBatch, Source};
 
-/// One line and its place.
+/// A line of the body and its number.
 #[derive(Debug, Clone)]
 struct Line {
     number: usize,
     json: Bytes,
 }
 
-/// Takes the lines of `body`, which a caller has sent, and gives the answers, a line each. Blocks.
+/// Takes the lines of `body` from `caller` and returns the answers, one line for each. Blocks.
 ///
 /// # Errors
-/// When there are too many lines, or nothing was taken because tier 1 refused or memory was short.
+/// If there are too many lines, or if no line was taken because tier 1 refused the lines or memory was short.
 pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, Problem> {
     let limits = app.limits();
     let count = lines(body).take(limits.lines + 1).count();
@@ -72,8 +76,8 @@ pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, 
     Ok(answers.end())
 }
 
-/// Records the valid lines of a chunk in one call and answers all of its lines. The inner error says why
-/// no line was recorded, and that none can be at the moment.
+/// Records the valid lines of a chunk in one call and answers all lines of the chunk. The inner error gives
+/// the reason if no line was recorded, and means that no later line can be recorded either.
 fn record(
     app: &App,
     caller: &Caller,
@@ -96,7 +100,7 @@ fn record(
         };
         pages.push((line.number, page));
     }
-    // What is recorded must be answered, so the room comes first.
+    // Every recorded line must be answered, so the memory for the answers is reserved first.
     if !answers.make_room(pages.iter().map(|(_, page)| page)) {
         let problem = Problem::memory_full();
         pages.iter().for_each(|(line, _)| answers.retry(*line, None, &problem));
@@ -124,7 +128,7 @@ fn record(
                 answers.retry(line, Some(url), problem);
             }
             (Ok(url), None) => {
-                tracing::error!(line, url, "a line that was recorded has no outcome");
+                tracing::error!(line, url, "tier 1 returned no outcome for a line; the request gets 500");
                 return Err(Problem::internal());
             }
         }
@@ -132,7 +136,7 @@ fn record(
     Ok(refused.map_or(Ok(()), Err))
 }
 
-/// The lines that are not blank, numbered from 1.
+/// Iterates over the lines that are not blank. Lines are numbered from 1, and blank lines count.
 fn lines(body: &Bytes) -> impl Iterator<Item = Line> {
     let (mut begin, mut number) = (0, 0);
     std::iter::from_fn(move || {
@@ -149,7 +153,8 @@ fn lines(body: &Bytes) -> impl Iterator<Item = Line> {
     })
 }
 
-/// The next lines, up to `count` of them and [`CHUNK_BYTES`] (one line may be longer); none at the end.
+/// Takes the next chunk: up to `count` lines and [`CHUNK_BYTES`]. A single longer line forms its own chunk.
+/// Returns `None` at the end of the body.
 fn chunk(rest: &mut Peekable<impl Iterator<Item = Line>>, count: usize) -> Option<Vec<Line>> {
     let first = rest.next()?;
     let mut bytes = first.json.len();
@@ -163,7 +168,7 @@ fn chunk(rest: &mut Peekable<impl Iterator<Item = Line>>, count: usize) -> Optio
 }
 
 impl Line {
-    /// The page's URL where the line is JSON and has a valid one.
+    /// Returns the URL of the page, if the line is JSON with a valid URL.
     fn url(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Url {

@@ -1,4 +1,5 @@
-//! `GET /v1/reports/load-balance` and `GET /v1/load/history`: the load of partitions and nodes, now and in the last hours.
+//! `GET /v1/reports/load-balance` and `GET /v1/load/history`: the load of partitions and nodes, now and over
+//! the last hours.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +67,7 @@ pub(crate) async fn history(
     State(app): State<App>,
     Query(HistoryQuery { since }): Query<HistoryQuery>,
 ) -> Result<Response, Problem> {
-    // Some megabytes, of which the text is made on a thread that may take its time.
+    // The answer has some megabytes, so a blocking thread serialises it.
     let text = app.blocking(move |app| {
         let history =
             LoadHistory { now_ms: app.arrivals().now().millis(), points: app.load_points().since(since) };
@@ -75,7 +76,8 @@ pub(crate) async fn history(
     Ok(([(header::CONTENT_TYPE, "application/json")], text.await?).into_response())
 }
 
-/// Adds up, with a row for each of `all` nodes of a plan, whether or not it has partitions.
+/// Sums the load of the partitions of each node. Each of the `all` nodes of the plan gets a row, even without
+/// partitions.
 fn per_node(load: &LoadReport, all: u32) -> Vec<NodeLoad> {
     let mut nodes: BTreeMap<NodeId, NodeLoad> =
         (0..all).map(|node| (NodeId(node), NodeLoad::default())).collect();
@@ -91,7 +93,7 @@ fn per_node(load: &LoadReport, all: u32) -> Vec<NodeLoad> {
     nodes.into_iter().map(|(node, load)| NodeLoad { node, ..load }).collect()
 }
 
-/// Standard deviation over mean.
+/// Returns the coefficient of variation: standard deviation divided by mean.
 fn variation(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let count = values.clone().count() as f64;
     let mean = values.clone().sum::<f64>() / count;

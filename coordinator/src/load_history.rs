@@ -1,6 +1,6 @@
-//! What this front door has seen of the load in the last hours, for `GET /v1/load/history`.
+//! The load that this coordinator has observed in the last hours, for `GET /v1/load/history`.
 //!
-//! Invariant: the points are bounded in number and size; the oldest ones go.
+//! Invariant: the number of points and the size of each point are bounded. A new point replaces the oldest.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, LoadReport, Totals};
 
 use crate::limits::{LOAD_FIRST_STEP, LOAD_FIRST_STEPS, LOAD_PARTITIONS, LOAD_POINTS, LOAD_STEP};
 
-/// The points of the last hours.
+/// The points of the last hours, and the counters of the latest point.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LoadPoints(Arc<Mutex<Noted>>);
 
@@ -22,7 +22,7 @@ struct Noted {
     points: VecDeque<LoadSample>,
 }
 
-/// What is counted at some moment.
+/// Counters of both tiers at one time.
 #[derive(Debug)]
 struct Counts {
     at: Timestamp,
@@ -31,18 +31,18 @@ struct Counts {
     searches: u64,
     fan_out: u64,
     plan_version: u64,
-    /// Received and compared.
+    /// Searches received and comparisons made, by partition.
     partitions: BTreeMap<PartitionId, (u64, u64)>,
 }
 
 impl LoadPoints {
-    /// How long to wait before the next point is noted.
+    /// Returns the time to wait before the next point is recorded.
     pub(crate) fn pause(&self) -> Duration {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.points.len() < LOAD_FIRST_STEPS { LOAD_FIRST_STEP } else { LOAD_STEP }
     }
 
-    /// Adds a point.
+    /// Adds a point, with rates since the point before it.
     pub(crate) fn note(&self, at: Timestamp, totals: &Totals, load: &LoadReport) {
         let shown = if load.partitions.len() > LOAD_PARTITIONS { &[][..] } else { &load.partitions[..] };
         let counts = Counts {
@@ -90,14 +90,14 @@ impl LoadPoints {
         noted.last = Some(counts);
     }
 
-    /// The points later than this, in milliseconds since 1970, or all; the oldest first.
+    /// Returns the points after `since` (milliseconds since 1970), or all points; oldest first.
     pub(crate) fn since(&self, since: Option<i64>) -> Vec<LoadSample> {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         noted.points.iter().filter(|point| since.is_none_or(|since| point.at_ms > since)).cloned().collect()
     }
 }
 
-/// What happened since the point before.
+/// Differences of the counters since the previous point.
 struct Since<'b> {
     before: &'b Counts,
     seconds: f64,
@@ -108,7 +108,7 @@ struct Since<'b> {
 }
 
 impl<'b> Since<'b> {
-    /// None where no time has passed, as after a clock was put back.
+    /// Returns `None` if no time has passed, for example after the clock was set back.
     fn new(before: &'b Counts, now: &Counts) -> Option<Self> {
         let ms = now.at.millis().checked_sub(before.at.millis()).filter(|ms| *ms > 0)?;
         let same_plan = before.plan_version == now.plan_version;
@@ -132,19 +132,22 @@ impl<'b> Since<'b> {
         (self.searches > 0).then(|| self.fanned_out as f64 / self.searches as f64)
     }
 
-    /// None for a partition of another plan: it has counted something else.
+    /// Returns the rate of a partition's counter. `None` if the plan has changed, because a partition of
+    /// another plan counted other contents.
     fn partition(&self, partition: PartitionId, now: u64, of: fn(&(u64, u64)) -> u64) -> Option<f64> {
         let before = self.before.partitions.get(&partition).filter(|_| self.same_plan)?;
         Some(self.per_s(of(before), now))
     }
 }
 
-/// A count that is less than before has begun anew, as with another owner, and says nothing of the time between.
+/// Returns the growth of a counter. A counter that has become smaller was restarted, for example by a new
+/// owner. Its growth is unknown and counts as 0.
 fn grown(before: u64, now: u64) -> u64 {
     now.saturating_sub(before)
 }
 
-/// The upper bound of the class in which the page at so many hundredths is; for the last class, which has none, its lower one.
+/// Returns the upper bound of the class that contains this percentile. The last class has no upper bound, so
+/// its lower bound is returned.
 fn quantile(classes: &[u64], hundredths: u64) -> Option<u64> {
     let all: u64 = classes.iter().sum();
     let mut left = (all * hundredths).div_ceil(100);
@@ -201,7 +204,7 @@ mod tests {
         let at = |seconds: i64| Timestamp::from_millis(1_000 * seconds);
         points.note(at(0), &totals(100, &[]), &load(1, 10, 10));
         points.note(at(10), &totals(150, &[5, 20, 20, 4_000]), &load(1, 20, 15));
-        // A change of the plan begins to count anew.
+        // After a change of the plan, the counters start again.
         points.note(at(20), &totals(150, &[5, 20, 20, 4_000]), &load(2, 5, 5));
         let all = points.since(None);
         assert_eq!((all[0].submissions_per_s, all[0].fan_out, all[0].pending), (None, None, 5));
@@ -224,7 +227,7 @@ mod tests {
         assert_eq!(points.pause(), LOAD_STEP);
         let all = points.since(None);
         assert_eq!((all.len(), all[0].at_ms), (LOAD_POINTS, 5_000));
-        // Too many partitions, and the clock is put back.
+        // A point with too many partitions, recorded after the clock was set back.
         let mut many = load(1, 0, 0);
         many.partitions = vec![many.partitions[0].clone(); LOAD_PARTITIONS + 1];
         points.note(Timestamp::from_millis(0), &totals(9, &[]), &many);

@@ -1,7 +1,8 @@
-//! A question about many pages: those that the status table has are told at once, the others by their rows, on some threads.
+//! Status requests for many pages. Pages that the status table covers are answered from memory at once. For
+//! the other pages, several threads read the rows of tier 1.
 //!
-//! Invariant: the answers leave together, and none of them is older then than promised. Those that have grown too old while the
-//! others were made are made again.
+//! Invariant: all answers are sent together, and none of them is then older than the promised age. An answer
+//! that becomes too old while the others are made is made again.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,24 +18,24 @@ use crate::app::App;
 use crate::limits::{STATUS_HELPERS, STATUS_PAGES_EACH, STATUS_THREADS};
 use crate::problem::Problem;
 
-/// What is asked for.
+/// An entry of the request.
 pub(crate) enum Asked {
     Page(Page),
-    /// Not a page URL, and why.
+    /// A text that is not a page URL, and the reason.
     Bad {
         url: String,
         error: String,
     },
 }
 
-/// A page, and what is told of it so far.
+/// A page, with its advice once that is known.
 pub(crate) struct Page {
     url: String,
     page: PageUrl,
     told: Option<(Box<Advice>, Moments)>,
 }
 
-/// Looks for URLs in the status table, unless they are asked for by rows.
+/// Parses the URLs, and looks them up in the status table if `by_table`.
 pub(crate) fn look(app: &App, by_table: bool, urls: Vec<String>) -> Vec<Asked> {
     let from = Moments::of_owners(Instant::now());
     let look = |url: String| match PageUrl::parse(&url) {
@@ -47,14 +48,15 @@ pub(crate) fn look(app: &App, by_table: bool, urls: Vec<String>) -> Vec<Asked> {
     urls.into_iter().map(look).collect()
 }
 
-/// The answers, if the table has had them all; the list itself otherwise. No more than a moment has passed since.
+/// Returns the answers if the status table covered all pages, or else gives the entries back. The answers are
+/// fresh, because the caller has just read the table.
 pub(crate) fn at_once(asked: Vec<Asked>) -> Result<Vec<StatusAnswer>, Vec<Asked>> {
     let is_told =
         |asked: &Asked| matches!(asked, Asked::Bad { .. } | Asked::Page(Page { told: Some(_), .. }));
     if asked.iter().all(is_told) { Ok(answers_of(asked, &[])) } else { Err(asked) }
 }
 
-/// Answers a list; blocks.
+/// Answers all entries by reading rows where necessary. Blocks.
 pub(crate) fn answers(
     app: &App,
     mut asked: Vec<Asked>,
@@ -88,7 +90,7 @@ fn pages(asked: &mut [Asked]) -> impl Iterator<Item = &mut Page> {
     })
 }
 
-/// The ages of what is told of the pages. What is too old is told no more.
+/// Returns the ages of the pages' advice. Removes advice that is too old, and reports that as an error.
 fn ages(asked: &mut [Asked]) -> Result<Vec<Option<Duration>>, TooOld> {
     let (mut ages, mut found) = (Vec::new(), None);
     for page in pages(asked) {
@@ -104,7 +106,7 @@ fn ages(asked: &mut [Asked]) -> Result<Vec<Option<Duration>>, TooOld> {
     found.map_or(Ok(ages), Err)
 }
 
-/// The answers, with the ages of those about pages, as far as they have some.
+/// Builds the answers. `ages` lists the age of each page's advice, in order.
 fn answers_of(asked: Vec<Asked>, ages: &[Option<Duration>]) -> Vec<StatusAnswer> {
     let mut ages = ages.iter();
     let answer = |asked| match asked {
@@ -119,7 +121,8 @@ fn answers_of(asked: Vec<Asked>, ages: &[Option<Duration>]) -> Vec<StatusAnswer>
     asked.into_iter().map(answer).collect()
 }
 
-/// Advice about pages: with one call for those that need no rows, then by rows.
+/// Fills in the advice of pages: first with one call for all pages that need no rows, then by reading rows on
+/// several threads.
 fn advise(app: &App, pages: &mut Vec<&mut Page>) -> Result<(), Problem> {
     if pages.is_empty() {
         return Ok(());
@@ -138,7 +141,7 @@ fn advise(app: &App, pages: &mut Vec<&mut Page>) -> Result<(), Problem> {
     scope(|scope| {
         let (mut own, mut others) = (vec![own], Vec::new());
         for part in parts {
-            // Where all are at work the caller's thread does it.
+            // If no helper is free, the caller's thread does this part.
             let Some(helper) = Helper::begin() else {
                 own.push(part);
                 continue;
@@ -149,27 +152,27 @@ fn advise(app: &App, pages: &mut Vec<&mut Page>) -> Result<(), Problem> {
             };
             let begun = Builder::new().name("status".to_owned()).spawn_scoped(scope, work);
             others.push(begun.map_err(|error| {
-                tracing::error!(%error, "no thread for a part of a question");
+                tracing::error!(%error, "cannot start a thread for a status request; the request gets 503");
                 Problem::busy("too many threads are at work; try again later")
             }));
         }
         let own: Result<(), Problem> = own.into_iter().try_for_each(|part| by_rows(app, part));
         let others =
             others.into_iter().map(|other| other?.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        // All are waited for, also where one has failed.
+        // Collecting waits for every thread, even if one of them has failed.
         let others: Vec<Result<(), Problem>> = others.collect();
         [own].into_iter().chain(others).collect()
     })
 }
 
-/// Threads that read rows for questions about many pages, of the whole process.
+/// Number of helper threads that read rows for status requests, in the whole process.
 static HELPERS: AtomicUsize = AtomicUsize::new(0);
 
-/// One of them, until it is dropped.
+/// Permit for one helper thread, until this value is dropped.
 struct Helper;
 
 impl Helper {
-    /// None when there are as many as may be.
+    /// Returns `None` if [`STATUS_HELPERS`] threads are running.
     fn begin() -> Option<Self> {
         let more = |helpers: usize| (helpers < STATUS_HELPERS).then_some(helpers + 1);
         HELPERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Self)
@@ -182,7 +185,7 @@ impl Drop for Helper {
     }
 }
 
-/// Reads one page after the other.
+/// Fills in the advice of pages by reading their rows, one page after the other.
 fn by_rows(app: &App, pages: &mut [&mut Page]) -> Result<(), Problem> {
     let question = Question::default();
     question.ask(app.tier1(), |reads| {
@@ -195,7 +198,8 @@ fn by_rows(app: &App, pages: &mut [&mut Page]) -> Result<(), Problem> {
     })
 }
 
-/// The same for a market. What was read of a group is used for all pages after, so these are as old as it.
+/// Like [`by_rows`], but for a market. The advisor reuses the records of a group for later pages. The advice
+/// of a later page is therefore as old as the records of all earlier pages.
 fn advise_for(app: &App, market: &Market, pages: &mut [&mut Page]) -> Result<(), Problem> {
     let question = Question::default();
     question.ask(app.tier1(), |reads| {

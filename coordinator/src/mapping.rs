@@ -1,7 +1,9 @@
-//! `/v1/rebalance` and `GET /v1/reports/load-balance/what-if`: the mapping as an operator sees and changes it.
+//! `/v1/rebalance` and `GET /v1/reports/load-balance/what-if`: how an operator inspects and changes the
+//! partition map.
 //!
-//! Making a plan takes seconds, so one is made at a time. What-if figures are kept for a while, so that whoever asks for them again and again leaves the
-//! place to others. Tier 2 carries it out while it goes on answering (G7).
+//! Making a plan takes seconds, so the service makes one plan at a time. What-if figures are cached, so that
+//! a client that asks for them repeatedly does not keep others from making a plan. Tier 2 carries out a plan
+//! while it continues to answer (guarantee G7).
 
 use std::sync::Arc;
 
@@ -109,7 +111,10 @@ impl RebalanceBody {
     }
 }
 
-/// The mapping, if it can be changed.
+/// Returns the interface to the partition map.
+///
+/// # Errors
+/// 404 if the map of this service cannot be changed.
 pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
     let none = || Problem::not_found("this service's index has no mapping that can be changed");
     app.mapping().ok_or_else(none)
@@ -127,7 +132,8 @@ pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
 pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
     app.blocking(|app| {
         let mapping = mapping(app)?;
-        // The progress is read first: a change that ends between the two reads then leads to the plan that is served.
+        // The progress is read before the plan. If a change ends between the two reads, the plan is then the
+        // changed one.
         let progress = mapping.progress()?;
         let plan = mapping.plan()?;
         let (plan_version, nodes, drained) = (plan.map().version(), plan.nodes(), plan.drained().to_vec());
@@ -159,7 +165,14 @@ pub(crate) async fn rebalance(
         let _permit = permit;
         let answer = mapping(app)?.rebalance(request, dry_run)?;
         let (started, moved) = (answer.started, answer.contents_moved);
-        tracing::info!(?request, dry_run, started, moved, plan_version = answer.plan_version, "rebalance");
+        tracing::info!(
+            ?request,
+            dry_run,
+            started,
+            moved,
+            plan_version = answer.plan_version,
+            "rebalance requested"
+        );
         Ok(Json(answer))
     })
     .await
@@ -196,7 +209,7 @@ pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutco
     ),
 )]
 pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Problem> {
-    // Asked before anything is busy with it.
+    // This check comes first, because it needs no permit.
     let Some(tau) = app.policy().metric() else {
         let reason =
             "has no bound on lengths, so every search goes to all nodes, however contents are divided";
@@ -207,7 +220,7 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
         let mapping = mapping(app)?;
         let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
         let rows = figures(&sample, tau).map_err(|error| {
-            tracing::error!(%error, "the what-if report was not made");
+            tracing::error!(%error, "cannot make the what-if report; the request gets 500");
             Problem::internal()
         })?;
         let (contents, present) = (sample.len() as u64, of_plan(&plan, &sample));
@@ -217,11 +230,11 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
     Ok(Json(WhatIfs { age_ms, ..WhatIfs::clone(&report) }))
 }
 
-/// The figures of a plan.
+/// Computes the what-if figures of an existing plan.
 fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
     let lengths: Vec<LengthVector> = sample.iter().map(|one| plan.map().lexicon().lengths(one)).collect();
     let all = plan.measure(&lengths);
-    // A node that is being drained still has partitions.
+    // A node that is being drained counts as long as it has partitions.
     let serving: Vec<usize> = plan.serving().map(NodeId::index).collect();
     let has_part = |node: &usize| serving.contains(node) || all.stored[*node] > 0;
     let having: Vec<usize> = (0..all.stored.len()).filter(has_part).collect();

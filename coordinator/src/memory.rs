@@ -1,29 +1,30 @@
-//! The memory that request bodies and the answers to their lines may take, all together (G6).
+//! The memory budget for request bodies and the answers to their lines (guarantee G6).
 //!
-//! Invariant: the shares that are held never add up to more than the budget.
+//! Invariant: the shares that are held never add up to more than the budget. The shares of one client also
+//! never add up to more than the client's part of the budget.
 
 use std::sync::Arc;
 
 use axum::body::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes of one permit.
+/// Number of bytes of one semaphore permit.
 const UNIT: usize = 1 << 10;
 
-/// A budget: the whole, or what a client may take of it.
+/// A memory budget: the whole budget, or the part of it that one client may use.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyMemory {
     budget: Arc<Semaphore>,
-    /// What this is a part of.
+    /// The whole budget, if this budget is a part.
     whole: Option<Arc<Semaphore>>,
 }
 
-/// A part of the budget; dropping it gives it back.
+/// An amount of memory taken from a budget. Dropping the share returns the memory.
 #[derive(Debug)]
 pub(crate) struct Share {
     memory: BodyMemory,
     permit: Option<OwnedSemaphorePermit>,
-    /// As large, where the budget is itself a part.
+    /// Equally large permit of the whole budget, if `memory` is a part.
     of_whole: Option<OwnedSemaphorePermit>,
 }
 
@@ -36,29 +37,30 @@ impl BodyMemory {
         Self { budget: budget(bytes), whole: None }
     }
 
-    /// At most so many bytes of this budget, which is the whole.
+    /// Creates a part of at most `bytes` of this budget, which must be the whole budget.
     pub(crate) fn part(&self, bytes: usize) -> Self {
         Self { budget: budget(bytes), whole: Some(Arc::clone(&self.budget)) }
     }
 
-    /// Bytes not in use.
+    /// Returns the number of unused bytes.
     pub(crate) fn free(&self) -> usize {
         self.budget.available_permits() * UNIT
     }
 
-    /// An empty share.
+    /// Creates an empty share of this budget.
     pub(crate) fn share(&self) -> Share {
         Share { memory: self.clone(), permit: None, of_whole: None }
     }
 }
 
 impl Share {
-    /// Its size.
+    /// Returns the size of the share in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.permit.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
     }
 
-    /// Makes it at least so large, unless too little of the budget is left; tells whether it is.
+    /// Grows the share to at least `bytes`. Returns false, and changes nothing, if the budget has too little
+    /// left.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
         let Ok(more) = u32::try_from(bytes.saturating_sub(self.bytes()).div_ceil(UNIT)) else { return false };
         let take = |of: &Arc<Semaphore>| of.clone().try_acquire_many_owned(more).ok();
@@ -71,14 +73,14 @@ impl Share {
         true
     }
 
-    /// Gives back what is beyond `bytes`.
+    /// Returns the memory beyond `bytes` to the budget.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         for permit in [&mut self.permit, &mut self.of_whole].into_iter().flatten() {
             drop(permit.split(permit.num_permits().saturating_sub(bytes.div_ceil(UNIT))));
         }
     }
 
-    /// `bytes`, which hold this share until they are dropped.
+    /// Wraps `bytes` so that they hold this share until they are dropped.
     pub(crate) fn hold(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Sharing { bytes, _share: self })
     }

@@ -1,7 +1,7 @@
-//! Metrics: what the front door counts itself, and the figures of both tiers, read at each scrape.
+//! Metrics of the coordinator, and the figures of both tiers, which every scrape reads.
 //!
-//! Everything lies in a registry that is passed in, so that many services fit in one process. Names are
-//! `doppel_<role>_<noun>_<unit>`, counters end in `_total`.
+//! The caller passes in the registry, so that one process can contain many services. A metric is named
+//! `doppel_<role>_<noun>_<unit>`, and the name of a counter ends in `_total`.
 
 mod cluster;
 mod disk;
@@ -35,7 +35,7 @@ use crate::memory::BodyMemory;
 use crate::services::{Clock, Services};
 use question::Question;
 
-/// What the front door counts.
+/// Counters that the coordinator itself maintains.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
@@ -52,7 +52,8 @@ struct RequestLabels {
     status: u16,
 }
 
-/// A histogram has many samples, so it tells statuses apart by their first digit alone.
+/// Labels of the latency histogram. A histogram has many samples, so it distinguishes statuses only by their
+/// first digit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     method: String,
@@ -65,14 +66,14 @@ struct OutcomeLabels {
     outcome: &'static str,
 }
 
-/// What is always the same while a process runs.
+/// Labels that never change while a process runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct BuildLabels {
     version: &'static str,
     policy: String,
 }
 
-/// Adds the front door's metrics to `registry`.
+/// Adds the coordinator's metrics to `registry`.
 pub(crate) fn register(
     registry: &mut Registry,
     services: &Services,
@@ -147,12 +148,12 @@ impl Metrics {
         self.body_bytes.inc_by(bytes as u64);
     }
 
-    /// Counts answers for which replicas were read.
+    /// Counts answers that were read from replicas.
     pub(crate) fn answered_by_replicas(&self, answers: u64) {
         self.replica_answers.inc_by(answers);
     }
 
-    /// Counts pages that tier 1 took.
+    /// Counts pages that tier 1 recorded.
     pub(crate) fn recorded(&self, outcomes: &[Outcome]) {
         for (outcome, name) in [
             (Outcome::Unchanged, "unchanged"),
@@ -165,7 +166,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that was answered.
+    /// Counts an answered request and its latency.
     pub(crate) fn answered(&self, method: &str, route: &str, status: u16, took: Duration) {
         let (method, route, class) = (method.to_owned(), route.to_owned(), class(status));
         self.latency
@@ -174,7 +175,7 @@ impl Metrics {
         self.requests.get_or_create(&RequestLabels { method, route, status }).inc();
     }
 
-    /// Counts a line that was not taken.
+    /// Counts a line that was not accepted.
     pub(crate) fn not_taken(&self, code: LineCode) {
         let outcome = match code {
             LineCode::Invalid => "invalid",
@@ -185,7 +186,7 @@ impl Metrics {
     }
 }
 
-/// The class of a status.
+/// Returns the class of an HTTP status, such as `2xx`.
 fn class(status: u16) -> &'static str {
     match status {
         200..300 => "2xx",
@@ -196,14 +197,14 @@ fn class(status: u16) -> &'static str {
     }
 }
 
-/// Pages with status unique: live pages with no other status.
+/// Returns the number of pages with status unique, which are the live pages with no other status.
 pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
     let Counters { winners, duplicates, secondaries, unresolved, .. } = counters;
     let others = winners + duplicates + secondaries + unresolved + backlog.pending;
     counters.live.saturating_sub(others)
 }
 
-/// Reads the tiers at each scrape.
+/// Collector that reads both tiers at each scrape.
 struct Tiers {
     totals: Question<Option<Totals>>,
     load: Question<Option<(LoadReport, Option<RebalanceProgress>)>>,
@@ -233,7 +234,8 @@ impl Collector for Tiers {
         if let Some(tokens) = &self.tokens {
             tokens::encode(out, tokens, (self.clock)())?;
         }
-        // A scrape has the figures of every tier that answers, and names the others.
+        // A scrape contains the figures of every tier that answers in time. A tier that does not answer is
+        // not `up`.
         let until = Instant::now() + SCRAPE_TIME;
         let (totals, load, groups) = (self.totals.begin(), self.load.begin(), self.groups.begin());
         let disk = self.disk.begin();
@@ -247,7 +249,7 @@ impl Collector for Tiers {
         disk::encode(out, &disk.wait(until).unwrap_or_default())?;
         totals.map_or(Ok(()), |totals| tier1::encode(out, &totals))?;
         load.map_or(Ok(()), |(load, progress)| tier2::encode(out, &load, progress.as_ref()))?;
-        // It may take long to count groups, and nothing else waits for it.
+        // Counting groups may take long, so the other figures do not wait for it.
         groups.wait(until).flatten().map_or(Ok(()), |groups| tier1::encode_groups(out, groups))
     }
 }

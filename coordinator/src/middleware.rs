@@ -1,7 +1,8 @@
-//! What surrounds every request: its id, its measurement, the limit on requests in work, and the answer to a panic.
+//! Middleware around every request of the routes: the request id, the measurements, access control, the
+//! limits on requests in progress, and the answer to a panic.
 //!
-//! Invariants: every answer of the routes has exactly one id, and a problem document has the same one; every request is
-//! counted once.
+//! Invariants: every answer has exactly one request id, which a problem document repeats, and every request
+//! is counted once.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -25,13 +26,14 @@ use crate::request_id::REQUEST_ID;
 #[cfg(feature = "otel")]
 use crate::tracing_context;
 
-/// The route of requests without one.
+/// Route label of requests that match no route.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
-/// Gives a request its id: in the span of what it logs, in the header of its answer, and in a problem document. Counts
-/// and times it.
+/// Assigns an id to a request, and counts and times the request. The id appears in the log span, in a header
+/// of the answer, and in a problem document.
 ///
-/// Every request that comes here pays for the span, so it has the id alone; method and route are in the line of the log about the answer.
+/// The span contains only the id, because every request pays for its span. The log line about the answer
+/// names the method and the route.
 pub(crate) async fn observe(
     State(app): State<App>,
     matched: Option<MatchedPath>,
@@ -48,7 +50,7 @@ pub(crate) async fn observe(
     response
 }
 
-/// Answers a request, and counts and times it.
+/// Answers a request, and logs, counts and times the answer.
 async fn measured(app: &App, matched: Option<&MatchedPath>, request: Request, next: Next) -> Response {
     let begin = Instant::now();
     let method = request.method().clone();
@@ -56,7 +58,8 @@ async fn measured(app: &App, matched: Option<&MatchedPath>, request: Request, ne
     let (method, route) = (method_name(&method), route(matched));
     let (status, took) = (response.status(), begin.elapsed());
     let seconds = took.as_secs_f64();
-    // The cause was logged before, without method and route.
+    // The cause of a 500 was logged earlier, but without method and route. This line adds them at the error
+    // level.
     if status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(method, route, status = status.as_u16(), seconds, "answered");
     } else {
@@ -66,14 +69,14 @@ async fn measured(app: &App, matched: Option<&MatchedPath>, request: Request, ne
     response
 }
 
-/// The pattern of the route that a request took. All paths without a route have one name, because every name is a label
-/// of the metrics.
+/// Returns the pattern of the route that a request matched. All paths without a route share one name, because
+/// every name becomes a label of the metrics.
 fn route(matched: Option<&MatchedPath>) -> &str {
     matched.map_or(UNMATCHED, MatchedPath::as_str)
 }
 
-/// The name of a method, if it is one of the usual ones. All others have one name, because a client can invent as many
-/// as it likes, and every name is a label of the metrics.
+/// Returns the name of a common HTTP method. All other methods share the name `other`, because a client can
+/// invent any number of methods, and every name becomes a label of the metrics.
 pub(crate) fn method_name(method: &Method) -> &str {
     let known = [
         Method::GET,
@@ -87,15 +90,18 @@ pub(crate) fn method_name(method: &Method) -> &str {
     if known.contains(method) { method.as_str() } else { "other" }
 }
 
-/// Asks for the token that an operation needs, bounds the requests in work, of a client and of all, and keeps other sites' pages in an
-/// operator's browser from changing anything. Health and metrics are always answered to whoever may ask.
+/// Checks the token that an operation needs, limits the requests in progress of each client and of all
+/// clients, and refuses writes that a page of another site sends from an operator's browser.
+///
+/// The limits apply to paths under `/v1/` only. Health checks and metrics are therefore answered even under
+/// full load, if the token allows it.
 pub(crate) async fn guard(
     State((app, gate)): State<(App, Gate)>,
     matched: Option<MatchedPath>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    // What has no route does nothing.
+    // A path without a route needs no role, because it does nothing.
     let required = matched.as_ref().and_then(|path| role::required(verb(request.method()), path.as_str()));
     let token = match gate.admit(request.headers(), required, app.arrivals().now()) {
         Ok(token) => token,
@@ -107,7 +113,8 @@ pub(crate) async fn guard(
     if !request.uri().path().starts_with("/v1/") {
         return next.run(request).await;
     }
-    // Browsers send the former to names of plain HTTP only where they are the machine's own, and the latter to all.
+    // Over plain HTTP, browsers send `Sec-Fetch-Site` only to host names of their own machine, but they send
+    // `Origin` to every host. The guard therefore checks both.
     let site = request.headers().get(HeaderName::from_static("sec-fetch-site"));
     let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site")
         || hosts::is_of_another_origin(&request);
@@ -119,22 +126,24 @@ pub(crate) async fn guard(
         Err(busy) => return busy.into_response(),
     };
     if required == Some(Role::Operate) {
-        // Now, because it goes on when its caller goes.
+        // The line is logged before the operation, because the operation continues even if its client
+        // disconnects.
         let by = caller.name().map_or_else(|| "anonymous".to_owned(), ToString::to_string);
         tracing::info!(by, method = %request.method(), route = route(matched.as_ref()), "an operator's request");
     }
     let (parts, body) = holding(Arc::clone(&places), next.run(request)).await.into_parts();
-    // An answer that is being sent is in work.
+    // A request counts as in progress until its answer is sent.
     Response::from_parts(parts, held::until_sent(body, places))
 }
 
-/// A request for the head of an answer needs what one for the answer needs.
+/// Returns the method whose role applies. `HEAD` needs the role of `GET`.
 fn verb(method: &Method) -> &str {
     if *method == Method::HEAD { Method::GET.as_str() } else { method.as_str() }
 }
 
-/// The message of a panic is in the log by the panic hook; the caller learns that there was one.
+/// Builds the answer (500) after a panic of a handler. The panic hook logs the message of the panic; the
+/// client learns only that an internal error occurred.
 pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
-    tracing::error!("a handler panicked");
+    tracing::error!("a request handler panicked; the request gets 500");
     Problem::internal().into_response()
 }

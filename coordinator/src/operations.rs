@@ -1,4 +1,4 @@
-//! Operations: flush, export, liveness, metrics and the OpenAPI document.
+//! Routes of general operations: flush, export, liveness, metrics and the OpenAPI document.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,9 +60,11 @@ pub(crate) async fn flush(
     decided(&app, limit, places).await.map(Json)
 }
 
-/// Waits in steps until everything is decided. So the thread and the places are free soon after the caller has gone, which drops this
-/// future, and after the service is told to end. A step holds the places until it ends, so a client that disconnects repeatedly never has more steps
-/// running than places.
+/// Waits until everything is decided, up to `limit`.
+///
+/// The wait is split into short steps. The thread and the permits are therefore free soon after the client
+/// disconnects, which drops this future, and soon after the service starts to drain. A step holds the permits
+/// until it ends, so a client that disconnects repeatedly never has more steps running than permits.
 async fn decided<P: Send + Sync + 'static>(
     app: &App,
     limit: Duration,
@@ -84,7 +86,7 @@ async fn decided<P: Send + Sync + 'static>(
                 app.tier2().flush_batch()?;
             }
             let done = match app.tier1().flush(step) {
-                // A part of tier 1 that does not answer in this step may answer in the next one.
+                // A range that does not answer in this step may answer in the next.
                 Ok(false) | Err(Tier1Error::Unavailable(_)) if !is_last => return Ok(None),
                 answer => answer?,
             };
@@ -127,7 +129,7 @@ pub(crate) async fn export(
 ) -> Result<Response, Problem> {
     let market = market(app.markets(), asked.as_deref())?;
     let permit = (caller.enter_export()?, app.enter_export()?);
-    // The scan goes on when its caller goes, so it keeps the permit.
+    // The scan continues if the client disconnects, so it keeps the permit.
     let collect = move |app: &App| {
         let mut advisor = app.advisor(app.tier1(), market.as_ref()).unlimited();
         Ok((permit, Collected::present(app.tier1(), &mut advisor, app.temp_dir())?))

@@ -1,4 +1,5 @@
-//! `POST /v1/pages`, `DELETE /v1/pages`, `POST /v1/purge`: what a pipeline tells Doppel.
+//! `POST /v1/pages`, `DELETE /v1/pages` and `POST /v1/purge`: how a crawl pipeline records, deletes and
+//! purges pages.
 
 use axum::Json;
 use axum::body::Body as HttpBody;
@@ -24,7 +25,7 @@ use crate::raw_page_query::{MEDIA_TYPES, RawPageQuery};
 use crate::submit::submit;
 use doppel_engine::ingest::{IngestError, Source};
 
-/// The media type of JSON lines.
+/// Media type of JSON lines.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 
 /// A page to record: exactly one of `html`, `text`, `redirect_to` and `dead: true`.
@@ -148,7 +149,7 @@ pub(crate) async fn post(
     Ok(Json(taken).into_response())
 }
 
-/// Takes one page whose body is the page itself.
+/// Records one page that is the raw body of the request.
 async fn raw(
     app: App,
     caller: Caller,
@@ -167,16 +168,16 @@ async fn raw(
     app.blocking(move |app| one(app, &caller, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
 }
 
-/// Takes one page.
+/// Records one page and returns its outcome.
 fn one(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
     let taken = submit(app, caller, vec![(url, submission)])?.pop();
-    // There is one outcome for each submission.
+    // Tier 1 returns one outcome for each submission.
     let (url, outcome) = taken.ok_or_else(Problem::internal)?;
     Ok(Taken { url, outcome: outcome? })
 }
 
-/// Extracts one source.
+/// Extracts one source to a submission.
 pub(crate) fn extract(app: &App, source: Source) -> Result<Submission, Problem> {
     let extracted = app.ingest().run(vec![source], app.arrivals().next()).pop();
     extracted.unwrap_or(Err(IngestError::Panicked)).map_err(Problem::from)
@@ -267,7 +268,7 @@ pub(crate) async fn purge(
             app.blocking(move |app| forgotten("page", app.tier1().purge(&[page])?)).await?
         }
         PurgeRequest { url: None, host: Some(host) } => {
-            // In another spelling nothing would be found, and the answer would look like success.
+            // A host in another spelling would match no page, and the answer would look like success.
             let in_a_url = PageUrl::parse(&format!("http://{host}/")).map(|url| url.host());
             if host.starts_with('.') || in_a_url.as_deref() != Ok(host) {
                 let detail = "a host as URLs have it: lower case, no scheme, no port, xn-- for other scripts";
@@ -282,8 +283,10 @@ pub(crate) async fn purge(
     Ok(Json(Purged { purged }))
 }
 
-/// What is to be forgotten is not to stay in the log. Whoever asked finds the line by the id of the request; it is there also when its
-/// caller has gone.
+/// Logs a purge.
+///
+/// The log line names no page or host, because purged data must not stay in the log. An operator finds the
+/// line by the request id. The line is written even if the client has disconnected.
 fn forgotten(of: &str, purged: u64) -> Result<u64, Problem> {
     tracing::info!(of, purged, "purge");
     Ok(purged)

@@ -1,4 +1,5 @@
-//! Errors as the world sees them: `application/problem+json` (RFC 9457), made in this one place.
+//! Error answers as clients see them: `application/problem+json` (RFC 9457). This module is the only place
+//! that builds them.
 
 use std::borrow::Cow;
 use std::io;
@@ -19,14 +20,14 @@ use crate::limits::RETRY_AFTER_S;
 use crate::problem_kind::Kind;
 use crate::request_id::RequestId;
 
-/// Characters of a name that an answer repeats.
+/// Maximum number of characters of a host name that an answer repeats.
 const HOST_CHARS: usize = 253;
 
 /// An answer that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem(Box<answer::Problem>);
 
-// In the OpenAPI document it is the document that it holds.
+// The OpenAPI document describes a `Problem` by the problem document inside.
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
         answer::Problem::schema()
@@ -52,7 +53,7 @@ impl Problem {
         }))
     }
 
-    /// Names the parameter or field.
+    /// Names the parameter or field at fault.
     pub(crate) fn about(mut self, field: impl Into<String>) -> Self {
         self.0.field = Some(field.into());
         self
@@ -63,28 +64,28 @@ impl Problem {
         Self::new(Kind::BadRequest, detail)
     }
 
-    /// 400: one parameter or field is wrong.
+    /// 400: one parameter or field is invalid.
     pub(crate) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::bad_request(detail).about(field)
     }
 
-    /// 401.
+    /// 401: the request has no valid token.
     pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
         Self::new(Kind::Unauthorized, detail)
     }
 
-    /// 403: with this token, or at this listener.
+    /// 403: this token, or this listener, does not allow the operation.
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(Kind::Forbidden, detail)
     }
 
-    /// 429: the client has as many of these as one may have.
+    /// 429: the client holds as many of a resource as one client may hold.
     pub(crate) fn client_limit(what: &str) -> Self {
         let detail = format!("this client has as many {what} as one may have at once; try again later");
         Self::new(Kind::ClientLimit, detail)
     }
 
-    /// 429: the client has had its turn, and others have theirs for so long.
+    /// 429: the client has had its turn, and must leave the turn to others for the time `left`.
     pub(crate) fn client_pause(what: &str, left: Duration) -> Self {
         let seconds = u32::try_from(left.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
         let detail = format!(
@@ -95,14 +96,14 @@ impl Problem {
         problem
     }
 
-    /// 403.
+    /// 403: a page of another site sent the request.
     pub(crate) fn cross_site() -> Self {
         Self::new(Kind::CrossSite, "a browser sent this request for another site's page")
     }
 
-    /// 421.
+    /// 421: the request names a host that is not this server.
     pub(crate) fn misdirected(host: &str) -> Self {
-        // A name may be as long as a head, and the answer is for people.
+        // A host name in a request can be very long, and people read the answer.
         let host: String = host.chars().take(HOST_CHARS).collect();
         let detail = format!(
             "this server is not to be asked as {host:?}, but by an address, as localhost, or by a name that it was given with --allow-host"
@@ -110,53 +111,53 @@ impl Problem {
         Self::new(Kind::Misdirected, detail)
     }
 
-    /// 404.
+    /// 404: the resource does not exist.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(Kind::NotFound, detail)
     }
 
-    /// 405.
+    /// 405: the path does not support the method.
     pub(crate) fn method_not_allowed(detail: impl Into<String>) -> Self {
         Self::new(Kind::MethodNotAllowed, detail)
     }
 
-    /// 408.
+    /// 408: the body arrived too slowly.
     pub(crate) fn slow_body(detail: impl Into<String>) -> Self {
         Self::new(Kind::SlowBody, detail)
     }
 
-    /// 413.
+    /// 413: the body is too large.
     pub(crate) fn too_large(detail: impl Into<String>) -> Self {
         Self::new(Kind::TooLarge, detail)
     }
 
-    /// 415.
+    /// 415: the content type or encoding is not supported.
     pub(crate) fn media_type(detail: impl Into<String>) -> Self {
         Self::new(Kind::MediaType, detail)
     }
 
-    /// 422: pages that are compared by this policy have no such thing.
+    /// 422: the collection's policy does not support the operation.
     pub(crate) fn not_by_policy(policy: Policy, reason: &str) -> Self {
         let detail = format!("the policy {policy} {reason}");
         Self::new(Kind::NotByThisPolicy, detail)
     }
 
-    /// 500; the cause belongs in the log, not in the answer.
+    /// 500: an internal error. The cause belongs in the log, not in the answer.
     pub(crate) fn internal() -> Self {
         Self::new(Kind::Internal, "an error inside the service; its log says more")
     }
 
-    /// 503: too much is going on at the moment.
+    /// 503: the service is busy at the moment.
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
         Self::new(Kind::Busy, detail)
     }
 
-    /// 503: less of the cluster is there than was asked for.
+    /// 503: less of the cluster is available than the request needs.
     pub(crate) fn not_ready(detail: impl Into<String>) -> Self {
         Self::new(Kind::NotReady, detail)
     }
 
-    /// 503: a call did not end in time. It goes on, so what it was to do may be done.
+    /// 503: a call did not end in time. The call continues, so its work may still be done.
     pub(crate) fn timed_out(time: Duration) -> Self {
         let detail = format!(
             "no answer within {} s; what was asked for may still be done, and it is safe to ask again",
@@ -165,28 +166,28 @@ impl Problem {
         Self::new(Kind::Timeout, detail)
     }
 
-    /// 503: the memory budget is used up.
+    /// 503: the memory budget for bodies is used up.
     pub(crate) fn memory_full() -> Self {
         Self::busy("too many bytes of request bodies are in memory; try again later")
     }
 
-    /// 507.
+    /// 507: the disk is full.
     pub(crate) fn disk_full(detail: impl Into<String>) -> Self {
         Self::new(Kind::DiskFull, detail)
     }
 
-    /// The parameter or field at fault.
+    /// Returns the parameter or field at fault.
     #[cfg(test)]
     pub(crate) fn about_field(&self) -> Option<&str> {
         self.0.field.as_deref()
     }
 
-    /// What is wrong.
+    /// Returns the description of the error.
     pub(crate) fn detail(&self) -> &str {
         &self.0.detail
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status of the problem.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -199,7 +200,8 @@ impl From<Tier1Error> for Problem {
         match refused {
             Tier1Error::Full { .. } => Self::new(Kind::BacklogFull, detail),
             Tier1Error::ClientFull { .. } => Self::new(Kind::ClientLimit, detail),
-            // What the engine says names files of the server.
+            // The error text of the storage engine names files of the server, so the answer does not repeat
+            // it.
             Tier1Error::ReadOnly(_) => {
                 let detail = "the store failed and takes no writes until a restart: see the server's log";
                 Self::new(Kind::ReadOnly, detail)
@@ -211,11 +213,11 @@ impl From<Tier1Error> for Problem {
             }
             Tier1Error::CursorGone => Self::new(Kind::CursorGone, detail).about("cursor"),
             Tier1Error::BatchTooLarge { .. } => {
-                tracing::error!(%detail, "a call of tier 1 is too large");
+                tracing::error!(%detail, "tier 1 refused a batch as too large; the request gets 500");
                 Self::internal()
             }
             Tier1Error::Damaged(_) => {
-                tracing::error!(%detail, "a request met a damaged record");
+                tracing::error!(%detail, "a record needed for a request is damaged; the request gets 500");
                 let detail = "a record that is needed is damaged: see the server's log";
                 Self::new(Kind::Damaged, detail)
             }
@@ -240,7 +242,7 @@ impl From<RebalanceError> for Problem {
             RebalanceError::NothingToCancel => Self::new(Kind::NothingToCancel, detail),
             RebalanceError::Unavailable(error) => error.into(),
             RebalanceError::Store(_) => {
-                tracing::error!(detail, "a request for the mapping is refused");
+                tracing::error!(detail, "cannot store a request to change the partition map; it is refused");
                 Self::new(Kind::Storage, detail)
             }
         }
@@ -272,7 +274,7 @@ impl From<ExportError> for Problem {
 }
 
 impl IntoResponse for Problem {
-    /// The document stays beside its text, for [`Problem::of_request`] to complete it.
+    /// Also stores the problem in the response's extensions, so that [`Problem::of_request`] can complete it.
     fn into_response(self) -> Response {
         let retry_after = self.0.retry_after.map(HeaderValue::from);
         let mut response = (self.status(), Json(&self.0)).into_response();
@@ -290,7 +292,7 @@ impl IntoResponse for Problem {
 }
 
 impl Problem {
-    /// Names the request in an answer that is a problem; others stay as they are.
+    /// Adds the request id to an answer that is a problem. Other answers are returned unchanged.
     pub(crate) fn of_request(mut response: Response, id: &RequestId) -> Response {
         let Some(Self(mut problem)) = response.extensions_mut().remove::<Self>() else { return response };
         problem.request_id = Some(id.as_str().to_owned());

@@ -1,71 +1,71 @@
-//! The kinds of problems: the stable names that answers with errors have, and what they mean.
+//! The kinds of problems: the stable type names of error answers, with their statuses and meanings.
 //!
-//! Invariants: a name, once given, keeps its status and its meaning as long as `/v1` lasts (docs/HTTP.md); the OpenAPI
-//! document and that chapter list all of them.
+//! Invariants: a published name keeps its status and meaning for the lifetime of `/v1` (docs/HTTP.md). The
+//! OpenAPI document and docs/HTTP.md list all kinds.
 
 use axum::http::StatusCode;
 
-/// What kind of problem an answer is about.
+/// Kind of problem that an error answer reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// The request as a whole, or one parameter or field, is wrong.
+    /// The request as a whole, or one parameter or field, is invalid.
     BadRequest,
-    /// Without a token that is known.
+    /// The request has no valid token.
     Unauthorized,
-    /// Not with this token, or not at this listener.
+    /// This token, or this listener, does not allow the operation.
     Forbidden,
-    /// Sent by a browser for another site's page.
+    /// A browser sent the request for a page of another site.
     CrossSite,
-    /// What is named is not there.
+    /// The named resource does not exist.
     NotFound,
-    /// Not a method of this path.
+    /// The path does not support the method.
     MethodNotAllowed,
-    /// The body came too slowly.
+    /// The body arrived too slowly.
     SlowBody,
-    /// The mapping is being changed.
+    /// The partition map is already being changed.
     Rebalancing,
-    /// There is no change of the mapping to cancel.
+    /// No change of the partition map is in progress.
     NothingToCancel,
-    /// The feed cannot go on at this cursor.
+    /// The feed cannot continue at this cursor.
     CursorGone,
     /// The body is too large.
     TooLarge,
-    /// A content type or encoding that is not taken.
+    /// The content type or encoding is not supported.
     MediaType,
-    /// Asked under a name that is not the server's.
+    /// The request names a host that is not this server.
     Misdirected,
-    /// The collection's policy has no such thing.
+    /// The collection's policy does not support the operation.
     NotByThisPolicy,
     /// Too many pages are pending.
     BacklogFull,
-    /// The client holds all that one may hold at once.
+    /// The client holds as much of a resource as one client may hold.
     ClientLimit,
-    /// An error inside.
+    /// An internal error occurred.
     Internal,
     /// A record is damaged.
     Damaged,
-    /// A request for the mapping could not be stored.
+    /// A request to change the partition map could not be stored.
     Storage,
-    /// Too much is going on.
+    /// Too many requests of this kind are in progress.
     Busy,
-    /// Less is there than was asked for.
+    /// Less of the service is available than the request needs.
     NotReady,
     /// A call took too long.
     Timeout,
-    /// The store takes no writes.
+    /// The store accepts no writes.
     ReadOnly,
-    /// A part of tier 1 does not answer.
+    /// A range of tier 1 does not answer.
     RangeUnavailable,
     /// Tier 2 does not answer.
     IndexUnavailable,
-    /// The service is ending.
+    /// The service is shutting down.
     Stopping,
     /// The disk is full.
     DiskFull,
 }
 
 impl Kind {
-    /// All of them, in order of their statuses.
+    /// All kinds, in order of their statuses.
     pub(crate) const ALL: [Self; 27] = [
         Self::BadRequest,
         Self::Unauthorized,
@@ -96,7 +96,7 @@ impl Kind {
         Self::DiskFull,
     ];
 
-    /// Name, status, whether to try again after some seconds, and meaning.
+    /// Returns the name, the status, whether a retry after some seconds may succeed, and the meaning.
     const fn facts(self) -> (&'static str, StatusCode, bool, &'static str) {
         const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         const FAILED: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
@@ -209,32 +209,32 @@ impl Kind {
         }
     }
 
-    /// Its name, the last part of its type.
+    /// Returns the name, which is the last part of the type.
     pub(crate) const fn name(self) -> &'static str {
         self.facts().0
     }
 
-    /// Its type, as answers have it.
+    /// Returns the type as it appears in answers.
     pub(crate) fn urn(self) -> String {
         format!("urn:doppel:problem:{}", self.name())
     }
 
-    /// The kind of a type.
+    /// Returns the kind with this type.
     pub(crate) fn of(urn: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.urn() == urn)
     }
 
-    /// The status of answers.
+    /// Returns the HTTP status of answers of this kind.
     pub(crate) const fn status(self) -> StatusCode {
         self.facts().1
     }
 
-    /// Whether the same request may succeed some seconds later.
+    /// Returns true if the same request may succeed some seconds later.
     pub(crate) const fn is_passing(self) -> bool {
         self.facts().2
     }
 
-    /// What it means, in a few words.
+    /// Returns the meaning in a few words.
     pub(crate) const fn meaning(self) -> &'static str {
         self.facts().3
     }

@@ -1,4 +1,4 @@
-//! The parameters of a query string as a value. An error names the parameter that is wrong.
+//! Deserialises the parameters of a query string. An error names the invalid parameter.
 
 use std::error::Error;
 use std::fmt;
@@ -9,10 +9,11 @@ use serde::forward_to_deserialize_any;
 
 use crate::problem::Problem;
 
-/// Characters of the name of a parameter that an answer repeats.
+/// Maximum number of characters of a parameter name that an answer repeats.
 const NAME_CHARS: usize = 60;
 
-/// Reads parameters, which are pairs of a name and a text. Unknown ones are errors where `T` denies them.
+/// Deserialises parameters from pairs of a name and a text. Unknown parameters are errors if `T` denies
+/// unknown fields.
 pub(crate) fn parameters<T: DeserializeOwned>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
     let pairs = pairs.into_iter().map(|(name, text)| (name.clone(), Parameter { name, text }));
     T::deserialize(MapDeserializer::new(pairs)).map_err(|WrongParameter { name, reason }| match name {
@@ -21,7 +22,7 @@ pub(crate) fn parameters<T: DeserializeOwned>(pairs: Vec<(String, String)>) -> R
     })
 }
 
-/// The parameter that is wrong, and why.
+/// The invalid parameter, with the reason.
 #[derive(Debug)]
 struct WrongParameter {
     name: Option<String>,
@@ -60,7 +61,7 @@ impl de::Error for WrongParameter {
     }
 }
 
-/// A parameter, whose text is read as the type that is wanted.
+/// A parameter, whose text is parsed as the type that the target field needs.
 struct Parameter {
     name: String,
     text: String,
@@ -74,7 +75,7 @@ impl IntoDeserializer<'_, WrongParameter> for Parameter {
     }
 }
 
-/// Methods that parse the text.
+/// Defines deserialiser methods that parse the text.
 macro_rules! parsed {
     ($($method:ident => $visit:ident,)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WrongParameter> {

@@ -1,6 +1,6 @@
-//! The fields of a page that is sent as it is: they are in the query of `POST /v1/pages`.
+//! The query parameters of `POST /v1/pages` for a page that is sent as a raw body.
 //!
-//! The fields mean what they mean in JSON, have the same limits, and are refused in the same words.
+//! Each parameter has the meaning, the limits and the error messages of the JSON field with its name.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use doppel_engine::ingest::IngestError;
 use doppel_engine::raw_page::{Media, RawPageHead};
 
-/// The media types of pages that are sent as they are.
+/// Media types of pages that are sent as raw bodies.
 pub(crate) const MEDIA_TYPES: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -39,10 +39,10 @@ pub(crate) struct RawPageQuery {
 }
 
 impl RawPageQuery {
-    /// Checks that a page in JSON has no fields in the query.
+    /// Checks that a request with a JSON body has none of these query parameters.
     ///
     /// # Errors
-    /// When it has any.
+    /// If the query has a parameter.
     pub(crate) fn refuse_beside_json(&self) -> Result<(), Problem> {
         let Self { url, fetched_at, popularity, language } = self;
         let given = [
@@ -62,10 +62,10 @@ impl RawPageQuery {
         }
     }
 
-    /// The fields of a page that comes with these headers.
+    /// Validates the parameters and headers, and returns the fields of the page.
     ///
     /// # Errors
-    /// When the URL is missing, or a field is not what it has to be.
+    /// If the URL is missing or a parameter is invalid.
     pub(crate) fn head(self, headers: &HeaderMap, now: Timestamp) -> Result<RawPageHead, Problem> {
         let Self { url, fetched_at, popularity, language } = self;
         let Some(url) = url else {

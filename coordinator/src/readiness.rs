@@ -1,7 +1,9 @@
-//! `/readyz`: whether a load balancer is to send requests here, and whether the ranges of a cluster are served and replicated.
+//! `/readyz`: tells a load balancer whether to send requests here, and an operator whether the ranges of a
+//! cluster are served and replicated.
 //!
-//! A front door has nothing of its own. So it is ready when any node of tier 1 answers: while one range has no owner, the pages of
-//! the others are taken and answered here as at every other front door, and to take all of them out would make it worse.
+//! A coordinator has no data of its own, so by default it is ready if any node of tier 1 answers. If one
+//! range has no owner, every coordinator still serves the pages of the other ranges. A load balancer that
+//! removed all coordinators would make the outage worse.
 
 use axum::extract::State;
 use doppel_protocol::Tier1Error;
@@ -69,7 +71,8 @@ pub(crate) async fn readyz(
     .await
 }
 
-/// Why no pages are taken at present, or those of some ranges of a cluster are not; none where all are.
+/// Explains why the service accepts no pages, or why some ranges of a cluster accept none. `None` if all
+/// pages are accepted.
 pub(crate) fn not_ready(app: &App) -> Option<Problem> {
     if app.is_draining() {
         return Some(Tier1Error::Stopping.into());
@@ -85,7 +88,7 @@ fn all_lacking(ranges: &[ClusterRange], asked: Ranges) -> Option<Problem> {
     (!lacking.is_empty()).then(|| Problem::not_ready(lacking.join("; ")))
 }
 
-/// What a range has not.
+/// Describes what a range lacks for the requested readiness.
 fn lacking(range: &ClusterRange, asked: Ranges) -> Option<String> {
     let ClusterRange { range, epoch, served, replicas, live_replicas, .. } = range;
     match (epoch, served) {

@@ -1,7 +1,7 @@
-//! `POST /v1/groups/{id}/repair` and `POST /v1/repair`: exact recomputation of groups.
+//! `POST /v1/groups/{id}/repair` and `POST /v1/repair`: recompute groups by exact comparison.
 //!
-//! A repair holds every signature of a group and compares them all, so few go on at once, and an answer
-//! lists a bounded number of URLs.
+//! A repair holds all signatures of a group in memory and compares them all, so the service limits the number
+//! of concurrent repairs. An answer lists a bounded number of URLs.
 
 use axum::Json;
 use axum::extract::State;
@@ -32,7 +32,8 @@ pub(crate) struct RepairQuery {
     by: Option<String>,
 }
 
-/// What a repair did, with at most `room` URLs of its sets, which are taken from `room`.
+/// Converts the report on a repair to its answer, with at most `room` URLs of its sets. Subtracts the number
+/// of listed URLs from `room`.
 fn listed(report: RepairReport, room: &mut usize) -> Repair {
     let most = *room;
     let (members, sets) = (report.before.len(), report.components.len());
@@ -149,7 +150,8 @@ fn recompute(
     Ok(report.map(|report| listed(report, room)))
 }
 
-/// Who repairs: who has the token, where there are tokens, or else whoever is named.
+/// Returns the name under which the repair is recorded: the name of the client's token, or else the name in
+/// the request.
 fn name(caller: &Caller, by: Option<String>) -> Result<String, Problem> {
     if let Some(token) = caller.name() {
         return match by {
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_member_in_no_set_is_not_left_out_by_the_limit() {
-        // It was purged between two reads.
+        // The missing member was purged between two reads.
         let mut short = report(&[2, 1]);
         short.components.pop();
         let repair = listed(short, &mut 3);

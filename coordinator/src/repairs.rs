@@ -1,7 +1,7 @@
-//! `GET /v1/repairs` and `GET /v1/repairs/{id}`: the trail of repairs that were applied.
+//! `GET /v1/repairs` and `GET /v1/repairs/{id}`: the audit trail of applied repairs.
 //!
-//! The list has counts alone, so that its pieces are small whatever was repaired; the URLs of one repair are
-//! asked for by its id, and there are never more than a repair's own answer has.
+//! The list contains only counts, so that its entries are small for repairs of any size. A client asks for
+//! the URLs of a repair by its id. Such an answer never has more URLs than the answer to the repair itself.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,5 @@
-//! `GET /v1/reports/quality`, `/groups` and `/savings`: quality and sizes of the groups, and what they save.
+//! `GET /v1/reports/quality`, `/groups` and `/savings`: reports on the quality and sizes of groups, and on
+//! what dropping duplicates saves.
 
 use std::sync::Arc;
 
@@ -81,7 +82,8 @@ pub(crate) async fn savings(State(app): State<App>) -> Result<Json<Savings>, Pro
     Ok(Json(Savings { age_ms, ..Savings::clone(&report) }))
 }
 
-/// A report, and how old it is if it was made before. Nobody waits for one that is made for another caller.
+/// Returns a report, with its age in milliseconds if it comes from the cache. No caller waits for a report
+/// that another caller is making.
 pub(crate) async fn kept<T: Send + Sync + 'static>(
     app: &App,
     report: &Arc<KeptReport<T>>,
@@ -90,7 +92,7 @@ pub(crate) async fn kept<T: Send + Sync + 'static>(
     match report.ask() {
         Asked::Kept(report, age) => Ok((report, Some(millis(age)))),
         Asked::Turn(turn) => {
-            // The call keeps its turn, because its caller may be gone before the report is made.
+            // The call holds the permission to make the report, because its client may disconnect meanwhile.
             let made = app.blocking_within(LONG_CALL_TIME, move |app| turn.make(|| make(app))).await?;
             Ok((made, None))
         }

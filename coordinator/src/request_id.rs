@@ -1,7 +1,7 @@
-//! The id of a request: the one it came with in `x-request-id`, or a new one.
+//! Request ids: the value of `x-request-id` that the client sent, or a new id.
 //!
-//! Invariants: an id has at most [`REQUEST_ID_BYTES`] visible characters of ASCII, so that a client cannot forge a line
-//! of the log; a process makes each id once.
+//! Invariants: an id has at most [`REQUEST_ID_BYTES`] visible ASCII characters, so that a client cannot forge
+//! a log line. A process never generates an id twice.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -11,26 +11,26 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::limits::REQUEST_ID_BYTES;
 
-/// The header, of requests and of answers.
+/// Header with the request id, in requests and answers.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The id of one request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(HeaderValue);
 
-/// The ids that a process makes: numbers that follow a random one.
+/// Generator of request ids: consecutive numbers that start at a random number.
 #[derive(Debug)]
 pub(crate) struct RequestIds(AtomicU64);
 
 impl Default for RequestIds {
     fn default() -> Self {
-        // The hasher has random keys, so two processes that log to one place are unlikely to make the same ids.
+        // The hasher has random keys, so two processes that share a log are unlikely to generate equal ids.
         Self(AtomicU64::new(RandomState::new().hash_one(())))
     }
 }
 
 impl RequestIds {
-    /// The id that the request came with, if it can be taken; or a new one.
+    /// Returns the id that the client sent, if it is valid, or else a new id.
     pub(crate) fn id_of(&self, headers: &HeaderMap) -> RequestId {
         let is_sane = |value: &&HeaderValue| {
             let bytes = value.as_bytes();
@@ -46,7 +46,7 @@ impl RequestId {
         self.0.to_str().unwrap_or_default()
     }
 
-    /// The id as a header.
+    /// Converts the id to a header value.
     pub(crate) fn into_header(self) -> HeaderValue {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The routes and the document that describes them, from one source.
+//! Builds the routes, and the OpenAPI document that describes them, from one source.
 
 use axum::http::{HeaderValue, Method, Uri};
 use axum::middleware::from_fn_with_state;
@@ -41,7 +41,7 @@ use crate::{
 )]
 struct Contract;
 
-/// Every route with its description.
+/// Returns all routes with their descriptions.
 fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Contract::openapi())
         .routes(routes!(pages::post, pages::delete))
@@ -78,7 +78,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(assets::asset))
 }
 
-/// The OpenAPI document of the public contract.
+/// Returns the OpenAPI document of the public contract.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     described(routes()).1
@@ -90,16 +90,16 @@ fn described(routes: OpenApiRouter<App>) -> (Router<App>, utoipa::openapi::OpenA
     (router, document)
 }
 
-/// The whole front door as one service.
+/// Builds the coordinator's HTTP interface as one service.
 pub(crate) fn app(state: App, gate: Gate) -> Front {
     let (router, document) = described(routes());
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
-        tracing::error!(%error, "the OpenAPI document was not written");
+        tracing::error!(%error, "cannot serialise the OpenAPI document; /openapi.json is empty");
         Vec::new()
     });
     let policy = HeaderValue::from_str(&state.policy().to_string());
     let policy = policy.unwrap_or_else(|error| {
-        tracing::error!(%error, "the name of the policy is not of ASCII");
+        tracing::error!(%error, "the policy name is not a valid header value; answers name it `unknown`");
         HeaderValue::from_static("unknown")
     });
     let routes = router

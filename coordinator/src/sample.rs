@@ -1,4 +1,4 @@
-//! `GET /v1/sample`: signatures of some of the contents, from which a mapping can be planned elsewhere.
+//! `GET /v1/sample`: signatures of some of the contents, from which another program can plan a partition map.
 
 use std::io;
 
@@ -53,9 +53,10 @@ pub(crate) async fn sample(
         return Err(Problem::field("contents", format!("1 to {SAMPLE_CONTENTS}, not {contents}")));
     }
     let (permit, planning) = (app.enter_sample()?, app.enter_planning()?);
-    // The pause begins before the permit is given back, so others are first.
+    // The turn is dropped before the permit. The client's pause has then begun when the permit becomes free,
+    // so other clients come first.
     let permit = (caller.sample_turn(app.limits().sample_pause)?, permit);
-    // The call goes on when its caller goes, so it keeps the permits.
+    // The call continues if the client disconnects, so it keeps the permits.
     let sample = move |app: &App| {
         let _planning = planning;
         Ok((mapping(app)?.sample(contents)?, permit))

@@ -1,4 +1,4 @@
-//! The savings of a collection as it is on record.
+//! Computes the savings report from the records of a collection.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use doppel_protocol::{BATCH_MAX, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 use crate::problem::Problem;
 use doppel_engine::savings::{Counting, CountingError, Page};
 
-// The pages of a piece of the scan are asked for in one call.
+// One call to tier 1 must be able to read all pages of a piece of the scan.
 const _: () = assert!(SCAN_LINES_MAX <= BATCH_MAX);
 
-/// Why there is no report.
+/// Reason why the report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SavingsError {
     #[error(transparent)]
@@ -22,12 +22,12 @@ pub(crate) enum SavingsError {
     Counting(#[from] CountingError),
 }
 
-/// Reads up to `pages_max` live pages, in two calls of tier 1 for a thousand of them; blocks. What does not fit in memory is
-/// sorted in files in `temp_dir`, which have no names.
+/// Reads up to `pages_max` live pages, with two calls to tier 1 per thousand pages, and counts the savings.
+/// Blocks. Records that do not fit in memory are sorted in unnamed files in `temp_dir`.
 ///
 /// # Errors
-/// [`Tier1Error::Stopping`] as soon as `stops` says so, because the process does not end before this call; otherwise as tier 1 and the
-/// files.
+/// [`Tier1Error::Stopping`] soon after `stops` returns true, because the process cannot end before this call
+/// does. Otherwise the error of tier 1 or of the temporary files.
 pub(crate) fn read(
     tier1: &dyn Tier1Api,
     policy: Policy,
@@ -42,20 +42,21 @@ pub(crate) fn read(
             return Err(Tier1Error::Stopping.into());
         }
         let lines = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<_>, Tier1Error>>()?;
-        // Only pages that are in groups have anything in common with another.
+        // Only pages in groups are read, because no other page shares its content.
         let grouped: Vec<PageId> =
             lines.iter().filter(|line| line.group.is_some()).map(|line| line.url.id()).collect();
         let mut views = tier1.pages(&grouped)?.into_iter();
         for line in &lines {
             let view = match line.group {
                 None => None,
-                // A page that was purged since then is no page any more.
+                // The page was purged after the scan read its line.
                 Some(_) => match views.next().flatten() {
                     None => continue,
                     view => view,
                 },
             };
-            // The line is older; a page may have died, or have left its group since then.
+            // The record is newer than the line of the scan: the page may have died or left its group
+            // meanwhile.
             let line = view.as_ref().map_or(line, |view| &view.line);
             let content = view.as_ref().and_then(|view| view.content);
             let of = view.as_ref().and_then(|view| view.duplicate_of);
@@ -84,7 +85,10 @@ impl From<SavingsError> for Problem {
                 Self::disk_full(format!("the disk is full: {spill}; make room"))
             }
             SavingsError::Counting(spill) => {
-                tracing::error!(error = &spill as &(dyn std::error::Error + 'static), "a report failed");
+                tracing::error!(
+                    error = &spill as &(dyn std::error::Error + 'static),
+                    "the savings report failed"
+                );
                 Self::internal()
             }
         }

@@ -1,4 +1,4 @@
-//! The front door at its listeners, until it is to end.
+//! Serves the coordinator's HTTP interface at its listeners until the process shuts down.
 
 use std::future::Future;
 use std::io;
@@ -13,29 +13,30 @@ use crate::app::App;
 use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_RATE};
 use crate::router;
 
-/// Where a front door listens, and whom it answers there.
+/// Listeners of a coordinator, with their access rules.
 #[derive(Debug)]
 pub struct Doors {
-    /// For clients.
+    /// Listener for all clients.
     pub clients: Listening<TcpListener>,
-    /// For operators; what needs their role is answered nowhere else then.
+    /// Listener for operators. If it exists, the listener for clients refuses operations that need the
+    /// operator role.
     pub operators: Option<Listening<TcpListener>>,
-    /// By which rules.
+    /// Access rules for both listeners.
     pub access: Access,
 }
 
 impl From<TcpListener> for Doors {
-    /// One listener for all, in the clear and without tokens.
+    /// Creates a single listener for clients and operators, without TLS and without tokens.
     fn from(listener: TcpListener) -> Self {
         Self { clients: listener.into(), operators: None, access: Access::default() }
     }
 }
 
-/// Answers connections until `shutdown` completes; then takes no more, ends long polls, and lets requests in work go on for the time
-/// of `Limits::drain` at most.
+/// Serves connections until `shutdown` completes. Then it accepts no more connections, ends long polls, and
+/// lets requests in progress continue for up to `Limits::drain`.
 ///
 /// # Errors
-/// When no connection could be accepted for a minute.
+/// If no connection could be accepted for a minute.
 pub async fn serve(
     doors: impl Into<Doors>,
     state: App,
@@ -58,7 +59,7 @@ pub async fn serve(
     at_doors(main, other, shutdown, &ended).await
 }
 
-/// The limits of the connections of a front door.
+/// Returns the limits for the connections of a coordinator.
 pub(crate) fn connections(write_pause: Duration, drain: Duration) -> Connections {
     Connections {
         open: CONNECTIONS,
@@ -70,14 +71,16 @@ pub(crate) fn connections(write_pause: Duration, drain: Duration) -> Connections
     }
 }
 
-/// Completes when it is told that the doors are to end.
+/// Returns a future that completes when `ended` becomes true.
 pub(crate) fn told(ended: &watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
     let mut ended = ended.subscribe();
     async move { drop(ended.wait_for(|ended| *ended).await) }
 }
 
-/// Answers at the doors until both have ended, which they are [`told`] to when `over` completes. One that fails ends the other,
-/// because its requests would meet half a service.
+/// Serves both listeners until both have ended. When `over` completes, this function sets `ended`, for which
+/// each listener waits ([`told`]).
+///
+/// If one listener fails, the other ends too, because it alone would serve only a part of the operations.
 pub(crate) async fn at_doors(
     clients: impl Future<Output = io::Result<()>>,
     operators: Option<impl Future<Output = io::Result<()>>>,

@@ -1,4 +1,4 @@
-//! What a front door is put together from.
+//! The services and settings from which a coordinator is assembled.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,56 +13,57 @@ use crate::limits::Limits;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
 
-/// The present moment; passed in, so that tests have their own.
+/// Source of the current time. The caller passes it in, so that tests can set the time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The computer's clock.
+/// Returns the clock of the operating system.
 #[must_use]
 pub fn system_clock() -> Clock {
     Arc::new(Timestamp::now)
 }
 
-/// A directory that the process writes to.
+/// A directory to which the process writes.
 #[derive(Debug, Clone)]
 pub struct Directory {
-    /// Its name among the metrics.
+    /// Name of the directory in the metrics.
     pub name: &'static str,
-    /// Where it is.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// Whether nobody else has files there, so that theirs are worth counting.
+    /// Whether only this process has files in the directory. Only then do the metrics count the size of its
+    /// files.
     pub is_own: bool,
 }
 
-/// What the front door is put together from.
+/// Services and settings of a coordinator.
 pub struct Services {
-    /// The system of record.
+    /// Tier 1, the system of record.
     pub tier1: Arc<dyn Tier1Api>,
-    /// The index.
+    /// Tier 2, the derived index.
     pub tier2: Arc<dyn Tier2Api>,
-    /// The index's mapping, if there is one that can be changed.
+    /// Interface to the partition map of the index, if the map can be changed.
     pub mapping: Option<Arc<dyn MappingApi>>,
-    /// The cluster; none for a single process.
+    /// The cluster of this process. `None` for a single process.
     pub cluster: Option<Arc<dyn ClusterApi>>,
-    /// F, as in the collection's manifest.
+    /// Policy of the collection, from its manifest. The policy defines the pairwise function F.
     pub policy: Policy,
-    /// By which rules winners are elected, as in the collection's manifest.
+    /// Rules by which winners are elected, from the collection's manifest.
     pub winners: WinnerOrder,
-    /// The markets that have a name.
+    /// Markets that clients can name.
     pub markets: Markets,
-    /// Who owns which shard.
+    /// Table of the nodes that own the shards.
     pub shard_map: ShardMap,
-    /// The extractors.
+    /// Pool of extractors for submitted pages.
     pub ingest: Arc<Ingest>,
-    /// The tokens that the server takes, whose expiry the metrics tell; none where it takes everybody.
+    /// Tokens that the server accepts, whose expiry the metrics report. `None` if the server needs no tokens.
     pub tokens: Option<Tokens>,
-    /// The process's metrics; those of the front door are added.
+    /// Metrics of the process, to which the coordinator adds its own.
     pub registry: Registry,
-    /// The time.
+    /// Source of the current time.
     pub clock: Clock,
-    /// Where exports spill; must exist.
+    /// Existing directory in which exports and reports sort their temporary files.
     pub temp_dir: PathBuf,
-    /// The directories that the process writes to, for the metrics.
+    /// Directories to which the process writes, for the metrics.
     pub directories: Vec<Directory>,
-    /// The limits.
+    /// Limits of the coordinator's resources.
     pub limits: Limits,
 }

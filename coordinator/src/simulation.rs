@@ -7,10 +7,10 @@ use doppel_protocol::{Tier1Api, Tier1Error, WinnerOrder};
 
 use doppel_engine::advise::Advisor;
 
-/// What `GET /v1/status` says of a page.
+/// Returns the advice that `GET /v1/status` gives on a page.
 ///
 /// # Errors
-/// When tier 1 does.
+/// If tier 1 cannot be read.
 pub fn advise(
     tier1: &dyn Tier1Api,
     policy: Policy,

@@ -1,4 +1,5 @@
-//! `GET /v1/status`, `POST /v1/status`, `POST /v1/probe`: is this page a duplicate, and of which winner?
+//! `GET /v1/status`, `POST /v1/status` and `POST /v1/probe`: tell whether a page is a duplicate, and of which
+//! kept page.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -23,7 +24,7 @@ use crate::problem::Problem;
 use doppel_engine::comparison;
 use doppel_engine::ingest::{self, Source};
 
-/// The path of a question about a page.
+/// Path of status requests for one page.
 pub(crate) const PATH: &str = "/v1/status";
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -67,18 +68,19 @@ pub(crate) async fn get(
         })?;
         Ok(Advice { age_ms: aged.age.map(millis), ..aged.answer })
     };
-    // The winner of a market is looked for among all members.
+    // With a market, finding the winner reads all members of the group, so the call runs on a blocking
+    // thread.
     let advice = if asked.is_none() { app.in_place(advise).await? } else { app.blocking(advise).await? };
     Ok(Json(Advice { url, ..advice }))
 }
 
-/// Whether a request is a question about a page.
+/// Returns true if a request asks for the status of one page.
 pub(crate) fn is_asked(method: &Method, uri: &Uri) -> bool {
     method == Method::GET && uri.path() == PATH
 }
 
-/// The answer to a question about a page, if it takes no read of rows. Everything else, also what is wrong with a question,
-/// is left to [`get`].
+/// Answers a status request for one page if the answer needs no read of rows. Returns `None` for every other
+/// request, including an invalid one, which [`get`] then answers.
 pub(crate) fn without_rows(app: &App, uri: &Uri) -> Option<Response> {
     let axum::extract::Query(StatusQuery { url, market: None }) =
         axum::extract::Query::try_from_uri(uri).ok()?
@@ -194,9 +196,9 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
     let market = market(app.markets(), probe.market.as_deref())?;
     let answer = app
         .blocking(move |app| {
-            // The text waits for an extractor, and for as long it counts.
+            // The text counts against the memory budget while it waits for an extractor.
             let _share = share;
-            // A name that resolves nowhere (RFC 6761) where the text has none.
+            // If the text has no URL, it gets one with a host name that never resolves (RFC 6761).
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
             let mut page = Fetched::from(item);

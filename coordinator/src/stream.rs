@@ -1,4 +1,5 @@
-//! Answers that are written while they are sent: a thread writes, at the pace of the connection.
+//! Streams answers that are written while they are sent. A thread writes the answer at the speed of the
+//! connection.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -14,11 +15,13 @@ use tracing::Span;
 
 use crate::limits::PIECE_BYTES;
 
-/// Pieces between the thread and the connection.
+/// Number of pieces that can wait between the writing thread and the connection.
 const PIECES: usize = 4;
 
-/// The body that `write` writes on a thread of its own, which holds `permit` until it ends, for the time that is given if there is
-/// one. An answer that fails on the way, or takes longer, breaks off: the client is told that it is incomplete.
+/// Returns a body that `write` produces on a thread of its own. The thread holds `permit` until it ends.
+///
+/// If `write` fails, or takes longer than `within`, the answer breaks off in a way that shows the client that
+/// it is incomplete.
 pub(crate) fn stream<E: Display>(
     permit: impl Send + 'static,
     (what, within): (&'static str, Option<Duration>),
@@ -34,14 +37,14 @@ pub(crate) fn stream<E: Display>(
         let written = write(&mut pieces).map_err(|error| error.to_string());
         match written.and_then(|()| pieces.flush().map_err(|error| error.to_string())) {
             Ok(()) => drop(pieces.send(Piece::End)),
-            Err(error) => tracing::warn!(error, what, "an answer broke off"),
+            Err(error) => tracing::warn!(error, what, "an answer broke off and is incomplete"),
         }
     });
     Body::from_stream(try_unfold(receiver, |mut receiver| async move {
         match receiver.recv().await {
             Some(Piece::Bytes(bytes)) => Ok(Some((bytes, receiver))),
             Some(Piece::End) => Ok(None),
-            // Without an end what was sent so far must not look like all there is.
+            // If the end is missing, the part sent so far must not look like a complete answer.
             None => Err(io::Error::other("the answer broke off")),
         }
     }))
@@ -52,11 +55,11 @@ enum Piece {
     End,
 }
 
-/// Sends what is written to it in pieces, at the pace of the connection, which ends when the client does
-/// not read.
+/// Writer that sends its bytes in pieces at the speed of the connection. The connection ends if the client
+/// stops reading.
 struct Pieces {
     sender: mpsc::Sender<Piece>,
-    /// When it has to be done, and by which clock.
+    /// Time by which the answer must be sent, and the runtime whose clock counts.
     limit: Option<(Handle, Instant)>,
     buffer: Vec<u8>,
 }
@@ -101,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// More than there is room for between the thread and the connection.
+    /// Writes more pieces than fit between the thread and the connection.
     fn write(out: &mut dyn Write) -> io::Result<()> {
         (0..PIECES * 4).try_for_each(|_| out.write_all(&[b'x'; PIECE_BYTES]))
     }

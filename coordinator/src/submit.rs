@@ -1,6 +1,7 @@
-//! Submissions to tier 1, each with its outcome.
+//! Submits pages to tier 1 and returns each submission's outcome.
 //!
-//! Invariant: every outcome is given with the page it belongs to, or none is given.
+//! Invariant: every outcome is returned with its own page. If outcomes and pages do not correspond, no
+//! outcome is returned.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -13,23 +14,25 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// Tier 1 gave too many or too few. All submissions were recorded, and may be sent again.
+/// Error for a number of outcomes that differs from the number of submissions. All submissions were recorded,
+/// and the client may send them again.
 #[derive(Debug, thiserror::Error)]
 #[error("tier 1 gave {outcomes} outcomes for {submissions} submissions")]
 pub(crate) struct Unpaired {
-    /// Submissions.
+    /// Number of submissions.
     submissions: usize,
-    /// Outcomes.
+    /// Number of outcomes.
     outcomes: usize,
 }
 
-/// A submission's key and what came of it.
+/// Key of a submission, with the outcome or the refusal.
 type Recorded<K> = (K, Result<Outcome, Tier1Error>);
 
-/// Records submissions of a client in tier 1, and gives each key back beside the outcome of its submission, or the refusal; blocks.
+/// Records submissions of a client in tier 1. Returns each key with the outcome or refusal of its submission.
+/// Blocks.
 ///
 /// # Errors
-/// When tier 1 has not one answer for each submission.
+/// If tier 1 does not return exactly one answer for each submission.
 pub(crate) fn submit<K>(
     app: &App,
     caller: &Caller,
@@ -75,7 +78,7 @@ fn warn_of_flood(caller: &Caller, full: &Tier1Error) {
 
 impl From<Unpaired> for Problem {
     fn from(error: Unpaired) -> Self {
-        tracing::error!(%error, "outcomes do not fit the submissions");
+        tracing::error!(%error, "cannot match outcomes to submissions; the request gets 500");
         Self::internal()
     }
 }

@@ -1,4 +1,5 @@
-//! Makes the span of a request a part of its caller's trace (feature `otel`), as the header `traceparent` says (W3C Trace Context).
+//! Joins the span of a request to the trace of its client (feature `otel`). The header `traceparent` names
+//! the trace (W3C Trace Context).
 
 use axum::http::HeaderMap;
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
@@ -18,9 +19,9 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Takes the caller's trace, if there is one, and names the span as its operation.
+/// Joins `span` to the client's trace, if the headers name one, and names the span after the operation.
 pub(crate) fn adopt(span: &Span, headers: &HeaderMap, method: &str, route: &str) {
-    // An error says that nobody takes traces.
+    // An error means that no tracing layer is installed.
     let _ = span.set_parent(TraceContextPropagator::new().extract(&Headers(headers)));
     span.set_attribute("otel.name", format!("{method} {route}"));
     span.set_attribute("http.request.method", method.to_owned());

@@ -1,4 +1,5 @@
-//! What a front door answers before it has reached its cluster: that it is alive, and what it waits for.
+//! Answers requests before the coordinator has reached its cluster. The answers say that the process is
+//! alive, and what it waits for.
 
 use std::future::Future;
 use std::io;
@@ -21,14 +22,15 @@ use crate::problem::Problem;
 use crate::request_id::{REQUEST_ID, RequestIds};
 use crate::server::{Doors, at_doors, connections, told};
 
-/// How long an answer may take to leave once the cluster is reached. It is made at once.
+/// Maximum time for sending an answer once the cluster is reached. Making the answer takes no time.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Answers connections at `doors` until `reached` completes: `/healthz` as ever, everything else, `/readyz` too, with 503 and
-/// what is awaited. Connections that come later wait in the queues of the listeners.
+/// Serves connections at `doors` until `reached` completes. `/healthz` answers as usual. All other paths,
+/// including `/readyz`, answer 503 and say what is awaited. Later connections wait in the queues of the
+/// listeners.
 ///
 /// # Errors
-/// When no connection could be accepted for a minute.
+/// If no connection could be accepted for a minute.
 pub async fn wait(
     doors: &Doors,
     awaited: impl Fn() -> String + Clone + Send + Sync + 'static,
@@ -43,7 +45,7 @@ pub async fn wait(
     at_doors(at(lend(clients)), operators.as_ref().map(|door| at(lend(door))), reached, &ended).await
 }
 
-/// The listener stays, for the service that follows.
+/// Borrows the listener, because the service that follows uses it again.
 fn lend(door: &Listening<TcpListener>) -> Listening<&TcpListener> {
     Listening { listener: &door.listener, tls: door.tls.clone() }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/winners`: by which rules winners are elected, and for which markets one can ask.
+//! `GET /v1/winners`: the rules by which winners are elected, and the markets that clients can name.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,6 +1,7 @@
-//! Pages to signatures on real crawls, and the export's sort: `cargo bench -p doppel-engine`.
+//! Benchmarks of signature extraction on a real crawl. Run `cargo bench -p doppel-engine`.
 //!
-//! The crawls are found by `DOPPEL_DATA`, or in `../shared/data`.
+//! The environment variable `DOPPEL_DATA` names the directory of the crawls. The default is `shared/data` at
+//! the root of the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ fn main() {
     divan::main();
 }
 
-/// The pages of the small crawl.
+/// Reads the pages of the small crawl. Returns an empty list if the crawl is missing.
 fn pages() -> Vec<Fetched> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     let data = std::env::var_os("DOPPEL_DATA").map_or(beside, PathBuf::from);
@@ -32,7 +33,7 @@ fn pages() -> Vec<Fetched> {
     crawl.filter_map(|item| if let Item::Page(page) = item { Some(page) } else { None }).collect()
 }
 
-/// The same as lines of the public form.
+/// Converts HTML pages to JSON lines of the public API.
 fn lines(pages: &[Fetched]) -> Vec<Vec<u8>> {
     let line = |page: &Fetched| {
         let FetchedBody::Html { bytes, charset } = &page.body else { return None };

@@ -1,10 +1,13 @@
-//! Advice about a page, verified at the moment it is asked for (G5).
+//! Advice on a stored page, verified at the time of the request (guarantee G5).
 //!
-//! A page is called a duplicate only when F holds between its present content, or that of its final
-//! redirect target, and the present content of a page that is kept: the group's present winner, or a secondary page. The
-//! records of a page, its group and the other lie in different shards and may change between two reads, so every comparison
-//! checks that both contents are still those of the records; when one is not, advice starts again, and
-//! after [`ADVICE_ATTEMPTS`] it says what is safe: `secondary`, keep the page.
+//! Advice calls a page a duplicate only if the pairwise function F holds between two current contents. One is
+//! the content of the page, or of the final target if the page is a redirect. The other is the content of a
+//! kept page: the current winner of the group, or a secondary page.
+//!
+//! The records of the page, its group and the kept page lie in different shards, and each may change between
+//! two reads. Every comparison therefore checks that both contents still match the records. If a content has
+//! changed, the advisor starts again. After [`ADVICE_ATTEMPTS`] attempts it gives the safe answer,
+//! `secondary`, which means: keep the page.
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
@@ -17,45 +20,46 @@ use doppel_protocol::{
 use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
 use crate::market::MarketWinners;
 
-/// Gives advice on the present records.
+/// Gives advice from the current records of tier 1.
 pub struct Advisor<'a> {
-    /// The records that advice is made from.
+    /// Source of the records.
     pub tier1: &'a dyn Tier1Reads,
-    /// How pages are compared.
+    /// Policy by which pages are compared.
     pub policy: Policy,
-    /// Order in which winners are elected.
+    /// Order by which a group's winner is elected.
     pub winners: WinnerOrder,
     market: Option<MarketWinners<'a>>,
 }
 
-/// A group's winner as the answer names it, and what limits its choice.
+/// The winner of a group as an answer names it, with the reasons that limited the choice.
 pub struct Winner {
     /// The group of the winner.
     pub group: GroupId,
-    /// The winner without a market.
+    /// The winner when no market is given.
     pub usual: PageUrl,
-    /// The page that stands for the winner and all duplicates of the winner in answers for a market. Without a market, equal to `usual`.
+    /// The page that represents the winner and all its duplicates in answers for a market. Without a market,
+    /// equal to `usual`.
     pub url: PageUrl,
-    /// Whether the group is in quarantine, so that no advice is given from it.
+    /// Whether the group is in quarantine. Advice then keeps every member of the group.
     pub quarantined: bool,
     note: Option<String>,
 }
 
-/// What a page with a content is in its group.
+/// Role of a page with content in its group.
 enum Standing {
     Winner,
     Secondary,
     Duplicate(DuplicateOf),
 }
 
-/// The kept page that another is a duplicate of.
+/// The kept page of which another page is a duplicate.
 struct DuplicateOf {
     rank: Rank,
     similarity: Option<f64>,
 }
 
 impl<'a> Advisor<'a> {
-    /// An advisor on the records of `tier1`, for a market if one is given.
+    /// Creates an advisor on the records of `tier1`, for a market if one is given.
     pub fn new(
         tier1: &'a dyn Tier1Reads,
         policy: Policy,
@@ -66,12 +70,16 @@ impl<'a> Advisor<'a> {
         Self { tier1, policy, winners, market }
     }
 
-    /// Looks at all members of all groups for a market, however many they are together.
+    /// Removes the limit on the number of members that the advisor reads, over all groups, to find market
+    /// winners.
     pub fn unlimited(self) -> Self {
         Self { market: self.market.map(MarketWinners::unlimited), ..self }
     }
 
-    /// Advice about a page on record.
+    /// Gives advice on the page of a URL. The status is `unknown` if the page is not on record.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read.
     pub fn advise(&mut self, url: &PageUrl) -> Result<Advice, Tier1Error> {
         let mut safe = Advice::unknown(url.to_string());
         for _ in 0..ADVICE_ATTEMPTS {
@@ -85,8 +93,14 @@ impl<'a> Advisor<'a> {
         Ok(safe)
     }
 
-    /// Lines of pages as they are at this moment, for a market if there is one: what is on record of a duplicate may be
-    /// over, and is told to the page later. None for one that is not live any more.
+    /// Brings recorded lines up to date, for the market if the advisor has one.
+    ///
+    /// A recorded duplicate may no longer be one, because tier 1 updates the record of a page some time after
+    /// the group of the page changes. The result has one entry for each line: `None` if the page is no longer
+    /// live.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read.
     pub fn present(&mut self, lines: Vec<Line>) -> Result<Vec<Option<Line>>, Tier1Error> {
         let is_verified =
             |line: &Line, market: bool| line.group.is_none() || (!market && line.status != Status::Duplicate);
@@ -116,7 +130,8 @@ impl<'a> Advisor<'a> {
         Ok(present)
     }
 
-    /// Advice from records that are read one after the other; none when one changed meanwhile.
+    /// Computes advice from records that are read one after the other. Returns `None` if one of them changed
+    /// meanwhile.
     fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Tier1Error> {
         let mut advice = Advice::on_record(view);
         let (Status::Pending | Status::Winner | Status::Duplicate | Status::Secondary, Some(group)) =
@@ -145,7 +160,7 @@ impl<'a> Advisor<'a> {
         Ok(Some(advice))
     }
 
-    /// Says what a page with a content is.
+    /// Writes the role of a page with content into the advice.
     fn say(
         &self,
         advice: &mut Advice,
@@ -169,14 +184,16 @@ impl<'a> Advisor<'a> {
         Ok(())
     }
 
-    /// The final target of a redirect by the present records of all pages on the way: a change of one of them
-    /// may not have come to the redirect yet. None when it is not the one on record.
+    /// Follows a redirect to its final target by the current records of all pages on the way.
+    ///
+    /// The record of the redirect may not yet reflect a change further along the chain. Returns `None` if the
+    /// target found differs from the recorded target.
     fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Tier1Error> {
         let mut next = redirect.redirect_to.clone().map(|to| (to, redirect.stands_for));
         for _ in 0..REDIRECTS {
             let Some((url, stands_for)) = next else { return Ok(None) };
             let found = match self.target(&url)? {
-                // A page that is spelled otherwise is known by its id alone.
+                // A target whose URL has another spelling is found by its id alone.
                 None => stands_for.map(|page| self.page(page)).transpose()?.flatten(),
                 found => found,
             };
@@ -189,7 +206,10 @@ impl<'a> Advisor<'a> {
         Ok(None)
     }
 
-    /// The page on record that is spelled like the target of a redirect, or else in its normal form.
+    /// Looks up the page on record whose URL is exactly `to`, or else the normalised form of `to`.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read.
     pub fn target(&self, to: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         let on_record = |view: &PageView| view.line.status != Status::Unknown;
         if let Some(view) = self.view(to)?.filter(on_record) {
@@ -199,8 +219,14 @@ impl<'a> Advisor<'a> {
         Ok(normalised.filter(on_record))
     }
 
-    /// A page with a content if it is kept, or else what it is a duplicate of and by which rule that stands before it; none
-    /// when a content has changed meanwhile.
+    /// Finds the kept page that represents a page with content.
+    ///
+    /// If `page` itself is kept, returns its URL without a rule. If `page` is a duplicate, returns the kept
+    /// page and the rule by which the kept page precedes it. Returns `None` if a content has changed
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read.
     pub fn kept(
         &self,
         page: PageView,
@@ -215,14 +241,16 @@ impl<'a> Advisor<'a> {
         }))
     }
 
-    /// The rule by which a page stands before another. The market counts where the page stands for the winner in it.
+    /// Returns the rule of the winner order by which `first` precedes `second`. The market counts only if
+    /// `first` represents the winner in that market.
     fn rule(&self, first: &Rank, second: &Rank, winner: &Winner) -> Rule {
         let is_preferred = first.url == winner.url && winner.url != winner.usual;
         let market = self.market.as_ref().filter(|_| is_preferred).map(MarketWinners::market);
         self.winners.compare(first, second, market).1
     }
 
-    /// What a page is, by F on contents that it and the other have at this moment; none when one has changed meanwhile.
+    /// Determines the role of a page by F on the current contents. Returns `None` if a content has changed
+    /// meanwhile.
     fn standing(&self, page: &PageView, winner: &Winner) -> Result<Option<Standing>, Tier1Error> {
         let standing = self.usual_standing(page, winner)?;
         let stands_for_winner = match &standing {
@@ -233,14 +261,14 @@ impl<'a> Advisor<'a> {
         if winner.url == winner.usual || !stands_for_winner {
             return Ok(standing);
         }
-        // The winner and its duplicates name the preferred page.
+        // The usual winner and its duplicates become duplicates of the preferred page.
         if page.rank.url == winner.url {
             return Ok(Some(Standing::Winner));
         }
         Ok(self.duplicate_of(page, &winner.url)?.flatten().map(Standing::Duplicate))
     }
 
-    /// The same without a market.
+    /// Like [`standing`](Self::standing), but ignores the market.
     fn usual_standing(&self, page: &PageView, winner: &Winner) -> Result<Option<Standing>, Tier1Error> {
         if page.rank.url == winner.usual {
             return Ok(Some(Standing::Winner));
@@ -255,7 +283,7 @@ impl<'a> Advisor<'a> {
         let Some(told) = page.duplicate_of.filter(|told| told.page != winner.usual.id()) else {
             return Ok(Some(Standing::Secondary));
         };
-        // The other may have another content by now, or may be a duplicate itself.
+        // The kept page on record may have changed its content, or may have become a duplicate itself.
         let other = self.page(told.page)?.filter(|other| {
             other.content == Some(told.content)
                 && matches!(other.line.status, Status::Secondary | Status::Winner)
@@ -265,8 +293,10 @@ impl<'a> Advisor<'a> {
         })))
     }
 
-    /// Whether a page is a duplicate of another, which is none of anybody's while it is pending; none when a content has
-    /// changed meanwhile.
+    /// Determines whether `page` is a duplicate of `other`.
+    ///
+    /// The outer `None` means that a content has changed meanwhile. The inner `None` means that `page` is not
+    /// a duplicate of `other`. While `other` is pending, no page is its duplicate.
     fn duplicate_of(
         &self,
         page: &PageView,
@@ -278,7 +308,7 @@ impl<'a> Advisor<'a> {
         }
         let (Some(content), Some(other_content)) = (page.content, other.content) else { return Ok(None) };
         let told = Compared { page: other.rank.url.id(), content: other_content };
-        // A duplicate on record was verified on these very contents.
+        // Tier 1 has already verified F on exactly these two contents.
         if page.line.status == Status::Duplicate && page.duplicate_of == Some(told) {
             let similarity = page.line.similarity;
             return Ok(Some(Some(DuplicateOf { rank: other.rank, similarity })));
@@ -291,8 +321,13 @@ impl<'a> Advisor<'a> {
         Ok(Some(comparison.similar.then_some(DuplicateOf { rank: other.rank, similarity })))
     }
 
-    /// The first `most` kept pages of a group for which `wanted` holds, in the winner order, of the first
-    /// [`EXPLAINED_MEMBERS`] members. None where the group is quarantined: there all pages are kept.
+    /// Returns up to `most` kept pages of a group for which `wanted` holds, first in the winner order.
+    ///
+    /// Only the first [`EXPLAINED_MEMBERS`] members are examined. The list is empty for a group in
+    /// quarantine, because such a group keeps all its pages.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read.
     pub fn kept_pages(
         &self,
         group: GroupId,
@@ -320,7 +355,11 @@ impl<'a> Advisor<'a> {
         Ok(kept)
     }
 
-    /// The winner of a group or of what it was merged into; none when that is not known at this moment.
+    /// Returns the winner of a group, or of the group into which it was merged. Returns `None` if the winner
+    /// is not known at the moment.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read.
     pub fn winner(&mut self, group: GroupId) -> Result<Option<Winner>, Tier1Error> {
         let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
         let Some(url) = summary.winner.clone() else { return Ok(None) };
@@ -336,21 +375,31 @@ impl<'a> Advisor<'a> {
         Ok(Some(Winner { url: choice.url, note: choice.note, ..winner }))
     }
 
-    /// The record of a URL. Ids are hashes: one whose URL differs is another page.
+    /// Reads the record of the page with exactly this URL.
+    ///
+    /// Page ids are hashes. If the record of the id has another URL, it belongs to another page, and the
+    /// result is `None`.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read.
     pub fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.page(url.id())?.filter(|view| view.rank.url == *url))
     }
 
-    /// The record of a page.
+    /// Reads the record of the page with this id.
     ///
     /// # Errors
-    /// When tier 1 cannot be read.
+    /// If tier 1 cannot be read.
     pub fn page(&self, page: PageId) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.tier1.pages(&[page])?.pop().flatten())
     }
 }
 
-/// The record of a group, or of the one that has its members now; none when it is dissolved.
+/// Returns the summary of a group, or of the group into which it was merged. Returns `None` if the group was
+/// dissolved, or after [`FORWARDS`] forwards.
+///
+/// # Errors
+/// If tier 1 cannot be read.
 pub fn follow(tier1: &dyn Tier1Reads, mut group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
     for _ in 0..FORWARDS {
         let Some(summary) = tier1.group_summary(group)? else { return Ok(None) };
@@ -362,7 +411,7 @@ pub fn follow(tier1: &dyn Tier1Reads, mut group: GroupId) -> Result<Option<Group
     Ok(None)
 }
 
-/// Names the group and its winner.
+/// Writes the group, its winner, and the note on the winner into the advice.
 pub fn name(advice: &mut Advice, winner: &Winner) {
     advice.group = Some(winner.group.to_string());
     advice.winner = Some(winner.url.clone());

@@ -1,5 +1,8 @@
-//! What a policy says of two contents, and what of a page it reads, in the form of the public answers: for `GET /v1/explain` and
-//! `POST /v1/probe`, and for programs that compare pages without a server.
+//! Explains a policy's decision in the form of the public answers: the comparison of two contents, and the
+//! part of a page that counts as its main content.
+//!
+//! `GET /v1/explain` and `POST /v1/probe` use this module, and so do programs that compare pages without a
+//! server.
 
 use std::cmp::Ordering;
 
@@ -10,10 +13,10 @@ use doppel_text::{Omitted, Taken};
 
 use crate::limits::EXAMPLES;
 
-/// A comparison with all that was measured.
+/// Result of a comparison, with the measures behind the result.
 pub type Measured = (Comparison, Measures);
 
-/// Compares two contents.
+/// Compares two contents under a policy and reports every measure.
 #[must_use]
 pub fn measured(policy: Policy, a: &Signature, b: &Signature) -> Measured {
     let comparison = policy.compare(a, b);
@@ -33,7 +36,7 @@ pub fn measured(policy: Policy, a: &Signature, b: &Signature) -> Measured {
     (comparison, measures)
 }
 
-/// What the sets and sketches of two contents say.
+/// Measures of two contents from their shingle sets and their sketches.
 fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
     let shared = a.shared_with(b);
     let equal = a.sketch().iter().zip(b.sketch()).filter(|(x, y)| x == y).count();
@@ -52,7 +55,8 @@ fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
     }
 }
 
-/// The first few shingles of each kind, by one merge of the two ascending sets.
+/// Returns the first [`EXAMPLES`] shingles that only `a`, only `b`, and both contain, from one merge pass
+/// over the two ascending sets.
 fn examples(a: &Signature, b: &Signature) -> Examples {
     let mut found = Examples::default();
     let (mut xs, mut ys) = (a.set().peekable(), b.set().peekable());
@@ -75,7 +79,8 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
     }
 }
 
-/// Why two contents with so many tokens are near-duplicates under a policy, or are none.
+/// Explains in words why two contents are near-duplicates under a policy or not. `a` and `b` are the numbers
+/// of tokens of the two contents.
 #[must_use]
 pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measured) -> String {
     let few = [a, b].into_iter().find(|tokens| *tokens < TOKENS_MIN);
@@ -101,7 +106,7 @@ pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measu
     }
 }
 
-/// What F asks for, and whether the pair has it, in words.
+/// Describes in words each criterion of F, and whether the pair meets it.
 fn said(criteria: &[Criterion]) -> String {
     let each = criteria.iter().map(|Criterion { what, shared, of, needed, met }| {
         let verdict = if *met { "" } else { "not " };
@@ -110,7 +115,7 @@ fn said(criteria: &[Criterion]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// What of a page is compared as its main content.
+/// Converts the result of main-content extraction to its public form.
 #[must_use]
 pub fn main_content(taken: Taken) -> MainContent {
     let Taken { part, tokens, of, left_out } = taken;

@@ -1,4 +1,4 @@
-//! The export: one line for every live page, sorted by URL, in bounded memory.
+//! The export of a collection: one JSON line for every live page, sorted by URL, in bounded memory.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,46 +11,48 @@ use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
 use crate::market::MarketWinners;
 use crate::sort::Sorter;
 
-/// What an export has.
+/// Size of an export and its position in the change feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportSummary {
-    /// Lines written.
+    /// Number of lines written, one for each live page.
     pub pages: u64,
-    /// Where the change feed goes on: every change after the export began comes after it.
+    /// Cursor of the change feed from before the export. Every later change follows this cursor.
     pub cursor: String,
 }
 
-/// Why there is no export, or only a part of it.
+/// Reason why an export failed or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// Tier 1 could not be read.
+    /// A read from tier 1 failed.
     #[error(transparent)]
     Tier1Error(#[from] Tier1Error),
-    /// The temporary files failed.
+    /// A temporary file of the sort failed.
     #[error("cannot sort the export in {dir}: {source}", dir = dir.display())]
     Spill {
-        /// Where they are.
+        /// Directory of the temporary files.
         dir: std::path::PathBuf,
-        /// The reason.
+        /// The underlying I/O error.
         source: io::Error,
     },
-    /// The output failed.
+    /// Writing to the output failed.
     #[error("cannot write the export")]
     Write(#[source] io::Error),
 }
 
-/// Every live page, collected and ready to be written in order.
+/// The lines of all live pages, collected and ready to be sorted and written.
 pub struct Collected {
     sorter: Sorter,
     summary: ExportSummary,
 }
 
-/// Writes every live page of a collection at rest as a JSON line with `url`, `status`, `group`, `winner`, `duplicate_of` and
-/// `similarity`, in byte order of the URLs, as they are for a market if there is one. What does not fit in memory is sorted in
-/// the system's directory of temporary files.
+/// Writes every live page of a collection at rest as a JSON line, in byte order of the URLs.
+///
+/// A line has the fields `url`, `status`, `group`, `winner`, `duplicate_of` and `similarity`. With a
+/// `market`, the lines name the winners for that market. Lines that do not fit in memory are sorted in the
+/// system's directory for temporary files.
 ///
 /// # Errors
-/// When tier 1 cannot be read, the temporary files or `out` cannot be written.
+/// If tier 1 cannot be read, or if the temporary files or `out` cannot be written.
 pub fn write_export(
     tier1: &dyn Tier1Api,
     mut market: Option<&mut MarketWinners<'_>>,
@@ -63,11 +65,15 @@ pub fn write_export(
     Collected::from(tier1, &std::env::temp_dir(), &mut as_at_rest)?.write(out)
 }
 
-/// What is exported of some pages.
+/// Converts recorded lines to the lines that the export writes. The result may leave lines out.
 type Shown<'s> = dyn FnMut(Vec<Line>) -> Result<Vec<Line>, Tier1Error> + 's;
 
 impl Collected {
-    /// Reads all pages while the collection changes: each is told as the advisor would.
+    /// Reads all pages of a collection that may be changing. `advisor` brings every line up to date, and
+    /// pages that are no longer live are left out.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read or a temporary file in `temp_dir` fails.
     pub fn present(
         tier1: &dyn Tier1Api,
         advisor: &mut Advisor<'_>,
@@ -76,12 +82,12 @@ impl Collected {
         Self::from(tier1, temp_dir, &mut |lines| Ok(advisor.present(lines)?.into_iter().flatten().collect()))
     }
 
-    /// Reads all pages; what does not fit in memory is sorted in files in `temp_dir`, which have no names.
+    /// Reads all pages. Lines that do not fit in memory are sorted in unnamed files in `temp_dir`.
     fn from(tier1: &dyn Tier1Api, temp_dir: &Path, shown: &mut Shown<'_>) -> Result<Self, ExportError> {
         let spill = |source| ExportError::Spill { dir: temp_dir.to_owned(), source };
         let mut sorter = Sorter::new(temp_dir, EXPORT_CHUNK_BYTES, EXPORT_RUNS);
         let mut pages = 0;
-        // What changes during the scan comes after this in the feed.
+        // The cursor is read first, so that the feed after it contains every change made during the scan.
         let cursor = tier1.cursor()?;
         let mut scan = Scan::new(tier1).peekable();
         while scan.peek().is_some() {
@@ -99,15 +105,15 @@ impl Collected {
         Ok(Self { sorter, summary: ExportSummary { pages, cursor } })
     }
 
-    /// The place in the change feed from which a consumer of the export goes on.
+    /// Returns the cursor of the change feed at which a consumer of the export continues.
     pub fn cursor(&self) -> &str {
         &self.summary.cursor
     }
 
-    /// Writes the sorted lines.
+    /// Writes all lines to `out` in byte order of the URLs.
     ///
     /// # Errors
-    /// When the lines cannot be read back or written.
+    /// If the lines cannot be read back or written.
     pub fn write(self, out: &mut dyn Write) -> Result<ExportSummary, ExportError> {
         self.sorter.finish(&mut |line| out.write_all(line)).map_err(ExportError::Write)?;
         out.flush().map_err(ExportError::Write)?;

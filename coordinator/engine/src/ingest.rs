@@ -1,8 +1,13 @@
-//! Pages to submissions: the way of a page from bytes to a signature, on a small pool of threads.
+//! Turns pages into submissions: a small pool of threads extracts the text of each page and computes its
+//! signature.
 //!
-//! Invariants: every source has exactly one answer, and answers come in the order of the sources; each thread keeps one
-//! extractor with its buffers; bodies are handed over, never copied; a page that makes the extractor panic is an error of
-//! that page alone; so is a content without a site where the policy reads it.
+//! Invariants:
+//!
+//! - Every source gets exactly one answer, and answers come in the order of the sources.
+//! - A failure affects its own page alone. This includes a page that makes the extractor panic, and a page
+//!   without a site under a policy that reads the site.
+//! - Each thread keeps one extractor and reuses its buffers.
+//! - Bodies are moved to the thread and never copied.
 
 use std::io;
 use std::sync::Arc;
@@ -21,98 +26,103 @@ use doppel_threads::{GiveWay, give_way};
 
 use crate::raw_page::RawPage;
 
-/// Jobs waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is being stored.
+/// Number of jobs that can wait for a thread. The queue holds several chunks of a request, so that extraction
+/// continues while a chunk is being stored.
 const QUEUE: usize = 1_024;
 
-/// Bytes of content from which on a job gets no further source: what a thread reads in about a tenth of a millisecond.
-/// Then it lets others run, so that nobody who asks for a status waits long, and small pages do not cost a switch each.
+/// A job with this many bytes of content takes no further source. A thread reads so much in about a tenth of
+/// a millisecond.
+///
+/// After each job the thread yields, so that status requests do not wait long. Packing small pages into one
+/// job avoids a thread switch for every page.
 const JOB_BYTES: usize = 32 << 10;
 
-/// The most sources of a job: the shortest pages cost some microseconds each, however short.
+/// Maximum number of sources in a job. Even the shortest page costs a few microseconds.
 const JOB_SOURCES: usize = 32;
 
 /// A page before extraction.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A page in the public JSON form.
+    /// A page in the JSON form of the public API.
     Json(Bytes),
-    /// A page as it is.
+    /// A page sent as a raw request body.
     Raw(RawPage),
-    /// A page whose content is text: the reader of its file has checked that.
+    /// A page read from a file. The reader of the file has already checked that the content is text.
     Fetched(Fetched),
 }
 
-/// Why a source is no submission.
+/// Reason why a source did not become a submission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IngestError {
-    /// It is not a valid page.
+    /// The source is not a valid page.
     #[error(transparent)]
     Item(#[from] ItemError),
-    /// It is longer than any valid page.
+    /// The JSON of the page is longer than any valid page. The field is its length in bytes.
     #[error("{0} bytes of JSON, the limit is {LINE_BYTES_MAX}")]
     TooLong(usize),
-    /// Its content is binary or compressed data.
+    /// The content of the page is binary or compressed data.
     #[error("{error}")]
     NoText {
-        /// The field of the content, if the page has fields.
+        /// Name of the content's JSON field. `None` if the page has no JSON fields.
         field: Option<&'static str>,
-        /// What is wrong with it.
+        /// Reason why the content is not text.
         error: NoText,
     },
-    /// It is of no site, and the policy asks which.
+    /// The URL has no host, but the policy reads the site of a page. The field is the name of the policy.
     #[error(
         "the URL has no host, and the policy {0} compares pages by their sites: pages like this one take a collection of a \
          policy that does not, such as content"
     )]
     NoSite(&'static str),
-    /// The extractor failed on it.
+    /// The extractor panicked on this page.
     #[error("the page could not be read because of an error inside the service")]
     Panicked,
 }
 
-/// What a source became.
+/// Result of extracting one source.
 pub type Ingested = Result<Submission, IngestError>;
 
-/// A pool of extractors.
+/// A pool of threads with one extractor each.
 #[derive(Debug)]
 pub struct Ingest {
     jobs: Option<Sender<Work>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a thread is asked for.
+/// A task in the queue of the pool.
 #[derive(Debug)]
 enum Work {
-    /// Submissions of sources.
+    /// Turn sources into submissions.
     Job(Job),
-    /// What of a page is taken for its main content, with so many characters of what each rule leaves out.
+    /// Report the main content of a page. The number limits the characters shown of the text that each rule
+    /// leaves out.
     Main(Box<Fetched>, usize, Sender<Result<Read, IngestError>>),
 }
 
-/// A page that was read, and what of it is its main content; none of what is no HTML, or a redirect.
+/// A page with the report on its main content. The report is `None` if the page is a redirect or not HTML.
 type Read = (Fetched, Option<Taken>);
 
-/// Sources that follow each other.
+/// A run of consecutive sources of one batch.
 #[derive(Debug)]
 struct Job {
     sources: Vec<Source>,
     now: Timestamp,
-    /// Of the first.
+    /// Index of the first source in its batch.
     position: usize,
     answers: Sender<Answers>,
 }
 
-/// The position of the first source of a job, and what each became.
+/// Position of a job's first source in its batch, and the results of all sources of the job.
 type Answers = (usize, Vec<Ingested>);
 
-/// Sources under way.
+/// A batch of sources that the pool is extracting.
 #[derive(Debug)]
 pub struct Batch {
     answers: Receiver<Answers>,
     sources: usize,
 }
 
-/// Sources under way, each with a key of the caller's that comes back beside its answer.
+/// Like [`Batch`], but every source has a key of the caller, which is returned with the answer.
 #[derive(Debug)]
 pub struct KeyedBatch<K> {
     keys: Vec<K>,
@@ -120,28 +130,29 @@ pub struct KeyedBatch<K> {
 }
 
 impl Ingest {
-    /// Starts `threads` extractors (at least one), which make the signatures of a policy without tables. They do not detect languages:
-    /// a page has the one that its record gives.
+    /// Starts `threads` extractors (at least one) for a policy that reads no tables.
+    ///
+    /// The extractors do not detect languages. A page has a language only if its record names one.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot create a thread.
     pub fn new(threads: usize, policy: Policy) -> io::Result<Self> {
         Self::with(threads, move || Extractor::new(policy))
     }
 
-    /// The same, but the extractors detect the language of a page whose record gives none. That takes as long as all the
-    /// rest.
+    /// Like [`new`](Self::new), but the extractors detect the language of a page if its record names none.
+    /// Detection takes as long as the rest of the extraction.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot create a thread.
     pub fn detecting_language(threads: usize, policy: Policy) -> io::Result<Self> {
         Self::with(threads, move || Extractor::new(policy).detecting_language())
     }
 
-    /// The same with the extractors that the caller makes, one for each thread.
+    /// Like [`new`](Self::new), but each thread creates its extractor by calling `extractor`.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot create a thread.
     pub fn with(
         threads: usize,
         extractor: impl Fn() -> Extractor + Clone + Send + 'static,
@@ -155,16 +166,20 @@ impl Ingest {
         Ok(Self { jobs: Some(jobs), threads })
     }
 
-    /// Extracts `sources`; answers in their order. `now` is the date of those without one. Blocks.
+    /// Extracts `sources` and returns the results in the same order. Blocks until all are done.
+    ///
+    /// `now` is the fetch time of sources that name none.
     #[must_use]
     pub fn run(&self, sources: Vec<Source>, now: Timestamp) -> Vec<Ingested> {
         self.start(sources, now).wait()
     }
 
-    /// Hands `sources` over and returns while they are being extracted. Blocks while the queue is full.
+    /// Queues `sources` and returns while the pool extracts them. Blocks while the queue is full.
+    ///
+    /// `now` is the fetch time of sources that name none.
     #[must_use]
     pub fn start(&self, sources: Vec<Source>, now: Timestamp) -> Batch {
-        // Room for every answer, so that no thread ever waits for the caller.
+        // The channel has room for every answer, so that no thread ever waits for the caller.
         let (answers, received) = bounded(sources.len());
         let batch = Batch { answers: received, sources: sources.len() };
         let (mut next, mut bytes, mut position) = (Vec::new(), 0, 0);
@@ -172,7 +187,7 @@ impl Ingest {
             let sources = std::mem::take(next);
             let job = Job { now, position, answers: answers.clone(), sources };
             position += job.sources.len();
-            // Fails only when every thread is gone; `wait` then answers for the missing ones.
+            // Sending fails only if every thread has ended. `Batch::wait` then reports the missing answers.
             let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Job(job)));
         };
         for source in sources {
@@ -189,18 +204,21 @@ impl Ingest {
         batch
     }
 
-    /// The same; each answer comes back beside the key of its source.
+    /// Like [`start`](Self::start), but returns each answer with the key of its source.
     #[must_use]
     pub fn start_keyed<K>(&self, sources: Vec<(K, Source)>, now: Timestamp) -> KeyedBatch<K> {
         let (keys, sources) = sources.into_iter().unzip();
         KeyedBatch { keys, batch: self.start(sources, now) }
     }
 
-    /// Says what of a page is taken for its main content, with so many `chars` of what each rule leaves out, and gives the page back.
-    /// None of what is no HTML, or a redirect. Blocks.
+    /// Reports the main content of a page, and returns the page with the report. Blocks until the report is
+    /// done.
+    ///
+    /// The report shows up to `chars` characters of the text that each rule leaves out. It is `None` if the
+    /// page is a redirect or not HTML.
     ///
     /// # Errors
-    /// When the extractor fails on the page.
+    /// [`IngestError::Panicked`] if the extractor panics on the page.
     pub fn main_content(&self, page: Fetched, chars: usize) -> Result<(Fetched, Option<Taken>), IngestError> {
         let (answer, answered) = bounded(1);
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(Box::new(page), chars, answer)));
@@ -209,14 +227,14 @@ impl Ingest {
 }
 
 impl<K> KeyedBatch<K> {
-    /// Waits for the answers, in the order of the sources.
+    /// Waits for all answers and returns them with their keys, in the order of the sources.
     #[must_use]
     pub fn wait(self) -> Vec<(K, Ingested)> {
-        // A batch has as many answers as sources, and there is a key for each source.
+        // A batch has as many answers as sources, and every source has a key.
         self.keys.into_iter().zip(self.batch.wait()).collect()
     }
 
-    /// Gives the answers up.
+    /// Abandons the answers and returns the keys.
     #[must_use]
     pub fn into_keys(self) -> Vec<K> {
         self.keys
@@ -233,7 +251,7 @@ impl Drop for Ingest {
 }
 
 impl Batch {
-    /// Waits for the answers, in the order of the sources.
+    /// Waits for all answers and returns them in the order of the sources.
     #[must_use]
     pub fn wait(self) -> Vec<Ingested> {
         let mut ordered: Vec<Option<Ingested>> = Vec::new();
@@ -274,7 +292,7 @@ fn main_content(extractor: &mut Extractor, page: Fetched, chars: usize) -> Read 
 }
 
 impl Source {
-    /// Bytes to be read.
+    /// Number of bytes that the extractor reads.
     fn bytes(&self) -> usize {
         match self {
             Self::Json(json) => json.len(),
@@ -284,7 +302,7 @@ impl Source {
     }
 }
 
-/// What a page of a crawl becomes; none of one that is gone.
+/// Extracts a page of a crawl. Returns `None` for a page that no longer exists.
 pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted> {
     match (page.body.raw_content(), &page.body) {
         (Some(raw), _) => Some(extractor.extract(&page.url, raw)),
@@ -293,10 +311,11 @@ pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted>
     }
 }
 
-/// Refuses content that is binary or compressed data. The error names the field of the content, if the page has fields.
+/// Refuses content that is binary or compressed data. If `has_fields`, the error names the JSON field of the
+/// content.
 ///
 /// # Errors
-/// [`IngestError::NoText`].
+/// [`IngestError::NoText`] if the content is not text.
 pub fn check(content: RawContent<'_>, has_fields: bool) -> Result<(), IngestError> {
     doppel_charset::check(content).map_err(|error| {
         let name = if matches!(content, RawContent::Text(_)) { "text" } else { "html" };
@@ -317,7 +336,7 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
         check(content, has_fields)?;
     }
     let policy = extractor.policy();
-    // All that have none would be of one site.
+    // Without this check, all pages without a host would count as pages of one site.
     if policy.reads_site() && fetched.body.has_content() && fetched.url.host().is_empty() {
         return Err(IngestError::NoSite(policy.name()));
     }

@@ -1,17 +1,19 @@
-//! What the front door answers, without HTTP: pages become submissions, answers become advice, and a collection becomes an export or a
-//! report on savings. The command line uses the crate for collections without a server.
+//! The coordinator's logic without HTTP. This crate turns pages into submissions, records into advice, and a
+//! collection into an export or a savings report. The command line also uses this crate, for collections
+//! without a server.
 //!
 //! | module | responsibility |
 //! |---|---|
-//! | [`ingest`], [`raw_page`] | raw pages to submissions with signatures, on worker threads |
-//! | [`advise`], [`market`] | advice on a page, verified on present contents; winners of a market |
-//! | [`probe`] | advice on a page that is not recorded |
-//! | [`comparison`] | why two pages are near-duplicates or not |
-//! | [`export`], [`savings`], [`sort`] | the export and the report on savings, sorted in bounded memory |
-//! | [`ring`], [`shard_map`] | proposed owners of ranges; owners of shards |
-//! | [`limits`] | bounds of all of these |
+//! | [`ingest`], [`raw_page`] | turn raw pages into submissions with signatures, on worker threads |
+//! | [`advise`], [`market`] | verify the advice on a stored page; choose the winners for a market |
+//! | [`probe`] | give advice on a page that is not stored |
+//! | [`comparison`] | explain why two pages are near-duplicates or not |
+//! | [`export`], [`savings`], [`sort`] | write the export and the savings report; sort in bounded memory |
+//! | [`ring`], [`shard_map`] | propose owners of ranges; record the owners of shards |
+//! | [`limits`] | bounds for all of these modules |
 //!
-//! Invariant: a page is called a duplicate only after F was checked on present contents (G5, [`advise`]).
+//! Invariant: advice calls a page a duplicate only if the pairwise function F was verified on the current
+//! contents of both pages (guarantee G5, see [`advise`]).
 #![forbid(unsafe_code)]
 
 pub mod advise;

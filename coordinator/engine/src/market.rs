@@ -1,8 +1,12 @@
-//! The winner of a group for a market: the member that comes first in the winner order when the market's
-//! hosts are preferred. It is not on record, so it is found by looking at the members, in bounds.
+//! The winner of a group for a market: the member that comes first in the winner order if the market's hosts
+//! are preferred.
 //!
-//! It takes the place of the winner only where that leaves the cover whole: it has the winner's content, or is F with the
-//! winner and with all pages that are duplicates of the winner.
+//! Tier 1 does not record market winners. This module finds them by reading the members of a group, up to a
+//! limit.
+//!
+//! Invariant: a preferred page replaces the usual winner only if every duplicate of the winner is then still
+//! a duplicate of a kept page. The preferred page must have the winner's content, or the pairwise function F
+//! must hold between it and the winner, and between it and every duplicate of the winner.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,53 +16,54 @@ use doppel_protocol::{Line, Market, PageView, Status, Tier1Error, Tier1Reads, Wi
 
 use crate::limits::{LIST, MARKET_GROUPS, MARKET_MEMBERS_TOTAL};
 
-/// Winners for one market, remembered for the length of one request.
+/// Winners of groups for one market, cached for the duration of one request.
 pub struct MarketWinners<'a> {
     tier1: &'a dyn Tier1Reads,
     policy: Policy,
     winners: WinnerOrder,
     market: &'a Market,
-    /// By group and usual winner.
+    /// Cached choices, by group and usual winner.
     chosen: HashMap<(GroupId, PageUrl), Choice>,
     members_left: usize,
 }
 
-/// The page that stands for a group.
+/// The page that represents a group in a market.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The preferred page, or the usual winner.
+    /// URL of the preferred page, or of the usual winner.
     pub url: PageUrl,
-    /// Why it is the usual winner though the market prefers another page.
+    /// Reason why the usual winner represents the group although the market may prefer another page.
     pub note: Option<String>,
 }
 
-/// What was seen of the members of a group.
+/// Result of reading the members of a group.
 struct Seen {
-    /// The first in the order of the market.
+    /// First page in the winner order of the market.
     first: Option<PageView>,
-    /// Of the winner's duplicates one page for each content.
+    /// One page for each distinct content among the duplicates of the winner.
     duplicates: HashMap<ContentHash, PageId>,
     members: usize,
     cut: bool,
 }
 
 impl<'a> MarketWinners<'a> {
-    /// With a limit on the members that are looked at, all groups together.
+    /// Creates an empty cache that reads at most [`MARKET_MEMBERS_TOTAL`] members over all groups.
     #[must_use]
     pub fn new(tier1: &'a dyn Tier1Reads, policy: Policy, winners: WinnerOrder, market: &'a Market) -> Self {
         let members_left = MARKET_MEMBERS_TOTAL;
         Self { tier1, policy, winners, market, chosen: HashMap::new(), members_left }
     }
 
-    /// The market that pages are preferred for.
+    /// Returns the market whose hosts are preferred.
     pub fn market(&self) -> &Market {
         self.market
     }
 
-    /// The page that stands for `group`, whose winner without a market is `usual`.
+    /// Returns the page that represents `group` in the market. `usual` is the winner of the group without a
+    /// market.
     ///
     /// # Errors
-    /// When tier 1 cannot be read.
+    /// If tier 1 cannot be read.
     pub fn winner(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
         if let Some(chosen) = self.chosen.get(&(group, usual.clone())) {
             return Ok(chosen.clone());
@@ -71,17 +76,17 @@ impl<'a> MarketWinners<'a> {
         Ok(chosen)
     }
 
-    /// The same for all groups, however many members they have together.
+    /// Removes the limit on the number of members that are read over all groups.
     #[must_use]
     pub fn unlimited(self) -> Self {
         Self { members_left: usize::MAX, ..self }
     }
 
-    /// What a page of a collection at rest is for the market: where another page takes the place of the winner, the winner and
-    /// its duplicates name that one.
+    /// Converts the line of a page in a collection at rest to the market. If a preferred page replaces the
+    /// winner, the winner and its duplicates become duplicates of the preferred page.
     ///
     /// # Errors
-    /// When tier 1 cannot be read.
+    /// If tier 1 cannot be read.
     pub fn apply(&mut self, mut line: Line) -> Result<Line, Tier1Error> {
         let (Some(group), Some(usual)) = (line.group, line.winner.clone()) else { return Ok(line) };
         let Choice { url, .. } = self.winner(group, &usual)?;
@@ -93,7 +98,7 @@ impl<'a> MarketWinners<'a> {
             (line.status, line.duplicate_of, line.similarity) = (Status::Winner, None, None);
         } else if is_usual || line.duplicate_of.as_ref() == Some(&usual) {
             line.status = Status::Duplicate;
-            // A redirect has none.
+            // A redirect has no similarity, and gets none here.
             if is_usual || line.similarity.is_some() {
                 line.similarity = self.similarity(&line.url, &url)?;
             }
@@ -142,7 +147,7 @@ impl<'a> MarketWinners<'a> {
                 break;
             }
             let view = self.tier1.group(group, after, piece, false)?;
-            // All pages of a group that is quarantined are kept.
+            // A group in quarantine keeps all its pages, so no page replaces its winner.
             let Some(view) = view.filter(|view| !view.summary.quarantined) else { break };
             let ids: Vec<PageId> = view.members.iter().map(|member| member.line.url.id()).collect();
             seen.members += ids.len();
@@ -167,7 +172,8 @@ impl<'a> MarketWinners<'a> {
         Ok(seen)
     }
 
-    /// Whether a page can take the place of the winner.
+    /// Checks whether `first` can replace the usual winner without leaving a duplicate of the winner
+    /// uncovered.
     fn may_stand_for(&self, first: &PageView, usual: &PageUrl, seen: &Seen) -> Result<bool, Tier1Error> {
         let Some(winner) = self.tier1.pages(&[usual.id()])?.pop().flatten() else { return Ok(false) };
         if first.content == winner.content {
@@ -194,7 +200,7 @@ impl<'a> MarketWinners<'a> {
     }
 }
 
-/// Whether a page may represent its group: it has a content that was decided to be in it.
+/// Checks whether a page may represent its group: it has content, and its place in the group is decided.
 fn is_candidate(view: &PageView) -> bool {
     view.content.is_some()
         && matches!(view.line.status, Status::Winner | Status::Duplicate | Status::Secondary)

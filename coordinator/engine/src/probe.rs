@@ -1,4 +1,7 @@
-//! Advice about a page that is not stored: what would it be?
+//! Advice on a page that is not stored: the status that the page would get if a client submitted it now.
+//!
+//! A probe changes no records. The index proposes partners, and the advisor compares the probe with the
+//! current winner of each partner's group, or with the kept pages of that group.
 
 use std::collections::HashSet;
 
@@ -12,24 +15,28 @@ use doppel_protocol::{
 use crate::advise::{Advisor, Winner, name};
 use crate::limits::{ADVICE_ATTEMPTS, PROBE_KEPT, PROBE_PARTNERS};
 
-/// A page that the probe is near, and what tier 2 found of the two.
+/// A near-duplicate of the probe: the pair that tier 2 reported, and the record of the page.
 type Partner = (Pair, PageView);
 
-/// Why there is no answer to a probe.
+/// Reason why a probe failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// Tier 1 cannot be read.
+    /// Tier 1 could not be read.
     #[error(transparent)]
     Tier1(#[from] Tier1Error),
-    /// The index cannot be searched.
+    /// The index could not be searched.
     #[error(transparent)]
     Index(#[from] IndexError),
 }
 
 impl Advisor<'_> {
-    /// Advice about a page that is not stored, as [`Ingest`](crate::ingest::Ingest) extracted it.
+    /// Gives advice on a page that is not stored, in the form that [`Ingest`](crate::ingest::Ingest)
+    /// extracted.
     ///
-    /// `own` is set when it has a URL: what is stored under that URL is not a partner.
+    /// `own` is the URL of the page, if it has one. A stored page with this URL does not count as a partner.
+    ///
+    /// # Errors
+    /// If tier 1 cannot be read or the index cannot be searched.
     pub fn probe(
         &mut self,
         tier2: &dyn Tier2Api,
@@ -58,14 +65,15 @@ impl Advisor<'_> {
         own: Option<&PageUrl>,
     ) -> Result<Advice, ProbeError> {
         let mut pairs = tier2.probe(signature)?;
-        // The most similar first.
+        // Most similar first, so that truncation drops the least similar pairs.
         pairs.sort_by(|a, b| b.similarity.compare(a.similarity).then(a.page.cmp(&b.page)));
         pairs.truncate(PROBE_PARTNERS);
         advice.status = Status::Unique;
         let mut seen = HashSet::new();
         let ids: Vec<PageId> = pairs.iter().map(|pair| pair.page).collect();
         let views = self.tier1.pages(&ids)?;
-        // What changed since tier 2 heard of it is no partner any more.
+        // Tier 2 may report an outdated content. A page whose content has changed since is no longer a
+        // partner.
         let is_current = |(pair, view): &Partner| view.content == Some(pair.content);
         let partners = pairs.into_iter().zip(views).filter_map(|(pair, view)| Some((pair, view?)));
         let partners: Vec<Partner> = partners.filter(is_current).collect();
@@ -97,7 +105,9 @@ impl Advisor<'_> {
         Ok(advice)
     }
 
-    /// What a signature would be in a group: F with its winner, or else with its secondary pages, in their order.
+    /// Determines the status that a page with this signature would get in the group of `winner`.
+    ///
+    /// The page is compared by F with the winner first, then with the secondary pages in the winner order.
     fn place(
         &self,
         advice: &mut Advice,
@@ -114,14 +124,15 @@ impl Advisor<'_> {
             return Ok(());
         }
         if let Some(similarity) = self.similarity(signature, &winner.usual)? {
-            // The preferred page of a market, if it is near that, too.
+            // If F also holds with the preferred page of the market, the advice names the preferred page.
             let preferred = self.similarity(signature, &winner.url)?.filter(|_| winner.url != winner.usual);
             let (url, similarity) =
                 preferred.map_or((&winner.usual, similarity), |similarity| (&winner.url, similarity));
             become_duplicate(advice, url, similarity);
             return Ok(());
         }
-        // Tier 2 leaves partners out that are linked to those it reports, so all kept pages are asked.
+        // Tier 2 leaves out partners that are linked to a reported partner. The probe is therefore compared
+        // with all kept pages, not only with reported pages.
         let is_other = |rank: &Rank| own != Some(&rank.url) && rank.url != winner.usual;
         for PageView { rank, .. } in self.kept_pages(winner.group, PROBE_KEPT, is_other)? {
             if let Some(similarity) = self.similarity(signature, &rank.url)? {
@@ -132,7 +143,7 @@ impl Advisor<'_> {
         Ok(())
     }
 
-    /// The similarity to a page's present content, where F holds.
+    /// Returns the similarity to the current content of a page, or `None` if F does not hold.
     fn similarity(&self, signature: &Signature, url: &PageUrl) -> Result<Option<f64>, Tier1Error> {
         let other = self.tier1.signature(url.id())?;
         let comparison = other.map(|other| self.policy.compare(signature, &other));
@@ -183,7 +194,7 @@ impl Advisor<'_> {
     }
 }
 
-/// How much a status says about a probe. The answer is about the partner whose status says most.
+/// Ranks a status by how much it says about a probe. The answer uses the partner with the highest rank.
 fn informativeness(status: Status) -> u8 {
     match status {
         Status::Duplicate | Status::Winner => 3,
@@ -198,7 +209,7 @@ fn become_duplicate(advice: &mut Advice, of: &PageUrl, similarity: f64) {
     (advice.duplicate_of, advice.similarity) = (Some(of.clone()), Some(similarity));
 }
 
-/// A redirect that ends at no content.
+/// Turns advice into the answer for a redirect without a content page at its end.
 fn unresolved(advice: Advice, reason: Option<Unresolved>) -> Advice {
     Advice { status: Status::Unresolved, reason, ..advice }
 }

@@ -1,13 +1,14 @@
-//! One page as it is: the body of `POST /v1/pages` is the page itself.
+//! A page sent as the raw body of `POST /v1/pages`, without a JSON envelope.
 //!
-//! The content type says what the body is, and may name its charset. `raw_page_query` reads the other fields.
+//! The `Content-Type` header selects the [`Media`] type and may name the charset. The coordinator's module
+//! `raw_page_query` reads the other fields from the query string.
 
 use bytes::Bytes;
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::{PageUrl, RawContent, Timestamp};
 use doppel_protocol::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 
-/// What a page is.
+/// Media type of a page body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
     /// HTML.
@@ -18,24 +19,24 @@ pub enum Media {
     Text,
 }
 
-/// A page before its body is read.
+/// All fields of a raw page except its body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawPageHead {
     /// URL of the page.
     pub url: PageUrl,
-    /// When the page was fetched, if the request says so.
+    /// Time of the fetch, if the request gives one.
     pub fetched_at: Option<Timestamp>,
-    /// Popularity of the page, if the request says so.
+    /// Popularity of the page, if the request gives one.
     pub popularity: Option<f64>,
-    /// Language of the page, if the request says so.
+    /// Language of the page, if the request gives one.
     pub language: Option<String>,
-    /// Kind of the body.
+    /// Media type of the body.
     pub media: Media,
-    /// The charset that the content type names.
+    /// Charset that the `Content-Type` header names, if any.
     pub charset: Option<String>,
 }
 
-/// A page as it is, with its fields.
+/// A raw page: its fields and the unparsed bytes of its body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawPage {
     head: RawPageHead,
@@ -43,22 +44,22 @@ pub struct RawPage {
 }
 
 impl RawPageHead {
-    /// The page with its body.
+    /// Adds the body to the fields of the page.
     pub fn with_body(self, bytes: Bytes) -> RawPage {
         RawPage { head: self, bytes }
     }
 }
 
 impl RawPage {
-    /// The length of the body.
+    /// Returns the length of the body in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The page as a crawl has it.
+    /// Converts the page to the form of a page read from a crawl.
     ///
     /// # Errors
-    /// When its text is larger than a page may be.
+    /// [`ItemReason::TooLarge`] if the content is larger than [`PAGE_BYTES_MAX`].
     pub fn fetched(self) -> Result<Fetched, ItemError> {
         let Self { head: RawPageHead { url, fetched_at, popularity, language, media, charset }, bytes } =
             self;

@@ -1,10 +1,14 @@
-//! What dropping duplicates saves, counted page by page in bounded memory.
+//! The savings report: the pages and bytes that dropping duplicates saves, counted page by page in bounded
+//! memory.
 //!
-//! - A page that can be dropped is a redirect, an exact copy, or a near-duplicate. Of the pages of one content all but one are
-//!   copies, whichever page they are duplicates of: so many would be saved by dropping copies alone. To count them the pages
-//!   of groups are sorted by content, outside memory where they are many. Pages without words are duplicates of nothing, so their contents,
-//!   which are equal, do not count.
-//! - Pairs of hosts are counted as they come. Past a limit the rarer half is forgotten, and counted as left out.
+//! - A page that can be dropped is a redirect, an exact copy, or a near-duplicate. Among the pages with one
+//!   content, all but one count as copies, whichever page they are duplicates of. The number of copies is
+//!   therefore what a tool saves that drops exact copies alone.
+//! - To count copies, the report sorts the pages of groups by content, in temporary files if they do not fit
+//!   in memory. Pages without words all have the same content, but they are not duplicates. The report does
+//!   not count them as copies.
+//! - Pairs of hosts are counted as the pages arrive. Beyond a limit the report discards the rarer half of the
+//!   pairs, and counts their pages as left out.
 
 mod mirrors;
 mod wordless;
@@ -22,35 +26,35 @@ use crate::sort::Sorter;
 use mirrors::{Kind, Mirrors};
 use wordless::Wordless;
 
-/// A live page and what it is told.
+/// A page to count, with its status.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'p> {
-    /// Its URL.
+    /// URL of the page.
     pub url: &'p PageUrl,
-    /// Its status.
+    /// Status that the page has at the moment.
     pub status: Status,
-    /// The kept page that it is a duplicate of.
+    /// The kept page of which this page is a duplicate.
     pub of: Option<&'p PageUrl>,
-    /// Its content; none for a redirect.
+    /// Hash of the content. `None` for a redirect.
     pub content: Option<ContentHash>,
-    /// Whether that page has the same content.
+    /// Whether the kept page `of` has the same content.
     pub is_copy: bool,
-    /// Bytes of its text or HTML; none where they are not known.
+    /// Size of the text or HTML in bytes. `None` if the size is not known.
     pub bytes: Option<u64>,
 }
 
-/// There is no report.
+/// Reason why the savings could not be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum CountingError {
-    /// The temporary files failed.
+    /// A temporary file of the sort failed.
     #[error("cannot sort pages in {dir}: {source}", dir = dir.display())]
     Files {
-        /// Where they are.
+        /// Directory of the temporary files.
         dir: PathBuf,
-        /// The reason.
+        /// The underlying I/O error.
         source: io::Error,
     },
-    /// It was to stop.
+    /// The caller asked the counting to stop.
     #[error("the counting was given up")]
     Stopped,
 }
@@ -60,14 +64,14 @@ impl CountingError {
         if source.kind() == io::ErrorKind::Interrupted { Self::Stopped } else { Self::Files { dir, source } }
     }
 
-    /// Whether there is no room for the files.
+    /// Returns true if the disk has no space left for the temporary files.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::Files { source, .. } if source.kind() == io::ErrorKind::StorageFull)
     }
 }
 
-/// The pages so far.
+/// Counters of a savings report in progress.
 pub struct Counting {
     dir: PathBuf,
     policy: Policy,
@@ -77,34 +81,34 @@ pub struct Counting {
     redirects: Amount,
     undecided: u64,
     mirrors: Mirrors,
-    /// Pages of groups that have words, by content.
+    /// Pages of groups, to be sorted by content. Pages without words are left out.
     contents: Sorter,
 }
 
-/// Pages and their bytes, as long as those are known.
+/// A number of pages and their total size. `bytes` is `None` if the size of any page is unknown.
 #[derive(Debug, Clone, Copy)]
 struct Amount {
     pages: u64,
     bytes: Option<u64>,
 }
 
-/// A page of a group, in the form in which it is sorted: the content, the bytes, and whether it can be dropped.
+/// Size of a sort record: the content hash, the size of the page, and a flag for a page that can be dropped.
 const RECORD_BYTES: usize = 16 + 8 + 1;
-/// Stands for bytes that are not known.
+/// Size that marks a page of unknown size in a sort record.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The pages of one content, so far.
+/// Counters for the pages with one content.
 #[derive(Debug)]
 struct OneContent {
     content: [u8; 16],
     pages: u64,
-    /// Bytes of the first that can be dropped.
+    /// Size of the first page that can be dropped. The inner `None` means that the size is unknown.
     first: Option<Option<u64>>,
-    /// The others that can be dropped.
+    /// All further pages that can be dropped.
     others: Amount,
 }
 
-/// What all contents so far save.
+/// Savings summed over all contents.
 #[derive(Debug)]
 struct Sums {
     copies: Amount,
@@ -125,7 +129,7 @@ impl Amount {
         Self { pages: self.pages + other.pages, bytes }
     }
 
-    /// As a share of everything.
+    /// Expresses this amount as a share of `all`.
     fn of(self, all: Self) -> Saving {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         Saving {
@@ -138,7 +142,8 @@ impl Amount {
 }
 
 impl Counting {
-    /// No pages yet; they are compared by `policy`. What does not fit in memory is sorted in files in `temp_dir`, which have no names.
+    /// Starts a report on pages that are compared by `policy`. Records that do not fit in memory are sorted
+    /// in unnamed files in `temp_dir`.
     #[must_use]
     pub fn new(policy: Policy, temp_dir: &Path) -> Self {
         Self::with(policy, temp_dir, EXPORT_CHUNK_BYTES, MIRRORS_COUNTED)
@@ -158,22 +163,22 @@ impl Counting {
         }
     }
 
-    /// Redirects are kept, and nothing is saved by them.
+    /// Counts redirects as kept, so that they save no pages.
     #[must_use]
     pub fn keeping_redirects(self) -> Self {
         Self { keeps_redirects: true, ..self }
     }
 
-    /// Pages so far that are live.
+    /// Returns the number of live pages counted so far.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.all.pages
     }
 
-    /// Takes a page. One that is not live does not count.
+    /// Counts a page. Pages that are not live are ignored.
     ///
     /// # Errors
-    /// When a temporary file fails.
+    /// If a temporary file fails.
     pub fn add(&mut self, page: &Page<'_>) -> Result<(), CountingError> {
         if matches!(page.status, Status::Dead | Status::Unknown) {
             return Ok(());
@@ -195,9 +200,9 @@ impl Counting {
                 self.redirects.add(page.bytes);
             }
         }
-        // A unique page has a content of its own, or no words.
+        // No other page shares the content of a unique page, unless that content has no words.
         let Some(content) = page.content.filter(|_| page.status != Status::Unique) else { return Ok(()) };
-        // What redirects point to is in a group, also without words.
+        // A page without words can still be in a group, if redirects point to it.
         if !is_dropped && self.wordless.has(page.url, content) {
             return Ok(());
         }
@@ -210,18 +215,18 @@ impl Counting {
         written.map_err(|source| CountingError::of(self.dir.clone(), source))
     }
 
-    /// The report; `truncated` says that there are more pages.
+    /// Completes the report. `truncated` means that the collection has more pages than were counted.
     ///
     /// # Errors
-    /// When a temporary file fails, and [`CountingError::Stopped`] soon after `stops` says so.
+    /// If a temporary file fails, and [`CountingError::Stopped`] soon after `stops` returns true.
     pub fn finish(self, truncated: bool, stops: &dyn Fn() -> bool) -> Result<Savings, CountingError> {
         self.finish_with(MIRRORS, truncated, stops)
     }
 
-    /// The same with so many pairs of hosts at most.
+    /// Like [`finish`](Self::finish), but lists at most `mirrors_max` pairs of hosts.
     ///
     /// # Errors
-    /// The same.
+    /// If a temporary file fails, and [`CountingError::Stopped`] soon after `stops` returns true.
     pub fn finish_with(
         self,
         mirrors_max: usize,
@@ -282,7 +287,8 @@ impl OneContent {
 }
 
 impl Sums {
-    /// Adds a content. Where no page of it is kept, one is dropped for a near-duplicate, and the others are copies of that one.
+    /// Adds the pages of one content. If none of them is kept, one page counts as a near-duplicate and the
+    /// others count as its copies.
     fn add(&mut self, content: &OneContent) {
         let OneContent { pages, first, others, .. } = *content;
         self.copies = self.copies.plus(others);

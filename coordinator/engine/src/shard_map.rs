@@ -1,9 +1,10 @@
-//! Which tier-1 node owns each shard, as the front door tells it. The table is written down by whoever puts a collection together,
-//! and never recomputed by those who read it.
+//! The table of tier-1 nodes that own the shards, as the coordinator reports it.
+//!
+//! The process that sets up a collection fills the table. Readers must use the table and never recompute it.
 
 use doppel_protocol::answer::ShardAssignment;
 
-/// Which node owns each shard, under a version.
+/// A versioned table that names the owner node of each shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardMap {
     version: u64,
@@ -11,19 +12,19 @@ pub struct ShardMap {
 }
 
 impl ShardMap {
-    /// A table that does not change: the owner of each shard, in order.
+    /// Creates a table that never changes. `nodes` lists the owner of each shard, in shard order.
     #[must_use]
     pub fn fixed(nodes: Vec<String>) -> Self {
         Self { version: 1, nodes }
     }
 
-    /// The table's number; a newer one replaces it.
+    /// Returns the version of the table. A table with a higher version replaces this one.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Every shard and its owner, in order.
+    /// Returns every shard with its owner, in shard order.
     #[must_use]
     pub fn rows(&self) -> Vec<ShardAssignment> {
         (0..).zip(&self.nodes).map(|(shard, node)| ShardAssignment { shard, node: node.clone() }).collect()

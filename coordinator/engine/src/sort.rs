@@ -1,9 +1,10 @@
-//! Sorting more lines than memory holds: an external merge sort (Knuth, *The Art of Computer Programming*,
-//! volume 3, section 5.4).
+//! External merge sort of more lines than fit in memory (Knuth, *The Art of Computer Programming*, volume 3,
+//! section 5.4).
 //!
-//! Lines collect in one buffer of bounded bytes; a full one is sorted and spilled to an unnamed temporary
-//! file, a run; runs are merged, at most a fixed number at a time. Memory is the buffer while collecting
-//! and one read buffer per merged run afterwards.
+//! The sorter collects lines in one buffer of bounded size. When the buffer is full, the sorter sorts it and
+//! writes it to an unnamed temporary file, called a run. At the end it merges the runs, at most a fixed
+//! number at a time. Memory use is bounded: one buffer while collecting, then one read buffer for each run of
+//! a merge.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,10 +13,10 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Read and write buffer of a run, in bytes.
+/// Size of the read buffer and of the write buffer of a run, in bytes.
 const RUN_BUFFER: usize = 64 << 10;
 
-/// Collects keyed lines, gives them back in byte order of their keys.
+/// Collects lines with keys and returns the lines in byte order of their keys.
 pub struct Sorter {
     dir: PathBuf,
     chunk_bytes: usize,
@@ -25,7 +26,7 @@ pub struct Sorter {
     runs: Vec<File>,
 }
 
-/// A line in the buffer: its key, then the line itself.
+/// Position of a key and its line in the buffer. The line directly follows its key.
 #[derive(Clone, Copy)]
 struct Entry {
     begin: usize,
@@ -34,7 +35,8 @@ struct Entry {
 }
 
 impl Sorter {
-    /// Spills to `dir` whenever `chunk_bytes` are collected; merges `fan_in` runs at a time (at least 2).
+    /// Creates an empty sorter. It spills to `dir` whenever it has collected `chunk_bytes`, and merges up to
+    /// `fan_in` runs at a time (at least 2).
     pub fn new(dir: &Path, chunk_bytes: usize, fan_in: usize) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -46,7 +48,10 @@ impl Sorter {
         }
     }
 
-    /// Takes a line, which `write` appends to the buffer it is given.
+    /// Adds a line under `key`. The sorter calls `write` once, to append the line to its buffer.
+    ///
+    /// # Errors
+    /// If the key or the line is 4 GiB or longer, if `write` fails, or if a run cannot be written.
     pub fn push(&mut self, key: &[u8], write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
         if self.arena.len() + self.entries.len() * size_of::<Entry>() >= self.chunk_bytes {
             self.spill()?;
@@ -61,12 +66,17 @@ impl Sorter {
         Ok(())
     }
 
-    /// Gives every line, in order of the keys; those of equal keys in the order they were pushed.
+    /// Passes every line to `each` in order of the keys. Lines with equal keys keep the order of their
+    /// pushes.
+    ///
+    /// # Errors
+    /// If a temporary file cannot be read or written, or if `each` fails.
     pub fn finish(self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         self.finish_unless(&|| false, each)
     }
 
-    /// The same, but fails with [`io::ErrorKind::Interrupted`] soon after `stops` says so.
+    /// Like [`finish`](Self::finish), but fails with [`io::ErrorKind::Interrupted`] soon after `stops`
+    /// returns true.
     pub fn finish_unless(
         mut self,
         stops: &dyn Fn() -> bool,
@@ -83,7 +93,7 @@ impl Sorter {
         self.spill()?;
         (self.arena, self.entries) = (Vec::new(), Vec::new());
         while self.runs.len() > self.fan_in {
-            // Neighbouring runs, so that the order of equal keys is kept.
+            // Only neighbouring runs are merged, because that keeps the order of equal keys.
             let mut merged = Vec::with_capacity(self.runs.len().div_ceil(self.fan_in));
             let mut runs = std::mem::take(&mut self.runs).into_iter().peekable();
             while runs.peek().is_some() {
@@ -105,7 +115,7 @@ impl Sorter {
 
     fn sort(&mut self) {
         let arena = &self.arena;
-        // The buffer is in the order of pushing, so its position breaks ties.
+        // Lines lie in the buffer in push order, so the position of a line breaks ties between equal keys.
         self.entries.sort_unstable_by(|a, b| key(arena, *a).cmp(key(arena, *b)).then(a.begin.cmp(&b.begin)));
     }
 
@@ -127,10 +137,10 @@ impl Sorter {
     }
 }
 
-/// Records between two questions whether to stop.
+/// Number of records between two calls of `stops`.
 const STOP_RECORDS: u64 = 4_096;
 
-/// Asks from time to time whether to stop.
+/// Calls `stops` once for every [`STOP_RECORDS`] records.
 struct Until<'s> {
     stops: &'s dyn Fn() -> bool,
     records: u64,
@@ -148,7 +158,7 @@ fn key(arena: &[u8], entry: Entry) -> &[u8] {
     &arena[entry.begin..entry.begin + entry.key as usize]
 }
 
-/// A record of a run: length of key, length of line, key, line.
+/// Writes a record of a run: key length and line length (32 bits each, little-endian), key, line.
 fn write_record(out: &mut impl Write, key: &[u8], line: &[u8]) -> io::Result<()> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes).map_err(io::Error::other);
     out.write_all(&length(key)?)?;
@@ -157,10 +167,10 @@ fn write_record(out: &mut impl Write, key: &[u8], line: &[u8]) -> io::Result<()>
     out.write_all(line)
 }
 
-/// A run at one of its records.
+/// Reader of a run, positioned at the current record.
 struct Head {
     reader: BufReader<File>,
-    /// Its place among the runs, which breaks ties.
+    /// Index of this run among the merged runs. The index breaks ties between equal keys.
     position: usize,
     record: Vec<u8>,
     key: usize,
@@ -187,7 +197,7 @@ fn merge(runs: Vec<File>, mut each: impl FnMut(&[u8], &[u8]) -> io::Result<()>) 
 }
 
 impl Head {
-    /// Reads the next record; false at the end of the run.
+    /// Reads the next record. Returns false at the end of the run.
     fn advance(&mut self) -> io::Result<bool> {
         if io::BufRead::fill_buf(&mut self.reader)?.is_empty() {
             return Ok(false);
@@ -203,7 +213,8 @@ impl Head {
     }
 }
 
-/// The heap gives its greatest first, so the smallest key is the greatest head.
+/// Reverse order of the keys: `BinaryHeap` returns its greatest element, and the merge needs the smallest
+/// key.
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
         let (mine, theirs) = (&self.record[..self.key], &other.record[..other.key]);
@@ -266,7 +277,7 @@ mod tests {
     #[test]
     fn it_stops_in_every_round() {
         let dir = tempfile::tempdir().unwrap();
-        // Without runs; with some that are merged once; and with so many that they are merged before.
+        // Three cases: no runs, runs that one merge finishes, and runs that need an intermediate merge first.
         for (chunk_bytes, fan_in) in [(1 << 20, 2), (50_000, 9), (50_000, 2)] {
             let run = |asked_max: u32| {
                 let mut sorter = Sorter::new(dir.path(), chunk_bytes, fan_in);

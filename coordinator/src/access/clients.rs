@@ -1,10 +1,12 @@
-//! What one client may take at once of what all share, so that none keeps the others waiting (G6).
+//! Limits on the shared resources that one client may use at once, so that no client keeps the others waiting
+//! (guarantee G6).
 //!
-//! A client is a token, or else the address that a request comes from. One on this machine that needs no token is not limited: it
-//! could as well read the files.
+//! A token identifies a client. Without a token, the client is identified by the address of its request. A
+//! client on this machine without a token has no limits, because it could read the files of the collection
+//! directly.
 //!
-//! Invariant: a client is known as long as it has a request in work, and then forgotten, so there are no more clients than requests. Only its
-//! [`Pauses`] outlast its requests.
+//! Invariant: the table holds a client only while the client has a request in progress, so there are never
+//! more clients than requests. Only its [`Pauses`] outlast its requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,10 +23,10 @@ use crate::limits::ClientLimits;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;
 
-/// Known clients past which those that have gone are looked for.
+/// Number of table entries from which entries of clients without requests are removed.
 const SWEPT_FROM: usize = 1_024;
 
-/// What makes requests those of one client: their token, or the address that they come from.
+/// Identity of a client: the name of its token, or its address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Id {
     Token(TokenName),
@@ -32,7 +34,7 @@ enum Id {
 }
 
 impl Id {
-    /// The name under which tier 1 tells clients apart. A token and an address never have the same.
+    /// Returns the id by which tier 1 distinguishes clients. A token and an address never have equal ids.
     fn client(&self) -> ClientId {
         match self {
             Self::Token(name) => ClientId::of(&format!("token {name}")),
@@ -41,7 +43,7 @@ impl Id {
     }
 }
 
-/// The clients with requests in work.
+/// Table of the clients that have requests in progress.
 #[derive(Debug)]
 pub(crate) struct Clients {
     limits: ClientLimits,
@@ -50,7 +52,7 @@ pub(crate) struct Clients {
     samples: Arc<Pauses<Id>>,
 }
 
-/// What a client holds.
+/// Resources available to one client.
 #[derive(Debug)]
 struct Share {
     requests: Arc<Semaphore>,
@@ -62,25 +64,25 @@ struct Share {
     unpacking: Arc<Semaphore>,
 }
 
-/// A place of a client; dropping it gives it back.
+/// A permit on a resource of one client. Dropping the permit returns it.
 #[derive(Debug)]
 pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
     _share: Arc<Share>,
 }
 
-/// Who sent a request. Goes with it to its handler.
+/// The client that sent a request. The request carries this value to its handler.
 #[derive(Clone)]
 pub(crate) struct Caller {
     token: Option<(TokenName, Role)>,
-    /// None where it is not limited.
+    /// Identity of the client. `None` if the client has no limits.
     id: Option<Id>,
     share: Option<Arc<Share>>,
     memory: BodyMemory,
     samples: Arc<Pauses<Id>>,
 }
 
-/// A client's turn to have a sample; its pause begins when this is dropped.
+/// A client's turn to receive a sample. The client's pause begins when the turn is dropped.
 #[derive(Debug)]
 pub(crate) struct SampleTurn {
     _turn: Turn<Id>,
@@ -91,7 +93,9 @@ impl Clients {
         Self { limits, memory, known: Mutex::default(), samples: Arc::default() }
     }
 
-    /// The client that has this token, or else this address; none is limited that has neither.
+    /// Returns the client with this token, or else with this address.
+    ///
+    /// The client has no limits if it has no token and its address is unknown or a loopback address.
     pub(crate) fn caller(&self, token: Option<(TokenName, Role)>, address: Option<IpAddr>) -> Caller {
         let id = match (&token, address) {
             (Some((name, _)), _) => Some(Id::Token(name.clone())),
@@ -130,12 +134,12 @@ impl Clients {
 }
 
 impl Caller {
-    /// The client in what it hands to tier 1; none where it is not limited.
+    /// Returns the client's id for tier 1, or [`ClientId::NONE`] if the client has no limits.
     pub(crate) fn client(&self) -> ClientId {
         self.id.as_ref().map_or(ClientId::NONE, Id::client)
     }
 
-    /// The client for a log line: the name of its token, or its address.
+    /// Describes the client for a log line: the name of its token, or its address.
     pub(crate) fn shown(&self) -> String {
         match &self.id {
             Some(Id::Token(name)) => format!("token {name}"),
@@ -144,51 +148,56 @@ impl Caller {
         }
     }
 
-    /// The name of its token.
+    /// Returns the name of the client's token.
     pub(crate) fn name(&self) -> Option<&TokenName> {
         self.token.as_ref().map(|(name, _)| name)
     }
 
-    /// The memory for its bodies.
+    /// Returns the memory budget for request bodies of this client.
     pub(crate) fn memory(&self) -> &BodyMemory {
         &self.memory
     }
 
-    /// The permits by which its bodies are unpacked; none where it is not limited.
+    /// Returns the permits for decompressing bodies of this client. `None` if the client has no limits.
     pub(crate) fn unpacking(&self) -> Option<Arc<Semaphore>> {
         self.share.as_ref().map(|share| Arc::clone(&share.unpacking))
     }
 
-    /// A place among the requests of the client.
+    /// Acquires a permit for a request of the client.
+    ///
+    /// # Errors
+    /// 429 if the client has used all its permits.
     pub(crate) fn enter(&self) -> Result<Option<Place>, Problem> {
         self.permit(|share| &share.requests, "requests in work")
     }
 
-    /// A place among its long polls.
+    /// Acquires a permit for a long poll of the client.
     pub(crate) fn enter_long_poll(&self) -> Result<Option<Place>, Problem> {
         self.permit(|share| &share.long_polls, "long polls")
     }
 
-    /// A place among its exports.
+    /// Acquires a permit for an export of the client.
     pub(crate) fn enter_export(&self) -> Result<Option<Place>, Problem> {
         self.permit(|share| &share.exports, "exports")
     }
 
-    /// A place among its flushes that wait.
+    /// Acquires a permit for a flush that waits for completion.
     pub(crate) fn enter_flush(&self) -> Result<Option<Place>, Problem> {
         self.permit(|share| &share.flushes, "flushes that wait")
     }
 
-    /// A place among its scrapes.
+    /// Acquires a permit for a scrape of the metrics.
     pub(crate) fn enter_scrape(&self) -> Result<Option<Place>, Problem> {
         self.permit(|share| &share.scrapes, "scrapes")
     }
 
-    /// Its turn to have a sample, of which there is one at a time; none where the client is not limited. When the turn ends, others have theirs for
-    /// `least`, or for as long as this one took.
+    /// Starts the client's turn to receive a sample. `None` if the client has no limits.
+    ///
+    /// The service sends one sample at a time. After its turn, the client must pause for `least`, or for the
+    /// duration of the turn if that was longer. Other clients can take their turn meanwhile.
     ///
     /// # Errors
-    /// 429 as long as others have their turn.
+    /// 429 during the client's pause.
     pub(crate) fn sample_turn(&self, least: Duration) -> Result<Option<SampleTurn>, Problem> {
         let turn = self.id.as_ref().map(|id| self.samples.turn(id, least, Instant::now()));
         let turn = turn.transpose().map_err(|left| Problem::client_pause("sample", left))?;

@@ -1,12 +1,13 @@
-//! The names under which a front door may be asked.
+//! Protection against DNS rebinding and cross-origin writes: the host names that requests may use.
 //!
-//! A browser asks whatever address a name leads to, and a page may read answers under the name it came from. So a page of a name that
-//! was led to this server (DNS rebinding) could read everything and change everything. Such a request has that name in `Host`, and
-//! is refused: names are taken that an operator has given, and those of the machine itself. Addresses are always taken, since no
-//! name was led anywhere then.
+//! A browser lets a page read answers from the host name that the page came from, whatever address that name
+//! resolves to. An attacker who points a name of their own at this server (DNS rebinding) could therefore
+//! read and change everything. The browser sends the attacker's name in the `Host` header, so the server
+//! refuses names that it does not know. It accepts the names that the operator has configured, the names of
+//! the machine itself, and IP addresses. An IP address involves no name that could be rebound.
 //!
-//! For the same reason a request that changes something and comes from a page has to come from a page of this server: browsers send
-//! `Origin` with these.
+//! For the same reason, a write request that a page sends must come from a page of this server. Browsers send
+//! the `Origin` header with such requests.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -15,11 +16,11 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, Request, header, uri::Authority};
 
-/// A name as a host is asked by: letters, digits, `-`, `_` and dots.
+/// A host name: letters, digits, `-`, `_` and dots, stored in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostName(String);
 
-/// The text is no name of a host.
+/// Error for a text that is not a host name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no name of a host: give it as in a URL, without scheme and port, such as doppel.example.org"
@@ -48,7 +49,7 @@ impl fmt::Display for HostName {
     }
 }
 
-/// The names that are taken beside those of the machine itself.
+/// Host names that the server accepts besides the names of the machine itself.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts(Arc<[HostName]>);
 
@@ -59,8 +60,10 @@ impl From<Vec<HostName>> for Hosts {
 }
 
 impl Hosts {
-    /// The name in a request under which this server is not to be asked; none where all is well. A request without `Host` is of
-    /// no browser.
+    /// Returns the host name of a request if the server must refuse that name, or `None` if the name is
+    /// acceptable.
+    ///
+    /// A request without `Host` is acceptable, because no browser sends one.
     pub(crate) fn refused<B>(&self, request: &Request<B>) -> Option<String> {
         match asked(request) {
             None => None,
@@ -80,7 +83,7 @@ impl Hosts {
     }
 }
 
-/// Whether a page of another server sent a request.
+/// Checks whether the request was sent by a page of another server.
 pub(crate) fn is_of_another_origin<B>(request: &Request<B>) -> bool {
     let Some(origin) = request.headers().get(header::ORIGIN) else { return false };
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
@@ -94,7 +97,8 @@ pub(crate) fn is_of_another_origin<B>(request: &Request<B>) -> bool {
     origin.parse::<Authority>().map_or(true, |origin| parts(&origin) != parts(&asked))
 }
 
-/// Whom a request asks: by its URI, or else by `Host`; the text where it cannot be read.
+/// Returns the host and port that a request names, in its URI or else in `Host`. The error is the text of a
+/// `Host` that cannot be parsed.
 fn asked<B>(request: &Request<B>) -> Option<Result<Authority, String>> {
     request.uri().authority().map(|authority| Ok(authority.clone())).or_else(|| of_headers(request.headers()))
 }
@@ -102,7 +106,7 @@ fn asked<B>(request: &Request<B>) -> Option<Result<Authority, String>> {
 fn of_headers(headers: &HeaderMap) -> Option<Result<Authority, String>> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next()?;
-    // Two of them may be read otherwise by whoever stands in front.
+    // With two `Host` headers, a proxy in front of this server may use the other one.
     let only = hosts.next().is_none();
     Some(match Authority::try_from(host.as_bytes()) {
         Ok(authority) if only && !host.as_bytes().contains(&b'@') => Ok(authority),
@@ -152,7 +156,7 @@ mod tests {
             assert!(hosts.refused(&request("/", &[("host", host)])).is_some(), "{host}");
         }
         assert!(hosts.refused(&request("/", &[("host", "localhost"), ("host", "localhost")])).is_some());
-        // As HTTP/1.0, and as proxies ask.
+        // HTTP/1.0 sends no `Host`, and a request to a proxy has the host in its URI.
         assert_eq!(hosts.refused(&request("/", &[])), None);
         let asked = request("http://evil.example/", &[("host", "localhost")]);
         assert_eq!(hosts.refused(&asked).as_deref(), Some("evil.example"));
@@ -180,7 +184,7 @@ mod tests {
         ] {
             assert!(of(host, origin), "{origin}");
         }
-        // Programs send none.
+        // Programs that are not browsers send no `Origin`.
         assert!(!is_of_another_origin(&request("/", &[("host", "localhost")])));
     }
 

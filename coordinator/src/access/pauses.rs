@@ -1,7 +1,8 @@
-//! Pauses of clients after work that the service does for one client at a time, so that one who asks for it again and again leaves
-//! the place to others in between (G6).
+//! Pauses of clients after work that the service does for one client at a time. A client that asks for such
+//! work again and again thereby leaves the turn to others in between (guarantee G6).
 //!
-//! Invariant: at most [`PAUSES`] pauses are remembered. Past that limit, the pause that ends first is forgotten.
+//! Invariant: at most [`PAUSES`] pauses are remembered. Past that limit, the pause that ends first is
+//! forgotten.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::limits::PAUSES;
 
-/// Until when clients pause, which are known by `C`.
+/// End of the pause of each client. `C` identifies a client.
 #[derive(Debug)]
 pub(super) struct Pauses<C: Clone + Eq + Hash>(Mutex<HashMap<C, Instant>>);
 
@@ -30,7 +31,10 @@ impl<C: Clone + Eq + Hash> Default for Pauses<C> {
 }
 
 impl<C: Clone + Eq + Hash> Pauses<C> {
-    /// The turn of a client, if its pause is over; otherwise how long the pause still lasts.
+    /// Starts the turn of a client.
+    ///
+    /// # Errors
+    /// The remaining time, if the client's pause is not over.
     pub(super) fn turn(
         self: &Arc<Self>,
         client: &C,
@@ -44,7 +48,7 @@ impl<C: Clone + Eq + Hash> Pauses<C> {
         }
     }
 
-    /// Notes that a client pauses until then.
+    /// Records that a client pauses until `until`.
     fn begin(&self, client: &C, until: Instant, now: Instant) {
         let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pauses.len() >= PAUSES {
@@ -109,7 +113,7 @@ mod tests {
         assert_eq!(pauses.0.lock().unwrap().len(), PAUSES);
         assert!(pauses.turn(&id("client-0"), LEAST, now).is_ok());
         assert!(pauses.turn(&id(&format!("client-{}", 2 * PAUSES - 1)), LEAST, now).is_err());
-        // All are over: they make room.
+        // All earlier pauses have ended, so they are removed.
         pauses.begin(&id("one-more"), now + 20 * LEAST, now + 10 * LEAST);
         assert_eq!(pauses.0.lock().unwrap().len(), 1);
     }

@@ -1,29 +1,29 @@
-//! What a client may do, and what an operation asks of it.
+//! Roles of clients, and the role that each operation requires.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a token allows. Each includes those before it.
+/// Role of a token. Each role includes the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Ask: statuses, groups, the feed, exports, reports, metrics.
+    /// Reads statuses, groups, the feed, exports, reports, and metrics.
     Read,
-    /// Tell of pages, as a pipeline does.
+    /// Submits and deletes pages, as a crawl pipeline does.
     Write,
-    /// Change what is there: purges, repairs, rebalancing, backups, take-overs.
+    /// Operates the service: purges, repairs, rebalancing, backups, take-overs.
     Operate,
 }
 
-/// The text is no role.
+/// Error for a text that does not name a role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no role; the roles are read, write and operate")]
 pub struct NoRole(String);
 
 impl Role {
-    /// All roles, the least first.
+    /// All roles, least privileged first.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Operate];
 
-    /// Its name.
+    /// Returns the name of the role.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,16 +48,18 @@ impl FromStr for Role {
     }
 }
 
-/// The role that an operation needs, by its method and the pattern of its path; none for what is open to everybody.
+/// Returns the role that an operation requires, given its method and path pattern. `None` if the operation is
+/// open to every client.
 ///
-/// Invariant: an operation that this rule does not name needs [`Role::Operate`] where it may change something, and
-/// [`Role::Read`] elsewhere, so a new one is never open by omission.
+/// Invariant: an operation that this function does not name requires [`Role::Read`] if its method is `GET`,
+/// and [`Role::Operate`] otherwise. A new operation is therefore never open by omission.
 pub(crate) fn required(method: &str, path: &str) -> Option<Role> {
     match (method, path) {
-        // Health is asked for by whoever starts processes; the contract and the files of the dashboard hold no data.
+        // Process managers check health without a token. The contract and the dashboard's files contain no
+        // data of the collection.
         ("GET", "/healthz" | "/readyz" | "/openapi.json" | "/") => None,
         ("GET", path) if path.starts_with("/assets/") => None,
-        // It has everything, in the form that a server is made from.
+        // A backup contains the whole collection, and anybody can start a server from it.
         ("GET", "/v1/backup") => Some(Role::Operate),
         ("GET", _) | ("POST", "/v1/status" | "/v1/probe") => Some(Role::Read),
         ("POST" | "DELETE", "/v1/pages") | ("POST", "/v1/flush") => Some(Role::Write),

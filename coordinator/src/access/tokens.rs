@@ -1,9 +1,10 @@
-//! Tokens: secrets by which clients are known, of which the service has only hashes.
+//! Tokens: secrets that identify clients. The service stores only the hashes of tokens.
 //!
-//! A token is [`PREFIX`] and 64 hexadecimal digits: 256 random bits, so its SHA-256 needs no salt and no slow hash. Whoever reads the
-//! hashes can make no token from them.
+//! A token is [`PREFIX`] followed by 64 hexadecimal digits, which encode 256 random bits. With so many random
+//! bits, SHA-256 needs no salt and no slow hash. The hashes do not reveal the tokens.
 //!
-//! Invariant: how long a check takes does not depend on which hash, or how much of one, is alike.
+//! Invariant: the duration of a check does not depend on which known hash matches, or on how many bytes of a
+//! hash match.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,17 +17,17 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use super::Role;
 use crate::limits::NAME_BYTES;
 
-/// What a token begins with, so that scanners for secrets find one that was published.
+/// Prefix of every token. The prefix lets secret scanners find a token that was published by mistake.
 const PREFIX: &str = "doppel_";
 
-/// The longest text that is taken for a token, in bytes.
+/// Maximum length in bytes of a text that is checked as a token.
 const BYTES_MAX: usize = 512;
 
-/// Who has a token: letters, digits, `-`, `_` and `.`.
+/// Name of a token's holder: 1 to [`NAME_BYTES`] letters, digits, `-`, `_` and `.`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenName(Arc<str>);
 
-/// The text is no name of a token.
+/// Error for a text that is not a token name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no name of a token: 1 to {NAME_BYTES} letters, digits, hyphens, underscores and dots")]
 pub struct TokenNameError(String);
@@ -49,17 +50,17 @@ impl fmt::Display for TokenName {
     }
 }
 
-/// The SHA-256 of a token. Written as 64 hexadecimal digits.
+/// SHA-256 hash of a token, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash([u8; 32]);
 
-/// The text is no hash.
+/// Error for a text that is not a hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a SHA-256 is 64 hexadecimal digits, as `doppel token new` writes it")]
 pub struct TokenHashError;
 
 impl TokenHash {
-    /// Of a token's text.
+    /// Computes the hash of a token's text.
     #[must_use]
     pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
@@ -93,30 +94,31 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// A token that the service knows.
+/// A token that the service accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Whose it is.
+    /// Name of the token's holder.
     pub name: TokenName,
-    /// What it allows.
+    /// Role that the token grants.
     pub role: Role,
-    /// From when on it is refused.
+    /// Time from which the token is refused.
     pub expires: Timestamp,
-    /// Its hash.
+    /// Hash of the token's text.
     pub hash: TokenHash,
 }
 
-/// A new token.
+/// Generates a new random token.
 ///
 /// # Errors
-/// When the system gives no random bits.
+/// If the operating system provides no random bits.
 pub fn new_token() -> Result<String, getrandom::Error> {
     let mut bits = [0; 32];
     getrandom::fill(&mut bits)?;
     Ok(format!("{PREFIX}{}", TokenHash(bits)))
 }
 
-/// The tokens of a service, which may be replaced while it runs. Cheap to clone; clones are the same tokens.
+/// The tokens of a service, which can be replaced while the service runs. Cheap to clone; all clones share
+/// the tokens.
 #[derive(Debug, Clone)]
 pub struct Tokens(Arc<RwLock<Arc<[Token]>>>);
 
@@ -126,34 +128,38 @@ impl From<Vec<Token>> for Tokens {
     }
 }
 
-/// The text is no token that is known, or no more.
+/// Reason why a token is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unknown {
-    /// Nobody's.
+    /// The text is not a known token.
     Nobodys,
-    /// It was this one's.
+    /// The token of this holder expired at this time.
     Expired(TokenName, Timestamp),
 }
 
 impl Tokens {
-    /// Takes these in place of those that it had.
+    /// Replaces all tokens, in every clone.
     pub fn replace(&self, tokens: Vec<Token>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens.into();
     }
 
-    /// The tokens as they are now.
+    /// Returns the current tokens.
     pub(crate) fn all(&self) -> Arc<[Token]> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whose token it is, and what it allows now.
+    /// Looks up a token and returns its holder and role.
+    ///
+    /// # Errors
+    /// If the token is unknown, or has expired at `now`.
     pub(crate) fn find(&self, token: &str, now: Timestamp) -> Result<(TokenName, Role), Unknown> {
         if token.len() > BYTES_MAX {
             return Err(Unknown::Nobodys);
         }
         let tokens = self.all();
         let hash = TokenHash::of(token);
-        // One more than the last place, for none. All are looked at.
+        // `u64::MAX` means no match. The loop compares every token, so that its duration does not depend on
+        // the match.
         let mut found = u64::MAX;
         for (at, known) in (0_u64..).zip(tokens.iter()) {
             let is_it: Choice = known.hash.0.ct_eq(&hash.0);
@@ -190,7 +196,7 @@ mod tests {
         for nobodys in ["", "doppel_", "doppel_on", "doppel_one ", "DOPPEL_ONE", &"x".repeat(100_000)] {
             assert_eq!(tokens.find(nobodys, NOW), Err(Unknown::Nobodys), "{nobodys:.20}");
         }
-        // The hash itself is no token.
+        // The text of the hash is not accepted as a token.
         assert_eq!(tokens.find(&TokenHash::of("doppel_one").to_string(), NOW), Err(Unknown::Nobodys));
         let same = tokens.clone();
         tokens.replace(vec![token("bob", Role::Read, 2_000, "doppel_three")]);

@@ -1,4 +1,5 @@
-//! What the calls of a handler may be refused for, as sets to name among its responses.
+//! Named sets of the problems with which the calls of a handler can fail. A handler lists such a set among
+//! its responses.
 
 use std::collections::BTreeMap;
 
@@ -24,29 +25,29 @@ macro_rules! sets {
 }
 
 sets! {
-    /// Of a call that only waits.
+    /// Problems of a call that reads no records.
     Waits: Timeout;
-    /// Refusals of a scrape: each client has a share of the scrapes.
+    /// Problems of a scrape. Each client has a share of the scrapes.
     Scrapes: ClientLimit Busy Timeout;
-    /// Of reads in tier 1.
+    /// Problems of reads from tier 1.
     Reads: Damaged Timeout RangeUnavailable Stopping;
-    /// The same where the answer is sorted on disk.
+    /// Problems of reads from tier 1 whose answer is sorted on disk.
     Sorts: Damaged Timeout RangeUnavailable Stopping DiskFull;
-    /// Of writes in tier 1, which read as well.
+    /// Problems of writes to tier 1, which also read records.
     Writes: Damaged Timeout ReadOnly RangeUnavailable Stopping DiskFull;
-    /// Of the question whether tier 1 takes writes.
+    /// Problems of the check whether tier 1 accepts writes.
     AsksWhetherWritable: Timeout ReadOnly RangeUnavailable Stopping DiskFull;
-    /// Of questions to tier 2.
+    /// Problems of reads from tier 2.
     Index: Timeout IndexUnavailable Stopping;
-    /// Of reads in tier 1 with questions to tier 2.
+    /// Problems of reads from both tiers.
     ReadsAndIndex: Damaged Timeout RangeUnavailable IndexUnavailable Stopping;
-    /// Of what has both tiers do something.
+    /// Problems of changes in both tiers.
     WritesAndIndex: Damaged Timeout ReadOnly RangeUnavailable IndexUnavailable Stopping DiskFull;
-    /// Of changes of the mapping.
+    /// Problems of starting a change of the partition map.
     Rebalances: Rebalancing Storage Timeout IndexUnavailable Stopping;
-    /// Of the end of one.
+    /// Problems of cancelling a change of the partition map.
     Cancels: NothingToCancel Storage Timeout IndexUnavailable Stopping;
-    /// Of orders to a node of tier 1.
+    /// Problems of commands to a node of tier 1.
     Orders: Timeout RangeUnavailable;
 }
 

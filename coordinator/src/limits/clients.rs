@@ -1,9 +1,10 @@
-//! What one client may hold of what all share.
+//! Limits on the share of common resources that one client may hold.
 
 use super::{BODY_MEMORY_BYTES, FLUSHES, HEAVY_CALLS, LONG_POLLS, REQUESTS, SCRAPES};
 
-/// What one client may hold of these at once: a quarter of the requests, of the long polls and of the flushes, half of the exports, of the scrapes and of the
-/// memory for bodies, so that there is some of each for others while one takes all that it can.
+/// Default share of one client: a quarter of the requests, long polls and flushes, and half of the exports,
+/// scrapes and body memory. While one client uses its whole share, some of each resource remains for other
+/// clients.
 pub const CLIENT: ClientLimits = ClientLimits {
     requests: REQUESTS / 4,
     long_polls: LONG_POLLS / 4,
@@ -14,21 +15,21 @@ pub const CLIENT: ClientLimits = ClientLimits {
     unpacking: 1,
 };
 
-/// What one client may hold at once.
+/// Resources that one client may hold at once.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientLimits {
-    /// Requests in work, long polls among them.
+    /// Number of requests in progress, including long polls.
     pub requests: usize,
-    /// Long polls.
+    /// Number of long polls that are waiting.
     pub long_polls: usize,
-    /// Exports.
+    /// Number of exports in progress.
     pub exports: usize,
-    /// Flushes that wait.
+    /// Number of flushes that wait for completion.
     pub flushes: usize,
-    /// Scrapes.
+    /// Number of scrapes in progress.
     pub scrapes: usize,
     /// Bytes of request bodies in memory, and of the answers to their lines.
     pub body_bytes: usize,
-    /// Bodies that are being unpacked; further ones wait.
+    /// Number of bodies that are being decompressed. Further bodies wait.
     pub unpacking: usize,
 }

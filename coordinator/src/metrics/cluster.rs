@@ -1,7 +1,7 @@
-//! The cluster as metrics: the same that `GET /v1/cluster` says.
+//! Metrics of the cluster: the figures of `GET /v1/cluster`.
 //!
-//! What is not known at a scrape has no sample, except where its absence is the news: a node that does not answer is not `up`, and a
-//! range without an owner is not `owned`.
+//! A figure that is unknown at a scrape has no sample. If a node does not answer, its `up` is 0, and if a
+//! range has no owner, its `owned` is 0.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ type RangeFigure = fn(&ClusterRange) -> Option<u64>;
 type StreamFigure = fn(&EngineStream) -> Option<u64>;
 type NodeFigure = fn(&ClusterNode) -> Option<u64>;
 
-/// Writes the samples of a cluster; a single process has none.
+/// Writes the samples of a cluster. A single process has none.
 pub(super) fn encode(
     out: &mut DescriptorEncoder<'_>,
     status: &ClusterStatus,
@@ -141,7 +141,7 @@ fn wire(out: &mut DescriptorEncoder<'_>, traffic: &[NodeTraffic]) -> fmt::Result
     Ok(())
 }
 
-/// A gauge with a sample for each that has a figure.
+/// Writes a gauge with a sample for every entry whose figure is known.
 fn family<const N: usize>(
     out: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -1,4 +1,5 @@
-//! Disks as metrics: what the directories of this process take, and the room of the file systems that they are on.
+//! Disk metrics: the space that the directories of this process use, and the free space of their file
+//! systems.
 
 use std::fmt;
 
@@ -10,25 +11,26 @@ use walkdir::WalkDir;
 use super::question::Question;
 use crate::services::Directory;
 
-/// A directory at one moment.
+/// Space of a directory at one time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     name: &'static str,
-    /// Bytes of its files, where they are the process's own.
+    /// Bytes of the files in the directory. `None` if other processes also use the directory.
     used: Option<u64>,
-    /// Bytes of its file system that may still be written, and all of them; none where that is not known.
+    /// Free bytes and total bytes of the file system. `None` if they are not known.
     disk: Option<(u64, u64)>,
 }
 
-/// One of a directory's figures.
+/// Selects a figure of a directory.
 type Figure = fn(&Room) -> Option<u64>;
 
-/// Looks at the directories. It may take long where there are many files, or a disk does not answer.
+/// Creates the question that measures the directories. Measuring may take long if a directory has many files
+/// or a disk does not respond.
 pub(super) fn question(directories: Vec<Directory>) -> Question<Vec<Room>> {
     Question::new(move || directories.iter().map(look).collect())
 }
 
-/// Writes what was seen.
+/// Writes the samples of the directories.
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, rooms: &[Room]) -> fmt::Result {
     let figures: [(&str, &str, Figure); 3] = [
         ("doppel_disk_used_bytes", "Bytes of the files in a directory of this process", |room| room.used),
@@ -49,7 +51,7 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, rooms: &[Room]) -> fmt::Re
     Ok(())
 }
 
-/// Files come and go meanwhile, so what cannot be read is left out.
+/// Measures a directory. Files that cannot be read are skipped, because files can disappear meanwhile.
 fn look(Directory { name, path, is_own }: &Directory) -> Room {
     let files =
         || WalkDir::new(path).into_iter().filter_map(Result::ok).filter_map(|entry| entry.metadata().ok());

@@ -1,4 +1,5 @@
-//! This process as metrics, by the names that all programs have for them. Other systems than Linux have none.
+//! Metrics of this process, under the names that Prometheus clients use by convention. Only Linux provides
+//! them.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-/// Asks the kernel at each scrape.
+/// Collector that asks the kernel at each scrape.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// When it began to count, in seconds since 1970. The kernel's own date of a start takes a look at more than this process, which a
-    /// service may be denied.
+    /// Time at which this collector was created, in seconds since 1970. The kernel's start time is not used,
+    /// because computing it needs files outside this process's own, and a sandbox may deny access to them.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is told elsewhere"))]
     start: f64,
 }
@@ -63,18 +64,18 @@ mod linux {
     use procfs::process::{LimitValue, Process};
     use procfs::{WithCurrentSystemInfo, ticks_per_second};
 
-    /// What the kernel says of this process.
+    /// Figures of the kernel about this process.
     pub(super) struct Figures {
         pub(super) cpu_seconds: f64,
         pub(super) resident: u64,
         pub(super) virtual_memory: u64,
         pub(super) threads: u64,
         pub(super) open_fds: u64,
-        /// None without a limit.
+        /// Maximum number of open files. `None` if there is no limit.
         pub(super) max_fds: Option<u64>,
     }
 
-    /// None where it says nothing, as in some sandboxes.
+    /// Reads the figures. Returns `None` if the kernel provides none, as in some sandboxes.
     pub(super) fn read() -> Option<Figures> {
         let process = Process::myself().ok()?;
         let stat = process.stat().ok()?;

@@ -1,24 +1,25 @@
-//! A question that may take long, asked on a thread of its own: whoever asks waits no longer than he wants to.
+//! A slow question that is asked on a thread of its own, so that a caller can limit how long it waits.
 //!
-//! Invariant: the question is under way once at most, however often it is asked. All who ask meanwhile get the same answer.
+//! Invariant: at most one thread is asking at any time, however many callers ask. All callers that ask
+//! meanwhile share its answer.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// A question.
+/// A question that may take long.
 pub(super) struct Question<T> {
     ask: Arc<dyn Fn() -> T + Send + Sync>,
     last: Mutex<Option<Asked<T>>>,
 }
 
-/// A question that was asked.
+/// Handle to a question that is being asked or was answered.
 pub(super) struct Asked<T>(Arc<(Mutex<Answer<T>>, Condvar)>);
 
 enum Answer<T> {
     UnderWay,
     Here(T),
-    /// There was no thread to ask on, or it panicked.
+    /// The thread could not start, or it panicked.
     Never,
 }
 
@@ -27,7 +28,8 @@ impl<T: Clone + Send + 'static> Question<T> {
         Self { ask: Arc::new(ask), last: Mutex::default() }
     }
 
-    /// Begins to ask, unless the question is under way. An answer that was there before is too old.
+    /// Starts to ask, unless the question is already being asked. An earlier answer is not reused, because it
+    /// would be too old.
     pub(super) fn begin(&self) -> Asked<T> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
@@ -38,7 +40,7 @@ impl<T: Clone + Send + 'static> Question<T> {
 
     fn start(&self) -> Asked<T> {
         let asked = Asked(Arc::new((Mutex::new(Answer::UnderWay), Condvar::new())));
-        // Dropped without an answer, also where there is no thread, it says so.
+        // If the thread panics or never starts, dropping `Asking` records `Never`.
         let (asking, ask) = (Asking(asked.same()), Arc::clone(&self.ask));
         let _ = thread::Builder::new().name("metrics".to_owned()).spawn(move || {
             let answer = ask();
@@ -72,7 +74,8 @@ impl<T> Asked<T> {
 }
 
 impl<T: Clone> Asked<T> {
-    /// The answer; none where it does not come in time. Others may wait for it, too.
+    /// Waits for the answer. Returns `None` if it does not arrive by `until`. Several callers can wait at
+    /// once.
     pub(super) fn wait(&self, until: Instant) -> Option<T> {
         let time = until.saturating_duration_since(Instant::now());
         let is_under_way = |answer: &mut Answer<T>| matches!(answer, Answer::UnderWay);
@@ -82,7 +85,7 @@ impl<T: Clone> Asked<T> {
     }
 }
 
-/// Whoever asks.
+/// Guard of the asking thread. Dropping it without an answer records [`Answer::Never`].
 struct Asking<T>(Asked<T>);
 
 impl<T> Drop for Asking<T> {
@@ -99,7 +102,8 @@ mod tests {
 
     use super::*;
 
-    /// A question that is answered with its number when it is told to end, and how often it was asked.
+    /// Creates a question that is answered with its number when the sender sends, and a counter of how often
+    /// it was asked.
     fn long() -> (Question<usize>, Sender<()>, Arc<AtomicUsize>) {
         let (end, ended) = mpsc::channel::<()>();
         let (asked, ended) = (Arc::new(AtomicUsize::new(0)), Mutex::new(ended));
@@ -126,7 +130,7 @@ mod tests {
         }
         end.send(()).unwrap();
         assert_eq!((last.wait(soon()), asked.load(Ordering::SeqCst)), (Some(0), 1));
-        // The next one asks anew.
+        // The next call asks again.
         let next = question.begin();
         end.send(()).unwrap();
         assert_eq!(next.wait(soon()), Some(1));
@@ -138,7 +142,7 @@ mod tests {
         let (first, second) = (question.begin(), question.begin());
         thread::scope(|scope| {
             let patient = scope.spawn(|| first.wait(soon()));
-            // It has no more time, and the other one, who waits, does not keep it.
+            // The second caller has no time left. It returns at once, although the first caller still waits.
             assert_eq!(second.wait(Instant::now()), None);
             end.send(()).unwrap();
             assert_eq!(patient.join().unwrap(), Some(0));

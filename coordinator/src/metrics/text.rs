@@ -1,4 +1,5 @@
-//! The two text forms of a scrape: OpenMetrics, and the classic form of Prometheus for those who ask for that alone.
+//! The two text formats of a scrape: OpenMetrics, and the classic Prometheus format for clients that accept
+//! only that.
 
 use std::collections::HashMap;
 
@@ -8,11 +9,12 @@ use prometheus_client::registry::Registry;
 
 use crate::problem::Problem;
 
-/// The media types of the two.
+/// Media type of the OpenMetrics format.
 pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Media type of the classic Prometheus format.
 pub(crate) const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The media type that a caller wants: OpenMetrics, unless it accepts plain text and prefers that.
+/// Selects the media type for a client: OpenMetrics, unless the client prefers plain text.
 pub(crate) fn wanted(headers: &HeaderMap) -> &'static str {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let (mut openmetrics, mut classic, mut any) = (None, None, None);
@@ -32,21 +34,24 @@ pub(crate) fn wanted(headers: &HeaderMap) -> &'static str {
     if classic.unwrap_or(0.0) > openmetrics.unwrap_or(0.0) { CLASSIC } else { OPENMETRICS }
 }
 
-/// The registry in the form of this media type.
+/// Encodes the registry in the format of this media type.
 pub(crate) fn encode(registry: &Registry, media_type: &str) -> Result<String, Problem> {
     let mut out = String::new();
     text::encode(&mut out, registry).map_err(|error| {
-        tracing::error!(%error, "the metrics were not written");
+        tracing::error!(%error, "cannot encode the metrics; the scrape gets 500");
         Problem::internal()
     })?;
     Ok(if media_type == CLASSIC { classic(&out) } else { out })
 }
 
-/// OpenMetrics names a counter without the `_total` of its samples, and an info without `_info`; the classic form names both as
-/// their samples, and knows neither infos, units nor an end.
+/// Converts OpenMetrics to the classic format.
+///
+/// OpenMetrics names a counter without the suffix `_total` of its samples, and an info without `_info`. The
+/// classic format names both like their samples. It has no infos, no units, and no end marker.
 fn classic(openmetrics: &str) -> String {
     let mut out = String::with_capacity(openmetrics.len());
-    // HELP comes before TYPE, and the name in it depends on that.
+    // The name in a HELP line depends on the TYPE line, which comes after it. The types are therefore
+    // collected first.
     let types = openmetrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let types: HashMap<&str, &str> = types.collect();
     let suffix = |kind: Option<&str>| match kind {

@@ -1,4 +1,4 @@
-//! Tier 1 as metrics.
+//! Metrics of tier 1: pages, groups, owed work, and decision times.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::group_report;
 use crate::kept_report::{Asked, KeptReport};
 use crate::limits::{GROUPS_AGE, SHARDS_SHOWN};
 
-/// One of a shard's figures.
+/// Selects a figure of a shard.
 type ShardFigure = fn(&ShardTotals) -> u64;
 
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result {
@@ -97,7 +97,7 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::R
     shard_figures(out, shards)
 }
 
-/// The oldest page that waits, and how long those that were decided have waited.
+/// Writes the waiting time of the oldest pending page, and the waiting times of the decided pages.
 fn decisions(out: &mut DescriptorEncoder<'_>, times: &DecisionTimes) -> fmt::Result {
     let help = "How long the page that has waited longest for a decision waits; 0 when none does";
     float(out, "doppel_tier1_oldest_pending_seconds", help, seconds(times.oldest_ms.unwrap_or(0)))?;
@@ -119,7 +119,8 @@ fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
-/// A collection with very many shards would have more samples than they are worth.
+/// Writes figures of each shard. A collection with more than [`SHARDS_SHOWN`] shards has none, because the
+/// samples would be too many to be useful.
 fn shard_figures(out: &mut DescriptorEncoder<'_>, shards: &[ShardTotals]) -> fmt::Result {
     if shards.len() > SHARDS_SHOWN {
         return Ok(());
@@ -141,15 +142,16 @@ fn shard_figures(out: &mut DescriptorEncoder<'_>, shards: &[ShardTotals]) -> fmt
     Ok(())
 }
 
-/// What has to be counted group by group.
+/// Figures that need a count of all groups.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Groups {
     quarantined: u64,
     age: Duration,
 }
 
-/// As of the last report on groups, which is made again when it is older than [`GROUPS_AGE`]; blocks meanwhile. None where it
-/// cannot be made.
+/// Returns the figures of the last report on groups. If the report is older than [`GROUPS_AGE`], this
+/// function makes a new one and blocks meanwhile. Returns `None` if no report can be made, or another caller
+/// is making the first one.
 pub(super) fn groups(tier1: &dyn Tier1Api, report: &Arc<KeptReport<GroupSizes>>) -> Option<Groups> {
     let (report, age) = match report.ask_within(GROUPS_AGE) {
         Asked::Kept(report, age) => (report, age),

@@ -1,4 +1,4 @@
-//! Tier 2 as metrics.
+//! Metrics of tier 2: the load of partitions and nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::{counter, gauge};
 
-/// One of a partition's figures.
+/// Selects a figure of a partition.
 type Figure = fn(&PartitionLoad) -> u64;
 
 pub(super) fn encode(
@@ -21,7 +21,7 @@ pub(super) fn encode(
     progress: Option<&RebalanceProgress>,
 ) -> fmt::Result {
     gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
-    // These begin again with every plan, as those of a process do with it.
+    // These counters restart with every plan, as counters of a process restart with the process.
     counter(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
     counter(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
     gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
@@ -89,7 +89,7 @@ fn partitions(out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result
     Ok(())
 }
 
-/// The sums of the partitions of each node that has some.
+/// Writes the sums over the partitions of each node that has partitions.
 fn nodes(out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result {
     let figures: [(&str, &str, Figure); 3] = [
         ("doppel_tier2_node_partitions", "Partitions of a node", |_| 1),

@@ -1,4 +1,5 @@
-//! When tokens expire, as metrics: whoever has one is refused from then on, so somebody has to know before.
+//! Metrics of the remaining validity of tokens. The service refuses a client once its token has expired, so
+//! an operator must be able to see the expiry in advance.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -11,10 +12,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::gauge;
 use crate::access::{Token, Tokens};
 
-/// The most tokens that have samples of their own; a file of tokens may have thousands.
+/// Maximum number of tokens with samples of their own. A token file may contain thousands.
 const SAMPLES: usize = 256;
 
-/// Writes how long each token is still taken: of the tokens as they are now, so a file that was read anew counts at once.
+/// Writes the remaining validity of each token. A token file that was reloaded counts at once, because the
+/// current tokens are read.
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &Tokens, now: Timestamp) -> fmt::Result {
     let all = tokens.all();
     let help = "Time until the server refuses a token, negative since then, of the 256 that expire next";
@@ -26,8 +28,8 @@ pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &Tokens, now: Time
     gauge(out, "doppel_tokens", "Tokens in the file, expired ones among them", all.len() as u64)
 }
 
-/// The tokens with the seconds for which they are still taken: first those that are, the next to expire first, then those that are
-/// not any more, the last expired first.
+/// Returns tokens with their remaining validity in seconds, up to [`SAMPLES`]. Valid tokens come first, in
+/// order of expiry. Expired tokens follow, most recently expired first.
 fn soonest(tokens: &[Token], now: Timestamp) -> Vec<(&Token, f64)> {
     let left = |token: &Token| token.expires.millis().saturating_sub(now.millis());
     let mut order: Vec<(&Token, i64)> = tokens.iter().map(|token| (token, left(token))).collect();

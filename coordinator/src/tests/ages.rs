@@ -1,4 +1,4 @@
-//! Answers for which replicas were read say how old they are.
+//! Tests of the age of answers: an answer that was read from replicas states its age.
 
 use std::time::Duration;
 
@@ -87,13 +87,13 @@ async fn what_is_older_than_five_seconds_is_no_answer() {
     }
     door.post_json("/v1/status", &json!({"urls": ["http://alone/", "http://w/"]})).await.problem(503);
     assert!(door.status("http://alone/").await.get("age_ms").is_none());
-    // An export is of owners.
+    // An export reads owners only.
     assert_eq!(door.get("/v1/export").await.lines().len(), 3);
     assert_eq!(door.counted().await, 0);
 }
 
 impl Door {
-    /// The next reads of a page take so many seconds each; those after them take no time.
+    /// Makes the next reads of a page take these numbers of seconds. Later reads take no time.
     fn read_slowly(&self, url: &str, seconds: &[u64]) {
         let page = PageUrl::parse(url).unwrap().id();
         let times = seconds.iter().map(|seconds| Duration::from_secs(*seconds)).collect();
@@ -105,7 +105,7 @@ impl Door {
     }
 }
 
-/// How long a read may take at most, where owners stay and where they may be deposed.
+/// Maximum seconds that a read may take: with owners that stay, and with owners that may be deposed.
 const TIMES: [(bool, u64); 2] = [(false, 4), (true, 0)];
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn what_owners_have_said_too_long_ago_is_read_again() {
     for (may_change, most) in TIMES {
         door.tiers.state().may_change = may_change;
         for way in &ways {
-            // Each time the first read of the page is one that takes too long, but for the last.
+            // The first read of the page takes too long, and the second is in time.
             door.read_slowly("http://near/copy", &[most]);
             assert_eq!(door.get(way).await.status, 200);
             assert_eq!(door.slow_reads_left("http://near/copy"), 0);
@@ -149,7 +149,8 @@ async fn of_many_pages_those_are_read_again_that_were_read_first() {
                 .collect();
             assert_eq!(statuses, ["duplicate", "unique", "winner"]);
             assert_eq!(door.slow_reads_left("http://near/copy"), 0);
-            // Each turn reads it twice at most: for itself, and as the winner's duplicate.
+            // Each attempt reads the page at most twice: for its own answer, and as the duplicate of the
+            // winner.
             door.read_slowly("http://near/copy", &[most + 1; 100]);
             door.post_json("/v1/status", &question).await.problem(503);
             assert!(100 - door.slow_reads_left("http://near/copy") <= 2 * ANSWER_ATTEMPTS as usize);
@@ -158,7 +159,7 @@ async fn of_many_pages_those_are_read_again_that_were_read_first() {
     }
 }
 
-/// The table has told of the first page before the rows of the second one are read, which takes long.
+/// The status table answers for the first page before the slow read of the second page's rows.
 #[tokio::test]
 async fn what_the_table_has_told_is_looked_at_again_when_the_rows_take_long() {
     let door = Arc::new(door().await);
@@ -173,7 +174,7 @@ async fn what_the_table_has_told_is_looked_at_again_when_the_rows_take_long() {
         async move { door.post_json("/v1/status", &question).await.json() }
     });
     door.tiers.gate.begun("pages", before + 1).await;
-    // Meanwhile the page has changed.
+    // The first page changes meanwhile.
     {
         let mut state = door.tiers.state();
         let mut changed = state.known[&page("http://near/copy")].clone();

@@ -1,4 +1,4 @@
-//! The operator's page and its files.
+//! Tests of the operator's page and its files.
 
 use std::collections::BTreeSet;
 

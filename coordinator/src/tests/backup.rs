@@ -1,4 +1,4 @@
-//! `/v1/backup`.
+//! Tests of `/v1/backup`: complete and broken-off answers.
 
 use doppel_protocol::Tier1Error;
 
@@ -39,7 +39,7 @@ async fn a_backup_that_fails_breaks_off() {
     drop(closed);
     let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
     assert!(body.is_err(), "it looks whole: {body:?}");
-    // The permit of the one that failed is given back a moment later.
+    // The permit of the failed backup is returned a moment later.
     until(async || door.get("/v1/backup").await.problem(503)["type"] == "urn:doppel:problem:read-only").await;
 }
 

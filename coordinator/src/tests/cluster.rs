@@ -1,4 +1,4 @@
-//! A front door of a cluster: its state in JSON, for load balancers, and as metrics.
+//! Tests of a coordinator in a cluster: the cluster's state in JSON, in `/readyz`, and as metrics.
 
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use doppel_protocol::{CallTraffic, ClusterApi, NodeTraffic, TakeOverError};
 
 use super::*;
 
-/// A cluster whose state a test says.
+/// A cluster whose state the test sets.
 pub(super) struct Said {
     status: Mutex<ClusterStatus>,
     answers: Mutex<bool>,
@@ -133,7 +133,7 @@ async fn a_front_door_is_ready_while_any_node_answers_and_says_more_when_asked()
     let quality = door.get("/v1/reports/quality").await.json();
     assert_eq!(quality["not_ready"], "range 0 takes no writes; range 1 has no owner that answers");
 
-    // Nobody is left to answer.
+    // No node is left to answer.
     *said.answers.lock().unwrap() = false;
     let away = door.get("/readyz").await.problem(503);
     assert_eq!(away["detail"], "no node of tier 1 answers", "{away}");
@@ -193,6 +193,6 @@ async fn metrics_have_what_the_state_of_the_cluster_has() {
     for gone in ["doppel_cluster_range_epoch{range=\"1\"}", "doppel_cluster_stream_bytes{range=\"0\"}"] {
         assert!(!text.contains(gone), "{gone}");
     }
-    // A single process has none of it.
+    // A single process has none of these metrics.
     assert!(!Door::new().get("/metrics").await.text().contains("doppel_cluster"));
 }

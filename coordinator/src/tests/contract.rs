@@ -1,4 +1,4 @@
-//! The OpenAPI document says what comes, and what it says is what clients can be made from.
+//! Tests of the OpenAPI document: it describes the actual answers, and client generators can use it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ const OF_BROWSERS: [&str; 4] =
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(crate::openapi()).unwrap());
 
-/// Whether a path is one of a template.
+/// Returns true if a path matches a template.
 fn is_of(template: &str, path: &str) -> bool {
     let parts = |text: &str| text.split('/').map(str::to_owned).collect::<Vec<_>>();
     let (template, path) = (parts(template), parts(path));
@@ -27,8 +27,8 @@ fn is_of(template: &str, path: &str) -> bool {
             .all(|(of, part)| of == part || (of.starts_with('{') && !part.is_empty()))
 }
 
-/// Checks that the document has the status of an answer, its content type, and the type of its problem. What no operation is for
-/// has none of its own.
+/// Checks that the document describes the status, the content type, the headers, and the problem type of an
+/// answer. Requests that match no operation are not checked.
 #[track_caller]
 pub(super) fn check(method: &Method, path: &str, reply: &Reply) {
     let paths = DOCUMENT["paths"].as_object().unwrap();
@@ -230,7 +230,7 @@ fn every_operation_states_its_role() {
         let answers = of["responses"].as_object().unwrap();
         assert_eq!(answers.contains_key("401"), required.is_some(), "{operation}");
     }
-    // Whatever is not named here only tells what there is.
+    // All operations that this test does not list only read data.
     let of = |role: Option<&str>| -> Vec<String> {
         let all = operations();
         let stated = |of: &Value| of["security"][0]["token"][0].as_str().map(str::to_owned);

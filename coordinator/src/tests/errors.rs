@@ -1,4 +1,4 @@
-//! Every error class, one way each.
+//! Tests that provoke every kind of error once.
 
 use doppel_protocol::Tier1Error;
 
@@ -24,7 +24,7 @@ async fn a_refusal_of_everything_is_the_whole_answer() {
                 problem["detail"].as_str().unwrap().contains("make room, and the server goes on by itself");
             assert_eq!(says_what_to_do, kind == "disk-full", "{problem}");
         }
-        // A page that is gone takes no room among those that are pending.
+        // A dead page is decided at once, so it does not count as pending.
         if kind != "backlog-full" {
             door.delete("/v1/pages?url=http://a/").await.problem(status);
         }
@@ -61,7 +61,7 @@ async fn a_refusal_half_way_answers_the_rest_with_retry() {
     assert_eq!((&lines[8]["line"], &lines[8]["url"]), (&json!(9), &Value::Null));
     assert!(lines[8]["error"]["reason"].as_str().unwrap().contains("try again later"));
     assert_eq!(door.tiers.state().submitted.concat(), ["http://a/1", "http://a/2", "http://a/3"]);
-    // What is wrong stays so, however late it is sent.
+    // An invalid line stays invalid, so the answer does not ask the client to send it again.
     door.tiers.state().refuse = None;
     let reply = door.post("/v1/pages", NDJSON, [good(1), "bad".to_owned()].join("\n")).await;
     assert!(reply.lines().len() == 2 && !reply.headers.contains_key("retry-after"), "{reply:?}");
@@ -120,7 +120,7 @@ async fn another_sites_page_in_a_browser_changes_nothing() {
     assert_eq!(door.send(read.body(Body::empty()).unwrap()).await.status, 200);
 }
 
-/// A page that led its own name to this server (DNS rebinding).
+/// Requests of a page whose host name was pointed at this server (DNS rebinding).
 #[tokio::test]
 async fn a_name_that_is_not_the_servers_reads_and_changes_nothing() {
     let door = Door::new();
@@ -129,7 +129,7 @@ async fn a_name_that_is_not_the_servers_reads_and_changes_nothing() {
             Request::builder().method(method).uri(path).header("host", host).header("x-request-id", "mine");
         door.send(request.body(Body::empty()).unwrap()).await
     };
-    // The common question is answered before the routes.
+    // The fast path answers this status request before the routes.
     for (method, path) in [
         ("GET", "/v1/status?url=http://a/"),
         ("GET", "/"),
@@ -157,7 +157,7 @@ async fn a_name_that_is_not_the_servers_reads_and_changes_nothing() {
     }
 }
 
-/// Browsers send no `Sec-Fetch-Site` to names of plain HTTP, but `Origin` with whatever changes something.
+/// Over plain HTTP, browsers send no `Sec-Fetch-Site` to host names, but they send `Origin` with every write.
 #[tokio::test]
 async fn a_page_of_another_origin_changes_nothing() {
     let door = Door::new();

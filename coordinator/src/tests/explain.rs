@@ -1,4 +1,4 @@
-//! `/v1/explain`.
+//! Tests of `/v1/explain` for pairs of pages.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `/v1/changes` and `/v1/export`.
+//! Tests of the change feed and the export: `/v1/changes` and `/v1/export`.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ async fn a_cursor_that_is_gone_and_bad_parameters() {
         let problem = door.get(&format!("/v1/changes?cursor={malformed}")).await.problem(400);
         assert_eq!(problem["field"], "cursor", "{malformed:?}");
     }
-    // The longest that a collection gives: one of 1,024 shards.
+    // The longest cursor that a collection gives: one of 1,024 shards.
     let longest = format!("c{}", "0".repeat(15 + 1_024 * 34));
     assert_eq!(door.get(&format!("/v1/changes?cursor={longest}")).await.status, 200);
     let long = "x".repeat(40_000);
@@ -70,7 +70,7 @@ async fn a_long_poll_ends_with_the_first_event() {
         let door = Arc::clone(&door);
         async move { door.get("/v1/changes?wait=30").await.json() }
     });
-    // More than one step without news.
+    // The long poll waits for more than one step without a change.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!poll.is_finished());
     door.store(&[page("http://a/", "t", 0)]).await;
@@ -106,7 +106,7 @@ async fn long_polls_are_bounded() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     door.get("/v1/changes?wait=1").await.problem(503);
     assert_eq!(door.get("/v1/changes").await.status, 200, "without waiting there is room");
-    // A caller who goes gives the permit back.
+    // A client that disconnects returns its permit.
     poll.abort();
     assert!(poll.await.unwrap_err().is_cancelled());
     assert_eq!(door.get("/v1/changes?wait=1").await.status, 200);

@@ -1,10 +1,10 @@
-//! Holds calls of the tiers back, so that a test can look at the service while they are under way.
+//! Holds back calls of the tiers, so that a test can examine the service while they are in progress.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The longest that a call is held, so that a test which fails ends all the same.
+/// Maximum time for which a call is held, so that a failing test still ends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ struct State {
     begun: BTreeMap<&'static str, usize>,
 }
 
-/// A gate that is closed until this is dropped.
+/// Guard that keeps a gate closed until it is dropped.
 pub(super) struct Closed<'g>(&'g Gate);
 
 impl Gate {
@@ -27,7 +27,7 @@ impl Gate {
         self.state.lock().unwrap()
     }
 
-    /// What every call passes at its beginning.
+    /// Counts a call at its beginning, and holds it while its gate is closed.
     pub(super) fn pass(&self, call: &'static str) {
         let mut state = self.state();
         *state.begun.entry(call).or_default() += 1;
@@ -41,12 +41,12 @@ impl Gate {
         Closed(self)
     }
 
-    /// Waits until so many calls of this name have begun since the beginning.
+    /// Waits until this number of calls of this name have begun since the start of the test.
     pub(super) async fn begun(&self, call: &'static str, count: usize) {
         until(async || self.count(call) >= count).await;
     }
 
-    /// How many calls of this name have begun since the beginning.
+    /// Returns how many calls of this name have begun since the start of the test.
     pub(super) fn count(&self, call: &'static str) -> usize {
         self.state().begun.get(call).copied().unwrap_or_default()
     }
@@ -59,7 +59,7 @@ impl Drop for Closed<'_> {
     }
 }
 
-/// Asks again and again, for some seconds.
+/// Repeats a check for some seconds, until it succeeds.
 pub(super) async fn until(condition: impl AsyncFn() -> bool) {
     let asking = async {
         while !condition().await {

@@ -1,4 +1,5 @@
-//! Callers who go before their answer, or are sent away: what they leave behind still counts (G6).
+//! Tests of clients that disconnect before their answer, or are refused: work that they leave behind still
+//! counts against the limits (guarantee G6).
 
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ async fn a_call_that_takes_too_long_is_answered_and_keeps_its_place() {
     until(async || door.get("/v1/groups").await.status == 200).await;
 }
 
-/// The reports that read the whole collection, and the call that each begins with.
+/// Reports that read the whole collection, each with its first call to tier 1.
 const REPORTS: [(&str, &str); 2] = [("/v1/reports/groups", "groups"), ("/v1/reports/savings", "scan")];
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn nobody_waits_for_a_report_that_another_makes() {
             let answer = tokio::time::timeout(Duration::from_secs(5), door.get(path)).await;
             answer.unwrap_or_else(|_| panic!("{path} waits"))
         };
-        // There is none yet.
+        // No report exists yet.
         for _ in 0..5 {
             assert_eq!(ask().await.problem(503)["type"], "urn:doppel:problem:busy");
         }
@@ -83,7 +84,7 @@ async fn nobody_waits_for_a_report_that_another_makes() {
         door.app.reports().savings.grow_old(old);
         let closed = door.tiers.gate.close(call);
         door.ask_and_go("GET", path, call).await;
-        // The one before is told, with its age, and the places of the others are free.
+        // The previous report is returned with its age, and the permits of the other requests are free.
         for _ in 0..5 {
             let age = ask().await.json()["age_ms"].as_u64().unwrap_or_else(|| panic!("{path} has no age"));
             assert!(age >= 100_000, "{path} is {age} ms old");
@@ -102,7 +103,7 @@ async fn a_report_ends_with_the_service() {
         {
             let mut state = door.tiers.state();
             let (summary, members) = state.groups.values().next().cloned().unwrap();
-            // More groups than are read at once.
+            // The collection has more groups than one call reads.
             for group in (1..=LIST as u64).map(|n| GroupId::new(1_000 + n, ShardId(0))) {
                 state.groups.insert(group, (GroupSummary { group, ..summary.clone() }, members.clone()));
             }

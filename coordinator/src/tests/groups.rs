@@ -1,4 +1,4 @@
-//! Groups, repairs and reports.
+//! Tests of groups, repairs and reports.
 
 use doppel_protocol::Status;
 
@@ -188,13 +188,13 @@ async fn reports_add_up() {
 #[tokio::test]
 async fn savings_are_told_by_what_it_takes() {
     let door = three_groups().await;
-    // A copy of a page of the group, on another host.
+    // The page is a copy of a page of the group, on another host.
     door.store(&[page("http://mirror/0", "a", 0)]).await;
     let savings = door.get("/v1/reports/savings").await.json();
     let pages = |name: &str| savings[name]["pages"].as_u64().unwrap();
     assert_eq!(savings["policy"], "jaccard:tau=0.8");
     assert_eq!((&savings["pages"], &savings["bytes"]), (&json!(12), &Value::Null));
-    // Of each group all but the winner go; the redirect goes, too.
+    // All pages of each group except the winner can be dropped, and so can the redirect.
     let duplicates = door.get("/v1/export").await.lines();
     let duplicates = duplicates.iter().filter(|line| line["status"] == "duplicate").count() as u64;
     assert_eq!((pages("all"), pages("redirects")), (duplicates, 1));
@@ -221,7 +221,7 @@ async fn a_page_that_is_purged_during_the_report_is_no_redirect() {
         let door = Arc::clone(&door);
         async move { door.get("/v1/reports/savings").await.json() }
     });
-    // The report has the lines of the first pages by now.
+    // By now the report has read the lines of the first pages.
     door.tiers.gate.begun("pages", begun + 1).await;
     let duplicates = |door: &Door| {
         let state = door.tiers.state();
@@ -240,7 +240,7 @@ async fn a_page_that_is_purged_during_the_report_is_no_redirect() {
     assert_eq!(savings["pages"], 11 - purged.len(), "{savings}");
 }
 
-/// A report that was kept, without its age.
+/// Removes the age from a cached report.
 fn without_age(mut report: Value) -> Value {
     assert!(report.as_object_mut().unwrap().remove("age_ms").is_some(), "it is kept: {report}");
     report

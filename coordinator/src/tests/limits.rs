@@ -1,4 +1,4 @@
-//! Bodies: packed, too large, too slow, too many (G6).
+//! Tests of request bodies that are compressed, too large, too slow, or too many (guarantee G6).
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
@@ -49,11 +49,12 @@ async fn damaged_packing_is_refused() {
         let mut flipped = packed.clone();
         let middle = flipped.len() / 2;
         flipped[middle] ^= 0x55;
-        // zstd without a checksum may not notice; then it is no valid page, or another one.
+        // zstd without a checksum may not detect the damage. The body is then an invalid page, or another
+        // page.
         let reply = post_packed(&door, encoding, JSON, flipped).await;
         assert!(encoding == "zstd" || reply.status == 400, "{reply:?}");
     }
-    // A window larger than RFC 9659 allows.
+    // The window is larger than RFC 9659 allows.
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
     encoder.window_log(27).unwrap();
     encoder.write_all(&[b' '; 1 << 10]).unwrap();
@@ -85,7 +86,7 @@ async fn long_bodies_are_refused_by_length_and_by_count() {
     let limits = Limits { wire_bytes: 1_000, body_bytes: 4_000, lines: 3, ..Limits::default() };
     let door = Door::with(limits);
     door.post("/v1/pages", NDJSON, "x".repeat(1_001)).await.problem(413);
-    // Without a stated length.
+    // The body has no stated length.
     let pieces = stream::iter((0..20).map(|_| Ok::<_, Infallible>(vec![b'\n'; 100])));
     door.post("/v1/pages", NDJSON, Body::from_stream(pieces)).await.problem(413);
     let line = "{\"url\": \"http://a/\", \"text\": \"x\"}\n";
@@ -109,7 +110,7 @@ async fn slow_bodies_are_given_up() {
     let door = Door::with(limits);
     let silent = Body::from_stream(stream::pending::<Result<Vec<u8>, Infallible>>());
     door.post("/v1/pages", JSON, silent).await.problem(408);
-    // A byte now and then keeps within the pause, but not within the whole time.
+    // A body that sends a byte now and then observes the pause limit, but not the limit on the whole time.
     let drip = stream::unfold(0, |n| async move {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Some((Ok::<_, Infallible>(vec![b' ']), n + 1))
@@ -130,7 +131,7 @@ async fn a_body_that_breaks_off_is_refused() {
 async fn bodies_share_a_memory_budget() {
     let limits = Limits { body_memory_bytes: 600 << 10, ..Limits::default() };
     let door = Arc::new(Door::with(limits));
-    // Holds 200 kB until it is told to end.
+    // This request holds 200 kB until the test ends it.
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let first = vec![b' '; 200 << 10];
     let rest = stream::once(async move {
@@ -153,7 +154,7 @@ async fn bodies_share_a_memory_budget() {
     assert_eq!(door.post("/v1/pages", JSON, other).await.status, 200, "the budget was given back");
 }
 
-/// What is left of the memory for bodies and their answers, in bytes.
+/// Returns the free memory for bodies and their answers, in bytes.
 async fn free(door: &Door) -> usize {
     let metrics = door.get("/metrics").await;
     let name = "doppel_coordinator_body_memory_free_bytes ";
@@ -164,7 +165,7 @@ async fn free(door: &Door) -> usize {
 async fn answers_to_lines_share_the_memory_budget() {
     let budget = 128 << 10;
     let door = Door::with(Limits { body_memory_bytes: budget, ..Limits::default() });
-    // Less than the budget, but the answers are not.
+    // The lines fit in the budget, but their answers do not.
     let line = "{\"a\":1}\n";
     door.post("/v1/pages", NDJSON, line.repeat(1_000)).await.problem(503);
     assert_eq!(free(&door).await, budget);
@@ -190,7 +191,7 @@ async fn nothing_is_recorded_that_cannot_be_answered() {
     assert_eq!(taken, (0..4).map(url).collect::<Vec<_>>());
     assert_eq!(taken, door.tiers.state().submitted.concat());
     drop(reply);
-    // The task that was sending gives its share back a moment later.
+    // The task that sent the answer returns its share a moment later.
     for _ in 0..100 {
         if free(&door).await == budget {
             return;

@@ -1,4 +1,4 @@
-//! The load of the last hours.
+//! Tests of `GET /v1/load/history`.
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn the_history_has_what_was_noted() {
     let later = door.get(&format!("/v1/load/history?since={}", NOW.millis())).await.json();
     assert_eq!(later["points"], json!([]));
     door.get("/v1/load/history?since=soon").await.problem(400);
-    // It ends with the service, although the next point is not due.
+    // The recording ends with the service, although the next point is not due.
     door.app.drain();
     tokio::time::timeout(std::time::Duration::from_secs(20), noting).await.unwrap().unwrap();
 }

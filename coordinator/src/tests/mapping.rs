@@ -1,4 +1,4 @@
-//! The load by node, its history, what-if figures, and changes of the mapping.
+//! Tests of the load by node, its history, what-if figures, and changes of the partition map.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use doppel_protocol::{IndexError, RebalanceProgress};
 
 use super::*;
 
-/// Pages of many lengths on the first of three nodes.
+/// Creates a coordinator with pages of many lengths, all on the first of three nodes.
 pub(super) async fn with_plan() -> Arc<Door> {
     let door = Door::with_mapping();
     let text =
@@ -140,7 +140,7 @@ async fn an_index_that_does_not_answer_is_a_problem_with_a_time_to_try_again() {
         assert_eq!(problem["type"], "urn:doppel:problem:index-unavailable");
         assert!(problem["detail"].as_str().unwrap().contains("node 1"), "{problem}");
     }
-    // The rest of the figures is told all the same.
+    // The other metrics are still reported.
     let metrics = door.get("/metrics").await;
     assert!(
         metrics.text().contains("doppel_tier1_")
@@ -155,7 +155,7 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
     let load = door.get("/v1/reports/load-balance").await.json();
     let nodes: Vec<u64> =
         load["nodes"].as_array().unwrap().iter().map(|node| node["node"].as_u64().unwrap()).collect();
-    // Those of the plan, and those that the load knows.
+    // The list contains the nodes of the plan and the nodes of the load report.
     assert_eq!(nodes, [0, 1, 2, 3]);
     assert_eq!(
         (&load["serving_nodes"], &load["node_fan_out"], &load["node_imbalance"]),
@@ -182,7 +182,7 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
 async fn a_sample_is_signatures_one_after_the_other() {
     let door = with_plan().await;
     for (query, contents) in [("", 120), ("?contents=7", 7), ("?contents=100000", 120)] {
-        // The permit of the one before is given back a moment later.
+        // The permit of the previous sample is returned a moment later.
         let reply = RefCell::new(None);
         gate::until(async || {
             let sample = door.get(&format!("/v1/sample{query}")).await;
@@ -240,7 +240,7 @@ async fn what_if_is_made_one_at_a_time() {
     let of = |row: &Value| (row["dimensions"].as_u64().unwrap(), row["nodes"].as_u64().unwrap());
     let expected: Vec<(u64, u64)> = (1..=4).flat_map(|n| (1..=7).map(move |power| (n, 1 << power))).collect();
     assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), expected);
-    // Everything is on the first of three nodes.
+    // All contents are on the first of three nodes.
     let present = &answer["present"];
     assert_eq!((of(present), &present["imbalance"]), ((3, 3), &json!(3.0)));
     assert!((present["fan_out_saved"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{present}");

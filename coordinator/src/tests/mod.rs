@@ -1,4 +1,4 @@
-//! The whole contract against both tiers in memory.
+//! Tests of the whole public contract, against a fake of both tiers in memory.
 
 mod ages;
 mod assets;
@@ -46,7 +46,7 @@ use fake::{Fake, NOW};
 
 const JSON: &str = "application/json";
 
-/// A front door over both tiers in memory.
+/// A coordinator over the fake tiers.
 struct Door {
     router: Front,
     app: App,
@@ -54,7 +54,7 @@ struct Door {
     _temp: tempfile::TempDir,
 }
 
-/// An answer.
+/// An HTTP answer, with its whole body.
 #[derive(Debug)]
 struct Reply {
     status: StatusCode,
@@ -71,12 +71,12 @@ impl Door {
         Self::under(limits, WinnerOrder::DEFAULT, Markets::default(), false)
     }
 
-    /// With winners by other rules, and named markets.
+    /// Creates a coordinator with these winner rules and named markets.
     fn electing(winners: WinnerOrder, markets: Markets) -> Self {
         Self::under(Limits::default(), winners, markets, false)
     }
 
-    /// Over an index with a mapping; it has no plan yet.
+    /// Creates a coordinator over an index with a partition map that has no plan yet.
     fn with_mapping() -> Self {
         Self::under(Limits::default(), WinnerOrder::DEFAULT, Markets::default(), true)
     }
@@ -85,12 +85,12 @@ impl Door {
         Self::of(limits, (winners, markets), has_mapping, None, Policy::default())
     }
 
-    /// Of pages that are compared by another policy.
+    /// Creates a coordinator that compares pages by this policy.
     fn comparing(policy: Policy) -> Self {
         Self::of(Limits::default(), (WinnerOrder::DEFAULT, Markets::default()), false, None, policy)
     }
 
-    /// One of a cluster.
+    /// Creates a coordinator of a cluster.
     fn in_cluster(cluster: Arc<dyn ClusterApi>) -> Self {
         let elected = (WinnerOrder::DEFAULT, Markets::default());
         Self::of(Limits::default(), elected, false, Some(cluster), Policy::default())
@@ -168,8 +168,7 @@ impl Door {
         assert_eq!(self.post_json("/v1/flush?wait=true", &json!({})).await.json()["done"], true);
     }
 
-    /// Sends a request and goes before there is an answer, but not before the tiers' call of this name has
-    /// begun.
+    /// Sends a request and disconnects before the answer, but after the tiers' call of this name has begun.
     async fn ask_and_go(self: &Arc<Self>, method: &str, path: &str, call: &'static str) {
         let before = self.tiers.gate.count(call);
         let asking = tokio::spawn({
@@ -206,7 +205,7 @@ impl Reply {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// Checks that it is a problem document of this status; gives it.
+    /// Checks that the answer is a problem document with this status, and returns the document.
     #[track_caller]
     fn problem(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
@@ -227,13 +226,13 @@ impl Reply {
     }
 }
 
-/// `count` different words, from the `from`-th of a topic.
+/// Returns `count` different words of a topic, starting with word `from`.
 fn words(topic: &str, from: usize, count: usize) -> String {
     (from..from + count).map(|n| format!("{topic}{n} ")).collect()
 }
 
-/// A page of 100 words of a topic, but the last `other` of them are its own. Beside the page with none of
-/// its own, 96 - `other` shingles are the same, so J is 94 / 106 for 2, 92 / 108 for 4.
+/// Creates a page of 100 words of a topic. The last `other` words are unique to the page. The page shares
+/// `96 - other` shingles with the page for which `other` is 0. J is 94 / 106 for 2 and 92 / 108 for 4.
 fn page(url: &str, topic: &str, other: usize) -> Value {
     let own: String = url.chars().filter(char::is_ascii_alphanumeric).collect();
     json!({"url": url, "text": words(topic, 0, 100 - other) + &words(&own, 0, other)})

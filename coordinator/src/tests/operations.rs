@@ -1,4 +1,4 @@
-//! Flush, health, metrics; the server on a real socket.
+//! Tests of flush, health and metrics, and of the server on a real socket.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ async fn health_and_readiness() {
     );
     door.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::ReadOnly("broken".to_owned())));
     assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:read-only");
-    // Neither names what is on the server.
+    // Neither answer repeats the error text of the storage engine.
     let not_ready = async || door.get("/v1/reports/quality").await.json()["not_ready"].clone();
     let why = not_ready().await.as_str().unwrap().to_owned();
     assert!(why.contains("takes no writes") && !why.contains("broken"), "{why}");
@@ -107,7 +107,7 @@ async fn the_form_of_the_metrics_is_the_one_that_is_asked_for() {
     assert!(other.text().contains("\n# TYPE doppel_tier2_searches counter\n"));
 }
 
-/// Prometheus' own tool reads both forms alike and finds nothing to say.
+/// The tool of Prometheus reads both text formats alike and reports no fault.
 #[tokio::test]
 async fn the_metrics_are_clean() {
     let (door, _) = cluster::door();
@@ -188,7 +188,7 @@ async fn the_end_waits_no_longer_than_the_limit() {
     let door = Door::with(Limits { drain: Duration::from_millis(200), ..Limits::default() });
     let Running { address, stop, ended } = run(&door).await;
     let mut connection = TcpStream::connect(address).await.unwrap();
-    // A body that never comes.
+    // The request announces a body that never arrives.
     let head =
         b"POST /v1/pages HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
     connection.write_all(head).await.unwrap();
@@ -204,7 +204,7 @@ async fn a_client_that_does_not_read_is_left() {
     let door = Door::with(Limits { write_pause: Duration::from_millis(100), ..Limits::default() });
     let Running { address, stop: _stop, .. } = run(&door).await;
     let mut connection = TcpStream::connect(address).await.unwrap();
-    // Answers of some 30 kB each: more than the system keeps for a connection.
+    // The answers of about 30 kB each exceed what the operating system buffers for a connection.
     let request = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let asked = 2_000;
     let write = async {
@@ -217,7 +217,7 @@ async fn a_client_that_does_not_read_is_left() {
     timeout(Duration::from_secs(20), write).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut answers = Vec::new();
-    // The end may be a reset.
+    // The connection may end with a reset.
     let _ = timeout(Duration::from_secs(20), connection.read_to_end(&mut answers)).await.unwrap();
     let answered = answers.windows(8).filter(|text| text == b"HTTP/1.1").count();
     assert!(answered < asked, "every answer was sent");

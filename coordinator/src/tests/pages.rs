@@ -1,4 +1,4 @@
-//! `/v1/pages` and `/v1/purge`.
+//! Tests of `/v1/pages` and `/v1/purge`.
 
 use doppel_model::PageUrl;
 
@@ -76,7 +76,7 @@ async fn versions_without_dates_are_in_the_order_in_which_they_come() {
     let lines = door.post("/v1/pages", NDJSON, body).await.lines();
     let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, vec!["pending"; 20]);
-    // A death of the same millisecond does not outlive the next version.
+    // A deletion in the same millisecond is superseded by the next version.
     assert_eq!(door.delete("/v1/pages?url=http://a/").await.json()["outcome"], "confirmed");
     let back = door.post_json("/v1/pages", &json!({"url": url, "text": &texts[0]})).await;
     assert_eq!(back.json()["outcome"], "pending");

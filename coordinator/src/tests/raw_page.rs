@@ -1,4 +1,4 @@
-//! `POST /v1/pages` with a page as it is.
+//! Tests of `POST /v1/pages` with a page as the raw body.
 
 use doppel_protocol::page::PAGE_BYTES_MAX;
 
@@ -6,7 +6,7 @@ use super::limits::gzip;
 use super::*;
 
 impl Door {
-    /// Sends a page as it is.
+    /// Sends a page as a raw body.
     async fn post_raw(&self, query: &str, content_type: &str, body: impl Into<Body>) -> Reply {
         self.post(&format!("/v1/pages?{query}"), content_type, body).await
     }
@@ -39,7 +39,7 @@ async fn a_page_is_taken_as_it_is() {
 #[tokio::test]
 async fn xhtml_is_read_as_xml_by_its_content_type() {
     let door = Door::new();
-    // HTML has no empty script, so the script swallows all that follows.
+    // HTML has no self-closing script element, so the script contains everything that follows.
     let text = words("wort", 0, 30);
     let page = format!(
         "<html xmlns='http://www.w3.org/1999/xhtml'><body><script src='a.js'/><p>{text}</p></body></html>"
@@ -135,7 +135,7 @@ async fn what_is_wrong_is_refused_by_field() {
         let problem = door.post_raw("url=http://a/", content_type, "<p>x").await.problem(415);
         assert!(problem["detail"].as_str().unwrap().contains("text/html"), "{problem}");
     }
-    // JSON has its fields in the body.
+    // A JSON page has its fields in the body, so query parameters are refused.
     for (kind, query, field) in [(JSON, "url=http://a/", "url"), (NDJSON, "language=de", "language")] {
         let body = json!({"url": "http://a/", "text": "x"}).to_string();
         let problem = door.post(&format!("/v1/pages?{query}"), kind, body).await.problem(400);

@@ -1,11 +1,11 @@
-//! The trail of repairs.
+//! Tests of the audit trail of repairs.
 
 use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{RepairDetails, RepairEntry, RepairId, TrailEvent};
 
 use super::*;
 
-/// Seven repairs of two groups.
+/// Creates a coordinator with seven recorded repairs of two groups.
 fn with_trail() -> Door {
     let door = Door::new();
     let url = |n: u64| PageUrl::parse(&format!("http://a/{n}")).unwrap();
@@ -82,7 +82,7 @@ async fn wrong_parameters_are_named() {
         ("/v1/repairs?group=12", "group"),
         ("/v1/repairs?before=", "before"),
         ("/v1/repairs?before=x.1", "before"),
-        // This collection has two shards.
+        // A position of this collection has two numbers, because it has two shards.
         ("/v1/repairs?before=1", "before"),
         ("/v1/repairs?before=1.1.1", "before"),
         (&long, "before"),

@@ -1,4 +1,4 @@
-//! The id of a request: in every answer, in every problem, and in the log.
+//! Tests of the request id in every answer, in every problem, and in the log.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, OnceLock};
@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::*;
 use crate::limits::REQUEST_ID_BYTES;
 
-/// What was logged by any test of this process.
+/// Log lines of all tests of this process.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -31,7 +31,7 @@ impl MakeWriter<'_> for Log {
     }
 }
 
-/// Has the log of all threads kept from now on, as a server has it by default.
+/// Captures the log of all threads from the first call on, at the default level of a server.
 fn log() -> &'static Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     LOG.get_or_init(|| {
@@ -43,7 +43,7 @@ fn log() -> &'static Log {
     })
 }
 
-/// The line of the log about the request of this id that has this text.
+/// Returns the log line about the request with this id that contains this text.
 #[track_caller]
 fn logged(id: &str, text: &str) -> String {
     let log = log().0.lock().unwrap().clone();
@@ -52,7 +52,7 @@ fn logged(id: &str, text: &str) -> String {
     line.unwrap_or_else(|| panic!("no line has {id} and {text}:\n{log}")).to_owned()
 }
 
-/// Sends a request with this id; gives the answer and its id.
+/// Sends a request with this id, and returns the answer and the id of the answer.
 async fn send(door: &Door, method: &str, path: &str, id: &[u8]) -> (Reply, String) {
     let request = Request::builder().method(method).uri(path).header("x-request-id", id);
     let reply = door.send(request.body(Body::empty()).unwrap()).await;
@@ -129,7 +129,7 @@ async fn what_a_request_logs_has_its_id_on_every_thread() {
     let door = Door::new();
     door.store(&[page("http://a/1", "t", 0), page("http://a/2", "t", 2)]).await;
     let group = door.status("http://a/1").await["group"].as_str().unwrap().to_owned();
-    // Repairs are logged on a thread that blocks.
+    // A blocking thread logs repairs.
     let path = format!("/v1/groups/{group}/repair?dry_run=true&by=alice");
     let (reply, _) = send(&door, "POST", &path, b"log-repair").await;
     assert_eq!(reply.status, 200, "{reply:?}");

@@ -1,10 +1,10 @@
-//! The routes and the OpenAPI document say the same.
+//! Tests that the routes and the OpenAPI document agree.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// The routes that are promised.
+/// Routes of the public contract.
 const CONTRACT: &[&str] = &[
     "DELETE /v1/pages",
     "DELETE /v1/rebalance",
@@ -78,7 +78,7 @@ async fn the_router_has_exactly_what_is_documented() {
             );
         }
     }
-    // The router lists its paths when it is printed; nothing else there begins like one.
+    // The debug output of the router lists its paths, and no other text in the output begins like a path.
     let printed = format!("{:?}", door.router);
     let quoted = printed.split('"').skip(1).step_by(2);
     let routed: BTreeSet<&str> =

@@ -1,4 +1,5 @@
-//! What one client takes leaves room for the others, also when it goes before its answer (G6).
+//! Tests that one client leaves resources for the others, even if it disconnects before its answer (guarantee
+//! G6).
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use gate::until;
 const ANN: &str = "10.0.0.1";
 const BOB: &str = "10.0.0.2";
 
-/// Asks as the client at this address.
+/// Sends a request as the client with this address.
 async fn ask(door: &Door, client: &str, method: &str, path: &str) -> Reply {
     let remote = Remote(client.parse::<IpAddr>().unwrap());
     door.send(Request::builder().method(method).uri(path).extension(remote).body(Body::empty()).unwrap())
@@ -34,7 +35,7 @@ fn asking(
 const FLUSH: &str = "/v1/flush?wait=true&timeout=3600";
 const SHORT_FLUSH: &str = "/v1/flush?wait=true&timeout=1";
 
-/// A door whose flushes end at their time at the earliest.
+/// Creates a coordinator whose flushes wait for their full time.
 fn undecided(answer: Result<bool, Tier1Error>) -> Arc<Door> {
     let door = Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() });
     door.tiers.state().undecided = Some(answer);
@@ -49,10 +50,10 @@ async fn flushes_of_one_client_keep_no_other_from_flushing() {
     let refused = ask(&door, ANN, "POST", FLUSH).await;
     assert!(refused.headers.contains_key("retry-after"));
     assert_eq!(refused.problem(429)["type"], "urn:doppel:problem:client-limit");
-    // Nobody waits where nobody asks for it.
+    // A flush that is not asked to wait returns at once and needs no permit.
     assert_eq!(ask(&door, ANN, "POST", "/v1/flush").await.json()["done"], false);
     assert_eq!(ask(&door, BOB, "POST", SHORT_FLUSH).await.json()["done"], false);
-    // A caller that disconnects gives its place back within a step or two.
+    // A client that disconnects returns its permit within a step or two.
     for flush in waiting {
         flush.abort();
         assert!(flush.await.unwrap_err().is_cancelled(), "a flush was answered");
@@ -116,7 +117,7 @@ async fn a_client_pauses_after_a_sample_and_others_have_their_turn() {
     let door = mapping::with_plan().await;
     let sample = async |client: &str| ask(&door, client, "GET", "/v1/sample?contents=7").await;
     assert_eq!(sample(ANN).await.status, 200);
-    // The place is given back a moment later, and then the client pauses.
+    // The permit is returned a moment later, and then the client's pause begins.
     until(async || sample(ANN).await.status == StatusCode::TOO_MANY_REQUESTS).await;
     let refused = sample(ANN).await;
     let again: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
@@ -141,7 +142,7 @@ async fn what_if_figures_that_are_asked_for_again_and_again_leave_the_place_free
     }
     drop(closed);
     assert_eq!(door.tiers.gate.count("sample"), 1);
-    // Later one is made again, and who asks meanwhile has the one before.
+    // When the report is too old, it is made again. Clients that ask meanwhile get the previous report.
     door.app.reports().what_if.grow_old(Duration::from_secs(10_000));
     let closed = door.tiers.gate.close("sample");
     let making = asking(&door, ANN, "GET", "/v1/reports/load-balance/what-if");

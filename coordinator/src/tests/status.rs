@@ -1,4 +1,4 @@
-//! `/v1/status` and `/v1/probe`: advice holds for present contents (G5).
+//! Tests of `/v1/status` and `/v1/probe`: advice holds for the current contents (guarantee G5).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,7 +10,8 @@ use super::fake::Page;
 use super::*;
 use crate::limits::LIST;
 
-/// A winner, a near copy, a far relative by way of the near copy, a redirect to each, a page on its own.
+/// Stores a winner, a near copy, a page that is near only to the near copy, redirects to each, and a unique
+/// page.
 async fn group() -> Door {
     let door = Door::new();
     door.store(&[
@@ -47,7 +48,7 @@ async fn what_is_known_is_answered_without_a_read_of_rows() {
     assert_eq!(many["pages"][0], part);
     assert!(many["pages"][1]["error"].is_string());
     assert_eq!(reads(), before);
-    // Everything else takes the ordinary way.
+    // All other requests go through the routes.
     let many = door.post_json("/v1/status", &json!({"urls": ["http://w/", "http://near/copy"]})).await.json();
     assert_eq!((&many["pages"][0]["status"], &many["pages"][1]), (&json!("winner"), &by_rows));
     assert!(reads() > before);
@@ -107,7 +108,7 @@ async fn every_status_and_field() {
 #[tokio::test]
 async fn a_recorded_verification_counts_only_for_the_same_contents() {
     let door = group().await;
-    // The winner's content changes, and the members' shard has not heard of it.
+    // The winner's content changes, and the shard of the members does not know it yet.
     let other = door.tiers.state().page("http://alone/").signature.clone().unwrap();
     {
         let mut state = door.tiers.state();
@@ -118,7 +119,7 @@ async fn a_recorded_verification_counts_only_for_the_same_contents() {
     }
     let advice = door.status("http://near/copy").await;
     assert_eq!((advice["status"].as_str(), &advice["similarity"]), (Some("secondary"), &Value::Null));
-    // It stands for the page where it ends, which is kept.
+    // A redirect counts as a duplicate of its final target if the target is kept.
     assert_eq!(door.status("http://r/near").await["duplicate_of"], "http://near/copy");
     assert_eq!(door.status("http://r/winner").await["status"], "duplicate", "its target is the winner");
 }
@@ -132,7 +133,7 @@ async fn what_a_pending_page_would_cover_is_kept_and_what_leads_there_is_pending
     {
         assert_eq!(door.status(url).await["status"], status, "{url}");
     }
-    // All who ask for many pages are told the same.
+    // All answers about many pages agree.
     let group = door.tiers.state().group_of("http://w/");
     let listed = door.get(&format!("/v1/groups/{group}")).await.json();
     let exported = door.get("/v1/export").await.lines();
@@ -209,7 +210,7 @@ async fn merges_are_followed_and_quarantine_is_respected() {
             "{note}"
         );
     }
-    // A circle of forwards, which tier 1 never makes, ends all the same.
+    // Following a circle of forwards, which tier 1 never creates, still ends.
     door.tiers.state().groups.get_mut(&new).unwrap().0.state = GroupState::MergedInto { group: old };
     assert_eq!(door.status("http://near/copy").await["status"], "secondary");
 }
@@ -252,7 +253,7 @@ async fn a_market_has_its_own_winner() {
         (second["status"].as_str(), second["rule"].as_str()),
         (Some("duplicate"), Some("shorter_url"))
     );
-    // Nobody there is of that market.
+    // No member of the group is in that market.
     assert_eq!(ask("http://www.longer.de/page", "it").await["winner"], "http://a.com/");
     for bad in ["", ".", "d%20e", "d/e"] {
         let reply = door.get(&format!("/v1/status?url=http://a.com/&market={bad}")).await;
@@ -269,7 +270,8 @@ async fn redirects_do_not_count_among_the_members_looked_at_for_a_market() {
         json!({"url": "http://r.com/", "redirect_to": "http://a.com/"}),
     ])
     .await;
-    // More members than one piece has, more redirects than members are looked at.
+    // The group has more members than one call reads, and more redirects than the number of members that are
+    // read.
     {
         let mut state = door.tiers.state();
         let group = state.group_of("http://b.com/");
@@ -324,7 +326,7 @@ async fn probes_answer_like_stored_pages_and_store_nothing() {
         (&json!("duplicate"), &group, &json!("http://w/"))
     );
     assert!((copy["similarity"].as_f64().unwrap() - 94.0 / 106.0).abs() < 1e-9, "{copy}");
-    // Near the far relative only.
+    // The text is near only to the page that is far from the winner.
     let far = words("t", 14, 82) + &words("httpnearcopy", 0, 4);
     let far = probe(json!({"html": format!("<p>{far}</p>")})).await;
     let found = (&far["status"], &far["group"], &far["duplicate_of"]);
@@ -336,7 +338,7 @@ async fn probes_answer_like_stored_pages_and_store_nothing() {
         (&alone["status"], &alone["winner"], &alone["similarity"]),
         (&json!("duplicate"), &json!("http://alone/"), &json!(1.0))
     );
-    // What is stored under the probe's own URL is no partner.
+    // A page that is stored under the probe's own URL is not a partner.
     let own = probe(json!({"text": words("u", 0, 100), "url": "http://alone/"})).await;
     assert_eq!((&own["status"], &own["url"]), (&json!("unique"), &json!("http://alone/")));
     let own = probe(json!({"text": words("t", 0, 100), "url": "http://w/"})).await;
@@ -382,7 +384,8 @@ async fn a_probe_of_a_redirect_finds_its_target_in_any_spelling() {
         door.post_json("/v1/probe", &json!({"html": html, "url": "http://from/"})).await.json()
     };
     assert_eq!(probe().await["reason"], "unknown_target");
-    // Another spelling; one before it in byte order; the normal form; the target as it was sent.
+    // In turn: another spelling, a spelling before it in byte order, the normalised form, and the exact
+    // target.
     for (name, text) in names.into_iter().zip(["t", "u", "v", "w"]) {
         door.store(&[page(name, text, 0)]).await;
         let advice = probe().await;
@@ -414,7 +417,7 @@ async fn a_probe_shows_what_the_main_content_leaves_out() {
             ],
         });
         assert_eq!(main, expected);
-        // Plain text is compared as it is, and a redirect has no content.
+        // Plain text is compared as a whole, and a redirect has no content.
         let redirect = "<meta http-equiv=refresh content='0; url=http://b/'>";
         for other in
             [json!({"text": "a b", "url": "http://a/"}), json!({"html": redirect, "url": "http://a/"})]
@@ -422,7 +425,7 @@ async fn a_probe_shows_what_the_main_content_leaves_out() {
             assert_eq!(probe(policy, other).await.get("main_content"), None);
         }
     }
-    // Where the site is read, it has to be known.
+    // A policy that reads the site needs a URL.
     let copies = Door::comparing("copies".parse().unwrap());
     assert_eq!(copies.post_json("/v1/probe", &json!({"html": html})).await.problem(400)["field"], "url");
     // Another policy compares the whole page.
@@ -448,7 +451,7 @@ async fn where_the_site_is_read_a_page_or_a_probe_without_one_is_refused() {
         assert_eq!(reply.json()["status"], "unique");
         let problem = door.post_json("/v1/pages", &page("file:///t", "t", 100)).await.problem(400);
         assert_eq!(problem["field"], "url", "{problem}");
-        // In a batch it harms no other.
+        // In a batch, the refused page does not affect the others.
         let pages = ["http://a/", "file:///t", "http://b/"].map(|url| page(url, "t", 100).to_string());
         let answers = door.post("/v1/pages", NDJSON, pages.join("\n")).await;
         let text = String::from_utf8(answers.body.to_vec()).unwrap();

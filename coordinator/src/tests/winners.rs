@@ -1,4 +1,4 @@
-//! Winners by other rules than the usual ones, and for markets by name.
+//! Tests of winners by other than the default rules, and for named markets.
 
 use doppel_protocol::{Market, Rule};
 
@@ -12,7 +12,7 @@ fn german() -> Markets {
     markets
 }
 
-/// Four near-duplicates of one host suffix each.
+/// Stores four near-duplicates, each with its own host suffix.
 async fn four(door: &Door) {
     door.store(&[
         page("http://a.com/", "t", 0),
@@ -93,7 +93,7 @@ async fn the_rule_in_an_answer_is_one_of_the_order_in_use() {
             "{answer}"
         );
         let market = door.get("/v1/status?url=http://a.com/&market=german").await.json();
-        // Of the market's pages the one that the order puts first.
+        // The winner is the page of the market that comes first in the winner order.
         let first = if rule == "url" { "http://b.at/longer/page" } else { "http://c.de/page" };
         assert_eq!((market["winner"].as_str(), market["rule"].as_str()), (Some(first), Some("market")));
     }

@@ -1,4 +1,4 @@
-//! The pool: order, keys, languages, main contents, limits.
+//! Tests of the extractor pool: order of answers, keys, languages, main content, limits.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn many_more_than_the_queue_in_order() {
 #[test]
 fn a_key_comes_back_beside_the_answer_to_its_source() {
     let ingest = Ingest::new(3, Policy::default()).unwrap();
-    // Every third one is no page, and long pages come back after short ones.
+    // Every third source is not a page, and long pages are answered later than short ones.
     let source = |n: usize| if n.is_multiple_of(3) { Source::Json("nonsense".into()) } else { json(600 - n) };
     let answers = ingest.start_keyed((0..600).map(|n| (n, source(n))).collect(), NOW).wait();
     assert_eq!(answers.iter().map(|(key, _)| *key).collect::<Vec<_>>(), (0..600).collect::<Vec<_>>());
@@ -103,7 +103,8 @@ fn a_content_without_a_host_is_refused_alone_where_the_site_is_read() {
             page("http://a/", text),
             page("file:///a", text),
             page("file:///b", r#""html": "<p>some words""#),
-            // These have no site to be compared by, and what is on record can be taken back.
+            // A dead page and a redirect are not compared by site. Accepting them lets a client withdraw
+            // pages on record.
             page("file:///c", r#""dead": true"#),
             page("file:///d", r#""redirect_to": "http://a/""#),
             page("file://server/e", text),

@@ -1,6 +1,7 @@
-//! Which hosts have pages that can be dropped for pages of which other hosts.
+//! Counts, for pairs of hosts, the pages of one host that can be dropped for pages of the other.
 //!
-//! Memory is bounded by the number of pairs, and by the length of a name: a longer one is cut. No host of the network has such a name.
+//! Memory is bounded by the number of pairs and by the length of a host name. Longer names are truncated; no
+//! host on the network has such a name.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,7 @@ use doppel_protocol::answer::Mirror;
 
 use crate::limits::MIRROR_NAME_BYTES;
 
-/// Why a page can be dropped.
+/// Reason why a page can be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Redirect,
@@ -16,7 +17,7 @@ pub(super) enum Kind {
     Near,
 }
 
-/// The pairs of hosts so far.
+/// Counters for pairs of hosts.
 #[derive(Debug)]
 pub(super) struct Mirrors {
     pairs: HashMap<(Box<str>, Box<str>), Counts>,
@@ -34,7 +35,7 @@ struct Counts {
     bytes: Option<u64>,
 }
 
-/// What was counted.
+/// Result of the counting.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) mirrors: Vec<Mirror>,
@@ -55,7 +56,8 @@ impl Mirrors {
         Self { pairs: HashMap::new(), pairs_max, on_one_host: 0, across_hosts: 0, cut: false }
     }
 
-    /// A page of `host` can be dropped for a page of `of`. Pages of files and records are on no host, so they do not count.
+    /// Counts a page of `host` that can be dropped for a page of `of`. Pages without a host, such as files
+    /// and records, do not count.
     pub(super) fn add(&mut self, host: String, of: String, kind: Kind, bytes: Option<u64>) {
         if host.is_empty() || of.is_empty() {
             return;
@@ -78,7 +80,7 @@ impl Mirrors {
         }
     }
 
-    /// Forgets the rarer half.
+    /// Removes every pair whose number of pages is at most the median.
     fn forget_rare(&mut self) {
         self.cut = true;
         let mut pages: Vec<u64> = self.pairs.values().map(Counts::pages).collect();
@@ -88,7 +90,7 @@ impl Mirrors {
         self.pairs.retain(|_, counts| counts.pages() > median);
     }
 
-    /// The pairs with the most pages, up to `list`.
+    /// Returns the result with up to `list` pairs, those with the most pages first.
     pub(super) fn finish(self, list: usize) -> Found {
         let Self { pairs, on_one_host, across_hosts, cut, .. } = self;
         let mut mirrors: Vec<Mirror> = pairs
@@ -112,7 +114,7 @@ impl Mirrors {
     }
 }
 
-/// The name of a host, cut if it is too long.
+/// Truncates the name of a host if it is longer than [`MIRROR_NAME_BYTES`].
 fn name(mut host: String) -> Box<str> {
     if host.len() > MIRROR_NAME_BYTES {
         let ends =
@@ -123,7 +125,7 @@ fn name(mut host: String) -> Box<str> {
     host.into()
 }
 
-/// Says that a name was cut.
+/// Mark at the end of a truncated name.
 const MORE: char = '…';
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The counting against a slow one.
+//! Compares the savings report with a slow reference count.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,27 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A page in a form that is easy to make up.
+/// A generated page, in a form that a strategy can produce easily.
 #[derive(Debug, Clone)]
 struct Made {
     host: u8,
-    /// None for a redirect; [`WORDLESS`] for a page without words.
+    /// Number of the content. `None` for a redirect, [`WORDLESS`] for a page without words.
     content: Option<u8>,
     status: Status,
-    /// The host and the content of the kept page.
+    /// Host and content of the kept page.
     of: (u8, u8),
     bytes: Option<u64>,
 }
 
-/// Stands for the content without words.
+/// Number of the content without words.
 const WORDLESS: u8 = 0;
 
 fn hash(content: u8) -> ContentHash {
     if content == WORDLESS { Builder::new().content_of(&[]) } else { ContentHash([content; 16]) }
 }
 
-/// Pages as the tiers tell them: what has no words is a duplicate of nothing, and a unique page has a content that no other has, or no words.
+/// Generates pages as the tiers report them. A page without words is never a duplicate. A unique page has a
+/// content that no other page has, or no words.
 fn made_pages() -> impl Strategy<Value = Vec<Made>> {
     prop::collection::vec(made(), 0..80).prop_map(|mut pages| {
         for (page, own) in pages.iter_mut().zip(100..) {
@@ -78,7 +79,7 @@ fn count(pages: &[Made], chunk_bytes: usize) -> Savings {
 #[test]
 fn the_sort_at_the_end_is_given_up_when_the_service_stops() {
     let dir = tempfile::tempdir().unwrap();
-    // Once in memory, and once in files.
+    // Sorts once in memory and once in files.
     for chunk_bytes in [1 << 20, 100] {
         let mut counting = Counting::with(Policy::default(), dir.path(), chunk_bytes, 1_000);
         for number in 0..50 {
@@ -92,14 +93,15 @@ fn the_sort_at_the_end_is_given_up_when_the_service_stops() {
     }
 }
 
-/// The number of pages and bytes of redirects, copies and near-duplicates, and the copies that are kept.
+/// Returns the pages and bytes of redirects, copies and near-duplicates, and the number of copies that are
+/// kept.
 fn slow(pages: &[Made]) -> ([(u64, u64); 3], u64) {
     let live: Vec<&Made> = pages.iter().filter(|page| page.status != Status::Dead).collect();
     let sum = |pages: &[&Made]| (pages.len() as u64, pages.iter().map(|page| page.bytes.unwrap()).sum());
     let redirects: Vec<&Made> =
         live.iter().copied().filter(|p| p.content.is_none() && p.status == Status::Duplicate).collect();
     let (mut copies, mut near, mut held_back) = (Vec::new(), Vec::new(), 0);
-    // Whatever their status is, pages of one content are copies of each other, if they have words.
+    // Pages with one content are copies of each other, whatever their status is, if they have words.
     for content in (0..=u8::MAX).filter(|content| *content != WORDLESS) {
         let (dropped, kept): (Vec<&Made>, Vec<&Made>) = live
             .iter()
@@ -162,7 +164,7 @@ proptest! {
 fn pages_without_words_are_no_copies_of_each_other() {
     let page =
         |host, content, status| Made { host, content: Some(content), status, of: (0, 0), bytes: Some(1) };
-    // Redirects point to both of the first, so each has a group.
+    // Redirects point to the first two pages, so each of these pages is in a group.
     let pages = [
         page(0, WORDLESS, Status::Winner),
         page(1, WORDLESS, Status::Winner),

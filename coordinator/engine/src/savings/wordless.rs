@@ -1,18 +1,19 @@
-//! Which contents have no words.
+//! Recognises contents without words by their hash.
 //!
-//! A record says no more of a content than its hash. That of no words is the same for all pages, unless the policy reads the site: then
-//! it is made anew for each page that asks.
+//! A record stores only the hash of a content. All pages without words have one hash, unless the policy reads
+//! the site. Under such a policy, the hash depends on the site, and this module computes it for each page in
+//! question.
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Builder;
 use doppel_model::{ContentHash, PageUrl};
 use doppel_text::{Extracted, Extractor};
 
-/// Tells contents without words under a policy.
+/// Recognises contents without words under a policy.
 pub(super) enum Wordless {
-    /// They are all this one.
+    /// All contents without words have this hash.
     One(ContentHash),
-    /// There is one for each site and form.
+    /// Every site and form (text or HTML) has its own content without words.
     OfSites(Box<Extractor>),
 }
 
@@ -25,11 +26,11 @@ impl Wordless {
         }
     }
 
-    /// Whether a page with this content has no words.
+    /// Returns true if `content` is the content of a page without words at the URL `page`.
     pub(super) fn has(&mut self, page: &PageUrl, content: ContentHash) -> bool {
         match self {
             Self::One(wordless) => *wordless == content,
-            // Text and HTML are two forms to some.
+            // Under some policies, text and HTML without words have different hashes.
             Self::OfSites(extractor) => {
                 extractor.text_at(page, "").signature.content() == content
                     || matches!(extractor.html(page, b"", None), Extracted::Page(html) if html.signature.content() == content)
@@ -45,7 +46,7 @@ mod tests {
     #[test]
     fn a_page_without_words_is_told_under_every_policy() {
         let urls = ["http://a.example/1", "http://a.example/2", "http://b.test/1"];
-        // Those that read tables make the content of the same tokens as the first.
+        // Policies that read tables compute the same content hash as `jaccard`, so the list leaves them out.
         for policy in
             ["jaccard", "overlap", "content", "projection:tokens=source", "by-site", "copies:site=host"]
         {

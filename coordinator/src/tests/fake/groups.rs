@@ -1,4 +1,4 @@
-//! What the fake records of pages, and the groups that it makes of them from scratch.
+//! The fake's records of pages, and the groups that it computes from them from scratch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -57,11 +57,12 @@ impl State {
         if status == Status::Dead { Outcome::Confirmed } else { Outcome::Pending }
     }
 
-    /// Groups from scratch: components of linked contents, then redirects.
+    /// Computes all groups from scratch: components of linked contents first, then redirects.
     pub(super) fn decide(&mut self, policy: Policy) {
         for (id, (summary, members)) in &mut self.groups {
             if summary.state == GroupState::Active {
-                // Survivors are minted anew; the old ids are merged into the one that has their winner.
+                // Surviving groups get new ids. Each old id is merged into the group that contains its
+                // winner.
                 summary.state = GroupState::MergedInto { group: *id };
                 members.clear();
             }
@@ -124,7 +125,7 @@ impl State {
         let winner_url = self.pages[&winner].view.rank.url.clone();
         let group = GroupId::new(self.minted, ShardId(0));
         self.minted += 1;
-        // The cover, in the winner order.
+        // The cover is computed in the winner order.
         let mut in_order = members.clone();
         in_order
             .sort_by(|a, b| self.winners.compare(&self.pages[a].view.rank, &self.pages[b].view.rank, None).0);
@@ -208,7 +209,7 @@ impl State {
 }
 
 impl Page {
-    /// The place of the version that stands for the page.
+    /// Returns the position of the recorded version in the version order.
     fn place(&self) -> VersionPlace<'_> {
         let result = match (&self.view.redirect_to, self.view.content) {
             (Some(target), _) => FetchResult::Redirect(target),

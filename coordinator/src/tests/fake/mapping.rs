@@ -1,4 +1,4 @@
-//! The fake as the mapping of tier 2.
+//! The fake as the interface to the partition map.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl MappingApi for Fake {
         Ok(self.state().pages.values().filter_map(|page| page.signature.clone()).take(limit).collect())
     }
 
-    /// Moves at once.
+    /// Applies a change of the map at once.
     fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
         if let Some(progress) = &self.state().progress {
             return Err(RebalanceError::Busy(progress.next_version));

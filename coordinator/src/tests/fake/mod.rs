@@ -1,4 +1,4 @@
-//! Both tiers in memory, small and slow: what they answer at quiescence, computed from scratch.
+//! A small and slow fake of both tiers in memory. It computes their answers at quiescence from scratch.
 
 mod groups;
 mod mapping;
@@ -20,10 +20,10 @@ use doppel_protocol::{
 
 use super::gate::Gate;
 
-/// The moment at which every test takes place.
+/// Time at which every test takes place.
 pub(super) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-/// Both tiers.
+/// Fake of both tiers.
 #[derive(Default)]
 pub(super) struct Fake {
     state: Mutex<State>,
@@ -31,53 +31,53 @@ pub(super) struct Fake {
     pub(super) gate: Gate,
 }
 
-/// What a test may read and bend.
+/// State that a test may read and change.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) pages: BTreeMap<PageId, Page>,
     pub(super) groups: BTreeMap<GroupId, (GroupSummary, Vec<PageId>)>,
     pub(super) log: Vec<Change>,
-    /// The URLs of every call of `submit` that was taken.
+    /// URLs of every accepted call of `submit`.
     pub(super) submitted: Vec<Vec<String>>,
-    /// What `submit` refuses with once this many calls were taken.
+    /// Error with which `submit` refuses after this number of accepted calls.
     pub(super) refuse: Option<(usize, Tier1Error)>,
-    /// Makes `submit` give one outcome less than there are submissions, or one more.
+    /// Makes `submit` return one outcome too few or too many.
     pub(super) miscount: Option<bool>,
-    /// Makes a backup come without its end.
+    /// Makes a backup stop before its end.
     pub(super) cut_backup: bool,
-    /// What `scan` fails with.
+    /// Makes `scan` fail because of a damaged record.
     pub(super) damaged: bool,
-    /// Why `totals` does not answer.
+    /// Error with which `totals` fails.
     pub(super) totals_error: Option<Tier1Error>,
     /// Makes the next call of `totals` panic.
     pub(super) panic: bool,
     pub(super) repairs: Vec<(GroupId, bool, String)>,
-    /// What is written down of repairs, oldest first.
+    /// Trail of the repairs, oldest first.
     pub(super) trail: Vec<RepairDetails>,
     pub(super) flushes: u32,
-    /// What a flush that waits answers after its time, where not everything is decided by then.
+    /// Answer of a waiting flush after its time, if set: not everything is decided by then.
     pub(super) undecided: Option<Result<bool, Tier1Error>>,
-    /// The mapping, where there is one.
+    /// Plan of the partition map, if there is one.
     pub(super) plan: Option<Plan>,
     pub(super) progress: Option<RebalanceProgress>,
     pub(super) outcome: Option<RebalanceOutcome>,
-    /// Why tier 2 does not answer.
+    /// Error with which tier 2 fails.
     pub(super) index_error: Option<IndexError>,
     pub(super) winners: WinnerOrder,
-    /// What is known without a read of rows.
+    /// Content of the status table: advice that needs no read of rows.
     pub(super) known: HashMap<PageUrl, Advice>,
-    /// Called before a signature is handed out.
+    /// Hook that runs before a signature is returned.
     pub(super) on_signature: Option<Bend>,
-    /// Reads of pages that take long: when the owner was asked, as far back from the answer.
+    /// Durations of the next slow reads of a page: the time between the question to the owner and the answer.
     pub(super) slow: HashMap<PageId, VecDeque<Duration>>,
-    /// Where owners may be deposed.
+    /// Whether the owners of ranges may be deposed.
     pub(super) may_change: bool,
-    /// Pages that a question reads of replicas, and how old they are there.
+    /// Pages that are read from replicas, with the age of the replicas' data.
     pub(super) old: HashMap<PageId, Duration>,
     minted: u64,
 }
 
-/// Changes the state between two reads.
+/// Hook that changes the state between two reads.
 type Bend = Box<dyn FnMut(&mut State) + Send>;
 
 #[derive(Clone)]
@@ -93,18 +93,18 @@ impl Fake {
 }
 
 impl State {
-    /// Whether tier 2 answers.
+    /// Fails if tier 2 is set not to answer.
     fn index(&self) -> Result<(), IndexError> {
         self.index_error.clone().map_or(Ok(()), Err)
     }
 
-    /// The record of a URL.
+    /// Returns the record of a URL.
     pub(super) fn page(&mut self, url: &str) -> &mut Page {
         let id = PageUrl::parse(url).unwrap().id();
         self.pages.get_mut(&id).unwrap()
     }
 
-    /// The group of a URL.
+    /// Returns the group of a URL.
     pub(super) fn group_of(&mut self, url: &str) -> GroupId {
         self.page(url).view.line.group.unwrap()
     }

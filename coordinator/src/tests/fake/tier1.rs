@@ -1,4 +1,4 @@
-//! The fake as tier 1.
+//! The fake as tier 1, the system of record.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use doppel_protocol::{
 
 use super::{Fake, Page};
 
-/// What is read for one question: some pages of replicas.
+/// Reads for one question, in which some pages come from replicas.
 struct Asked<'t> {
     of: &'t Fake,
     question: Question,
 }
 
 impl Asked<'_> {
-    /// As old as the oldest of these pages.
+    /// Gives the answer the age of the oldest of these pages.
     fn aged<T>(&self, answer: T, pages: impl Iterator<Item = PageId>) -> T {
         let (mut age, mut took) = (None, Duration::ZERO);
         let mut state = self.of.state();
@@ -201,7 +201,7 @@ impl Tier1Api for Fake {
         if state.damaged {
             return Err(Tier1Error::Damaged("page p1".to_owned()));
         }
-        // Small pages, so that every scan takes several.
+        // Pieces are small, so that every scan takes several.
         let later = state.pages.iter().filter(|(id, _)| after.is_none_or(|after| **id > after.page));
         let piece: Vec<_> = later.take(limit.min(7)).collect();
         let next = piece.last().map(|(id, _)| ScanPosition { shard: ShardId(0), page: **id });
@@ -256,7 +256,7 @@ impl Tier1Api for Fake {
         Ok(Some(RepairReport { group, components: vec![before.clone()], before, applied: !dry_run }))
     }
 
-    /// From a place on whose first number counts those that are still to come.
+    /// Lists repairs from a position whose first number counts the repairs still to come.
     fn repairs(
         &self,
         group: Option<GroupId>,
@@ -289,7 +289,7 @@ impl Tier1Api for Fake {
         Ok((before - state.pages.len()) as u64)
     }
 
-    /// A line for every page; breaks off when submissions are refused.
+    /// Writes a line for every page. Breaks off if submissions are refused.
     fn backup(&self) -> Result<BackupStream, BackupError> {
         self.gate.pass("backup");
         let state = self.state();

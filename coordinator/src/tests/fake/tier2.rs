@@ -1,4 +1,4 @@
-//! The fake as tier 2.
+//! The fake as tier 2, the index.
 
 use std::sync::Arc;
 
