@@ -1,7 +1,7 @@
 //! Benchmarks of signature extraction on a real crawl. Run `cargo bench -p doppel-engine`.
 //!
-//! The environment variable `DOPPEL_DATA` names the directory of the crawls. The default is `shared/data` at
-//! the root of the repository.
+//! The environment variable `DOPPEL_DATA` names the directory of the crawls. The default is `../shared/data` beside
+//! the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn main() {
 
 /// Reads the pages of the small crawl. Returns an empty list if the crawl is missing.
 fn pages() -> Vec<Fetched> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let data = std::env::var_os("DOPPEL_DATA").map_or(beside, PathBuf::from);
     let file = data.join("quick/round-00.warc.gz");
     let Ok(crawl) = doppel_crawls::open(&file, Limits::at(NOW)) else {
