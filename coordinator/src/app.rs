@@ -1,5 +1,4 @@
-//! The state that all routes share: handles to the two tiers, the extractor pool, the limits, and the
-//! metrics.
+//! The state that all routes share: handles to the two tiers, the extractor pool, the limits, and the metrics.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -132,9 +131,6 @@ impl App {
     }
 
     /// Runs a blocking call within the usual time limit for calls.
-    ///
-    /// # Errors
-    /// See [`Calls::run`].
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
@@ -182,8 +178,7 @@ impl App {
         wire.unpacked(caller, &self.0.calls, self.0.limits.call_time).await
     }
 
-    /// Creates an advisor on the records that `reads` returns. With a `market`, the advisor names the winners
-    /// for that market.
+    /// Creates an advisor on the records that `reads` returns. With a `market`, the advisor names the winners for that market.
     pub(crate) fn advisor<'a>(
         &'a self,
         reads: &'a dyn Tier1Reads,
@@ -194,8 +189,7 @@ impl App {
 
     /// Answers a question from the records of tier 1. A replica may answer if the owner of a range does not.
     ///
-    /// If the reads took so long that the answer is too old, `answer` runs again, up to the limits of
-    /// [`Turns`].
+    /// If the reads took so long that the answer is too old, `answer` runs again, up to the limits of [`Turns`].
     pub(crate) fn ask<T>(
         &self,
         answer: impl Fn(&dyn Tier1Reads) -> Result<T, Problem>,

@@ -1,12 +1,11 @@
 //! Advice on a stored page, verified at the time of the request (guarantee G5).
 //!
-//! Advice calls a page a duplicate only if the pairwise function F holds between two current contents. One is
-//! the content of the page, or of the final target if the page is a redirect. The other is the content of a
-//! kept page: the current winner of the group, or a secondary page.
+//! Advice calls a page a duplicate only if the pairwise function F holds between two current contents. One is the content of the page, or of the
+//! final target if the page is a redirect. The other is the content of a kept page: the current winner of the group, or a secondary page.
 //!
-//! The records of the page, its group and the kept page lie in different shards, and each may change between
-//! two reads. Every comparison therefore checks that both contents still match the records. If a content has
-//! changed, the advisor starts again. After [`ADVICE_ATTEMPTS`] attempts it gives the safe answer,
+//! The records of the page, its group and the kept page lie in different shards, and each may change between two reads. Every comparison therefore
+//! checks that both contents still match the records. If a content has changed, the advisor starts again. After [`ADVICE_ATTEMPTS`] attempts it gives
+//! the safe answer,
 //! `secondary`, which means: keep the page.
 
 use doppel_model::pairwise::Policy;
@@ -21,6 +20,7 @@ use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECT
 use crate::market::MarketWinners;
 
 /// Gives advice from the current records of tier 1.
+/// Its methods fail if tier 1 cannot be read.
 pub struct Advisor<'a> {
     /// Source of the records.
     pub tier1: &'a dyn Tier1Reads,
@@ -37,8 +37,7 @@ pub struct Winner {
     pub group: GroupId,
     /// The winner when no market is given.
     pub usual: PageUrl,
-    /// The page that represents the winner and all its duplicates in answers for a market. Without a market,
-    /// equal to `usual`.
+    /// The page that represents the winner and all its duplicates in answers for a market. Without a market, equal to `usual`.
     pub url: PageUrl,
     /// Whether the group is in quarantine. Advice then keeps every member of the group.
     pub quarantined: bool,
@@ -70,8 +69,7 @@ impl<'a> Advisor<'a> {
         Self { tier1, policy, winners, market }
     }
 
-    /// Removes the limit on the number of members that the advisor reads, over all groups, to find market
-    /// winners.
+    /// Removes the limit on the number of members that the advisor reads, over all groups, to find market winners.
     pub fn unlimited(self) -> Self {
         Self { market: self.market.map(MarketWinners::unlimited), ..self }
     }
@@ -95,9 +93,8 @@ impl<'a> Advisor<'a> {
 
     /// Brings recorded lines up to date, for the market if the advisor has one.
     ///
-    /// A recorded duplicate may no longer be one, because tier 1 updates the record of a page some time after
-    /// the group of the page changes. The result has one entry for each line: `None` if the page is no longer
-    /// live.
+    /// A recorded duplicate may no longer be one, because tier 1 updates the record of a page some time after the group of the page changes. The
+    /// result has one entry for each line: `None` if the page is no longer live.
     ///
     /// # Errors
     /// If tier 1 cannot be read.
@@ -130,8 +127,7 @@ impl<'a> Advisor<'a> {
         Ok(present)
     }
 
-    /// Computes advice from records that are read one after the other. Returns `None` if one of them changed
-    /// meanwhile.
+    /// Computes advice from records that are read one after the other. Returns `None` if one of them changed meanwhile.
     fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Tier1Error> {
         let mut advice = Advice::on_record(view);
         let (Status::Pending | Status::Winner | Status::Duplicate | Status::Secondary, Some(group)) =
@@ -186,8 +182,8 @@ impl<'a> Advisor<'a> {
 
     /// Follows a redirect to its final target by the current records of all pages on the way.
     ///
-    /// The record of the redirect may not yet reflect a change further along the chain. Returns `None` if the
-    /// target found differs from the recorded target.
+    /// The record of the redirect may not yet reflect a change further along the chain. Returns `None` if the target found differs from the recorded
+    /// target.
     fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Tier1Error> {
         let mut next = redirect.redirect_to.clone().map(|to| (to, redirect.stands_for));
         for _ in 0..REDIRECTS {
@@ -207,9 +203,6 @@ impl<'a> Advisor<'a> {
     }
 
     /// Looks up the page on record whose URL is exactly `to`, or else the normalised form of `to`.
-    ///
-    /// # Errors
-    /// If tier 1 cannot be read.
     pub fn target(&self, to: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         let on_record = |view: &PageView| view.line.status != Status::Unknown;
         if let Some(view) = self.view(to)?.filter(on_record) {
@@ -221,9 +214,8 @@ impl<'a> Advisor<'a> {
 
     /// Finds the kept page that represents a page with content.
     ///
-    /// If `page` itself is kept, returns its URL without a rule. If `page` is a duplicate, returns the kept
-    /// page and the rule by which the kept page precedes it. Returns `None` if a content has changed
-    /// meanwhile.
+    /// If `page` itself is kept, returns its URL without a rule. If `page` is a duplicate, returns the kept page and the rule by which the kept page
+    /// precedes it. Returns `None` if a content has changed meanwhile.
     ///
     /// # Errors
     /// If tier 1 cannot be read.
@@ -249,8 +241,7 @@ impl<'a> Advisor<'a> {
         self.winners.compare(first, second, market).1
     }
 
-    /// Determines the role of a page by F on the current contents. Returns `None` if a content has changed
-    /// meanwhile.
+    /// Determines the role of a page by F on the current contents. Returns `None` if a content has changed meanwhile.
     fn standing(&self, page: &PageView, winner: &Winner) -> Result<Option<Standing>, Tier1Error> {
         let standing = self.usual_standing(page, winner)?;
         let stands_for_winner = match &standing {
@@ -295,8 +286,8 @@ impl<'a> Advisor<'a> {
 
     /// Determines whether `page` is a duplicate of `other`.
     ///
-    /// The outer `None` means that a content has changed meanwhile. The inner `None` means that `page` is not
-    /// a duplicate of `other`. While `other` is pending, no page is its duplicate.
+    /// The outer `None` means that a content has changed meanwhile. The inner `None` means that `page` is not a duplicate of `other`. While `other`
+    /// is pending, no page is its duplicate.
     fn duplicate_of(
         &self,
         page: &PageView,
@@ -323,11 +314,8 @@ impl<'a> Advisor<'a> {
 
     /// Returns up to `most` kept pages of a group for which `wanted` holds, first in the winner order.
     ///
-    /// Only the first [`EXPLAINED_MEMBERS`] members are examined. The list is empty for a group in
-    /// quarantine, because such a group keeps all its pages.
-    ///
-    /// # Errors
-    /// If tier 1 cannot be read.
+    /// Only the first [`EXPLAINED_MEMBERS`] members are examined. The list is empty for a group in quarantine, because such a group keeps all its
+    /// pages.
     pub fn kept_pages(
         &self,
         group: GroupId,
@@ -355,11 +343,7 @@ impl<'a> Advisor<'a> {
         Ok(kept)
     }
 
-    /// Returns the winner of a group, or of the group into which it was merged. Returns `None` if the winner
-    /// is not known at the moment.
-    ///
-    /// # Errors
-    /// If tier 1 cannot be read.
+    /// Returns the winner of a group, or of the group into which it was merged. Returns `None` if the winner is not known at the moment.
     pub fn winner(&mut self, group: GroupId) -> Result<Option<Winner>, Tier1Error> {
         let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
         let Some(url) = summary.winner.clone() else { return Ok(None) };
@@ -377,26 +361,19 @@ impl<'a> Advisor<'a> {
 
     /// Reads the record of the page with exactly this URL.
     ///
-    /// Page ids are hashes. If the record of the id has another URL, it belongs to another page, and the
-    /// result is `None`.
-    ///
-    /// # Errors
-    /// If tier 1 cannot be read.
+    /// Page ids are hashes. If the record of the id has another URL, it belongs to another page, and the result is `None`.
     pub fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.page(url.id())?.filter(|view| view.rank.url == *url))
     }
 
     /// Reads the record of the page with this id.
-    ///
-    /// # Errors
-    /// If tier 1 cannot be read.
     pub fn page(&self, page: PageId) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.tier1.pages(&[page])?.pop().flatten())
     }
 }
 
-/// Returns the summary of a group, or of the group into which it was merged. Returns `None` if the group was
-/// dissolved, or after [`FORWARDS`] forwards.
+/// Returns the summary of a group, or of the group into which it was merged. Returns `None` if the group was dissolved, or after [`FORWARDS`]
+/// forwards.
 ///
 /// # Errors
 /// If tier 1 cannot be read.
