@@ -73,12 +73,25 @@ impl Door {
     fn open(options: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(home.path());
+        let server = Self::serve(&home, &tokens, &tokens.read, options);
+        let http = in_the_clear().timeout(PATIENCE).build().unwrap();
+        Self { _home: home, tokens, server, http }
+    }
+
+    /// A server on the same directory, after `end` has ended the present one. It is asked as an operator.
+    fn restarted(self, end: impl FnOnce(Server)) -> Self {
+        let Self { _home: home, tokens, server, http } = self;
+        end(server);
+        let server = Self::serve(&home, &tokens, &tokens.operate, &[]);
+        Self { _home: home, tokens, server, http }
+    }
+
+    /// Starts a server, which is asked with `token` where a test names no other.
+    fn serve(home: &tempfile::TempDir, tokens: &Tokens, token: &str, options: &[&str]) -> Server {
         let mut command = doppel();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
         command.arg("--tokens").arg(&tokens.file).args(options);
-        let server = Server::start_locked(command, &tokens.read);
-        let http = in_the_clear().timeout(PATIENCE).build().unwrap();
-        Self { _home: home, tokens, server, http }
+        Server::start_locked(command, token)
     }
 
     fn send(&self, method: Method, path: &str, token: Option<&str>) -> Response {

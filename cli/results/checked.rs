@@ -203,16 +203,8 @@ fn is_file(source: &Source) -> bool {
 
 /// Whether an input is a pattern, and matches a path.
 fn matches(input: &Path, path: &Path) -> bool {
-    let base = sources::before_pattern(input);
-    let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
-    let Ok(base) = fs::canonicalize(base) else { return false };
-    if !sources::is_pattern(input) || input.exists() {
-        return false;
-    }
-    let behind = input.strip_prefix(sources::before_pattern(input)).unwrap_or(input);
-    let text = format!("{}/{}", glob::Pattern::escape(&base.to_string_lossy()), behind.display());
     let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
-    glob::Pattern::new(&text).is_ok_and(|pattern| pattern.matches_path_with(path, options))
+    sources::absolute_pattern(input).is_some_and(|pattern| pattern.matches_path_with(path, options))
 }
 
 fn cannot(dir: &Path) -> String {

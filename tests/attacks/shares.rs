@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::flood::while_others_ask;
 use super::harness::wait_until;
-use super::{Door, PATIENCE, Server, doppel};
+use super::{Door, PATIENCE, Server};
 
 /// How many redirects the attacker records; 100,000 by hand.
 const REDIRECTS: &str = "DOPPEL_ATTACK_REDIRECTS";
@@ -296,22 +296,11 @@ fn a_page_with_very_many_redirects_that_changes_all_the_time_keeps_no_one_waitin
         flush(&door);
     }
     push(&door, &flips(1), &attacker);
-    let door = restarted(door, ends_soon);
+    let door = door.restarted(ends_soon);
     flush(&door);
     assert_eq!(counters(&door)["unresolved"], redirects, "the page is dead");
     push(&door, &flips(1), &attacker);
-    let door = restarted(door, Server::kill);
+    let door = door.restarted(Server::kill);
     flush(&door);
     assert_eq!(counters(&door)["unresolved"], 0, "the page is alive");
-}
-
-/// The server on the same directory, after it has ended.
-fn restarted(door: Door, end: impl FnOnce(Server)) -> Door {
-    let Door { _home: home, tokens, server, http } = door;
-    end(server);
-    let mut command = doppel();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
-    command.arg("--tokens").arg(&tokens.file);
-    let server = Server::start_locked(command, &tokens.read);
-    Door { _home: home, tokens, server, http }
 }

@@ -138,16 +138,14 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
         during.0, quiet.0, during.1, quiet.1
     );
     assert!(during.1 < (5 * quiet.1).max(Duration::from_millis(100)), "{during:?} is slow beside {quiet:?}");
-    let (url, begin) = (door.server.url.clone(), Instant::now());
-    let Door { _home: home, tokens, server, .. } = door;
-    assert!(server.terminate(), "the server has not ended well");
-    println!("a template: {url} has ended after {:?}", begin.elapsed());
-    assert!(begin.elapsed() < END, "the server has ended after {:?}", begin.elapsed());
     // The next start goes on: nothing is lost, and no page has a partner. The test does not wait for very many pages.
-    let mut command = doppel();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
-    command.arg("--tokens").arg(&tokens.file);
-    let server = crate::harness::Server::start_locked(command, &tokens.operate);
+    let door = door.restarted(|server| {
+        let begin = Instant::now();
+        assert!(server.terminate(), "the server has not ended well");
+        println!("a template: the server has ended after {:?}", begin.elapsed());
+        assert!(begin.elapsed() < END, "the server has ended after {:?}", begin.elapsed());
+    });
+    let server = &door.server;
     let is_waited_for = count() <= PAGES_DEFAULT;
     if is_waited_for {
         server.flush_patiently();

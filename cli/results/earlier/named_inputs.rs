@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use doppel_crawls::crawl_ending;
-use doppel_inputs::sources::{before_pattern, is_pattern};
+use doppel_inputs::sources::absolute_pattern;
 use glob::{MatchOptions, Pattern};
 
 /// A pattern matches a path as the listing of files does: `*` matches no separator and no leading dot.
@@ -27,7 +27,7 @@ enum NamedInput {
 #[derive(Debug, Default)]
 pub(in crate::results) struct NamedInputs(Vec<NamedInput>);
 
-/// What is known of a file that an earlier run has read and this run has not.
+/// State of a file that an earlier run has read and the present run has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnreadFile {
     /// No input of this run names the file, or the file is there.
@@ -62,13 +62,7 @@ impl NamedInput {
         if fs::metadata(input).is_ok() {
             return fs::canonicalize(input).ok().filter(|path| path.is_dir()).map(Self::Directory);
         }
-        let plain = Some(before_pattern(input)).filter(|_| is_pattern(input))?;
-        // A pattern may begin with `./`, which is not part of the plain directory.
-        let below = input.strip_prefix("./").unwrap_or(input).strip_prefix(&plain).ok()?;
-        let dir = if plain.as_os_str().is_empty() { Path::new(".") } else { &plain };
-        let dir = fs::canonicalize(dir).ok()?;
-        let whole = Path::new(&Pattern::escape(dir.to_str()?)).join(below);
-        Pattern::new(whole.to_str()?).ok().map(Self::Pattern)
+        absolute_pattern(input).map(Self::Pattern)
     }
 
     /// Whether a run reads a file at this path. A directory is read for visible crawl files alone.

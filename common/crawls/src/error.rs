@@ -131,7 +131,7 @@ pub enum Reason {
     /// A record, line or page above its size limit.
     #[error("{what} of {bytes} bytes; at most {max} are taken")]
     TooLarge {
-        /// What is too large, such as `a record`.
+        /// Name of the data above the limit, such as `a record`.
         what: &'static str,
         /// Its size in bytes, or a lower bound of the size. For cells, their number.
         bytes: u64,

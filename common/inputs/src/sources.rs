@@ -343,5 +343,20 @@ pub fn before_pattern(pattern: &Path) -> PathBuf {
     pattern.components().take_while(is_plain).filter(|part| *part != Component::CurDir).collect()
 }
 
+/// The pattern that an input names, below the real path of its plain directory. `None` if the input is not a pattern, or if its directory
+/// is not there. Like a run, the pattern gives way to a file of its own name.
+pub fn absolute_pattern(input: &Path) -> Option<glob::Pattern> {
+    if !is_pattern(input) || input.exists() {
+        return None;
+    }
+    let plain = before_pattern(input);
+    let parts = input.components().filter(|part| *part != Component::CurDir);
+    let below: PathBuf = parts.skip(plain.components().count()).collect();
+    let dir = if plain.as_os_str().is_empty() { Path::new(".") } else { &plain };
+    let dir = fs::canonicalize(dir).ok()?;
+    let whole = Path::new(&glob::Pattern::escape(&dir.to_string_lossy())).join(below);
+    glob::Pattern::new(&whole.to_string_lossy()).ok()
+}
+
 #[cfg(test)]
 mod tests;

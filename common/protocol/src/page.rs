@@ -156,7 +156,7 @@ impl PageItem {
     /// Like [`parse`](Self::parse), but ignores unknown fields, as for a line of a file.
     ///
     /// # Errors
-    /// Those of [`parse`](Self::parse), except for unknown fields.
+    /// Fails as [`parse`](Self::parse) does, except for unknown fields.
     pub fn parse_in_file(json: &[u8], now: Timestamp) -> Result<Self, ItemError> {
         Self::read(Fields { ignores_unknown: true, ..Fields::default() }, json, now)
     }

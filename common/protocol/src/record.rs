@@ -160,7 +160,7 @@ pub trait Tier1Api: Tier1Reads {
     /// Like [`submit_for`](Self::submit_for), for a caller without limits.
     ///
     /// # Errors
-    /// Those of [`submit_for`](Self::submit_for), except [`Tier1Error::ClientFull`].
+    /// Fails as [`submit_for`](Self::submit_for) does, except with [`Tier1Error::ClientFull`].
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         self.submit_for(ClientId::NONE, submissions)
     }

@@ -138,7 +138,7 @@ pub trait SharedLog: Send + Sync {
     /// Returns the sequence number of the last entry.
     ///
     /// # Errors
-    /// Those of [`extent`](Self::extent).
+    /// Fails as [`extent`](Self::extent) does.
     fn end(&self) -> Result<Sequence, LogError> {
         Ok(self.extent()?.end)
     }

@@ -48,7 +48,7 @@ struct Line<'e> {
     url: Option<&'e str>,
     /// Kind under which the summary counts the record.
     kind: &'e str,
-    /// What is wrong with the record.
+    /// Reason why the record is bad.
     reason: String,
     /// The record itself, if it is a line of UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -117,7 +117,7 @@ impl Client {
     /// Like [`new`](Self::new), but with credentials.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new), and if the credentials cannot be used.
+    /// Fails as [`new`](Self::new) does, and if the credentials cannot be used.
     pub fn with(base: &str, credentials: &Credentials) -> Result<Self, ClientError> {
         let url = Url::parse(base).ok().filter(|url| {
             let is_bare = url.query().is_none() && url.fragment().is_none();
@@ -193,7 +193,7 @@ impl Client {
     /// Sends a request once and parses the JSON answer.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), and if the answer is not of the expected type.
+    /// Fails as [`send`](Self::send) does, and if the answer is not of the expected type.
     pub fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let response = self.send(request)?;
         let url = response.url().to_string();
@@ -204,7 +204,7 @@ impl Client {
     /// Like [`json`](Self::json), but also returns the text that the server sent.
     ///
     /// # Errors
-    /// Those of [`json`](Self::json).
+    /// Fails as [`json`](Self::json) does.
     pub fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Answer<T>, ClientError> {
         let response = self.send(request)?;
         let url = response.url().to_string();
@@ -215,7 +215,7 @@ impl Client {
     /// Like [`send_patiently`](Self::send_patiently), but parses the JSON answer.
     ///
     /// # Errors
-    /// Those of [`send_patiently`](Self::send_patiently), and if the answer is not of the expected type.
+    /// Fails as [`send_patiently`](Self::send_patiently) does, and if the answer is not of the expected type.
     pub fn ask_patiently<T: DeserializeOwned>(
         &self,
         request: &RequestBuilder,
@@ -249,7 +249,7 @@ impl Client {
     /// arrives, without a time limit.
     ///
     /// # Errors
-    /// Those of [`send_patiently`](Self::send_patiently).
+    /// Fails as [`send_patiently`](Self::send_patiently) does.
     pub fn open_patiently(
         &self,
         request: &RequestBuilder,

@@ -120,7 +120,7 @@ impl Engine {
     /// Like [`connect`](Self::connect), but waits at most `limit`, however many servers there are.
     ///
     /// # Errors
-    /// Those of [`connect`](Self::connect), and if the time limit passes.
+    /// Fails as [`connect`](Self::connect) does, and if the time limit passes.
     pub fn connect_within(
         handle: Handle,
         servers: &[String],
