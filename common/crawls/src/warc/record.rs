@@ -1,8 +1,7 @@
 //! [`RecordReader`]: reads the records of a WARC or ARC file, and finds the next record after a broken one.
 //!
 //! A record that does not end where its length says is bad. The reader then goes back into the record and
-//! continues at the next head of a record. So a wrong length costs one record, even in a file that is one
-//! compressed member.
+//! continues at the next head. So a wrong length costs one record, even in a file of one compressed member.
 //!
 //! Invariant: the reader never cuts a record that ends where its length says, whatever its content is.
 
@@ -22,7 +21,7 @@ use crate::warc_version::{self, VERSION_BYTES, excerpt};
 /// How far behind a record the reader looks through line ends to see what follows, in bytes.
 const LINE_ENDS_MAX: usize = 4 << 10;
 
-/// How many bytes of an oversized block are kept: enough for the head of the HTTP response in it.
+/// Kept bytes of an oversized block: enough for the head of the HTTP response in it.
 const OVERSIZED_BLOCK_KEPT_BYTES: usize = 64 << 10;
 
 /// Reader of a WARC or ARC file, positioned at a record.
@@ -205,7 +204,6 @@ impl RecordReader {
             }
             read => read?,
         }
-        // The beginning of an oversized block is enough.
         if self.block.len() as u64 != self.head.length {
             self.block.truncate(OVERSIZED_BLOCK_KEPT_BYTES);
         }
@@ -313,8 +311,10 @@ impl RecordReader {
         if !record_end::is_length_plausible(self.format, &self.block, line_ends, after_record) {
             return Err(Reason::Length);
         }
-        // A damaged member may give a wrong block that ends at a blank line by chance. The damage shows behind it.
-        self.stream.peek(if after_record == AfterRecord::Other { HEAD_BYTES_MAX } else { 0 })?;
+        // In a member of its own, a damaged record may end at a blank line by chance. The damage shows behind it.
+        let is_first = self.member.is_some_and(|(_, before)| before == self.consumed_before);
+        let is_suspect = is_first && after_record == AfterRecord::Other;
+        self.stream.peek(if is_suspect { HEAD_BYTES_MAX } else { 0 })?;
         self.skip_line_ends().map(drop)
     }
 
