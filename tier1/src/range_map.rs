@@ -1,40 +1,41 @@
-//! Which range has which shards: a fixed, contiguous run each, as even as it can be.
+//! The division of shards into ranges. Each range has a fixed, contiguous run of shards. The lengths of the
+//! runs differ by at most one.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use doppel_model::{PageId, RangeId, ShardId};
 
-/// The shards of every range. They follow from the two counts, so nothing else is stored.
+/// Maps each shard to its range. The map follows from the two counts, so a collection stores only these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeMap {
     shards: u16,
     ranges: u16,
 }
 
-/// Not a number of shards or ranges that a collection can have.
+/// A number of shards or ranges that a collection cannot have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RangeMapError {
-    /// The number of shards.
+    /// Number of shards that is not in 1..=1024.
     #[error("{0} shards; 1 to 1024 are possible")]
     Shards(u16),
-    /// The number of ranges.
+    /// Number of ranges that is 0 or greater than the number of shards.
     #[error(
         "{ranges} ranges for {shards} shards; each range needs at least one shard, and there must be at least one range"
     )]
     Ranges {
-        /// How many ranges.
+        /// Requested number of ranges.
         ranges: u16,
-        /// How many shards.
+        /// Requested number of shards.
         shards: u16,
     },
 }
 
 impl RangeMap {
-    /// Divides a number of shards into a number of ranges.
+    /// Divides `shards` shards into `ranges` ranges.
     ///
     /// # Errors
-    /// When there are none of one of them, more than 1024 shards, or more ranges than shards.
+    /// If either number is 0, if there are more than 1024 shards, or if there are more ranges than shards.
     pub fn new(shards: u16, ranges: u16) -> Result<Self, RangeMapError> {
         match (shards, ranges) {
             (1..=1024, 1..) if ranges <= shards => Ok(Self { shards, ranges }),
@@ -43,24 +44,24 @@ impl RangeMap {
         }
     }
 
-    /// All shards.
+    /// Number of all shards of the collection.
     #[must_use]
     pub fn shards(self) -> u16 {
         self.shards
     }
 
-    /// Every range, in order of their shards.
+    /// All ranges, in the order of their shards.
     pub fn ranges(self) -> impl Iterator<Item = RangeId> {
         (0..self.ranges).map(RangeId)
     }
 
-    /// How many there are.
+    /// Number of ranges of the collection.
     #[must_use]
     pub fn count(self) -> usize {
         usize::from(self.ranges)
     }
 
-    /// The shards of a range, from the first to before the end.
+    /// The run of shards of a range, as a half-open interval.
     #[must_use]
     pub fn run(self, range: RangeId) -> Range<ShardId> {
         let cut = |range: u16| {
@@ -70,13 +71,13 @@ impl RangeMap {
         cut(range.0)..cut(range.0.saturating_add(1).min(self.ranges))
     }
 
-    /// The same, one by one.
+    /// Like [`run`](Self::run), but iterates over the shards.
     pub fn shards_of(self, range: RangeId) -> impl Iterator<Item = ShardId> {
         let Range { start, end } = self.run(range);
         (start.0..end.0).map(ShardId)
     }
 
-    /// The range that has a shard; the last one for shards that there are not.
+    /// The range of a shard. Shards that do not exist belong to the last range.
     #[must_use]
     pub fn of_shard(self, shard: ShardId) -> RangeId {
         let shard = shard.0.min(self.shards - 1);
@@ -84,25 +85,25 @@ impl RangeMap {
         RangeId(u16::try_from(range).unwrap_or(self.ranges - 1))
     }
 
-    /// The range that has a page.
+    /// The range that stores a page.
     #[must_use]
     pub fn of_page(self, page: PageId) -> RangeId {
         self.of_shard(page.shard(self.shards))
     }
 
-    /// The range that has a row; the last one for what is no key.
+    /// The range that stores the row of a key. A key of fewer than two bytes belongs to the last range.
     pub(crate) fn of_key(self, key: &[u8]) -> RangeId {
         let shard = key.first_chunk::<2>().map_or(u16::MAX, |bytes| u16::from_be_bytes(*bytes));
         self.of_shard(ShardId(shard))
     }
 }
 
-/// Where the databases of a collection are.
+/// The directory of each range of the collection in `dir`.
 pub(crate) fn directories(dir: &Path, map: RangeMap) -> Vec<(RangeId, PathBuf)> {
     map.ranges().map(|range| (range, directory(dir, range))).collect()
 }
 
-/// The directory of one of them.
+/// The directory of one range of the collection in `dir`.
 pub(crate) fn directory(dir: &Path, range: RangeId) -> PathBuf {
     dir.join(format!("range-{}", range.0))
 }
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shard_is_in_the_run_of_its_range_and_runs_are_even() {
+    fn every_shard_is_in_the_run_of_its_range_and_run_lengths_differ_by_at_most_one() {
         for shards in (1..=40).chain([256, 1023, 1024]) {
             for ranges in 1..=shards.min(40) {
                 let map = RangeMap::new(shards, ranges).unwrap();
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_numbers_of_shards_or_ranges_are_refused() {
         assert_eq!(RangeMap::new(0, 1), Err(RangeMapError::Shards(0)));
         assert_eq!(RangeMap::new(1025, 1), Err(RangeMapError::Shards(1025)));
         assert_eq!(RangeMap::new(4, 0), Err(RangeMapError::Ranges { ranges: 0, shards: 4 }));

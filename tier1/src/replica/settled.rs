@@ -1,7 +1,8 @@
 //! When a commit of the owner is settled, so that it may be acknowledged and leave the range.
 //!
-//! Standbys report what they have on their disks at once, and then again and again, for reports may be lost. A report names the
-//! record by its epoch, index and hash, so it says of all records before, too, that they are the same.
+//! Standbys report what they have on their disks at once, and then again and again, for reports may be lost.
+//! A report names the record by its epoch, index and hash, so it says of all records before, too, that they
+//! are the same.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -20,21 +21,25 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A commit that waits for longer is a trouble.
 const TROUBLED: Duration = Duration::from_millis(500);
 
-/// When a commit of the owner is settled: only then is it acknowledged, and only then does anything leave the range.
+/// Condition under which a commit of the owner is settled. The owner acknowledges a commit, and sends
+/// messages and orders that result from it, only after the commit is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Settlement {
-    /// When the log has taken it, whose servers write to their disks first, and it is on the owner's disk.
+    /// A commit is settled when the log has acknowledged it and the owner has synced it to its own disk. The
+    /// log servers must sync an entry to disk before they acknowledge it.
     #[default]
     Log,
-    /// When the log has taken it, and it is on the disks of the owner and of one standby: for a log whose servers acknowledge
-    /// what is not on their disks yet.
+    /// A commit is settled when the log has acknowledged it and the owner and one standby have synced it to
+    /// disk. This is for a log whose servers acknowledge entries before they sync them.
     Standby,
 }
 
 impl Settlement {
-    /// How many of so many replicas have to say what they have, the next owner included, before one takes over by itself. What
-    /// was settled is at two of them, so one of those that do has it, whatever the log has lost.
+    /// Number of replicas, of `replicas` in all, that must report their position before one of them takes the
+    /// range over automatically. The next owner counts as one of them. Under [`Standby`](Self::Standby) every
+    /// settled commit is on two replicas. All replicas but one therefore include one that has the commit,
+    /// whatever the log has lost.
     #[must_use]
     pub fn answers(self, replicas: usize) -> usize {
         match self {
@@ -54,8 +59,9 @@ fn report(Position { epoch, index, hash }: Position) -> Bytes {
 }
 
 impl<D: Copies> Replica<D> {
-    /// Reports what a standby has on its disk, where that is new or was last reported some time ago. Whether the owner waits for
-    /// that is not known here: while the settlement is changed, not all nodes have the same one.
+    /// Reports what a standby has on its disk, where that is new or was last reported some time ago. Whether
+    /// the owner waits for that is not known here: while the settlement is changed, not all nodes have the
+    /// same one.
     pub(super) fn report(&self, state: &mut State) {
         let last = state.chain.last();
         if state.own.is_some() || last.index == 0 {
@@ -83,8 +89,8 @@ impl<D: Copies> Replica<D> {
             && self.replicas.as_ref().is_none_or(|replicas| replicas.iter().any(|of| of == node))
     }
 
-    /// Waits until a record of the owner of an epoch is settled. Nothing is held meanwhile, so that it is seen when another
-    /// node takes over.
+    /// Waits until a record of the owner of an epoch is settled. Nothing is held meanwhile, so that it is
+    /// seen when another node takes over.
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when another node has taken over, or this process stops.
