@@ -4,7 +4,7 @@ use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
 use super::Replica;
-use super::copies::Copies;
+use super::replica_store::Copies;
 
 impl<D: Copies> Replica<D> {
     /// Whether the database has failed, so that nothing more is copied.

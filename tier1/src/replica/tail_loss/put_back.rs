@@ -10,9 +10,9 @@
 
 use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
 
-use super::entry::{VOID, encode, said_by_taker};
-use super::{Chain, Copies, Folded, READ_BYTES, Replica, ReplicaError, Said, State};
 use crate::log::{Copied, LogId, Payload, Reached};
+use crate::replica::entry::{VOID, encode, said_by_taker};
+use crate::replica::{Chain, Copies, Folded, READ_BYTES, Replica, ReplicaError, Said, State};
 
 /// What a log has where a record is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl<D: Copies> Replica<D> {
     ///
     /// # Errors
     /// When the log does not answer, or has gone on in another way; and when what is missing is not here any more.
-    pub(super) fn put_back(&self, state: &State) -> Result<(), ReplicaError> {
+    pub(in crate::replica) fn put_back(&self, state: &State) -> Result<(), ReplicaError> {
         let (end, copied) = (self.log.end()?, state.chain.last_at());
         if end >= copied {
             return Ok(());

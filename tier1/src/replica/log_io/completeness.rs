@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Copies, Replica, ReplicaError, lock};
+use crate::replica::{Copies, Replica, ReplicaError, lock};
 
 impl<D: Copies> Replica<D> {
     /// A moment before which nothing was acknowledged that is not here: the log was asked for its end then, and that was reached.
@@ -35,7 +35,7 @@ impl<D: Copies> Replica<D> {
         Ok(false)
     }
 
-    pub(super) fn note_complete(&self, asked: Instant) {
+    pub(in crate::replica) fn note_complete(&self, asked: Instant) {
         let mut complete = lock(&self.complete);
         *complete = (*complete).max(Some(asked));
     }

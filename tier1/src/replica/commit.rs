@@ -3,8 +3,8 @@
 use doppel_model::Epoch;
 use doppel_shared_log::LogError;
 
-use super::copies::Copies;
 use super::entry::{Encoded, Said, encode};
+use super::replica_store::Copies;
 use super::{Replica, ReplicaError, State};
 use crate::log::Position;
 use crate::store::{StoreError, Write};

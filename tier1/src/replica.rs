@@ -28,22 +28,19 @@
 //! - whoever takes over has read the log to its end, and has every record of it, with those that it had lost and that are here.
 
 mod chain;
-mod complete;
-mod copies;
-mod entries;
+mod commit;
 mod entry;
 mod error;
 mod failure;
 mod limits;
-mod owned;
-mod put_back;
+mod log_io;
+mod owned_rows;
+mod replica_store;
 mod settled;
-mod standing;
+mod tail_loss;
 #[cfg(test)]
 mod tests;
-mod told;
 mod transfer;
-mod under_way;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,14 +55,14 @@ use crate::store::{StoreError, Write};
 use entry::encode;
 pub use error::ReplicaError;
 pub(crate) use limits::Limits;
-pub(crate) use owned::OwnedRows;
-pub(crate) use put_back::{Found, find};
+pub(crate) use owned_rows::OwnedRows;
 pub use settled::Settlement;
+pub(crate) use tail_loss::{Found, find};
 pub use transfer::TransferError;
 pub(crate) use transfer::{Source, settle, transfer};
-pub(crate) use {chain::Chain, chain::Folded, copies::Copies, entry::Said};
+pub(crate) use {chain::Chain, chain::Folded, entry::Said, replica_store::Copies};
 #[cfg(feature = "simulation")]
-pub(crate) use {copies::EachCopied, entry::whole, under_way::UnderWay};
+pub(crate) use {commit::UnderWay, entry::whole, replica_store::EachCopied};
 
 /// Bytes of entries that are read at a time.
 const READ_BYTES: usize = 4 << 20;

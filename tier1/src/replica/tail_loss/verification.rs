@@ -4,8 +4,8 @@ use std::sync::TryLockError;
 use std::time::Instant;
 
 use super::put_back::{Found, find};
-use super::{Copies, Replica, ReplicaError, State, lock};
 use crate::log::Reached;
+use crate::replica::{Copies, Replica, ReplicaError, State, lock};
 use crate::store::StoreError;
 
 impl<D: Copies> Replica<D> {
@@ -44,7 +44,7 @@ impl<D: Copies> Replica<D> {
 
     /// Ensures that the log has what was copied from it: it may have lost its tail since, or have been made anew. What is behind
     /// the last record is read again, for that may be lost alone.
-    pub(super) fn verify(&self, state: &mut State) -> Result<(), ReplicaError> {
+    pub(in crate::replica) fn verify(&self, state: &mut State) -> Result<(), ReplicaError> {
         let (range, sent) = (self.range, Instant::now());
         let (position, at) = (state.chain.last(), state.chain.last_at().0);
         match find(&*self.log, self.id, Reached { position, sequence: at })? {
@@ -70,7 +70,7 @@ impl<D: Copies> Replica<D> {
 
     /// The same, but what the log has lost is put back once it has shown for a while that it is lost. An owner is none any more
     /// then: the take-over of another may have been lost as well, and one that has more may put it back.
-    pub(super) fn mend(&self, state: &mut State) -> Result<(), ReplicaError> {
+    pub(in crate::replica) fn mend(&self, state: &mut State) -> Result<(), ReplicaError> {
         match self.verify(state) {
             Err(lost @ ReplicaError::LostTail { .. }) => {
                 let since = *state.lost_since.get_or_insert_with(Instant::now);
@@ -89,7 +89,7 @@ impl<D: Copies> Replica<D> {
     }
 
     /// The same for an owner.
-    pub(super) fn ensure(&self, state: &mut State) -> Result<(), ReplicaError> {
+    pub(in crate::replica) fn ensure(&self, state: &mut State) -> Result<(), ReplicaError> {
         let owns = state.own.is_some();
         self.mend(state)?;
         if owns && state.own.is_none() {

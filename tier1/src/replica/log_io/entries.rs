@@ -8,15 +8,15 @@ use bytes::Bytes;
 use doppel_model::Epoch;
 use doppel_shared_log::{AppendError, Entry, LogError, append_surely};
 
-use super::entry::taker;
-use super::{Copies, Folded, Ownership, READ_BYTES, Replica, ReplicaError, Said, State, lock};
 use crate::log::{Copied, Payload};
+use crate::replica::entry::taker;
+use crate::replica::{Copies, Folded, Ownership, READ_BYTES, Replica, ReplicaError, Said, State, lock};
 use crate::store::StoreError;
 
 impl<D: Copies> Replica<D> {
     /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
     /// one that may pass; the entry is nowhere then, or will be found there the next time.
-    pub(super) fn append(
+    pub(in crate::replica) fn append(
         &self,
         state: &mut State,
         entry: &Bytes,
@@ -103,7 +103,7 @@ impl<D: Copies> Replica<D> {
     }
 
     /// Reads and takes some of what is behind; false at the end.
-    pub(super) fn read_more(&self, state: &mut State) -> Result<bool, ReplicaError> {
+    pub(in crate::replica) fn read_more(&self, state: &mut State) -> Result<bool, ReplicaError> {
         self.go_on()?;
         if state.failed {
             return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
@@ -119,12 +119,12 @@ impl<D: Copies> Replica<D> {
     }
 
     /// Takes an entry: copies it where it counts.
-    pub(super) fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
+    pub(in crate::replica) fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
         let folded = state.chain.take(entry);
         self.copy(state, folded)
     }
 
-    pub(super) fn copy(&self, state: &mut State, folded: Folded) -> Result<(), ReplicaError> {
+    pub(in crate::replica) fn copy(&self, state: &mut State, folded: Folded) -> Result<(), ReplicaError> {
         let Folded::Record(record) = folded else { return Ok(()) };
         let (payload, owner) = match record.said {
             Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
@@ -151,12 +151,12 @@ impl<D: Copies> Replica<D> {
         Ok(())
     }
 
-    pub(super) fn note_contact(&self, sent: Instant) {
+    pub(in crate::replica) fn note_contact(&self, sent: Instant) {
         let mut contact = lock(&self.contact);
         *contact = (*contact).max(Some(sent));
     }
 
-    pub(super) fn go_on(&self) -> Result<(), StoreError> {
+    pub(in crate::replica) fn go_on(&self) -> Result<(), StoreError> {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(StoreError::Deposed(self.range));
         }

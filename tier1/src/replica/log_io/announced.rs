@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Replica, ReplicaError, lock};
+use crate::replica::{Replica, ReplicaError, lock};
 use crate::store::StoreError;
 
 impl Replica {
@@ -26,7 +26,7 @@ impl Replica {
     }
 
     /// Copies what was told; false where that was nothing.
-    pub(super) fn take_told(&self) -> Result<bool, ReplicaError> {
+    pub(in crate::replica) fn take_told(&self) -> Result<bool, ReplicaError> {
         self.go_on()?;
         let mut state = lock(&self.state);
         if state.failed {
