@@ -1,4 +1,8 @@
-//! Stored records of tier 1.
+//! Records that tier 1 stores: pages, groups, shard counters, fan-out rounds, and the audit trail.
+//!
+//! The types here are plain data. `machine` is the only writer of pages and groups at run time; `bulk` writes
+//! the same records for a new collection. [`encoding`] defines the stored bytes. A change of any stored type
+//! needs a new [`VERSION`].
 
 mod encoding;
 mod group;
@@ -17,47 +21,48 @@ pub(crate) use group::{
 };
 pub(crate) use version::Noted;
 
-/// A page: everything but its signature.
+/// A stored page, without its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PageRecord {
     pub(crate) rank: Rank,
     pub(crate) fetched_at: Timestamp,
-    /// Date of the version that gave the popularity; none where the page has no popularity.
+    /// Date of the version that gave the popularity; `None` if the page has no popularity.
     pub(crate) popularity_at: Option<Timestamp>,
     pub(crate) language: Option<Box<str>>,
     pub(crate) canonical: Option<PageUrl>,
     pub(crate) state: State,
-    /// Counts the memberships this page has had; messages about an earlier one are void.
+    /// Number of the page's latest membership. Messages about an earlier membership are void.
     pub(crate) membership_number: u32,
-    /// Counts the searches this page has had; answers to an earlier one are void.
+    /// Number of the page's latest search or trace. Answers to an earlier one are void.
     pub(crate) ticket: u32,
-    /// Redirects that end here.
+    /// Number of redirects whose chain ends at this page.
     pub(crate) inbound_redirects: u32,
-    /// When it was first seen to be dead or purged.
+    /// Time when a sweep first found the page dead or purged.
     pub(crate) ended: Option<Timestamp>,
-    /// Number of its newest event in the feed.
+    /// Number of the page's newest event in the feed; 0 if it has none.
     pub(crate) event: u64,
-    /// Its state as the newest event has it.
+    /// Public state of the page in its newest event.
     pub(crate) published: Published,
 }
 
-/// What a page is.
+/// What a page is: content, redirect, dead, or purged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum State {
     Content(ContentState),
     Redirect(RedirectState),
     Dead,
-    /// Forgotten by an operator; the row stays so that late messages meet the right counters.
+    /// An operator has purged the page. The row stays so that late messages meet the right counters.
     Purged,
 }
 
-/// A row of a page up to the number of its [`State`].
+/// Leading fields of a [`PageRecord`] row, up to the variant number of its [`State`].
 type Beginning<'r> = (Rank, Timestamp, Option<Timestamp>, Option<&'r str>, Option<&'r str>, u32);
 
-/// The number of [`State::Purged`].
+/// Variant number of [`State::Purged`] in a stored row.
 const PURGED: u32 = 3;
 
-/// Whether a row is that of a page that was purged; not where it is damaged. Most rows are not, and are not read to their end.
+/// Returns whether a row belongs to a purged page; `false` for a damaged row. Most rows belong to other
+/// pages, and are decoded only up to the variant number of their state.
 pub(crate) fn is_purged_page(key: &[u8], row: &[u8]) -> bool {
     let body = row.get(1..).unwrap_or_default();
     let beginning = postcard::take_from_bytes::<Beginning<'_>>(body);
@@ -65,50 +70,52 @@ pub(crate) fn is_purged_page(key: &[u8], row: &[u8]) -> bool {
         && decode::<PageRecord>(key, row).is_ok_and(|record| record.state == State::Purged)
 }
 
-/// A page with a content.
+/// State of a page that has a content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ContentState {
     pub(crate) content: ContentHash,
     pub(crate) tokens: u32,
-    /// That of its signature.
+    /// Size of the content's signature.
     pub(crate) size: u32,
     pub(crate) search: SearchState,
-    /// The client whose content waits to be compared, while the page is pending.
+    /// While the page is pending, the client whose content waits to be compared.
     pub(crate) client: ClientId,
     pub(crate) asking: Option<Asking>,
     pub(crate) membership: Option<Membership>,
-    /// Partners of the present content that the last search measured, for the verdict.
+    /// Partners of the present content that the last search compared. They can provide the verdict on the
+    /// winner.
     pub(crate) measured: Vec<Measured>,
 }
 
-/// How far the comparison of the present content is.
+/// Progress of the comparison of a page's present content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SearchState {
-    /// Not decided; the page is pending.
+    /// The page is pending: its search is owed, and its status waits for the result.
     Pending,
-    /// Confirmed by the representative; the comparison is owed.
+    /// The representative confirmed the page. The search is owed, but the status does not wait for the
+    /// result.
     Deferred,
-    /// Compared, and every partner has answered.
+    /// The search is done, and every partner has answered.
     Compared,
 }
 
-/// A decision in progress: partners were asked for their groups.
+/// A decision in progress. The page has asked its partners for their groups, and waits for their answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Asking {
     pub(crate) waiting: u32,
-    /// A partner had changed: the comparison must be repeated.
+    /// Whether a partner's content had changed, so the search must be repeated.
     pub(crate) stale: bool,
     pub(crate) found: Vec<Found>,
 }
 
-/// A group found, and the partner through which.
+/// The group of a partner, with the partner that belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) group: GroupId,
     pub(crate) partner: Linked,
 }
 
-/// Exact comparison of the present content with another.
+/// Result of an exact comparison of a page's content with another content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) content: ContentHash,
@@ -116,30 +123,33 @@ pub(crate) struct Measured {
     pub(crate) similar: bool,
 }
 
-/// A content page's place in a group.
+/// Membership of a content page in a group, as the page knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Membership {
     pub(crate) group: GroupId,
-    /// Where the membership began: all its messages go that way, so none overtakes another.
+    /// Group id to which the page sends all messages of this membership. They take one path, so none
+    /// overtakes another.
     pub(crate) enrolled_at: GroupId,
-    /// The content under which the page is a member. Another present content is not decided yet.
+    /// Content under which the page is a member. If the page's present content differs, that content is not
+    /// decided yet.
     pub(crate) content: ContentHash,
-    /// Whether that content's comparison was completed.
+    /// Whether the search for the member's content was completed.
     pub(crate) compared: bool,
-    /// The winner as the group's owner last told; none until it has.
+    /// Winner in the latest message from the group's owner; `None` before the first one.
     pub(crate) winner: Option<Winner>,
-    /// The comparison with that winner.
+    /// Result of the comparison with that winner.
     pub(crate) verdict: Option<Measured>,
     pub(crate) resolving: Resolving,
-    /// The group's owner was told that a comparison with the winner failed.
+    /// Whether the page has reported to the group's owner that its comparison with the winner failed.
     pub(crate) dissimilar: bool,
-    /// The kept page before it that it is a duplicate of, where that is not the winner.
+    /// Kept page that covers this page: it precedes this page in the winner order, is not the winner, and F
+    /// holds.
     pub(crate) covered_by: Option<Kept>,
-    /// The number of the last time that it was told so.
+    /// Number of the latest cover message that the page has applied.
     pub(crate) cover_number: u32,
 }
 
-/// A page that another is a duplicate of, and the comparison of the two.
+/// A kept page of which another page is a duplicate, with the comparison of the two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) page: PageId,
@@ -147,57 +157,61 @@ pub(crate) struct Kept {
     pub(crate) with: Measured,
 }
 
-/// Whether a membership is about to go on under the present id of its group.
+/// Progress of moving a membership to the present id of its group, after the group was merged.
+///
+/// The page probes the path of its messages. The reply names the group at the end of the path, and proves
+/// that all earlier messages have arrived there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Resolving {
     No,
-    /// The question where its messages arrive is under way, and nothing went the same way after it.
+    /// A probe is under way, and the page has sent no message of the membership after it.
     Asked,
-    /// Something did: the question must be asked again.
+    /// The page has sent a message after the probe, so the reply will prove too little. The page must probe
+    /// again.
     Overtaken,
 }
 
-/// A group's winner.
+/// Winner of a group, as the group's owner announces it to the members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Winner {
     pub(crate) page: PageId,
     pub(crate) content: ContentHash,
     pub(crate) url: PageUrl,
-    /// The group is quarantined: no member is advised as a duplicate.
+    /// Whether the group is in quarantine. No member of such a group is reported as a duplicate.
     pub(crate) quarantined: bool,
 }
 
-/// A page that redirects.
+/// State of a page that redirects to another URL.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RedirectState {
     pub(crate) to: PageUrl,
-    /// The page that the target stands for, as the last trace has found it.
+    /// Page that the target URL stands for, according to the last trace.
     pub(crate) stands_for: Option<PageId>,
-    /// None until the first trace has come back.
+    /// How the chain ends; `None` until the first trace has returned.
     pub(crate) resolution: Option<Resolution>,
-    /// The final target's state as it last told.
+    /// State of the final target, from its latest message.
     pub(crate) target: Option<TargetLine>,
 }
 
-/// How a redirect's chain ends.
+/// How the chain of a redirect ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Resolution {
-    /// At this page, which has a content.
+    /// The chain ends at this page, which has a content.
     Content(PageId),
     Unresolved(Unresolved),
 }
 
-/// A final target's published state, told to the redirects that end there.
+/// Public state of a final target. The target sends it to the redirects whose chain ends there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TargetLine {
     pub(crate) status: Status,
     pub(crate) group: Option<GroupId>,
     pub(crate) winner: Option<PageUrl>,
-    /// The target if it is kept, or else what it is a duplicate of.
+    /// The target itself if it is kept, or else the kept page of which it is a duplicate.
     pub(crate) kept: Option<PageUrl>,
 }
 
-/// A page's state as the feed and the export have it (all but the URL).
+/// Public state of a page, without its URL, as the feed and the export report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Published {
     pub(crate) status: Status,
@@ -208,19 +222,20 @@ pub(crate) struct Published {
     pub(crate) reason: Option<Unresolved>,
 }
 
-/// A shard's counters and sequence numbers: one row, in memory while the shard runs.
+/// Counters and sequence numbers of one shard. One row; the shard keeps a copy in memory while it runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Meta {
     pub(crate) groups_minted: u64,
     pub(crate) events: u64,
     pub(crate) audits: u64,
-    /// The greatest number of an event that retention has dropped.
+    /// Greatest number of an event that retention has dropped.
     pub(crate) events_dropped: u64,
-    /// Past every membership number and ticket of a page whose record was dropped; new records begin with it.
+    /// Greater than every membership number and ticket of a dropped page record. New records start with this
+    /// number.
     pub(crate) first_membership_number: u32,
-    /// Last number sent to each shard.
+    /// Number of the last message sent to each shard.
     pub(crate) sent: Vec<u64>,
-    /// Last number applied from each shard.
+    /// Number of the last message applied from each shard.
     pub(crate) applied: Vec<u64>,
     pub(crate) counters: Counters,
     pub(crate) pending: u64,
@@ -230,38 +245,39 @@ pub(crate) struct Meta {
     pub(crate) uncovered: u64,
 }
 
-/// A round in which the redirects of a page are told that something changed.
+/// A round that tells the redirects of a page that something has changed. See `machine::fan_out`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FanOut {
-    /// The last redirect that was told; none before the first.
+    /// Last redirect that this round has told; `None` before the first step.
     pub(crate) after: Option<PageId>,
-    /// Whom this round tells.
+    /// Redirects that this round tells.
     pub(crate) reach: Reach,
-    /// Whom the next round tells, because something changed after this one had begun.
+    /// Redirects that the next round tells, if something changed after this round had begun.
     pub(crate) again: Option<Reach>,
 }
 
-/// Which redirects straight to a page are told that something changed, and how far they tell it on.
+/// Selects the direct redirects to a page that learn of a change, and how many hops they pass it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reach {
-    /// If set, only those whose targets stand for this page.
+    /// If set, select only redirects whose target URL stands for this page.
     pub(crate) through: Option<PageId>,
     pub(crate) hops_left: u8,
 }
 
-/// A repair that was applied, or a quarantine that began or ended.
+/// Entry of the audit trail: an applied repair, or a quarantine that began or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuditEntry {
     pub(crate) at: Timestamp,
     pub(crate) event: TrailEvent,
-    /// Empty for what nobody wanted.
+    /// Operator who requested the repair; empty for a quarantine.
     pub(crate) by: String,
     pub(crate) group: GroupId,
-    /// The group that it was merged into, where that ended a quarantine.
+    /// Group into which `group` was merged, if the merge ended a quarantine.
     pub(crate) into: Option<GroupId>,
     pub(crate) members: u64,
-    /// Up to [`REPAIR_URLS_KEPT`](doppel_protocol::REPAIR_URLS_KEPT) of the members and of the components
-    /// they fall into, the winner's first. None of a quarantine.
+    /// URLs of the members before a repair; empty for a quarantine. `components` lists the components into
+    /// which the repair divides them, the winner's first. Each has at most
+    /// [`REPAIR_URLS_KEPT`](doppel_protocol::REPAIR_URLS_KEPT) URLs in all.
     pub(crate) before: Vec<PageUrl>,
     pub(crate) components: Vec<Vec<PageUrl>>,
 }
@@ -284,19 +300,19 @@ impl PageRecord {
 }
 
 impl Published {
-    /// A page of which nothing but its status is to be said.
+    /// Creates the public state of a page that has a status and nothing else.
     pub(crate) fn of(status: Status) -> Self {
         Self { status, group: None, winner: None, duplicate_of: None, similarity: None, reason: None }
     }
 }
 
 impl ContentState {
-    /// The membership, when it holds for the present content.
+    /// Returns the group of the page, if the membership is for the present content.
     pub(crate) fn current_group(&self) -> Option<GroupId> {
         self.membership.as_ref().filter(|m| m.content == self.content).map(|m| m.group)
     }
 
-    /// Told of a winner that it is not yet compared with.
+    /// Returns whether the page knows a winner with which it is not yet compared.
     pub(crate) fn owes_verdict(&self, page: PageId) -> bool {
         self.search != SearchState::Pending
             && self.membership.as_ref().is_some_and(|m| {
@@ -308,14 +324,15 @@ impl ContentState {
 }
 
 impl Membership {
-    /// A message of the membership goes its old way, behind a question that may be under way.
+    /// Records that the page sends a message of the membership. The message follows a probe that may be under
+    /// way.
     pub(crate) fn message_sent(&mut self) {
         if self.resolving == Resolving::Asked {
             self.resolving = Resolving::Overtaken;
         }
     }
 
-    /// Whether the group has a smaller id than the membership uses, and no question about it is under way.
+    /// Returns whether the group now has a smaller id than the membership uses, and no probe is under way.
     pub(crate) fn wants_resolution(&self) -> bool {
         self.group < self.enrolled_at && self.resolving == Resolving::No
     }

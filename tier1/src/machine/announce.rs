@@ -1,4 +1,8 @@
-//! Telling the members of a group who its winner is.
+//! Announcing a group's winner to its members, in steps of a bounded number of rows.
+//!
+//! A [`Message::Continue`] drives each step, so other messages are delivered between two steps. At most one
+//! `Continue` per group is under way. It drives the election of the winner, the announcement, or the transfer
+//! of a merged group.
 
 use doppel_model::{GroupId, PageId};
 
@@ -8,7 +12,7 @@ use crate::record::{Announcing, Group, GroupRecord, Member, Winner, decode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// Tells all members the winner, in steps, from the start.
+    /// Starts an announcement of the winner at the first member. A running announcement starts again.
     pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, search_again: bool) {
         let (was_continuing, running) = (record.is_continuing(), record.announcing);
         record.announcing = Some(Announcing {
@@ -20,7 +24,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// One step of an election, of telling, or of transferring.
+    /// Makes the next step of an election, an announcement, or a transfer of members.
     pub(super) fn continued(&mut self, group: GroupId) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
@@ -53,6 +57,7 @@ impl Machine<'_, '_> {
         self.put_active(group, record)
     }
 
+    /// Tells one member the winner of its group.
     pub(super) fn assign(
         &mut self,
         group: GroupId,

@@ -1,10 +1,11 @@
-//! The trail of the repairs that operators wanted, and of the quarantines that call for them: written with what it tells
-//! of, dropped after a while.
+//! The audit trail: repairs that operators requested, and quarantines, which call for repairs.
+//!
+//! An entry is written together with its event, and dropped after the retention period.
 //!
 //! Invariants:
-//! - An entry is of the same commit as the first step of its repair, or the change of its group, so there is none without
-//!   the other.
-//! - Entries of a shard are numbered without a gap up to the last one written, and dropped from the first on.
+//! - An entry is in the same commit as the first step of its repair, or as the quarantine change of its
+//!   group. Neither exists without the other.
+//! - The entries of a shard are numbered without a gap, and dropped in the order of their numbers.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,8 @@ use crate::record::{AuditEntry, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// Tells of a group of this shard that it is quarantined, or is not any more; `into`: because it was merged.
+    /// Reports that a group of this shard enters or leaves quarantine. `into` names the survivor if a merge
+    /// ended the quarantine.
     pub(super) fn tell_quarantine(
         &mut self,
         group: GroupId,
@@ -29,7 +31,8 @@ impl Machine<'_, '_> {
         self.audit(&AuditEntry { into, ..AuditEntry::of_quarantine(self.now, group, members, begins) })
     }
 
-    /// Writes an entry about a group of this shard down.
+    /// Writes an entry about a group of this shard. Writes nothing if the retention period of the trail is
+    /// zero.
     pub(super) fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
         if self.shards.settings.retention.audit.is_zero() {
             return Ok(());
@@ -42,7 +45,8 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Drops an entry, if it is the first one left: one that a wrong clock has made old waits for those before it.
+    /// Drops an entry whose retention is over, if it is the oldest entry left. After a wrong clock, an entry
+    /// may seem too old before its predecessors do; it waits for them.
     pub(super) fn expire_repair(&mut self, repair: RepairId, now: Timestamp) -> Result<(), StoreError> {
         self.here = repair.shard;
         let Some(entry) = self.txn.get::<AuditEntry>(&key::audit(repair))? else { return Ok(()) };
@@ -58,7 +62,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Takes pages that are forgotten out of an entry.
+    /// Removes purged pages from an entry.
     pub(super) fn forget_in_repair(
         &mut self,
         repair: RepairId,
@@ -74,7 +78,8 @@ impl Machine<'_, '_> {
 }
 
 impl AuditEntry {
-    /// A quarantine that begins or ends. Its pages are not listed: there are very many, and the group has them.
+    /// Creates the entry for the beginning or the end of a quarantine. The entry does not list the pages,
+    /// because there are very many and the group still lists them.
     pub(crate) fn of_quarantine(at: Timestamp, group: GroupId, members: u64, begins: bool) -> Self {
         let event = if begins { TrailEvent::Quarantined } else { TrailEvent::Released };
         Self {
@@ -89,7 +94,7 @@ impl AuditEntry {
         }
     }
 
-    /// How many URLs it had before pages were forgotten.
+    /// Returns the number of member URLs that the entry had before purged pages were removed.
     pub(crate) fn urls_kept(&self) -> u64 {
         match self.event {
             TrailEvent::Repair => self.members.min(REPAIR_URLS_KEPT as u64),
@@ -97,7 +102,7 @@ impl AuditEntry {
         }
     }
 
-    /// What it says but for the URLs.
+    /// Returns the entry in its public form, without the URLs.
     pub(crate) fn without_urls(&self, id: RepairId) -> RepairEntry {
         RepairEntry {
             id,
@@ -112,12 +117,12 @@ impl AuditEntry {
         }
     }
 
-    /// Every URL in it, most of them twice.
+    /// Iterates over all URLs of the entry. Most URLs occur twice.
     pub(crate) fn urls(&self) -> impl Iterator<Item = &PageUrl> {
         self.before.iter().chain(self.components.iter().flatten())
     }
 
-    /// Takes pages out. A set stays in its place, be it empty.
+    /// Removes the URLs of these pages. A component keeps its index even if it becomes empty.
     pub(crate) fn forget(&mut self, pages: &HashSet<PageId>) {
         if pages.is_empty() {
             return;

@@ -1,17 +1,20 @@
-//! Several versions of one page in one batch.
+//! The order in which a batch applies several versions of one page.
 //!
-//! The newest version is applied first, and the oldest after it. The page then changes once, and the others are answered as versions that come
-//! late, which change next to nothing. What is recorded of a page does not depend on the order of its versions (`page`), so it is what any other
-//! order records. The answers differ: earlier versions are `stale`.
+//! The machine applies the newest version first, then the oldest, then the others. The page then changes
+//! once. The remaining versions count as late versions, which change almost nothing. The final record does
+//! not depend on the order of the versions (see `page`), so every order gives the same record. The answers do
+//! differ: earlier versions are `stale`.
 //!
-//! Without this a batch of n versions of a page costs n changes, and each is told to everyone whom the page concerns.
+//! In the order of arrival, n versions of a page would cause n changes. Each change would be sent to every
+//! page and group that it affects.
 
 use std::cmp::Reverse;
 
 use doppel_model::PageId;
 use doppel_protocol::Submission;
 
-/// The order in which a batch is applied, as indexes; none if every page has one version in it. A page keeps its places in the batch.
+/// Returns the order, as indexes into the batch, in which to apply the submissions. Returns `None` if no page
+/// has two versions in the batch. The versions of a page exchange their positions among themselves only.
 pub(crate) fn newest_first<T>(
     batch: &[T],
     submission: impl for<'t> Fn(&'t T) -> &'t Submission,
@@ -26,7 +29,8 @@ pub(crate) fn newest_first<T>(
     for versions in by_page.chunk_by(|(a, _), (b, _)| a == b) {
         let mut newest: Vec<usize> = versions.iter().map(|(_, at)| *at).collect();
         newest.sort_by_key(|at| Reverse(submission(&batch[*at]).place()));
-        // The oldest says how early the page was seen. After it the others change nothing.
+        // The oldest version sets the date of first sight. After it, the remaining versions do not change
+        // that date.
         if let Some((_, rest)) = newest.split_first_mut()
             && !rest.is_empty()
         {

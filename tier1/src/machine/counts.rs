@@ -1,8 +1,12 @@
-//! What a group's row counts of its members.
+//! Counters in a group's row that summarise its members' rows.
+//!
+//! Invariant: the counters equal the sums over the member rows of the group. Whoever replaces a row first
+//! removes the old row from the counters, then adds the new one.
 
 use crate::record::{Cover, Group, Member};
 
 impl Group {
+    /// Adds a member's row to the counters.
     pub(super) fn count(&mut self, member: &Member) {
         self.members += 1;
         self.with_inbound_redirects += u64::from(member.has_inbound_redirects);
@@ -10,6 +14,7 @@ impl Group {
         self.secondaries += u64::from(member.is_secondary());
     }
 
+    /// Removes a member's row from the counters.
     pub(super) fn uncount(&mut self, member: &Member) {
         self.members -= 1;
         self.with_inbound_redirects -= u64::from(member.has_inbound_redirects);
@@ -19,7 +24,8 @@ impl Group {
 }
 
 impl Member {
-    /// Whether it differs from the winner, and is not known to be a duplicate of another kept page.
+    /// Returns whether the member differs from the winner and is not known to be a duplicate of another kept
+    /// page.
     pub(crate) fn is_secondary(&self) -> bool {
         self.dissimilar && !matches!(self.cover, Cover::By(..))
     }

@@ -1,11 +1,14 @@
-//! The cover of a group (G9): in the winner order a page is kept unless an earlier kept page is F with it. The winner is kept
-//! first, so what is like the winner needs no more than the verdict. Of the others it is found out outside the machine
-//! which are kept, and each is told.
+//! The cover of a group (G9). In the winner order, a page is kept unless F holds between it and an earlier
+//! kept page.
+//!
+//! The winner comes first, so it is kept. For a member that is similar to the winner, the verdict says
+//! enough. For the other members, code outside the machine finds which of them are kept. This module stores
+//! the result and tells each member.
 //!
 //! Invariants:
-//! - a member's row says what its page was last told of its present content and membership, or that it was told nothing;
-//!   what is told is numbered, and the number goes along with the row;
-//! - what came, changed or went among the members that differ from the winner makes the group owe a new cover.
+//! - A member's row says which cover its page was last told for its present content and membership, or that
+//!   the page was told nothing. Cover messages are numbered, and the number moves along with the row.
+//! - If a member that differs from the winner comes, changes or goes, the group owes a new cover.
 
 use doppel_model::{ContentHash, PageId};
 
@@ -15,7 +18,7 @@ use crate::record::{Cover, Group, GroupRecord, Kept, Member, State, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// The owner takes in what is new in a group's cover.
+    /// Stores the changes in a group's cover, and tells the members.
     pub(super) fn covered(&mut self, covered: Covered) -> Result<(), StoreError> {
         let Covered { group, changes, members, last } = covered;
         self.here = group.shard();
@@ -40,7 +43,7 @@ impl Machine<'_, '_> {
         self.put_active(group, record)
     }
 
-    /// A page is told of its cover.
+    /// Stores the cover that the group's owner has sent to a page.
     pub(super) fn cover_told(
         &mut self,
         (page, membership_number): (PageId, u32),
@@ -52,7 +55,7 @@ impl Machine<'_, '_> {
         let is_current = record.membership_number == membership_number;
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
         let membership = state.membership.as_mut().filter(|membership| {
-            // What was told before may come after, by way of another group.
+            // Through another group, an older message may arrive after a newer one.
             is_current
                 && number > membership.cover_number
                 && membership.content == content
@@ -65,7 +68,7 @@ impl Machine<'_, '_> {
 }
 
 impl Group {
-    /// A member's row changes, comes or goes.
+    /// Marks the cover as owed if the change of a member's row affects it. `None` stands for a missing row.
     pub(super) fn note_cover(&mut self, before: Option<&Member>, after: Option<&Member>) {
         let share = |member: &Member| (member.content, member.rank.clone());
         let of = |member: Option<&Member>| member.filter(|member| member.dissimilar).map(share);
@@ -76,7 +79,8 @@ impl Group {
 }
 
 impl Member {
-    /// With what its page was told before, if that is still about it.
+    /// Returns the row with the cover from the row `before`, if that cover still applies: same membership,
+    /// same content, and dissimilar then and now. The cover number never decreases within a membership.
     pub(super) fn told_as(self, before: Option<&Self>) -> Self {
         let is_same = |before: &&Self| {
             before.dissimilar

@@ -1,11 +1,13 @@
 //! The election of a group's winner: its best member by the winner order.
 //!
-//! A better newcomer replaces the winner at once. If the winner has left, or is worse than it was, all members are looked at, in
-//! steps of a bounded number of rows. Other messages are delivered between the steps, and commits end between them, so a group of a
-//! million pages changes its winner while pages of other groups are decided. A member that comes or changes meanwhile is compared
-//! with the best member so far. If the best member so far leaves, the election begins again.
+//! A better newcomer replaces the winner at once. If the winner has left, or has become worse, the group
+//! examines all its members in steps of a bounded number of rows. Between two steps the machine delivers
+//! other messages, and commits may end. So a group of a million pages changes its winner while pages of other
+//! groups are decided. If a member comes or changes in the meantime, it is compared with the best member so
+//! far. If the best member so far leaves, the election begins again.
 //!
-//! Invariant: during an election the winner in the group's row is a member, and no member up to `after` is better.
+//! Invariant: during an election the winner in the group's row is a member, and no member up to `after` is
+//! better.
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
@@ -15,12 +17,13 @@ use crate::record::{Announcing, Election, Group, Member, decode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
+    /// Returns whether `a` precedes `b` in the winner order.
     pub(super) fn beats(&self, a: &Member, b: &Member) -> bool {
         self.shards.settings.winners.beats(&a.rank, &b.rank)
     }
 
-    /// Starts an election at the first member. `best` is the previous winner if that is still a member. If all members fit into one step,
-    /// the election is over on return.
+    /// Starts an election at the first member. `best` is the previous winner, if it is still a member. If all
+    /// members fit into one step, the election is over on return.
     pub(super) fn begin_election(
         &mut self,
         group: GroupId,
@@ -37,7 +40,8 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Makes the next step of an election. After the last step the group announces the winner, unless every member knows this winner.
+    /// Makes the next step of an election. After the last step the group announces the winner, unless every
+    /// member already knows this winner.
     pub(super) fn elect(
         &mut self,
         group: GroupId,
@@ -58,7 +62,7 @@ impl Machine<'_, '_> {
         let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| rows.len() == step_rows);
         record.electing = last.map(|last| Election { after: Some(last), announced });
         if last.is_none() && (record.announced_winner() != announced || record.announcing.is_some()) {
-            // Some members may have been told of the winner before.
+            // Some members may have learnt of another winner earlier, so the announcement starts again.
             let search_again = record.announcing.is_some_and(|announcing| announcing.search_again);
             record.announcing = Some(Announcing { after: None, search_again });
         }
@@ -67,12 +71,13 @@ impl Machine<'_, '_> {
 }
 
 impl Group {
-    /// Whether the group has elected another winner than before, or the winner has another content.
+    /// Returns whether the group has a new winner since `before`, or the winner has a new content. Always
+    /// `false` during an election.
     pub(super) fn has_other_winner(&self, before: Option<&(PageId, Member)>) -> bool {
         self.electing.is_none() && self.winner.as_ref().map(named) != before.map(named)
     }
 
-    /// Notes that one member is told of the best member so far: members may know different winners from now on.
+    /// Records that a member is told the best member so far. From now on members may know different winners.
     pub(super) fn note_announced(&mut self) {
         let best = self.winner.as_ref().map(named);
         if let Some(election) = self.electing.as_mut().filter(|election| election.announced != best) {
@@ -80,7 +85,7 @@ impl Group {
         }
     }
 
-    /// The winner that every member has been told, or is being told; none if members know different winners.
+    /// Returns the winner that every member knows or is being told; `None` if members know different winners.
     fn announced_winner(&self) -> Option<(PageId, ContentHash)> {
         match self.electing {
             Some(election) => election.announced,

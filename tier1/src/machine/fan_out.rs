@@ -1,13 +1,16 @@
-//! Telling the redirects of a page that something has changed, in rounds.
+//! Telling the redirects of a page about changes, in rounds.
 //!
-//! A page may have very many redirects, and may change much faster than they can be told. So one round at a time is under way for each
-//! [`Audience`] of a page, and a row says how far it is ([`FanOut`]). A change in the middle of a round asks for one more round, which
-//! begins when this one has ended and tells what holds by then. However many changes come meanwhile, they cost that one round.
+//! A page may have very many redirects, and may change faster than they can be told. So each [`Audience`] of
+//! a page has at most one round under way, and a row ([`FanOut`]) stores its progress. A change during a
+//! round requests one more round. That round begins when the present one ends, and tells the state at that
+//! time. Any number of changes during a round costs only one more round.
 //!
-//! Redirects that are fewer than the rows of a step are told at once, without a row.
+//! If the redirects fit into less than one step, they are told at once, without a row.
 //!
-//! Invariants: as long as there is a row, one message [`Message::ContinueTelling`] about it is on its way, and both are in the same commit, so a
-//! crash loses neither. Whoever has an edge when a page changes is told after that change.
+//! Invariants:
+//! - As long as the row exists, exactly one [`Message::ContinueTelling`] about it is under way. A commit
+//!   contains both or neither, so a crash loses neither.
+//! - Every redirect that has an edge to the page when the page changes is told after the change.
 
 use doppel_model::PageId;
 
@@ -18,12 +21,12 @@ use crate::store::StoreError;
 use crate::txn::Row;
 
 impl Audience {
-    /// The audience whose edges are of the kind with this byte.
+    /// Returns the audience whose edges have the kind with this byte.
     pub(crate) fn of(edges: u8) -> Option<Self> {
         [Self::Sources, Self::InboundRedirects].into_iter().find(|audience| audience.edges() as u8 == edges)
     }
 
-    /// The rows that name its redirects.
+    /// Returns the kind of the edges that list the redirects of the audience.
     pub(crate) const fn edges(self) -> Kind {
         match self {
             Self::Sources => Kind::Source,
@@ -33,12 +36,13 @@ impl Audience {
 }
 
 impl FanOut {
-    /// A round that has not begun.
+    /// Creates a round that has not begun.
     const fn new(reach: Reach) -> Self {
         Self { after: None, reach, again: None }
     }
 
-    /// With another change: a round that has not begun tells of it, too, and one that is under way is followed by another.
+    /// Adds another change. A round that has not begun tells this change, too. A round under way is followed
+    /// by another round.
     fn with(self, reach: Reach) -> Self {
         match self.after {
             None => Self { reach: self.reach.and(reach), ..self },
@@ -48,7 +52,7 @@ impl FanOut {
 }
 
 impl Reach {
-    /// What both reach.
+    /// Returns a reach that selects the redirects of both.
     fn and(self, other: Self) -> Self {
         let through = self.through.filter(|_| self.through == other.through);
         Self { through, hops_left: self.hops_left.max(other.hops_left) }
@@ -56,7 +60,8 @@ impl Reach {
 }
 
 impl Machine<'_, '_> {
-    /// Tells the redirects of a page of this shard: at once if they are few, and otherwise in a round.
+    /// Tells the redirects of a page of this shard about a change: at once if they are few, and otherwise in
+    /// a round.
     pub(super) fn tell_redirects(
         &mut self,
         target: PageId,
@@ -79,7 +84,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// The next step of a round, or the begin of the next round.
+    /// Makes the next step of a round. After the last step it begins the next round, if one is requested.
     pub(super) fn continue_telling(&mut self, target: PageId, audience: Audience) -> Result<(), StoreError> {
         let key = key::fan_out(self.here, audience.edges(), target);
         let Some(round) = self.txn.get::<FanOut>(&key)? else { return Ok(()) };
@@ -100,7 +105,8 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// The edges of a step, from the one after `after`. None where there is nothing to tell.
+    /// Returns the edges of one step, beginning after the redirect `after`. Returns no edges if there is
+    /// nothing to tell.
     fn audience(
         &mut self,
         target: PageId,
@@ -120,7 +126,7 @@ impl Machine<'_, '_> {
         Ok(self.txn.page(self.here, page)?.is_some_and(|record| record.content().is_some()))
     }
 
-    /// Tells the redirects of some edges what holds now.
+    /// Sends the present state to the redirects of the given edges.
     fn tell(
         &mut self,
         target: PageId,

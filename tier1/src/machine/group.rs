@@ -1,4 +1,7 @@
-//! The owner's side of a group: members, winner, dissolution.
+//! A group at its owner: members, winner, dissolution, and the results of recomputations.
+//!
+//! The owner of a group is the shard that the group's id names. Member pages live in other shards, and reach
+//! the group by messages. If the group was merged meanwhile, its forward passes these messages on.
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
@@ -8,6 +11,8 @@ use crate::record::{Cover, Group, GroupRecord, Linked, Member, decode, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
+    /// Handles [`Message::Enroll`]: admits a new or changed member. `via` is the partner that links the page
+    /// to the group.
     pub(super) fn enrolled(
         &mut self,
         group: GroupId,
@@ -24,7 +29,8 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Forward(mut forward)) => {
                 let membership = (page, member.membership_number);
-                // What the other group does with the page is to be known to it as done to one of this group.
+                // The survivor must see a change of an existing member, not a new member. So send the page's
+                // old row first.
                 self.send_ahead(group, &mut forward, page)?;
                 let into = forward.into;
                 self.add_forwarding_entries(group, forward, &[membership])?;
@@ -33,8 +39,8 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => record,
         };
-        // The partner has gone meanwhile: the group must be recomputed, and the newcomer, which may have
-        // left others out on the strength of it, must search again.
+        // The partner has left in the meantime, so the group must be recomputed. The newcomer may have left
+        // out other partners because it relied on this one, so it must search again.
         let mut overtaken = false;
         if let Some((partner, content)) = via
             && !self.is_member(group, partner, content)?
@@ -42,7 +48,8 @@ impl Machine<'_, '_> {
             record.mark_dirty();
             overtaken = true;
         }
-        // The group's founder comes after others: those that it links may have come and gone.
+        // The group's founder comes after other members. Pages that the founder links may have come and gone
+        // already.
         if via.is_none() && record.members > 0 && self.txn.get::<Member>(&key::member(group, page))?.is_none()
         {
             record.mark_dirty();
@@ -63,7 +70,7 @@ impl Machine<'_, '_> {
         self.put_active(group, record)
     }
 
-    /// Puts a member's row and what follows for the group; false when a later membership is there already.
+    /// Stores a member's row and updates the group. Returns `false` if a row with a later membership exists.
     fn admit(
         &mut self,
         group: GroupId,
@@ -98,12 +105,14 @@ impl Machine<'_, '_> {
         }
         record.note_announced();
         if !record.quarantined && record.contents_max.min(record.members) > self.contents_allowed(record) {
-            // Whether there are so many contents is for a recomputation to count.
+            // `contents_max` is only an upper bound. A recomputation counts the contents.
             record.dirty = true;
         }
         Ok(true)
     }
 
+    /// Handles [`Message::Leave`]: removes a member. `uncompared` means that the search for its content was
+    /// never completed.
     pub(super) fn left(
         &mut self,
         group: GroupId,
@@ -130,8 +139,8 @@ impl Machine<'_, '_> {
         self.after_losses(group, record, uncompared)
     }
 
-    /// Whether so many members differ from the winner that the group should be recomputed. Members may differ
-    /// for good, in a chain, so their number must have doubled since they were last the reason.
+    /// Returns whether enough members differ from the winner to recompute the group. Members of a chain may
+    /// differ permanently, so their number must have doubled since they last caused a recomputation.
     fn has_low_cohesion(&self, record: &Group) -> bool {
         let share = u64::from(self.shards.settings.low_cohesion_percent);
         share > 0
@@ -139,7 +148,8 @@ impl Machine<'_, '_> {
             && record.dissimilar >= record.dissimilar_at_recheck.saturating_mul(2).max(1)
     }
 
-    /// Deletes a member's row under this membership or an earlier one; false when there is none.
+    /// Deletes a member's row under this membership or an earlier one. Returns `false` if there is no such
+    /// row.
     fn remove_member(
         &mut self,
         group: GroupId,
@@ -160,7 +170,7 @@ impl Machine<'_, '_> {
         Ok(true)
     }
 
-    /// Elects and announces a winner, or dissolves the group, after members were removed.
+    /// After members were removed, elects and announces a winner if needed, or dissolves the group.
     fn after_losses(
         &mut self,
         group: GroupId,
@@ -192,7 +202,7 @@ impl Machine<'_, '_> {
         self.put_active(group, record)
     }
 
-    /// Sends the last member off on its own.
+    /// Dissolves the group and evicts its last member.
     fn dissolve(&mut self, group: GroupId, compare: bool) -> Result<(), StoreError> {
         for (key, bytes) in self.txn.scan(&key::members(group), None, self.shards.settings.step_rows)? {
             let member: Member = decode(&key, &bytes)?;
@@ -205,7 +215,7 @@ impl Machine<'_, '_> {
         self.txn.put_group(group, None)
     }
 
-    /// A recomputation is done: who is linked to the winner by no chain of pairs is put out.
+    /// Applies one step of a recomputation: evicts the members that no chain of pairs links to the winner.
     pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
         let Regrouped { group, changes, losses, out, contents, last, repair, audit } = regrouped;
         self.here = group.shard();
@@ -229,8 +239,9 @@ impl Machine<'_, '_> {
         }
         record.dirty = !last || lost_since || (joined_since && !out.is_empty());
         if !last && (joined_since || lost_since) {
-            // The next step counts with as many removals as this one named. A member that was not removed,
-            // because it changed, must not make up for them.
+            // Later steps expect exactly the removals that this step names. A named member that has changed
+            // is not removed, and its change would look like the missing removal. Raise both counters, so
+            // that later steps see the difference.
             record.changes += 1;
             record.losses += 1;
         }
@@ -243,6 +254,7 @@ impl Machine<'_, '_> {
         self.after_losses(group, record, removed && joined_since)
     }
 
+    /// Handles [`Message::Dissimilar`]: stores whether a member differs from the winner.
     pub(super) fn reported(
         &mut self,
         group: GroupId,
@@ -259,7 +271,7 @@ impl Machine<'_, '_> {
                 self.send(group.shard(), Message::Dissimilar { group, page, membership_number, dissimilar });
                 Ok(())
             }
-            // It is not transferred yet, and takes the message along.
+            // The row is not transferred yet. Store the report in the row, so that the transfer carries it.
             (Some(GroupRecord::Forward(_)), Some(member)) => {
                 self.txn.put(key, encode(&Member { dissimilar, cover: Cover::Untold, ..member })?);
                 Ok(())
@@ -281,6 +293,7 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// Returns whether the group has a row of the page with this content.
     pub(super) fn is_member(
         &self,
         group: GroupId,
@@ -290,14 +303,15 @@ impl Machine<'_, '_> {
         Ok(self.txn.get::<Member>(&key::member(group, page))?.is_some_and(|m| m.content == content))
     }
 
-    /// Whether a page is a member still, or by way of a merged group, since the pair was found.
+    /// Returns whether the page is still a member as it was when the pair was found, be it through a merged
+    /// group.
     pub(super) fn holds(&self, group: GroupId, linked: Linked) -> Result<bool, StoreError> {
         let Linked { page, membership_number, content } = linked;
         let member = self.txn.get::<Member>(&key::member(group, page))?;
         Ok(member.is_some_and(|m| m.membership_number == membership_number && m.content == content))
     }
 
-    /// Puts members that came from a merged group.
+    /// Stores the rows of members that came from a merged group.
     pub(super) fn adopt_members(
         &mut self,
         group: GroupId,
@@ -311,7 +325,8 @@ impl Machine<'_, '_> {
             if self.admit(group, record, page, member)? {
                 admitted.push((page, membership_number));
             } else {
-                // The page came by a shorter way under a later membership. What it had before may have linked others.
+                // The page took a shorter path under a later membership. Its earlier membership may have
+                // linked other members.
                 record.mark_dirty();
             }
         }
@@ -325,6 +340,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
+    /// Stores a group in use, and reports the work that it owes.
     pub(super) fn put_active(&mut self, group: GroupId, mut record: Group) -> Result<(), StoreError> {
         record.dirty &= self.shards.settings.rules.recomputation;
         record.uncovered &= record.dissimilar > 0;

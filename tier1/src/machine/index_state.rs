@@ -1,4 +1,5 @@
-//! What the router of the index keeps, in rows of the first shard. To the machine these are bytes.
+//! State of the index's router, in rows of the first shard. The machine stores it as bytes and does not
+//! interpret it.
 
 use doppel_protocol::IndexStateItem;
 
@@ -8,7 +9,7 @@ use crate::record::encode;
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// Keeps an item in the place of what was there; with none, nothing any more.
+    /// Stores an item, and replaces its old value. Deletes the item if `bytes` is `None`.
     pub(super) fn keep_index_state(
         &mut self,
         item: IndexStateItem,

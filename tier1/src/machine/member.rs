@@ -1,4 +1,12 @@
-//! A page's side of its membership.
+//! A membership on the side of the member page.
+//!
+//! The page enrolls in a group, leaves it, learns its winner, and stores the verdict on the winner. The owner
+//! of the group may be in another shard, so all of this travels by messages. Every message names its
+//! membership number, and the page ignores messages about a membership that has ended.
+//!
+//! Invariant: all messages of a membership go to the group id in `enrolled_at`. After a merge that id is a
+//! forward. The page switches to the new id only when a probe has shown that no earlier message is still
+//! under way.
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
@@ -9,7 +17,7 @@ use crate::record::{
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// Ends a membership of a group.
+    /// Ends a membership: tells the group's owner, and increments the membership number.
     pub(super) fn leave(&mut self, page: PageId, membership_number: &mut u32, membership: &Membership) {
         let Membership { enrolled_at: group, compared, .. } = *membership;
         self.send(
@@ -19,7 +27,7 @@ impl Machine<'_, '_> {
         *membership_number += 1;
     }
 
-    /// Tells the group's owner what it needs to know of the page.
+    /// Sends the group's owner what it needs to know about the page.
     pub(super) fn enroll(
         &mut self,
         page: PageId,
@@ -43,7 +51,8 @@ impl Machine<'_, '_> {
         self.send(group.shard(), Message::Enroll { group, page, member, via, uncompared });
     }
 
-    /// The group goes by another id now: asks whether the membership can go on under it.
+    /// Sends a probe along the path of the membership if the group has a new id. The reply tells whether the
+    /// page may switch to the new id.
     fn resolve_forward(&mut self, page: PageId, membership_number: u32, membership: &mut Membership) {
         if membership.wants_resolution() {
             membership.resolving = Resolving::Asked;
@@ -52,7 +61,8 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// All messages of the membership up to the question have arrived at this group.
+    /// Handles [`Message::ForwardResolved`]: all messages of the membership up to the probe have arrived at
+    /// `group`.
     pub(super) fn forward_resolved(
         &mut self,
         page: PageId,
@@ -74,18 +84,18 @@ impl Machine<'_, '_> {
                 Message::ReleaseForward { group: old, page, membership_number, until: group },
             );
         }
-        // A message was sent since, or the group has merged again.
+        // The page has sent a message after the probe, or the group has merged again.
         self.resolve_forward(page, membership_number, membership);
         self.put(page, record)
     }
 
-    /// The page changed in what its group's owner knows of it. `uncompared`: its last content was never
-    /// compared to the end.
+    /// Sends the page's changed data to the owner of its group. `uncompared` means that the search for its
+    /// previous content was never completed.
     pub(super) fn refresh_member(&mut self, page: PageId, record: &mut PageRecord, uncompared: bool) {
         self.enroll(page, record, None, uncompared);
     }
 
-    /// The owner tells the group's winner.
+    /// Handles [`Message::Assign`]: stores the winner that the group's owner announces.
     pub(super) fn assigned(
         &mut self,
         page: PageId,
@@ -100,7 +110,7 @@ impl Machine<'_, '_> {
         let Some(membership) = state.membership.as_mut().filter(|_| is_current) else {
             return self.give_back(page, record);
         };
-        // Groups merge into smaller ids only, so a larger one is an old message that was overtaken.
+        // Groups merge into smaller ids only, so a message from a larger id is out of date.
         if group > membership.group {
             return self.give_back(page, record);
         }
@@ -123,12 +133,13 @@ impl Machine<'_, '_> {
         self.put(page, record)
     }
 
-    /// The group has dissolved before the page arrived.
+    /// Handles [`Message::EnrollRefused`]: the group had dissolved before the page arrived.
     pub(super) fn refused(&mut self, page: PageId, membership_number: u32) -> Result<(), StoreError> {
         self.evicted(page, membership_number, true)
     }
 
-    /// The owner has put the page out. `compare`: it may have partners elsewhere.
+    /// Handles [`Message::Evict`]: the group's owner has removed the page. `compare` means that the page may
+    /// have partners elsewhere.
     pub(super) fn evicted(
         &mut self,
         page: PageId,
@@ -144,31 +155,34 @@ impl Machine<'_, '_> {
         let Some(Membership { enrolled_at, compared, content, .. }) = state.membership.take() else {
             return self.give_back(page, record);
         };
-        // A refresh may be on its way to the owner; this ends what it would leave behind.
+        // An update may be under way to the owner. This message removes the row that the update would leave
+        // behind.
         self.send(
             enrolled_at.shard(),
             Message::Leave { group: enrolled_at, page, membership_number, uncompared: !compared },
         );
         record.membership_number += 1;
         if state.search == SearchState::Pending {
-            // Whoever has found this content relied on the group; the search under way may be older than they are.
+            // Pages that found this content relied on the group to link them. The search under way may be
+            // older than these pages.
             if state.content == content {
                 self.owe_search(page, &mut record);
             }
         } else if compare && state.tokens > 0 {
-            // A content without tokens has no partners to search for.
+            // Only a content with tokens has partners to search for.
             self.search_as_new(page, &mut record);
         } else {
             if record.inbound_redirects > 0 {
                 self.mint(page, &mut record)?;
             }
-            // It stands alone, unless somebody was on the way to it through a pair that only it knew of.
+            // The page stands alone, unless another page is joining it through a pair that only this page's
+            // search found. Search again to find that pair.
             self.owe_search(page, &mut record);
         }
         self.put(page, record)
     }
 
-    /// The comparison with the winner, made outside.
+    /// Stores the comparison with the winner, which was made outside the machine.
     pub(super) fn verified(
         &mut self,
         page: PageId,

@@ -1,11 +1,17 @@
-//! Two groups become one: the larger id freezes, transfers its members in steps and stays as a
-//! forward.
+//! Merging two groups. The group with the larger id stops changing, transfers its members to the other group
+//! in bounded steps, and remains as a *forward* that redirects messages.
 //!
-//! The messages of a membership go the way its first one went, also by way of forwards, so that none overtakes
-//! another. A forward keeps a *forwarding entry* for every membership whose messages come by. When a page learns its
-//! group's present id it asks, the old way, where its messages arrive. The answer says that all messages before it have
-//! arrived, so if none was sent since, the page goes on under that id and the forwarding entries are released. A
-//! forward without forwarding entries is of use only to those who ask for the old id; retention drops it.
+//! Messages must not overtake each other. All messages of one membership therefore follow the path of its
+//! first message, through forwards if necessary, and each forward keeps a *forwarding entry* for every
+//! membership that still uses it. When a page learns the new id of its group, it sends a probe along the old
+//! path. The reply proves that every earlier message has arrived. If the page sent nothing in the meantime,
+//! it switches to the new id, and the forwarding entries are released.
+//!
+//! A forward without forwarding entries only answers questions about the old id, until retention deletes it.
+//!
+//! Invariants:
+//! - Groups merge into smaller ids only, so forwards have no cycle (G1).
+//! - If the pair that caused a merge no longer links the two groups, the survivor owes a recomputation.
 
 use doppel_model::{GroupId, PageId};
 
@@ -14,10 +20,13 @@ use crate::key;
 use crate::record::{Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member, decode, encode};
 use crate::store::StoreError;
 
-/// Merged groups whose members come in steps at the same time, at most; one more is recomputed when they have come.
+/// Maximum number of merged groups whose members come in steps at the same time. A group beyond it causes a
+/// recomputation once its members have come.
 const INCOMING_MAX: usize = 16;
 
 impl Machine<'_, '_> {
+    /// Handles [`Message::Merge`]: turns `group` into a forward to `into`, and begins to transfer its
+    /// members.
     pub(super) fn merged(
         &mut self,
         group: GroupId,
@@ -29,7 +38,7 @@ impl Machine<'_, '_> {
         }
         match self.txn.group(group)? {
             None => {
-                // It dissolved meanwhile; the pair must be found anew.
+                // The group has dissolved in the meantime, so the pair must be found again.
                 self.pair_lost(evidence);
             }
             Some(GroupRecord::Forward(forward)) => {
@@ -46,8 +55,8 @@ impl Machine<'_, '_> {
                 if record.quarantined {
                     self.tell_quarantine(group, record.members, false, Some(into))?;
                 }
-                // When none of the pair is a member, or both are, the pair no longer links the two groups: one of
-                // them changed groups while this message was under way.
+                // If both pages of the pair are members, or neither is, the pair no longer links the two
+                // groups. One page has changed groups while this message was under way.
                 let links = self.holds(group, evidence.page)? != self.holds(group, evidence.partner)?;
                 let forward = Forward {
                     into,
@@ -68,7 +77,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Hands a step of a merged group's members over.
+    /// Transfers the next members of a merged group.
     pub(super) fn transfer_members(
         &mut self,
         group: GroupId,
@@ -100,7 +109,7 @@ impl Machine<'_, '_> {
         self.add_forwarding_entries(group, forward, &passing)
     }
 
-    /// Sends a piece of a merged group's members on their way.
+    /// Sends some members of a merged group to the survivor. `done` is set if they are the last ones.
     fn send_members(
         &mut self,
         from: GroupId,
@@ -115,8 +124,8 @@ impl Machine<'_, '_> {
         self.send(into.shard(), Message::TransferMembers { into, transfer });
     }
 
-    /// Sends a page's row, if it was not transferred yet, before the others. Gives its membership. The caller puts the
-    /// forward.
+    /// Sends a page's row ahead of the others, if it was not transferred yet. Returns the page's membership.
+    /// The caller must store the forward.
     pub(super) fn send_ahead(
         &mut self,
         group: GroupId,
@@ -131,6 +140,8 @@ impl Machine<'_, '_> {
         Ok(Some(membership))
     }
 
+    /// Handles [`Message::TransferMembers`]: adopts members of a merged group, or passes them on if `into`
+    /// was merged too.
     pub(super) fn members_transferred(
         &mut self,
         into: GroupId,
@@ -146,7 +157,7 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => record,
             None => {
-                // Who found the pair finds it anew: nobody else may report it.
+                // Only the page that found the pair can report it again.
                 if let Some(done) = &transfer.done {
                     self.pair_lost(done.evidence);
                 }
@@ -160,8 +171,9 @@ impl Machine<'_, '_> {
                     }
                     return Ok(());
                 }
-                // The survivor dissolved before they came. They are still linked to each other, and were all compared:
-                // sending each off to be compared anew would undo a giant group for one page that left.
+                // The survivor dissolved before the members came. The members are still linked to each other,
+                // and all were compared. Comparing each of them again would dissolve a giant group because
+                // one page has left.
                 self.revived()
             }
         };
@@ -183,14 +195,15 @@ impl Machine<'_, '_> {
         self.put_active(into, record)
     }
 
-    /// A pair could not join two groups: who found it finds it anew.
+    /// Asks the page that found a pair to search again, because the pair could not join two groups.
     fn pair_lost(&mut self, evidence: Evidence) {
         let Linked { page, content, .. } = evidence.page;
         self.send_to_page(page, Message::SearchAgain { page, content });
     }
 
-    /// A group under an id that was dissolved. It is to be recomputed, and its numbers are none of those that a
-    /// recomputation of the dissolved one may name.
+    /// Creates a group under the id of a dissolved group. The group owes a recomputation. Its counters start
+    /// above all counters of the dissolved group, so a late recomputation of the dissolved group does not
+    /// match.
     fn revived(&mut self) -> Group {
         let meta = self.meta();
         meta.groups_minted += 1;
@@ -198,7 +211,8 @@ impl Machine<'_, '_> {
         Group { changes: number, losses: number, cover_changes: number, dirty: true, ..Group::new() }
     }
 
-    /// A page asks where its messages arrive: here, or further on.
+    /// Handles [`Message::ResolveForward`]: answers a probe if the group is in use, and otherwise passes it
+    /// on.
     pub(super) fn forward_asked(
         &mut self,
         group: GroupId,
@@ -209,7 +223,7 @@ impl Machine<'_, '_> {
             None => {}
             Some(GroupRecord::Forward(mut forward)) => {
                 let into = forward.into;
-                // A message that takes the shorter way must find the row.
+                // Messages that take the shorter path must find the page's row at the survivor.
                 if let Some(membership) = self.send_ahead(group, &mut forward, page)? {
                     self.add_forwarding_entries(group, forward, &[membership])?;
                 }
@@ -222,7 +236,8 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// A membership whose messages came by here uses a shorter way.
+    /// Handles [`Message::ReleaseForward`]: removes the forwarding entry of a membership that now uses a
+    /// shorter path.
     pub(super) fn forward_released(
         &mut self,
         group: GroupId,
@@ -240,7 +255,8 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// A page leaves before its row was transferred: the group it goes to has lost a member that it never heard of.
+    /// Deletes the row of a page that leaves before its transfer. The survivor then owes a recomputation,
+    /// because the group has lost a member that the survivor never saw.
     pub(super) fn forget_unforwarded(
         &mut self,
         group: GroupId,
@@ -256,7 +272,8 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Messages of these memberships come by a merged group from now on. Puts the forward.
+    /// Adds forwarding entries for memberships whose messages pass through a merged group from now on. Stores
+    /// the forward.
     pub(super) fn add_forwarding_entries(
         &mut self,
         group: GroupId,
@@ -275,7 +292,8 @@ impl Machine<'_, '_> {
         self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
     }
 
-    /// No more messages of that membership, or an earlier one of the page, come by. Puts the forward.
+    /// Removes the page's forwarding entry if it is for this membership or an earlier one. Stores the
+    /// forward.
     pub(super) fn remove_forwarding_entry(
         &mut self,
         group: GroupId,
@@ -293,7 +311,7 @@ impl Machine<'_, '_> {
 }
 
 impl Group {
-    /// Members of a merged group begin to come.
+    /// Notes that the members of a merged group have begun to come.
     fn expect_more(&mut self, from: GroupId) {
         self.incoming.retain(|incoming| incoming.from != from);
         if self.incoming.len() < INCOMING_MAX {
@@ -301,8 +319,9 @@ impl Group {
         }
     }
 
-    /// The last of them have come: whether no member was lost meanwhile that may have linked them. The first may
-    /// have come to a group that was merged into this one since; then it is not known.
+    /// Ends the transfer from a merged group. Returns whether the group has lost no member since the first
+    /// piece came, as such a member may have linked the others. Returns `false` if the first piece came to
+    /// another group, which was then merged into this one: then nothing is known about losses.
     fn has_lost_none_since(&mut self, from: GroupId) -> bool {
         let at = self.incoming.iter().position(|incoming| incoming.from == from);
         at.is_some_and(|at| self.incoming.swap_remove(at).losses == self.losses)

@@ -1,4 +1,8 @@
-//! What goes in and out of the machine: commands, messages between shards, effects.
+//! Input and output of the machine: commands, messages between shards, and effects.
+//!
+//! Commands come from clients, from tier 2 and from background work. Messages connect the shards, within a
+//! range and between ranges. Effects leave the machine after the commit is settled. Envelopes are stored, so
+//! a change of [`Message`] is a change of the record format.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,123 +15,131 @@ use crate::record::{
     AuditEntry, Evidence, Found, Kept, Measured, Member, Reach, Resolution, TargetLine, Winner,
 };
 
-/// A request, or the result of a comparison, from outside the shards.
+/// A request, or the result of a comparison, that enters the machine from outside.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
-    /// A page version of a client. `hint` is F between it and its representative, computed outside.
+    /// A client submits a page version. `hint` is F between the version and its representative, computed
+    /// outside.
     Submit {
         submission: Box<Submission>,
         hint: Option<Hint>,
         client: ClientId,
     },
-    /// Tier 2 has compared a page.
+    /// Tier 2 has compared a page with its partners.
     Searched(SearchResult),
-    /// A page was compared with its group's winner.
+    /// The worker has compared a page with the winner of its group.
     Verified {
         page: PageId,
         content: ContentHash,
         with: Measured,
     },
-    /// A group was recomputed.
+    /// The worker has made one step of a recomputation of a group.
     Regrouped(Regrouped),
-    /// Found out which members of a group are duplicates of others than the winner.
+    /// The worker has found which members of a group are duplicates of a kept page other than the winner.
     Covered(Covered),
-    /// A confirmed page is to be compared now.
+    /// The background worker has time to search for a confirmed page.
     SearchNow {
         page: PageId,
     },
-    /// The search of a pending page was lost with a process: it is asked for again.
+    /// The search of a pending page was lost with a process, and is ordered again.
     ResumeSearch {
         page: PageId,
     },
-    /// Forget a page.
+    /// An operator purges a page.
     Purge {
         page: PageId,
     },
-    /// Drop a dead or purged page, or a merged group, if it has ended for long enough.
+    /// Drop a dead or purged page if its retention period is over.
     ExpirePage {
         page: PageId,
         now: Timestamp,
     },
+    /// Drop a merged group if its retention period is over.
     ExpireGroup {
         group: GroupId,
         now: Timestamp,
     },
-    /// Drop what is written down of a repair, if that was long enough ago.
+    /// Drop an entry of the audit trail if its retention period is over.
     ExpireRepair {
         repair: RepairId,
         now: Timestamp,
     },
-    /// Take these pages out of what is written down of a repair: they are forgotten.
+    /// Remove these purged pages from an entry of the audit trail.
     ForgetInRepair {
         repair: RepairId,
         pages: HashSet<PageId>,
     },
-    /// Keep an item of the index's router; with none, no longer.
+    /// Store an item of the index's router, or delete it if `bytes` is `None`.
     KeepIndexState {
         item: IndexStateItem,
         bytes: Option<Box<[u8]>>,
     },
 }
 
-/// F of a new content and the page's representative.
+/// F between a new content and the page's representative, computed before the machine takes the submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hint {
-    /// The page's content when it was computed.
+    /// The page's content when the hint was computed.
     pub(crate) previous: ContentHash,
-    /// Its membership number then.
+    /// The page's membership number when the hint was computed.
     pub(crate) membership_number: u32,
-    /// The representative's content, and the comparison.
+    /// The representative's content and the result of the comparison.
     pub(crate) with: Measured,
 }
 
-/// The outcome of recomputing a group: who is linked to its winner by no chain of pairs.
+/// One step of a recomputation: members that no chain of pairs links to the group's winner.
 ///
-/// It speaks of contents, so it stays true of a member for as long as that has the content.
+/// The step names the contents of the members. It stays true for a member as long as the member keeps its
+/// content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Regrouped {
     pub(crate) group: GroupId,
-    /// The group's counts when its members were collected, or as they are since, by the steps before.
+    /// Expected counters of the group: their values when the members were collected, plus the changes by
+    /// earlier steps.
     pub(crate) changes: u64,
     pub(crate) losses: u64,
+    /// Members to evict: page, membership number, and content.
     pub(crate) out: Vec<(PageId, u32, ContentHash)>,
-    /// Distinct contents of the members that stay.
+    /// Number of distinct contents of the members that stay.
     pub(crate) contents: u64,
-    /// Whether nobody else is to be put out.
+    /// Whether this is the last step of the recomputation.
     pub(crate) last: bool,
-    /// Whether an operator wanted it, and so takes the group as it is now.
+    /// Whether an operator requested the recomputation as a repair, and so accepts the group's present size.
     pub(crate) repair: bool,
-    /// What to write down, with the first step of a repair.
+    /// Entry for the audit trail, with the first step of a repair.
     pub(crate) audit: Option<Box<AuditEntry>>,
 }
 
-/// What is new in the cover of a group.
+/// A piece of the changes in a group's cover.
 ///
-/// It speaks of contents, so it stays true of a member for as long as that has the content.
+/// The update names the contents of the members. It stays true for a member as long as the member keeps its
+/// content.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Covered {
     pub(crate) group: GroupId,
-    /// The group's count of changes when its members were collected.
+    /// The group's `cover_changes` when its members were collected.
     pub(crate) changes: u64,
-    /// Members with their content, and the kept page that each is a duplicate of.
+    /// Members whose cover has changed.
     pub(crate) members: Vec<CoveredMember>,
-    /// Whether no more of it comes.
+    /// Whether this is the last piece.
     pub(crate) last: bool,
 }
 
-/// A member of which the cover is new.
+/// New cover of one member.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CoveredMember {
     pub(crate) page: PageId,
     pub(crate) membership_number: u32,
     pub(crate) content: ContentHash,
+    /// Kept page of which the member is a duplicate; `None` if the member itself is kept.
     pub(crate) by: Option<Kept>,
 }
 
-/// A message from one shard to another (or itself), delivered once and in order per pair of shards.
+/// A message from one shard to another shard or to itself. Messages between two shards are delivered once and
+/// in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// Which group are you in? From a page that found you.
+    /// A page has found `partner` and asks for the partner's group.
     Ask {
         page: PageId,
         content: ContentHash,
@@ -135,54 +147,55 @@ pub(crate) enum Message {
         partner: PageId,
         partner_content: ContentHash,
     },
-    /// The answer; none when the partner has another content by now.
+    /// A partner answers with its group; `None` if the partner no longer has the content.
     Answer {
         page: PageId,
         content: ContentHash,
         ticket: u32,
         found: Option<Found>,
     },
-    /// A page is a member, under this membership number. `via` names the pair that links it to the group.
+    /// A page becomes a member, or a member changes. `via` names the partner that links the page to the
+    /// group.
     Enroll {
         group: GroupId,
         page: PageId,
         member: Member,
         via: Option<(PageId, ContentHash)>,
-        /// The content it had before was never compared to the end.
+        /// Whether the search for the page's previous content was never completed.
         uncompared: bool,
     },
-    /// All messages of a membership have gone before this: where do they arrive?
+    /// A probe behind all earlier messages of a membership asks at which group these messages arrive.
     ResolveForward {
         group: GroupId,
         page: PageId,
         membership_number: u32,
     },
-    /// They arrive at this group.
+    /// Reply to the probe: the messages arrive at this group.
     ForwardResolved {
         page: PageId,
         membership_number: u32,
         group: GroupId,
     },
-    /// No more messages of a membership come by, up to the group `until`.
+    /// A membership no longer sends messages along this path, up to the group `until`.
     ReleaseForward {
         group: GroupId,
         page: PageId,
         membership_number: u32,
         until: GroupId,
     },
-    /// There is no such group any more.
+    /// The group no longer exists, so the page cannot be a member.
     EnrollRefused {
         page: PageId,
         membership_number: u32,
     },
-    /// A page is no member any more.
+    /// A page ends its membership.
     Leave {
         group: GroupId,
         page: PageId,
         membership_number: u32,
         uncompared: bool,
     },
-    /// A member's group and winner.
+    /// The group's owner tells a member the group and its winner.
     Assign {
         page: PageId,
         membership_number: u32,
@@ -190,104 +203,111 @@ pub(crate) enum Message {
         winner: Winner,
         search_again: bool,
     },
-    /// A member that differs from the winner is a duplicate of another kept page, or is not any more.
+    /// The group's owner tells a dissimilar member which kept page covers it; `by` is `None` if no page does.
     Cover {
         page: PageId,
         membership_number: u32,
-        /// Counts what the page is told under this membership: of two groups that merge, the one may overtake the other.
+        /// Orders the cover messages of a membership. If two groups merge, a message of one group may
+        /// overtake a message of the other.
         number: u32,
         content: ContentHash,
         by: Option<Kept>,
     },
-    /// A member's comparison with the winner failed, or holds again.
+    /// A member reports that its comparison with the winner failed, or holds again.
     Dissimilar {
         group: GroupId,
         page: PageId,
         membership_number: u32,
         dissimilar: bool,
     },
-    /// A member is out. `compare`: it must search for partners again.
+    /// The group's owner removes a member. `compare` means that the page must search for partners again.
     Evict {
         page: PageId,
         membership_number: u32,
         compare: bool,
     },
-    /// Two groups are one.
+    /// A pair links two groups: `group` must be merged into `into`, or the other way round if its id is
+    /// smaller.
     Merge {
         group: GroupId,
         into: GroupId,
         evidence: Evidence,
     },
-    /// Members of a merged group.
+    /// A merged group sends members to the survivor.
     TransferMembers {
         into: GroupId,
         transfer: Transfer,
     },
-    /// A pair could not be joined because a group had dissolved: the page must search again.
+    /// The page must search again, because a pair was not joined when a group dissolved, or a content that
+    /// tier 2 relied on has gone.
     SearchAgain {
         page: PageId,
         content: ContentHash,
     },
-    /// Go on telling, or transferring, a group's members.
+    /// Make the next step of an election, an announcement, or a transfer of members.
     Continue {
         group: GroupId,
     },
-    /// `source` redirects to a page of the normalised form `target` (or no longer does).
+    /// `source` redirects to a page of the normalised form `target`.
     Subscribe {
         target: PageId,
         source: PageId,
     },
+    /// `source` no longer redirects to a page of the normalised form `target`.
     Unsubscribe {
         target: PageId,
         source: PageId,
     },
-    /// Where do the redirects of `source` end? On its way through the pages of `path`, now at `at`.
+    /// A trace that follows the redirects of `source` to their end. `path` lists the pages so far; `at` is
+    /// the next page.
     Trace {
         source: PageId,
         ticket: u32,
         at: At,
         path: Vec<PageId>,
     },
-    /// A page that is spelled otherwise than in its normalised form has become something; without a URL it is on record no more.
+    /// A page whose URL is not in normalised form has a new state. `url` is `None` if the page is no longer
+    /// on record.
     Spelled {
         normal: PageId,
         page: PageId,
         url: Option<PageUrl>,
     },
-    /// They end so.
+    /// A trace returns to its source.
     Traced {
         source: PageId,
         ticket: u32,
-        /// The page that the target of `source` stands for.
+        /// Page for which the target URL of `source` stands.
         stands_for: Option<PageId>,
         resolution: Resolution,
     },
-    /// Something changed at `target` or behind it, for a redirect straight to it.
+    /// Something has changed at `target` or behind it. `source` is a direct redirect to it.
     Rerouted {
         source: PageId,
         target: PageId,
         hops_left: u8,
     },
-    /// Something changed behind a page of the normalised form `target`: its redirects are to be told.
+    /// Something has changed behind a page of the normalised form `target`, so its redirects must be told.
     TellSources {
         target: PageId,
         reach: Reach,
     },
-    /// Go on with the round in which the redirects of `target` are told.
+    /// Make the next step of the round that tells the redirects of `target`.
     ContinueTelling {
         target: PageId,
         audience: Audience,
     },
-    /// The redirects of `source` end at `target` (or no longer do).
+    /// The chain of `source` ends at `target`.
     AttachRedirect {
         target: PageId,
         source: PageId,
     },
+    /// The chain of `source` no longer ends at `target`.
     DetachRedirect {
         target: PageId,
         source: PageId,
     },
-    /// The state of a redirect's final target.
+    /// The final target of a redirect reports its public state.
     TargetLine {
         source: PageId,
         target: PageId,
@@ -295,25 +315,25 @@ pub(crate) enum Message {
     },
 }
 
-/// Who is told that something changed.
+/// The redirects of a page that learn of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Audience {
-    /// The redirects straight to pages of a normalised form. Each looks for its end anew.
+    /// Direct redirects to the pages of a normalised form. Each of them traces its end again.
     Sources,
-    /// The redirects that end at a page. Each learns the page's state.
+    /// Redirects whose chain ends at the page. Each of them learns the page's state.
     InboundRedirects,
 }
 
-/// Where a trace is.
+/// Position of a trace that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum At {
-    /// In the shard of the normalised form of a target, which knows all pages of that form.
+    /// At the shard of the normalised form of a target URL, which knows all pages of that form.
     Form { normal: PageId, as_sent: PageId },
-    /// At the page that the target stands for.
+    /// At the page for which the target URL stands.
     Page(PageId),
 }
 
-/// A message on its way.
+/// A numbered message under way from one shard to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     pub(crate) from: ShardId,
@@ -322,18 +342,18 @@ pub(crate) struct Envelope {
     pub(crate) message: Message,
 }
 
-/// A piece of a merged group's members.
+/// Some members of a merged group, on their way to the survivor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Transfer {
     pub(crate) from: GroupId,
-    /// Whether it is the first piece.
+    /// Whether this is the first piece.
     pub(crate) first: bool,
     pub(crate) members: Vec<(PageId, Member)>,
-    /// Set on the last piece.
+    /// Set on the last piece only.
     pub(crate) done: Option<TransferEnd>,
 }
 
-/// What is known when a merged group's last member is transferred.
+/// Results of a merge that the survivor learns with the last members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TransferEnd {
     pub(crate) dirty: bool,
@@ -341,32 +361,33 @@ pub(crate) struct TransferEnd {
     pub(crate) evidence: Evidence,
 }
 
-/// What must be done outside once the commit is durable. All of it can be found again from the
-/// records after a crash.
+/// Work outside the machine, to be done once the commit is durable. After a crash, all of it can be derived
+/// from the records again.
 #[derive(Debug, Clone)]
 pub(crate) enum Effect {
-    /// An order to tier 2.
+    /// Send an order to tier 2.
     Index(IndexCommand),
-    /// Compare a member with its winner.
+    /// Compare a member with the winner of its group.
     Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
-    /// A group owes a recomputation.
+    /// Recompute a group.
     Dirty(GroupId),
-    /// A group owes a new cover.
+    /// Find the cover of a group.
     Uncovered(GroupId),
-    /// A group has too many distinct contents to be advised from, or has them no more, be it that it was merged into another.
+    /// A group enters or leaves quarantine. `into` names the survivor if a merge ended the quarantine.
     Quarantine { group: GroupId, members: u64, begins: bool, into: Option<GroupId> },
-    /// The number of redirects that end at a page has passed the limit for a report, or has fallen back to it. `url` is `None` if the page was
-    /// purged, because a purged page must not be named.
+    /// The number of redirects that end at a page has passed the limit for a report, or has fallen back to
+    /// the limit. `url` is `None` if the page was purged, because a purged page must not be named.
     Crowded { url: Option<PageUrl>, redirects: u32, begins: bool },
-    /// A confirmed page owes a comparison.
+    /// Search later for a confirmed page.
     Deferred(PageId),
-    /// The feed grew.
+    /// Wake the consumers of the feed, because it has a new event.
     Changed,
-    /// The answer to a submission.
+    /// Answer a submission.
     Outcome(Outcome),
 }
 
 impl Effect {
+    /// Creates the order to store a signature, with the search for it if one is wanted.
     pub(crate) fn put(
         page: PageId,
         signature: &Arc<doppel_model::signature::Signature>,

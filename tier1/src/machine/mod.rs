@@ -1,19 +1,20 @@
 //! The shards of one process as a deterministic state machine.
 //!
-//! Commands and messages go in; row changes, messages and effects come out. There is no clock, no
-//! randomness, no input or output and no comparison of signatures in here: F of two contents and
-//! the components of a group are computed outside and come in as commands that name the contents, so a
-//! late one is recognised and dropped.
+//! Commands and messages go in; row changes, messages and effects come out. The machine has no clock, no
+//! randomness and no I/O. It never compares signatures. F of two contents and the components of a group are
+//! computed outside, and come in as commands. Such a command names the contents, so the machine recognises a
+//! late command and drops it.
 //!
-//! Each handler runs *at* one shard and touches that shard's rows only; everything else is a message.
-//! Messages of one pair of shards are numbered, applied in order and exactly once.
+//! Each handler runs at one shard, and touches only the rows of this shard. It reaches other shards by
+//! messages. The messages between two shards are numbered, and applied in order and exactly once.
 //!
 //! Invariants:
-//! - A page's `membership_number` names one membership in a group. A membership ends by exactly one `Leave` that
-//!   travels the same way as its `Enroll`, so no row of it stays behind.
-//! - Group forwards go to smaller ids only, so they have no cycle (G1).
-//! - A content that was never compared to the end and leaves a group makes the members that stay search
-//!   again: tier 2 may have left out a partner on the strength of it.
+//! - A page's `membership_number` names one membership in a group. A membership ends with exactly one
+//!   `Leave`. That message takes the same path as the `Enroll` of the membership, so no row of the membership
+//!   stays behind.
+//! - Forwards of merged groups point to smaller ids only, so they have no cycle (G1).
+//! - If a content whose search was never completed leaves a group, the remaining members search again. Tier 2
+//!   may have left out a partner of theirs because it relied on that content.
 
 mod announce;
 mod audit;
@@ -66,73 +67,74 @@ use crate::record::{Meta, PageRecord, damaged, encode};
 use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 
-/// What the machine is created with.
+/// Settings with which the machine is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) shards: u16,
     pub(crate) policy: Policy,
     pub(crate) winners: WinnerOrder,
-    /// Distinct contents past which a group is quarantined.
+    /// Number of distinct contents above which a group is quarantined.
     pub(crate) group_members_max: u64,
-    /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
+    /// Percentage of members dissimilar to the winner from which a group is recomputed; 0 means never.
     pub(crate) low_cohesion_percent: u8,
     pub(crate) rules: Rules,
     pub(crate) retention: Retention,
-    /// Rows handled per step of work that may touch many rows, at least one.
+    /// Rows per step of work that may touch many rows; at least 1.
     pub(crate) step_rows: usize,
 }
 
-/// What is done beyond the paper that tier 1 follows. Without either the groups are what its rules give,
-/// for comparison: they depend on the order of arrival and keep wrong pairs.
+/// Extensions to the paper's rules. Without both of them tier 1 gives the paper's groups, for comparison.
+/// Such groups depend on the order of arrival and keep wrong pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// A page that its representative confirmed is compared with all others later.
+    /// Whether a page that its representative confirmed is compared with all other pages later.
     pub deferred_searches: bool,
-    /// A group that lost or changed a member is recomputed.
+    /// Whether a group that lost or changed a member is recomputed.
     pub recomputation: bool,
 }
 
 impl Rules {
-    /// Exact groups at rest.
+    /// Both extensions: groups are exact at rest.
     pub const EXACT: Self = Self { deferred_searches: true, recomputation: true };
-    /// The rules of the paper.
+    /// The rules of the paper alone.
     pub const PAPER: Self = Self { deferred_searches: false, recomputation: false };
 }
 
-/// A group of commands being applied.
+/// A commit under construction: the commands and messages applied so far, and their results.
 pub(crate) struct Machine<'s, 'm> {
     txn: Txn<'s>,
     shards: &'m mut Shards,
-    /// Rows at which the commit is large enough.
+    /// Number of rows at which the commit is large enough.
     commit_rows: usize,
     effects: Vec<Effect>,
-    /// Rows that elections have read.
+    /// Rows that elections have read for this commit.
     rows_read: usize,
-    /// Pages that were pending when the range was opened and are searched for again, and their clients.
+    /// Pages that were already pending when the range was opened and are now searched for again, with their
+    /// clients.
     resumed: Vec<(PageId, ClientId)>,
-    /// Where the present handler runs.
+    /// Shard at which the current handler runs.
     here: ShardId,
-    /// When the commit was begun.
+    /// Time when the commit began.
     now: Timestamp,
 }
 
-/// What became of a message of another range.
+/// Outcome of a message that came from another range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// By this commit, or an earlier one.
+    /// This commit or an earlier one applies the message.
     Applied,
-    /// One before it is missing.
+    /// A message before it is missing. Expects the message with the given number.
     Gap { expected: u64 },
 }
 
-/// What a finished group of commands wants.
+/// Everything that a finished commit writes and causes.
 #[derive(Debug)]
 pub(crate) struct Applied {
     pub(crate) writes: Vec<Write>,
     pub(crate) effects: Vec<Effect>,
-    /// Messages to other ranges, whose rows are among the writes.
+    /// Messages to other ranges. Their rows are among the writes.
     pub(crate) sent: Vec<Envelope>,
-    /// Pages that begin to be pending, and those that end.
+    /// Pages that begin or end to be pending, or remain pending after the range was opened.
     pub(crate) waits: Vec<(PageId, Wait)>,
 }
 
@@ -155,8 +157,8 @@ impl<'s, 'm> Machine<'s, 'm> {
         }
     }
 
-    /// Whether no further command is to be taken. With very many messages on their way, a quarter of the commit is
-    /// kept for them: commands bring more.
+    /// Returns whether the commit should take no further command. If very many messages are undelivered, a
+    /// quarter of the commit is reserved for messages, because each command adds more.
     pub(crate) fn has_enough(&self) -> bool {
         let rows = if self.shards.undelivered() > UNDELIVERED_MANY {
             self.commit_rows / 4 * 3
@@ -166,13 +168,14 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.rows() >= rows
     }
 
-    /// Rows of the commit so far, and those that were read in its place.
+    /// Returns the size of the commit so far: its rows, its messages, and a fraction of the rows that
+    /// elections have read.
     fn rows(&self) -> usize {
         self.txn.len() + self.shards.outgoing.len() + self.rows_read / READ_FOR_WRITTEN
     }
 
-    /// Delivers messages until none is left or a quarter of a commit is there, past which the step that was begun goes. Whether there are any
-    /// left.
+    /// Delivers messages until none is left or the commit has a quarter of its rows. A step that has begun is
+    /// finished, even if it exceeds the quarter. Returns whether messages are left.
     pub(crate) fn deliver_first(&mut self) -> Result<bool, StoreError> {
         self.deliver_up_to(usize::MAX, self.commit_rows / 4)?;
         Ok(self.shards.undelivered() > 0)
@@ -184,7 +187,7 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.deliver(usize::MAX)
     }
 
-    /// Applies a command and delivers nothing.
+    /// Applies a command without delivering any message.
     pub(crate) fn command(&mut self, command: Command) -> Result<(), StoreError> {
         match command {
             Command::Submit { submission, hint, client } => self.submit(*submission, hint, client),
@@ -203,12 +206,12 @@ impl<'s, 'm> Machine<'s, 'm> {
         }
     }
 
-    /// Delivers up to `limit` messages, fewer when the commit is large enough.
+    /// Delivers at most `limit` messages. Stops earlier if the commit is large enough.
     pub(crate) fn deliver(&mut self, limit: usize) -> Result<(), StoreError> {
         self.deliver_up_to(limit, self.commit_rows)
     }
 
-    /// The same, fewer when the commit has so many rows.
+    /// Delivers at most `limit` messages. Stops earlier if the commit has `rows` rows.
     fn deliver_up_to(&mut self, limit: usize, rows: usize) -> Result<(), StoreError> {
         for _ in 0..limit {
             if self.rows() >= rows {
@@ -231,7 +234,7 @@ impl<'s, 'm> Machine<'s, 'm> {
         Ok(())
     }
 
-    /// Applies a message of another range: a repeat is dropped, one beyond a gap is refused.
+    /// Applies a message from another range. Drops a repeated message and refuses a message after a gap.
     pub(crate) fn arrive(&mut self, envelope: Envelope) -> Result<Arrival, StoreError> {
         let Envelope { from, to, number, message } = envelope;
         let applied = self.shards.applied(to, from);
@@ -246,7 +249,7 @@ impl<'s, 'm> Machine<'s, 'm> {
         Ok(Arrival::Applied)
     }
 
-    /// The last number from a shard of another range that is applied.
+    /// Returns the number of the last applied message from a shard of another range.
     pub(crate) fn applied(&self, to: ShardId, from: ShardId) -> u64 {
         self.shards.applied(to, from)
     }
@@ -256,15 +259,16 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.txn.delete(key::outbox(from, to, number));
     }
 
-    /// Whether the commit has so many eighths of the rows it may have.
+    /// Returns whether the commit has reached the given number of eighths of its row limit.
     pub(crate) fn has_eighths(&self, eighths: usize) -> bool {
         self.rows() >= self.commit_rows.div_ceil(8) * eighths
     }
 
-    /// The commit's writes; messages still under way are among them.
+    /// Finishes the commit. The writes include the rows of messages that are still under way.
     ///
     /// # Errors
-    /// When a record cannot be encoded. The shards are ahead of the store then, and of no more use.
+    /// Fails if a record cannot be encoded. The shards in memory are then ahead of the store and must not be
+    /// used again.
     pub(crate) fn finish(mut self) -> Result<Applied, StoreError> {
         let unsent = self.shards.outgoing.iter();
         let unstored =
@@ -375,7 +379,8 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.shards.meta(self.here)
     }
 
-    /// Takes a page's record out; none for a page never heard of.
+    /// Takes a page's record out of the transaction; `None` if no record exists. The caller must put or give
+    /// back the record.
     fn take(&mut self, page: PageId) -> Result<Option<PageRecord>, StoreError> {
         debug_assert_eq!(self.here, self.shards.owner(page));
         self.txn.take_page(self.here, page)

@@ -1,8 +1,8 @@
-//! A page version arrives (or a page is forgotten).
+//! Applying page versions, and purging pages.
 //!
-//! Invariant: what is recorded of a page is a function of the set of its versions, whatever the order in which they arrive. The
-//! version whose [place](doppel_protocol::VersionPlace) is the greatest stands for the page. All versions count for how early the
-//! page was seen and how popular it is.
+//! Invariant: the record of a page is a function of the set of its versions, independent of their order of
+//! arrival. The version with the greatest [place](doppel_protocol::VersionPlace) stands for the page. All
+//! versions count for the date of first sight and for the popularity.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::record::{ContentState, Noted, PageRecord, Published, SearchState, Sta
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
+    /// Handles [`Command::Submit`](super::Command::Submit): applies a version and reports the outcome.
     pub(super) fn submit(
         &mut self,
         submission: Submission,
@@ -29,7 +30,8 @@ impl Machine<'_, '_> {
         let outcome = match self.take(page)? {
             None => self.first_version(page, submission, None, client)?,
             Some(record) if record.url() != &submission.url => {
-                // Two URLs with one 128-bit hash: nobody's accident. The first one stays.
+                // Two URLs share a 128-bit hash, which does not happen by accident. The first URL keeps the
+                // record.
                 self.give_back(page, record)?;
                 Outcome::Stale
             }
@@ -77,7 +79,7 @@ impl Machine<'_, '_> {
             published: Published::of(Status::Unknown),
         };
         if let Some(old) = purged {
-            // The counters go on, so that messages about its earlier life stay void.
+            // The counters continue, so messages about the page's earlier life stay void.
             record.membership_number = old.membership_number;
             record.ticket = old.ticket;
             record.inbound_redirects = old.inbound_redirects;
@@ -87,7 +89,8 @@ impl Machine<'_, '_> {
         self.become_state(page, record, submission.body, client)
     }
 
-    /// An earlier version changes nothing but how early the page was seen and how popular it is.
+    /// Applies a version that precedes the one on record. Only the date of first sight and the popularity can
+    /// change.
     fn stale(
         &mut self,
         page: PageId,
@@ -99,7 +102,7 @@ impl Machine<'_, '_> {
         Ok(Outcome::Stale)
     }
 
-    /// The version on record comes again, perhaps with other attributes.
+    /// Applies the version on record again. Its attributes may differ.
     fn same_version(
         &mut self,
         page: PageId,
@@ -116,6 +119,7 @@ impl Machine<'_, '_> {
         Ok(Outcome::Unchanged)
     }
 
+    /// Stores a record after a version that does not replace the one on record, if the record has changed.
     fn put_noted(&mut self, page: PageId, mut record: PageRecord, noted: Noted) -> Result<(), StoreError> {
         if noted.rank {
             self.refresh_member(page, &mut record, false);
@@ -123,6 +127,7 @@ impl Machine<'_, '_> {
         if noted.row { self.put(page, record) } else { self.give_back(page, record) }
     }
 
+    /// Applies a version that replaces the one on record.
     fn next_version(
         &mut self,
         page: PageId,
@@ -154,6 +159,8 @@ impl Machine<'_, '_> {
         self.become_state(page, record, submission.body, client)
     }
 
+    /// Replaces a content by another content. The new content is confirmed if the hint holds, and pending
+    /// otherwise.
     fn change_content(
         &mut self,
         page: PageId,
@@ -166,8 +173,8 @@ impl Machine<'_, '_> {
         self.txn.put(key::signature(self.here, page), new.as_bytes().to_vec());
         let old = state.content;
         let old_in_index = state.tokens > 0;
-        // The representative may have changed since the hint was made. That is harmless: the deferred search
-        // and the recomputation of the dirty group see to it.
+        // The representative may have changed since the hint was computed. That does no harm, because the
+        // deferred search and the recomputation of the dirty group correct the result.
         let confirmed = hint.filter(|hint| {
             hint.previous == old
                 && hint.membership_number == record.membership_number
@@ -175,8 +182,8 @@ impl Machine<'_, '_> {
                 && state.search != SearchState::Pending
                 && state.membership.as_ref().is_none_or(|m| m.content == old)
         });
-        // Back to the content of its membership before another was decided: the group takes it for
-        // unchanged and would not tell the winner again, so the membership begins anew.
+        // The page returns to the content of its membership before another content was decided. To the group
+        // nothing has changed, so it would not tell the winner again. So the page begins a new membership.
         if let Some(m) = state.membership.take_if(|m| m.content == new.content()) {
             self.leave(page, &mut record.membership_number, &m);
         }
@@ -216,7 +223,7 @@ impl Machine<'_, '_> {
             }
             Outcome::Pending
         };
-        // The new content is stored before the old one goes (G4).
+        // Tier 2 stores the new content before it removes the old one (G4).
         if old_in_index {
             self.effects.push(Effect::Index(IndexCommand::Remove { page, content: old }));
         }
@@ -235,7 +242,8 @@ impl Machine<'_, '_> {
         Ok(outcome)
     }
 
-    /// Undoes what the present state of a page holds elsewhere.
+    /// Releases what the page's present state holds elsewhere: index entry, signature, membership, and
+    /// redirect edges.
     fn end_state(&mut self, page: PageId, record: &mut PageRecord) {
         match &mut record.state {
             State::Content(state) => {
@@ -261,7 +269,7 @@ impl Machine<'_, '_> {
         record.ticket += 1;
     }
 
-    /// Gives a page without a state a new one.
+    /// Gives a page without a state its new state.
     fn become_state(
         &mut self,
         page: PageId,
@@ -308,6 +316,7 @@ impl Machine<'_, '_> {
         Ok(outcome)
     }
 
+    /// Handles [`Command::Purge`](super::Command::Purge): forgets a page, but keeps its row.
     pub(super) fn purge(&mut self, page: PageId) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
@@ -324,7 +333,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// The attributes of a version, as [`Submission::details`] has them.
+/// Returns the attributes of a version, like [`Submission::details`], but owned.
 fn details(
     body: &Body,
     language: Option<Box<str>>,

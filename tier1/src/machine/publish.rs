@@ -1,4 +1,7 @@
-//! A page's public state: derived from its record whenever that is put, and an event when it changed.
+//! The public state of a page.
+//!
+//! Invariant: the public state is a function of the page's record. [`Machine::put`] derives it whenever it
+//! stores a record, and writes an event to the feed if the state has changed.
 
 use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl};
@@ -13,8 +16,8 @@ use crate::record::{
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// Puts a record, with what follows from it: the verdict on its winner, the public state, the event,
-    /// and the message to the redirects that end here.
+    /// Stores a record and everything that follows from it: the verdict on the winner, the public state, an
+    /// event, and messages to the redirects that end at the page.
     pub(super) fn put(&mut self, page: PageId, mut record: PageRecord) -> Result<(), StoreError> {
         if let State::Content(state) = &mut record.state {
             self.find_verdict(page, state);
@@ -43,7 +46,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Finds the comparison with the winner among what is known, or has it made.
+    /// Finds the comparison with the winner among the known comparisons, or orders it.
     fn find_verdict(&mut self, page: PageId, state: &mut ContentState) {
         if !state.owes_verdict(page) {
             return;
@@ -67,13 +70,13 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Tells the group's owner when the verdict on the winner has turned.
+    /// Tells the group's owner if the verdict on the winner has changed.
     fn report_verdict(&mut self, page: PageId, membership_number: u32, state: &mut ContentState) {
         let Some(membership) = &mut state.membership else { return };
         let dissimilar = match (&membership.winner, membership.verdict) {
             (Some(winner), _) if winner.page == page => false,
             (Some(_), Some(verdict)) => !verdict.similar,
-            // Not known yet: what was told stands until it is.
+            // Without a verdict, the last report stands.
             _ => return,
         };
         if membership.dissimilar != dissimilar {
@@ -86,7 +89,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// What the redirects are told that end at this page.
+/// Returns the state that a page sends to the redirects whose chain ends there.
 pub(crate) fn target_line(url: &PageUrl, published: &Published) -> TargetLine {
     let kept = match published.status {
         Status::Winner | Status::Secondary => Some(url.clone()),
@@ -95,7 +98,7 @@ pub(crate) fn target_line(url: &PageUrl, published: &Published) -> TargetLine {
     TargetLine { status: published.status, group: published.group, winner: published.winner.clone(), kept }
 }
 
-/// The public state of a page.
+/// Derives the public state of a page from its record.
 pub(crate) fn publish(page: PageId, record: &PageRecord) -> Published {
     match &record.state {
         State::Content(state) => publish_content(page, state),
@@ -112,12 +115,13 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
         .and_then(|m| m.verdict)
         .filter(|v| winner.is_some_and(|w| w.content == v.content && w.page != page));
     let similar = verdict.filter(|verdict| verdict.similar);
-    // What covers it was found when it differed from this winner.
+    // The cover was found for a page that differs from this winner, so it counts only with a verdict on this
+    // winner.
     let covered_by = membership.and_then(|m| m.covered_by.as_ref()).filter(|_| verdict.is_some());
     let (status, kept) = match (membership, winner) {
         _ if state.search == SearchState::Pending => (Status::Pending, None),
         (None, _) => (Status::Unique, None),
-        // Asked for by a partner or enrolled, and not yet told the winner.
+        // The page has minted or entered a group, and does not know the winner yet.
         (Some(_), None) => (Status::Pending, None),
         (Some(_), Some(winner)) if winner.page == page => (Status::Winner, None),
         (Some(_), Some(winner)) if winner.quarantined => (Status::Secondary, None),
@@ -148,7 +152,7 @@ fn publish_redirect(state: &RedirectState) -> Published {
         (Some(Resolution::Content(_)), Some(target)) => {
             let status = match target.status {
                 Status::Winner | Status::Secondary | Status::Duplicate => Status::Duplicate,
-                // A target on its own is about to get a group, because this page is attached to it.
+                // A target without a group is about to get one, because this redirect is attached to it.
                 _ => Status::Pending,
             };
             let TargetLine { group, winner, kept, .. } = target.clone();

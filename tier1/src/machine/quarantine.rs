@@ -1,11 +1,14 @@
-//! Quarantine: a group with more distinct contents than the limit gives no advice, until an operator has looked at it.
+//! Quarantine: a group with more distinct contents than the limit gives no advice, until an operator has
+//! looked at it.
 //!
-//! Pages with one content count once, so copies never fill a quarantine. At rest a group is quarantined if and only if its members have
-//! more distinct contents than `group_members_max`, and more than twice those that it had at the last repair: a function of the pages
-//! alone, and of the repairs. Bulk grouping counts in the same way (`bulk::groups`).
+//! Pages with one content count once, so copies never cause a quarantine. At rest a group is quarantined if
+//! and only if its members have more distinct contents than `group_members_max`, and more than twice the
+//! number at the last repair. So quarantine is a function of the pages and of the repairs alone. Bulk
+//! grouping counts in the same way (`bulk::groups`).
 //!
-//! Nobody counts while members come. The row of a group has an upper bound of the number: the last count, and one for each content since
-//! then that was not the winner's. If the bound is above the limit, the group owes a recomputation, which counts.
+//! The machine does not count contents as members come. The row of a group has an upper bound instead. The
+//! bound is the last count, plus one for each content since then that was not the winner's. If the bound
+//! exceeds the limit, the group owes a recomputation, which counts.
 //!
 //! Invariant: the bound is never below the number of distinct contents of the group's rows.
 
@@ -16,13 +19,15 @@ use crate::record::{Group, Member};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// The most distinct contents of a group without quarantine: the limit, or twice what an operator has looked at.
+    /// Returns how many distinct contents a group may have without quarantine: the limit, or twice the number
+    /// at its last repair if that is greater.
     pub(super) fn contents_allowed(&self, record: &Group) -> u64 {
         self.shards.settings.group_members_max.max(record.contents_at_repair.saturating_mul(2))
     }
 
-    /// Quarantines a group, or releases it, by the number of distinct contents that a recomputation has counted. Each change of a
-    /// member since then may have brought one or taken one away; when that leaves the decision open, the group is recomputed again.
+    /// Quarantines or releases a group, by the number of distinct contents that a recomputation has counted.
+    /// Each change of a member since the count may have added or removed one content. If that leaves the
+    /// decision open, the group is recomputed again.
     pub(super) fn count_contents(
         &mut self,
         group: GroupId,
@@ -46,7 +51,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Puts a group into quarantine or takes it out: its members are told.
+    /// Puts a group into quarantine or releases it, and tells its members.
     fn set_quarantine(&mut self, group: GroupId, record: &mut Group, begins: bool) -> Result<(), StoreError> {
         record.quarantined = begins;
         self.announce(group, record, false);
@@ -55,8 +60,8 @@ impl Machine<'_, '_> {
 }
 
 impl Group {
-    /// A member comes, or comes with another content. All contents of the members were counted when they came, so a copy of the
-    /// present winner's content, by far the most frequent one, is no new content.
+    /// Updates the bound of distinct contents for a member that comes or changes its content. The winner's
+    /// content, by far the most frequent one, was counted when the winner came, so a copy of it adds nothing.
     pub(super) fn note_content(&mut self, before: Option<&Member>, content: ContentHash) {
         let is_unchanged = before.is_some_and(|before| before.content == content);
         let is_of_winner = self.winner.as_ref().is_some_and(|(_, winner)| winner.content == content);

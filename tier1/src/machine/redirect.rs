@@ -1,17 +1,23 @@
-//! Redirects: where each leads, and which pages are attached to a final target.
+//! Redirects: where each one leads, and which redirects are attached to a final target.
 //!
-//! A redirect finds its end by a trace that travels from hop to hop, at most 20 of them, and comes back.
-//! Each page knows the redirects straight to it. When it becomes something else it tells them (`fan_out`), they
-//! trace again and tell theirs, at most 20 hops far, so the message of a change dies out in a loop as well.
+//! A redirect finds the end of its chain by a trace. The trace travels from hop to hop, at most 20 of them,
+//! and returns. Each page knows its direct redirects. When the page changes, it tells them (`fan_out`). They
+//! trace again and tell their own redirects, at most 20 hops far, so the message of a change also dies out in
+//! a loop.
 //!
-//! No change is missed: a redirect subscribes to its target before its trace goes the same way, so
-//! whatever changes behind the trace finds the way back to it.
+//! The page that a target URL *stands for* is chosen in this order:
+//! - the page on record with the spelling of the target URL;
+//! - the page with the normalised form of that URL;
+//! - another page of that form, the first in byte order.
 //!
-//! A target stands for the page on record that is spelled like it; or else for the one that is spelled in the target's normalised
-//! form; or else for another page of that form, the first in byte order. So redirects subscribe in the shard of the normalised form.
-//! That shard knows every page of the form: the one that is spelled so is there, and all others tell it what they become
-//! ([`Message::Spelled`]). It notes beside each redirect which page its target stands for. A change *behind* a page concerns only
-//! the redirects whose targets stand for that page, so each redirect is told once on every round of a loop.
+//! Redirects therefore subscribe in the shard of the normalised form, which knows every page of the form. The
+//! page with the normalised URL is in that shard, and the other pages report their changes to it
+//! ([`Message::SpellingChanged`]). Beside each redirect the shard notes the page that its target stands for.
+//! A change *behind* a page concerns only redirects whose targets stand for that page. So in each round of a
+//! loop, each redirect is told once.
+//!
+//! Invariant: no change is missed. A redirect subscribes to its target before its trace takes the same path,
+//! so a change behind the trace finds the redirect.
 
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::{CROWDED_REDIRECTS, Unresolved};
@@ -22,25 +28,27 @@ use crate::key::{self, Kind};
 use crate::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetLine, decode, encode};
 use crate::store::StoreError;
 
-/// The most redirects that are followed; a longer chain is unresolved.
+/// Maximum number of redirects in a chain; a longer chain is unresolved.
 pub(crate) const HOPS_MAX: u8 = 20;
 
-/// If no page is spelled like a redirect's target or in its normalised form, the redirect leads to the first page in byte order among
-/// this many pages of that form, those with the least ids. The limit bounds what one trace reads.
+/// Maximum number of pages of a normalised form that a trace reads. They are the pages with the least ids. If
+/// no page has the target's spelling or its normalised form, the target stands for the first of them in byte
+/// order.
 pub(crate) const SPELLINGS_MAX: usize = 16;
 
-/// What is noted of the page that a target of this normalised form stands for.
+/// Encodes the page that a target of this normalised form stands for. Empty for the normalised page itself,
+/// or for no page.
 pub(crate) fn stands_for(normal: PageId, page: Option<PageId>) -> Vec<u8> {
     page.filter(|page| *page != normal).map_or_else(Vec::new, |page| page.bytes().to_vec())
 }
 
 impl Reach {
-    /// All redirects straight to a page, when the page itself has changed.
+    /// Selects all direct redirects to a page, because the page itself has changed.
     const EVERYBODY: Self = Self { through: None, hops_left: HOPS_MAX };
 }
 
 impl RedirectState {
-    /// The page at the end of the chain, when that has a content.
+    /// Returns the page at the end of the chain, if that page has a content.
     pub(crate) fn attached_to(&self) -> Option<PageId> {
         match self.resolution {
             Some(Resolution::Content(page)) => Some(page),
@@ -50,7 +58,7 @@ impl RedirectState {
 }
 
 impl Machine<'_, '_> {
-    /// Makes a page a redirect and has its end found.
+    /// Makes a page a redirect to `to`, subscribes it to its target, and starts a trace.
     pub(super) fn begin_redirect(&mut self, page: PageId, record: &mut PageRecord, to: PageUrl) {
         let target = to.normal_id();
         record.state =
@@ -59,6 +67,7 @@ impl Machine<'_, '_> {
         self.trace(page, record);
     }
 
+    /// Sends a trace from a redirect, under a new ticket.
     fn trace(&mut self, source: PageId, record: &mut PageRecord) {
         let State::Redirect(state) = &record.state else { return };
         record.ticket += 1;
@@ -67,13 +76,13 @@ impl Machine<'_, '_> {
         self.send_to_page(normal, Message::Trace { source, ticket, at, path: vec![source] });
     }
 
-    /// Whether a page of this shard is on record.
+    /// Returns whether a page of this shard is on record, that is, known and not purged.
     fn is_on_record(&mut self, page: PageId) -> Result<bool, StoreError> {
         Ok(self.txn.page(self.here, page)?.is_some_and(|record| record.state != State::Purged))
     }
 
-    /// The page that a target stands for, in the shard of its normalised form. `asker` is the redirect to it, which means another
-    /// page where it is not spelled like its target.
+    /// Finds the page that a target URL stands for, in the shard of its normalised form. `asker` is the
+    /// redirect to the target. It is another page than its target, so the search by byte order skips it.
     fn find_target(
         &mut self,
         normal: PageId,
@@ -98,7 +107,8 @@ impl Machine<'_, '_> {
         Ok(first.map(|(_, page)| page))
     }
 
-    /// Notes which page the target of a redirect stands for: nothing where that is spelled in the normalised form, or is missing.
+    /// Notes the page that the target of a redirect stands for. The note is empty for the page in normalised
+    /// form, or if no page exists.
     fn note_target(
         &mut self,
         normal: PageId,
@@ -107,14 +117,14 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         let key = key::edge(self.here, Kind::Source, normal, source);
         let stands_for = stands_for(normal, found);
-        // A redirect that leads elsewhere by now has no row.
+        // A redirect that has a new target by now has no row.
         if self.txn.raw(&key)?.is_some_and(|noted| noted != stands_for) {
             self.txn.put(key, stands_for);
         }
         Ok(())
     }
 
-    /// A trace has come here.
+    /// Handles [`Message::Trace`]: sends the trace on to the next hop, or back to its source with the result.
     pub(super) fn traced_through(
         &mut self,
         source: PageId,
@@ -130,7 +140,7 @@ impl Machine<'_, '_> {
                     self.note_target(normal, source, found)?;
                 }
                 match found {
-                    // It is in this shard.
+                    // The normalised page is in this shard.
                     Some(page) if page == normal => page,
                     Some(page) => {
                         let at = At::Page(page);
@@ -168,7 +178,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// A trace has come back.
+    /// Handles [`Message::TraceResult`]: stores the end of the chain, and attaches the redirect to it.
     pub(super) fn traced(
         &mut self,
         source: PageId,
@@ -199,15 +209,18 @@ impl Machine<'_, '_> {
         self.put(source, record)
     }
 
+    /// Handles [`Message::Subscribe`]: notes a direct redirect.
     pub(super) fn subscribed(&mut self, target: PageId, source: PageId) {
         self.txn.put(key::edge(self.here, Kind::Source, target, source), Vec::new());
     }
 
+    /// Handles [`Message::Unsubscribe`]: removes a direct redirect.
     pub(super) fn unsubscribed(&mut self, target: PageId, source: PageId) {
         self.txn.delete(key::edge(self.here, Kind::Source, target, source));
     }
 
-    /// This page has become something else: tells the redirects to it, and to others of its normalised form.
+    /// Tells the direct redirects of a page, and of other pages of its normalised form, that the page has a
+    /// new state.
     pub(super) fn reroute_sources(&mut self, url: &PageUrl, is_on_record: bool) -> Result<(), StoreError> {
         let page = url.id();
         if let Some(normalised) = url.normalised() {
@@ -217,7 +230,7 @@ impl Machine<'_, '_> {
         self.tell_redirects(page, Audience::Sources, Reach::EVERYBODY)
     }
 
-    /// A page of this normalised form has become something else.
+    /// Handles [`Message::SpellingChanged`]: another page of this normalised form has a new state.
     pub(super) fn spelled(
         &mut self,
         normal: PageId,
@@ -232,7 +245,8 @@ impl Machine<'_, '_> {
         self.tell_redirects(normal, Audience::Sources, Reach::EVERYBODY)
     }
 
-    /// Something changed on the way behind `target`.
+    /// Handles [`Message::RouteChanged`]: traces the redirect again, and tells its own redirects while hops
+    /// are left.
     pub(super) fn rerouted(
         &mut self,
         source: PageId,
@@ -256,7 +270,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// The redirects of `source` end at this page.
+    /// Handles [`Message::AttachRedirect`]: the chain of `source` ends at this page.
     pub(super) fn redirect_attached(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
         let key = key::edge(self.here, Kind::InboundRedirect, target, source);
         let known = self.txn.has(&key)?;
@@ -280,6 +294,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
+    /// Handles [`Message::DetachRedirect`]: the chain of `source` no longer ends at this page.
     pub(super) fn redirect_detached(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
         let key = key::edge(self.here, Kind::InboundRedirect, target, source);
         if !self.txn.has(&key)? {
@@ -297,15 +312,15 @@ impl Machine<'_, '_> {
         self.put(target, record)
     }
 
-    /// Operators are to know of a page that has very many redirects, or no longer has.
+    /// Reports that a page has more redirects than the limit for a report, or no longer has.
     fn tell_crowd(&mut self, record: &PageRecord, begins: bool) {
-        // The log names no page that was purged.
+        // The log must not name a purged page.
         let url = (record.state != State::Purged).then(|| record.url().clone());
         let redirects = record.inbound_redirects;
         self.effects.push(Effect::Crowded { url, redirects, begins });
     }
 
-    /// The first redirect is attached to a page: it needs a group, even alone.
+    /// Makes sure that a page with its first redirect is in a group, even if alone.
     fn pin(&mut self, page: PageId, record: &mut PageRecord) -> Result<(), StoreError> {
         let Some(state) = record.content() else { return Ok(()) };
         if state.membership.is_some() {
@@ -316,6 +331,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
+    /// Handles [`Message::TargetState`]: stores the state of the final target.
     pub(super) fn target_told(
         &mut self,
         source: PageId,

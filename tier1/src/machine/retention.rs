@@ -1,13 +1,14 @@
-//! What has ended is kept for a while, then dropped.
+//! Retention: ended pages, merged groups and entries of the audit trail are kept for a while, then dropped.
 //!
-//! The machine has no clock: who sweeps the rows names the time. The first sweep that finds a row ended
-//! writes the time down, a later one drops it, so a page's own dates, which may be of another century,
-//! play no part.
+//! The machine has no clock, so each sweep of the rows passes the time with its commands. The first sweep
+//! that finds a row ended stores this time in the row. A later sweep drops the row. The page's own dates may
+//! be of another century, and play no part.
 //!
 //! Invariants:
-//! - A page that comes back begins with membership numbers and tickets past all of its earlier life.
-//! - A consumer of the feed that may have missed a dropped event is told so: the greatest dropped number is
-//!   kept.
+//! - A page that comes back begins with membership numbers and tickets greater than all those of its earlier
+//!   life.
+//! - A consumer of the feed that may have missed a dropped event is told so, because each shard keeps the
+//!   greatest number of a dropped event.
 
 use std::time::Duration;
 
@@ -18,21 +19,22 @@ use crate::key;
 use crate::record::{AuditEntry, Forward, GroupRecord, PageRecord, State};
 use crate::store::StoreError;
 
-/// How long what has ended is kept.
+/// Retention periods of ended pages, merged groups and audit entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Dead pages: so long an older version of one is recognised as stale, and the feed has its death.
+    /// Dead pages. During this period an older version is recognised as stale, and the feed reports the
+    /// death.
     pub dead: Duration,
-    /// Purged pages: so long the feed says that the page is unknown.
+    /// Purged pages. During this period the feed reports the page as unknown.
     pub purged: Duration,
-    /// Merged groups that nobody needs but who asks for the old id.
+    /// Merged groups without forwarding entries, which only answer questions about the old id.
     pub merged: Duration,
-    /// What is written down of operators' repairs; nothing is when it is zero.
+    /// Entries of the audit trail. If the period is zero, the machine writes no entries.
     pub audit: Duration,
 }
 
 impl Retention {
-    /// 30 days for the dead and the merged, one for the purged, a year for repairs.
+    /// 30 days for dead pages and merged groups, one day for purged pages, 365 days for audit entries.
     pub const DEFAULT: Self = {
         let day = Duration::from_secs(24 * 60 * 60);
         let (month, year) = (day.saturating_mul(30), day.saturating_mul(365));
@@ -41,38 +43,42 @@ impl Retention {
 }
 
 impl Retention {
-    /// Whether an ended page's time is to be written down, or is over.
+    /// Returns whether a sweep must change an ended page: note its end, or drop it because its period is
+    /// over.
     pub(crate) fn is_page_due(&self, record: &PageRecord, now: Timestamp) -> bool {
         let keep = if record.state == State::Purged { self.purged } else { self.dead };
         record.ended.is_none_or(|ended| is_over(ended, now, keep))
     }
 
-    /// The same of a merged group.
+    /// Returns whether a sweep must change a merged group: note its end, or drop it because its period is
+    /// over.
     pub(crate) fn is_group_due(&self, forward: &Forward, now: Timestamp) -> bool {
         forward.ended.is_none_or(|ended| is_over(ended, now, self.merged))
     }
 
-    /// Whether the time of what is written down of a repair is over.
+    /// Returns whether the retention period of an audit entry is over.
     pub(crate) fn is_repair_due(&self, entry: &AuditEntry, now: Timestamp) -> bool {
         self.audit.is_zero() || is_over(entry.at, now, self.audit)
     }
 }
 
 impl PageRecord {
-    /// Whether the page has ended and nothing is attached to its record.
+    /// Returns whether the page is dead or purged and no redirect ends at it.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, State::Dead | State::Purged) && self.inbound_redirects == 0
     }
 }
 
 impl Forward {
-    /// Whether nobody's messages come by any more.
+    /// Returns whether all members have been transferred and no membership sends messages through the
+    /// forward.
     pub(crate) fn has_ended(&self) -> bool {
         self.done && self.forwarding_entries == 0
     }
 }
 
 impl Machine<'_, '_> {
+    /// Notes the end of a dead or purged page, or drops the page if its period is over.
     pub(super) fn expire_page(&mut self, page: PageId, now: Timestamp) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
@@ -93,10 +99,11 @@ impl Machine<'_, '_> {
         let url = record.url().clone();
         self.txn.drop_page(self.here, page)?;
         self.effects.push(Effect::Changed);
-        // To the redirects a dead target is an unknown one now.
+        // For redirects, a dropped dead target becomes an unknown target.
         self.reroute_sources(&url, false)
     }
 
+    /// Notes the end of a merged group, or drops the group if its period is over.
     pub(super) fn expire_group(&mut self, group: GroupId, now: Timestamp) -> Result<(), StoreError> {
         self.here = group.shard();
         let Some(GroupRecord::Forward(mut forward)) = self.txn.group(group)? else { return Ok(()) };

@@ -1,5 +1,8 @@
-//! The decision about a content: tier 2 names its partners, the partners name their groups, and the
-//! page joins the smallest of them and has the others merged into it.
+//! The decision about a content. Tier 2 names the partners of the content, and the partners name their
+//! groups. The page joins the group with the smallest id, and has the other groups merged into it.
+//!
+//! Invariant: each search has its own ticket. An answer under an earlier ticket is dropped, so a page is
+//! decided by its latest search only.
 
 use doppel_model::{ClientId, ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Search, SearchResult};
@@ -11,11 +14,12 @@ use crate::record::{
 };
 use crate::store::StoreError;
 
-/// Measured partners kept for the verdict on the winner; any other is measured again.
+/// Maximum number of compared partners kept for the verdict on the winner. The worker compares any other
+/// winner again.
 const MEASURED_MAX: usize = 4;
 
 impl Machine<'_, '_> {
-    /// Tier 2 has compared a page.
+    /// Handles the result of a search, and asks the partners for their groups.
     pub(super) fn searched(&mut self, result: SearchResult) -> Result<(), StoreError> {
         let SearchResult { page, content, ticket, pairs } = result;
         self.here = self.shards.owner(page);
@@ -61,7 +65,8 @@ impl Machine<'_, '_> {
         self.put(page, record)
     }
 
-    /// A page that found this one asks for its group. A page without a group mints one here.
+    /// Handles [`Message::AskGroup`]: tells the asking page the group of `partner`. A partner without a group
+    /// mints one.
     pub(super) fn asked(
         &mut self,
         (asker, asker_content, ticket): (PageId, ContentHash, u32),
@@ -93,7 +98,8 @@ impl Machine<'_, '_> {
             self.send_to_page(asker, answer(found));
             return Ok(());
         }
-        // On its own, or still with the group of its last content: the pair is one of the present content.
+        // The partner has no group, or only the group of its previous content. The pair is a pair of its
+        // present content.
         if let Some(old) = state.membership.take() {
             self.leave(partner, &mut record.membership_number, &old);
         }
@@ -104,14 +110,16 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// The index has named a page with a content that the page no longer has. The order to remove that content may be on its way; it may
-    /// also have been lost with a range's owner and a node of the index. Without it the index would name the page at every search, and
-    /// whoever asks would search for ever.
+    /// Orders tier 2 to remove a content that its page no longer has.
+    ///
+    /// Tier 2 has named the page under that content. The order to remove it may be under way, or was lost
+    /// with a range's owner and a node of the index. Without a new order, tier 2 would name the page at every
+    /// search, and the asking page would search forever.
     fn stale_partner(&mut self, page: PageId, content: ContentHash) {
         self.effects.push(Effect::Index(IndexCommand::Remove { page, content }));
     }
 
-    /// A partner's group, or that the partner is no more what it was.
+    /// Handles [`Message::AnswerGroup`]: collects the partners' groups, and decides after the last answer.
     pub(super) fn answered(
         &mut self,
         page: PageId,
@@ -138,7 +146,8 @@ impl Machine<'_, '_> {
         self.decide(page, record, &found, stale)
     }
 
-    /// All partners have answered. `stale`: one of them had changed, so the comparison is repeated.
+    /// Decides a page after all its partners have answered. `stale` means that a partner had changed, so the
+    /// search must be repeated.
     pub(super) fn decide(
         &mut self,
         page: PageId,
@@ -219,7 +228,7 @@ impl Machine<'_, '_> {
         record.content().and_then(crate::record::ContentState::current_group)
     }
 
-    /// Has every group that was found, and the page's own, merged into the smallest.
+    /// Merges the group of every partner, and the page's own group, into the smallest of them.
     pub(super) fn merge_found(&mut self, page: Linked, found: &[Found], own: Option<GroupId>, into: GroupId) {
         for other in found.iter().filter(|f| f.group != into && Some(f.group) != own) {
             let evidence = Evidence { page, partner: other.partner };
@@ -233,7 +242,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// The background has time for a confirmed page's comparison.
+    /// Orders the search that a confirmed page owes.
     pub(super) fn search_now(&mut self, page: PageId) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
@@ -241,14 +250,14 @@ impl Machine<'_, '_> {
             state.search == SearchState::Deferred && state.asking.is_none() && state.tokens > 0
         });
         let Some(content) = deferred.map(|state| state.content) else { return self.give_back(page, record) };
-        // A ticket of its own, so that of two searches only the last is answered for.
+        // With a new ticket, only the last of two searches counts.
         record.ticket += 1;
         self.order_search(page, content, Search { ticket: record.ticket, client: ClientId::NONE });
         self.put(page, record)
     }
 
-    /// A start has found a page pending. Its search may be on its way nevertheless, so it has a new ticket: of two
-    /// searches only the last is answered for.
+    /// Orders the search of a page again that was pending when the range was opened. The old search may still
+    /// be under way. With a new ticket, only the last of two searches counts.
     pub(super) fn resume_search(&mut self, page: PageId) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
@@ -264,7 +273,7 @@ impl Machine<'_, '_> {
         self.put(page, record)
     }
 
-    /// A join failed half-way, or a content that tier 2 relied on has gone: compare again.
+    /// Makes a page search again, because a join failed half-way or a content that tier 2 relied on has gone.
     pub(super) fn search_again(&mut self, page: PageId, content: ContentHash) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         if !record.has_content(content) {
@@ -274,7 +283,7 @@ impl Machine<'_, '_> {
         self.put(page, record)
     }
 
-    /// Makes a content owe a comparison; one that is under way is made anew.
+    /// Makes the present content of a page owe a search. A search under way is ordered again.
     pub(super) fn owe_search(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
         let pending = state.search == SearchState::Pending;
@@ -295,10 +304,11 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Makes a content with tokens and without a group pending until it has been compared.
+    /// Makes a page pending until its content is searched for again. The content has tokens, and the page has
+    /// no group.
     pub(super) fn search_as_new(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
-        // Its client has had the decision of its own content, and waits for nothing.
+        // No client waits for this search: the content's client has already had its decision.
         state.search = SearchState::Pending;
         self.owe_search(page, record);
     }
@@ -319,6 +329,7 @@ impl Machine<'_, '_> {
         Ok(group)
     }
 
+    /// Begins a membership of `group`, and enrolls the page.
     fn join(
         &mut self,
         page: PageId,

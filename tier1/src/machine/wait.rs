@@ -1,23 +1,24 @@
-//! Pages that wait for their decision.
+//! Changes in whether a page waits for its decision. The service measures waiting times from these changes.
 
 use doppel_model::ClientId;
 
 use crate::txn::PageShare;
 
-/// What a commit does to the wait of a page for its decision.
+/// What a commit changes about a page's wait for its decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// For a client, or now for another one.
+    /// The page begins to wait, or now waits for another client.
     Begins(ClientId),
-    /// It is pending since before the range was opened, for a client.
+    /// The page was pending before the range was opened, and still waits for this client.
     GoesOn(ClientId),
+    /// The page's content was decided.
     Decided,
-    /// What was to be decided is gone: the page is dead, purged, or redirects.
+    /// The wait ends without a decision, because the page is now dead, purged, or a redirect.
     Dropped,
 }
 
 impl Wait {
-    /// What becomes of the wait of a page that a commit changes; none where it stays as it is.
+    /// Returns what a commit changes about a page's wait; `None` if nothing changes.
     pub(super) fn of(before: PageShare, after: PageShare) -> Option<Self> {
         match (before.pending, after.pending) {
             (before, Some(client)) => (before != Some(client)).then_some(Self::Begins(client)),

@@ -1,7 +1,7 @@
-//! How records are written down.
+//! Encoding of stored records.
 //!
-//! A value is `version (1 byte) | postcard body | low 4 bytes of XXH3 of both`. A wrong checksum or
-//! an unknown version is an error, never a guess.
+//! A value is `version (1 byte) | postcard body | low 4 bytes of XXH3 of both`. A wrong checksum or an
+//! unknown version is an error; the decoder never guesses.
 
 use doppel_model::stable_hash64;
 use serde::Serialize;
@@ -9,34 +9,45 @@ use serde::de::DeserializeOwned;
 
 use crate::store::StoreError;
 
-/// The version of all records; see `CONTRIBUTING.md` for what a change takes.
+/// Format version of all records. `CONTRIBUTING.md` lists the steps of a format change.
 pub(crate) const VERSION: u8 = 13;
 
+/// Encodes a record with its version and checksum.
+///
 /// # Errors
-/// When the record cannot be written down. Its commit must fail then: an empty row would be taken for damage.
+/// Fails if the record cannot be encoded. The caller must then fail the commit, because an empty row would
+/// look like damage.
 pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>, StoreError> {
     postcard::to_extend(record, vec![VERSION])
         .map(seal)
         .map_err(|error| StoreError::Unencodable(error.to_string()))
 }
 
-/// Adds the checksum.
+/// Appends the checksum to a version and a body.
 pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = stable_hash64(&bytes) as u32;
     bytes.extend_from_slice(&sum.to_le_bytes());
     bytes
 }
 
+/// Decodes a record after checking its checksum and version.
+///
+/// # Errors
+/// Fails if the bytes are damaged, have another version, or hold another kind of record.
 pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: &[u8]) -> Result<T, StoreError> {
     let body = body(key, bytes)?;
     postcard::from_bytes(body).map_err(|_| damaged(key, "not a record of this kind"))
 }
 
+/// Creates the error for a damaged row. The message shows the key in hexadecimal.
 pub(crate) fn damaged(key: &[u8], reason: &'static str) -> StoreError {
     StoreError::Damaged { key: key.iter().map(|b| format!("{b:02x}")).collect(), reason }
 }
 
-/// A record without its version and checksum, which are right.
+/// Returns the body of a record, without version and checksum.
+///
+/// # Errors
+/// Fails if the checksum is wrong or the version is not [`VERSION`].
 pub(crate) fn body<'b>(key: &[u8], bytes: &'b [u8]) -> Result<&'b [u8], StoreError> {
     let damaged = |reason| damaged(key, reason);
     let (body, sum) = bytes.split_last_chunk::<4>().ok_or_else(|| damaged("shorter than its checksum"))?;
@@ -68,7 +79,7 @@ mod tests {
         assert!(decode::<Meta>(b"k", &[]).is_err());
     }
 
-    /// A record that refuses to be written down.
+    /// A record whose serialisation always fails.
     struct Unwilling;
 
     impl Serialize for Unwilling {

@@ -1,14 +1,17 @@
-//! Groups, and what is known of their members.
+//! Records of groups and of their members.
+//!
+//! The owner of a group, which is the shard that its id names, writes these records. A merged group keeps a
+//! [`Forward`] at its old id, and the forward redirects messages to the smaller id.
 
 use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
 use doppel_protocol::Rank;
 use serde::{Deserialize, Serialize};
 
-/// A group in use, or what is left of one that was merged.
+/// A group in use, or the forward that remains of a merged group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum GroupRecord {
     Active(Group),
-    /// Its members went, or are going, to a group with a smaller id.
+    /// The group was merged. Its members have moved, or are moving, to a group with a smaller id.
     Forward(Forward),
 }
 
@@ -16,90 +19,98 @@ pub(crate) enum GroupRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Group {
     pub(crate) winner: Option<(PageId, Member)>,
-    /// Content pages.
+    /// Number of members, all of which are content pages.
     pub(crate) members: u64,
-    /// Members to which redirects are attached.
+    /// Number of members at which redirects end.
     pub(crate) with_inbound_redirects: u64,
-    /// Members whose exact comparison with the winner failed.
+    /// Number of members whose exact comparison with the winner failed.
     pub(crate) dissimilar: u64,
-    /// Those of them that are not covered by another.
+    /// Number of dissimilar members that no other kept page covers.
     pub(crate) secondaries: u64,
-    /// Counts every change of a member's row.
+    /// Grows with every change of a member's row.
     pub(crate) changes: u64,
-    /// Counts members lost and contents changed.
+    /// Grows with every lost member and every changed content.
     pub(crate) losses: u64,
-    /// Lost or changed a member since the last recomputation.
+    /// Whether the group has lost or changed a member since the last recomputation.
     pub(crate) dirty: bool,
-    /// A member that differs from the winner came, changed or went since its cover was found.
+    /// Whether a member that differs from the winner has come, changed or gone since the cover was found.
     pub(crate) uncovered: bool,
-    /// Counts such changes.
+    /// Grows with every change that makes the group owe a new cover.
     pub(crate) cover_changes: u64,
     pub(crate) quarantined: bool,
-    /// No fewer than the distinct contents of the members. A recomputation counts them; until the next one each content that
-    /// comes and is not the winner's may be a new one.
+    /// Upper bound of the number of distinct contents of the members. A recomputation counts the contents.
+    /// Until the next count, each new content that is not the winner's may be one more.
     pub(crate) contents_max: u64,
-    /// Distinct contents at the last repair by an operator: twice as many are no reason for quarantine.
+    /// Distinct contents at the last repair by an operator. Up to twice this number does not cause a
+    /// quarantine.
     pub(crate) contents_at_repair: u64,
-    /// Dissimilar members when they last were the reason for a recomputation.
+    /// Number of dissimilar members when they last caused a recomputation.
     pub(crate) dissimilar_at_recheck: u64,
-    /// The best member is being looked for, in steps: the winner is the best of those that were looked at.
+    /// Election in progress. Until it ends, `winner` is the best member examined so far.
     pub(crate) electing: Option<Election>,
-    /// The members are being told the winner, in steps.
+    /// Announcement in progress, which tells the winner to the members in steps.
     pub(crate) announcing: Option<Announcing>,
-    /// Merged groups of which some members have come, and the last have not.
+    /// Merged groups whose members have come in part.
     pub(crate) incoming: Vec<Incoming>,
 }
 
-/// A merged group whose members come in steps.
+/// A merged group whose members come in several pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Incoming {
     pub(crate) from: GroupId,
-    /// The losses of the group that they come to when the first came. A member that it loses since may have linked
-    /// those that are still to come.
+    /// `losses` of the receiving group when the first piece came. If the receiving group loses a member
+    /// later, that member may have linked the members that are still to come.
     pub(crate) losses: u64,
 }
 
-/// How far the members have been looked at for the best one.
+/// Progress of an election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Election {
+    /// Last member that the election has examined; `None` before the first step.
     pub(crate) after: Option<PageId>,
-    /// The winner that every member has been told, or is being told, with its content; none if members know different winners.
+    /// Winner that every member knows or is being told, with its content; `None` if members know different
+    /// winners.
     pub(crate) announced: Option<(PageId, ContentHash)>,
 }
 
-/// How far the members have been told.
+/// Progress of an announcement of the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Announcing {
+    /// Last member that was told; `None` before the first step.
     pub(crate) after: Option<PageId>,
-    /// Members must compare themselves again.
+    /// Whether the members must search for partners again.
     pub(crate) search_again: bool,
 }
 
-/// A merged group.
+/// What remains of a merged group: a redirection of its messages to `into`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Forward {
     pub(crate) into: GroupId,
+    /// Whether the merge makes the receiving group owe a recomputation.
     pub(crate) dirty: bool,
+    /// Whether the members must search for partners again.
     pub(crate) search_again: bool,
+    /// Pair that caused the merge.
     pub(crate) evidence: Evidence,
-    /// Some members were transferred.
+    /// Whether some members have been transferred.
     pub(crate) begun: bool,
-    /// All were.
+    /// Whether all members have been transferred.
     pub(crate) done: bool,
-    /// Memberships whose messages still come by here.
+    /// Number of memberships whose messages still pass through this forward.
     pub(crate) forwarding_entries: u64,
-    /// When it was first seen to be of no more use.
+    /// Time when a sweep first found the forward without use.
     pub(crate) ended: Option<Timestamp>,
 }
 
-/// The pair that linked two groups.
+/// The pair of pages that linked two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Evidence {
     pub(crate) page: Linked,
     pub(crate) partner: Linked,
 }
 
-/// A page of a pair, as it was when the pair was found: under another membership it may have come from elsewhere.
+/// One page of a pair, as it was when the pair was found. Under a later membership number, the page may have
+/// come to its group for another reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Linked {
     pub(crate) page: PageId,
@@ -107,30 +118,31 @@ pub(crate) struct Linked {
     pub(crate) content: ContentHash,
 }
 
-/// A content page as its group's owner knows it.
+/// A member of a group, as the group's owner knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Member {
     pub(crate) membership_number: u32,
     pub(crate) content: ContentHash,
     pub(crate) rank: Rank,
-    /// Redirects are attached to it: it keeps a group even alone.
+    /// Whether redirects end at this page. Such a page keeps its group even when alone.
     pub(crate) has_inbound_redirects: bool,
-    /// Its comparison with the winner failed.
+    /// Whether the member's comparison with the winner failed.
     pub(crate) dissimilar: bool,
-    /// What the page was told of its cover; of one that is like the winner nothing.
+    /// Latest cover that the page was told. Always [`Cover::Unsent`] for a member that is similar to the
+    /// winner.
     pub(crate) cover: Cover,
-    /// How often it was told under this membership, in whatever group.
+    /// Number of cover messages sent under this membership, counted across merged groups.
     pub(crate) cover_number: u32,
 }
 
-/// What a member that differs from the winner was told.
+/// Cover that a member was told, if the member differs from the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Cover {
-    /// Nothing since it came or last changed.
+    /// The page was told nothing since it came or last changed.
     Untold,
-    /// It is a duplicate of no kept page before it.
+    /// The page is kept: it is not a duplicate of an earlier kept page.
     Kept,
-    /// It is one of this page, under this content.
+    /// The page is a duplicate of this page with this content.
     By(PageId, ContentHash),
 }
 
@@ -157,33 +169,38 @@ impl Group {
         }
     }
 
-    /// One content page and no redirect. It is dissolved once no other page is on its way to it.
+    /// Returns whether the group has at most one content page and no redirect. Such a group is dissolved once
+    /// no other page is on its way to it.
     pub(crate) fn is_alone(&self) -> bool {
         self.members <= 1 && self.with_inbound_redirects == 0
     }
 
-    /// It owes a recomputation, and the one that is under way is not it.
+    /// Marks the group as owing a recomputation. A recomputation under way does not clear the mark, because
+    /// `losses` has changed since it began.
     pub(crate) fn mark_dirty(&mut self) {
         self.dirty = true;
         self.losses += 1;
     }
 
-    /// An election ends before a recomputation begins, which keeps what is linked to the winner.
+    /// Returns whether a recomputation should begin. An election must end first, because a recomputation
+    /// keeps the members that are linked to the winner.
     pub(crate) fn owes_recomputation(&self) -> bool {
         (self.dirty && self.electing.is_none()) || self.is_alone()
     }
 
-    /// A message is on its way that makes the next step of an election or an announcement.
+    /// Returns whether a [`Continue`](crate::machine::Message::Continue) message for an election or
+    /// announcement is under way.
     pub(crate) fn is_continuing(&self) -> bool {
         self.electing.is_some() || self.announcing.is_some()
     }
 
-    /// Which members are duplicates of others than the winner has to be found out again.
+    /// Returns whether the cover must be found again: which members are duplicates of a kept page other than
+    /// the winner.
     pub(crate) fn owes_cover(&self) -> bool {
         self.uncovered && !self.quarantined && self.electing.is_none()
     }
 
-    /// A member that differs from the winner came, changed or went.
+    /// Records that a member that differs from the winner has come, changed or gone.
     pub(crate) fn mark_uncovered(&mut self) {
         self.uncovered = true;
         self.cover_changes += 1;

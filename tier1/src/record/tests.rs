@@ -1,4 +1,4 @@
-//! What single records say of themselves.
+//! Tests of single records, without a machine or a store.
 
 use doppel_model::{ClientId, ShardId};
 

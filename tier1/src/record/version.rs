@@ -1,20 +1,23 @@
-//! What a page's record says of its versions.
+//! Conversion between a page's record and its versions.
+//!
+//! A record keeps the version that stands for the page: the version with the greatest place in the version
+//! order. All versions count for the date of first sight and for the popularity.
 
 use doppel_protocol::{DatedPopularity, FetchResult, Submission, VersionDetails, VersionPlace};
 
 use super::{PageRecord, State};
 
-/// Which parts of a record a version has changed.
+/// Tells which parts of a record a version has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Noted {
-    /// Any part, so that the row must be stored.
+    /// Whether any part has changed, so that the row must be stored.
     pub(crate) row: bool,
-    /// The part that the winner order looks at.
+    /// Whether the part that decides the winner order has changed.
     pub(crate) rank: bool,
 }
 
 impl PageRecord {
-    /// The place of the version that stands for the page; none of a page that was purged.
+    /// Returns the place of the version that stands for the page; `None` for a purged page.
     pub(crate) fn place(&self) -> Option<VersionPlace<'_>> {
         let result = match &self.state {
             State::Content(state) => FetchResult::Content(state.content),
@@ -25,19 +28,19 @@ impl PageRecord {
         Some(VersionPlace { fetched_at: self.fetched_at, result })
     }
 
-    /// The attributes of the version that stands for the page.
+    /// Returns the attributes of the version that stands for the page.
     pub(crate) fn details(&self) -> VersionDetails<'_> {
         (self.language.as_deref(), self.canonical.as_ref())
     }
 
-    /// The popularity with its date.
+    /// Returns the popularity with its date.
     pub(crate) fn dated_popularity(&self) -> Option<DatedPopularity> {
         let (value, at) = self.rank.popularity.zip(self.popularity_at)?;
         Some(DatedPopularity { at, value })
     }
 
-    /// Takes from a version what every version says of the page, whatever its place: that the page was seen then, and how popular it
-    /// was.
+    /// Records what every version says about the page, regardless of its place: the date of sight and the
+    /// popularity.
     pub(crate) fn note(&mut self, version: &Submission) -> Noted {
         let (first_seen, popularity) = (self.rank.first_seen, self.dated_popularity());
         self.rank.first_seen = first_seen.min(version.fetched_at);
