@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) use encoding::seal;
 pub(crate) use encoding::{VERSION, body, damaged, decode, encode};
 pub(crate) use group::{
-    Announcing, Cover, Election, Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member,
+    Announcement, Cover, Election, Evidence, Forward, Group, GroupRecord, IncomingTransfer, LinkedPage,
+    Member,
 };
-pub(crate) use version::Noted;
+pub(crate) use version::RecordChanges;
 
 /// A stored page, without its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +43,7 @@ pub(crate) struct PageRecord {
     /// Number of the page's newest event in the feed; 0 if it has none.
     pub(crate) event: u64,
     /// Public state of the page in its newest event.
-    pub(crate) published: Published,
+    pub(crate) published: PublicState,
 }
 
 /// What a page is: content, redirect, dead, or purged.
@@ -80,11 +81,11 @@ pub(crate) struct ContentState {
     pub(crate) search: SearchState,
     /// While the page is pending, the client whose content waits to be compared.
     pub(crate) client: ClientId,
-    pub(crate) asking: Option<Asking>,
+    pub(crate) partner_query: Option<PartnerQuery>,
     pub(crate) membership: Option<Membership>,
     /// Partners of the present content that the last search compared. They can provide the verdict on the
     /// winner.
-    pub(crate) measured: Vec<Measured>,
+    pub(crate) measured: Vec<ContentComparison>,
 }
 
 /// Progress of the comparison of a page's present content.
@@ -101,23 +102,23 @@ pub(crate) enum SearchState {
 
 /// A decision in progress. The page has asked its partners for their groups, and waits for their answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asking {
-    pub(crate) waiting: u32,
+pub(crate) struct PartnerQuery {
+    pub(crate) unanswered: u32,
     /// Whether a partner's content had changed, so the search must be repeated.
     pub(crate) stale: bool,
-    pub(crate) found: Vec<Found>,
+    pub(crate) groups: Vec<PartnerGroup>,
 }
 
 /// The group of a partner, with the partner that belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct PartnerGroup {
     pub(crate) group: GroupId,
-    pub(crate) partner: Linked,
+    pub(crate) partner: LinkedPage,
 }
 
 /// Result of an exact comparison of a page's content with another content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Measured {
+pub(crate) struct ContentComparison {
     pub(crate) content: ContentHash,
     pub(crate) similarity: Similarity,
     pub(crate) similar: bool,
@@ -138,23 +139,23 @@ pub(crate) struct Membership {
     /// Winner in the latest message from the group's owner; `None` before the first one.
     pub(crate) winner: Option<Winner>,
     /// Result of the comparison with that winner.
-    pub(crate) verdict: Option<Measured>,
-    pub(crate) resolving: Resolving,
+    pub(crate) verdict: Option<ContentComparison>,
+    pub(crate) forward_probe: ForwardProbe,
     /// Whether the page has reported to the group's owner that its comparison with the winner failed.
     pub(crate) dissimilar: bool,
     /// Kept page that covers this page: it precedes this page in the winner order, is not the winner, and F
     /// holds.
-    pub(crate) covered_by: Option<Kept>,
+    pub(crate) covered_by: Option<CoveringPage>,
     /// Number of the latest cover message that the page has applied.
     pub(crate) cover_number: u32,
 }
 
 /// A kept page of which another page is a duplicate, with the comparison of the two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct CoveringPage {
     pub(crate) page: PageId,
     pub(crate) url: PageUrl,
-    pub(crate) with: Measured,
+    pub(crate) with: ContentComparison,
 }
 
 /// Progress of moving a membership to the present id of its group, after the group was merged.
@@ -162,10 +163,11 @@ pub(crate) struct Kept {
 /// The page probes the path of its messages. The reply names the group at the end of the path, and proves
 /// that all earlier messages have arrived there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Resolving {
-    No,
+pub(crate) enum ForwardProbe {
+    /// No probe is under way.
+    Idle,
     /// A probe is under way, and the page has sent no message of the membership after it.
-    Asked,
+    InFlight,
     /// The page has sent a message after the probe, so the reply will prove too little. The page must probe
     /// again.
     Overtaken,
@@ -190,7 +192,7 @@ pub(crate) struct RedirectState {
     /// How the chain ends; `None` until the first trace has returned.
     pub(crate) resolution: Option<Resolution>,
     /// State of the final target, from its latest message.
-    pub(crate) target: Option<TargetLine>,
+    pub(crate) target: Option<TargetState>,
 }
 
 /// How the chain of a redirect ends.
@@ -203,7 +205,7 @@ pub(crate) enum Resolution {
 
 /// Public state of a final target. The target sends it to the redirects whose chain ends there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TargetLine {
+pub(crate) struct TargetState {
     pub(crate) status: Status,
     pub(crate) group: Option<GroupId>,
     pub(crate) winner: Option<PageUrl>,
@@ -213,7 +215,7 @@ pub(crate) struct TargetLine {
 
 /// Public state of a page, without its URL, as the feed and the export report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Published {
+pub(crate) struct PublicState {
     pub(crate) status: Status,
     pub(crate) group: Option<GroupId>,
     pub(crate) winner: Option<PageUrl>,
@@ -299,7 +301,7 @@ impl PageRecord {
     }
 }
 
-impl Published {
+impl PublicState {
     /// Creates the public state of a page that has a status and nothing else.
     pub(crate) fn of(status: Status) -> Self {
         Self { status, group: None, winner: None, duplicate_of: None, similarity: None, reason: None }
@@ -327,14 +329,14 @@ impl Membership {
     /// Records that the page sends a message of the membership. The message follows a probe that may be under
     /// way.
     pub(crate) fn message_sent(&mut self) {
-        if self.resolving == Resolving::Asked {
-            self.resolving = Resolving::Overtaken;
+        if self.forward_probe == ForwardProbe::InFlight {
+            self.forward_probe = ForwardProbe::Overtaken;
         }
     }
 
     /// Returns whether the group now has a smaller id than the membership uses, and no probe is under way.
     pub(crate) fn wants_resolution(&self) -> bool {
-        self.group < self.enrolled_at && self.resolving == Resolving::No
+        self.group < self.enrolled_at && self.forward_probe == ForwardProbe::Idle
     }
 }
 

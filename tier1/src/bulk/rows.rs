@@ -18,10 +18,11 @@ use super::redirects::Spellings;
 use super::resolved::Resolved;
 use super::versions::{Page, State as Is};
 use crate::key::{self, Kind};
-use crate::machine::{publish, stands_for, target_line};
+use crate::machine::{publish, stands_for, target_state};
 use crate::record::{
-    AuditEntry, ContentState, Cover, Group, GroupRecord, Kept, Measured, Member, Membership, Meta,
-    PageRecord, Published, RedirectState, Resolution, Resolving, SearchState, State, Winner, encode,
+    AuditEntry, ContentComparison, ContentState, Cover, CoveringPage, ForwardProbe, Group, GroupRecord,
+    Member, Membership, Meta, PageRecord, PublicState, RedirectState, Resolution, SearchState, State, Winner,
+    encode,
 };
 use crate::store::StoreError;
 use crate::txn::{share_of_group, share_of_page};
@@ -204,8 +205,8 @@ impl<'r> Rows<'r> {
         let place = self.all.places[page as usize].filter(|_| self.is_dissimilar(page, group));
         match place.map(|place| place.covered_by) {
             // Nobody finds the cover of a group that is quarantined.
-            _ if group.quarantined => Cover::Untold,
-            None => Cover::Untold,
+            _ if group.quarantined => Cover::Unsent,
+            None => Cover::Unsent,
             Some(None) => Cover::Kept,
             Some(Some(by)) => {
                 let content = self.all.content(by.page).map(|content| self.all.contents.hash(content));
@@ -215,12 +216,12 @@ impl<'r> Rows<'r> {
     }
 
     /// The kept page that a page which differs from the winner is a duplicate of.
-    fn kept(&self, by: CoveredBy) -> Option<Kept> {
+    fn kept(&self, by: CoveredBy) -> Option<CoveringPage> {
         let Page { rank, .. } = self.page(by.page);
         let (contents, content) = (&self.all.contents, self.all.content(by.page)?);
         let content = contents.hash(content);
-        let with = Measured { content, similarity: by.similarity, similar: true };
-        Some(Kept { page: rank.url.id(), url: rank.url.clone(), with })
+        let with = ContentComparison { content, similarity: by.similarity, similar: true };
+        Some(CoveringPage { page: rank.url.id(), url: rank.url.clone(), with })
     }
 
     fn record(&self, id: PageId, number: u32, event: u64) -> PageRecord {
@@ -236,7 +237,7 @@ impl<'r> Rows<'r> {
                 });
                 let target = end
                     .and_then(Result::ok)
-                    .map(|end| target_line(&self.page(end).rank.url, &self.published(end)));
+                    .map(|end| target_state(&self.page(end).rank.url, &self.published(end)));
                 let to = to.clone();
                 let stands_for = self.targets[number as usize];
                 let stands_for = stands_for.map(|page| self.all.versions.pages[page].rank.url.id());
@@ -257,12 +258,12 @@ impl<'r> Rows<'r> {
             inbound_redirects: self.all.inbound[number as usize],
             ended: None,
             event,
-            published: Published::of(Status::Unknown),
+            published: PublicState::of(Status::Unknown),
         };
         PageRecord { published: publish(id, &record), ..record }
     }
 
-    fn published(&self, page: u32) -> Published {
+    fn published(&self, page: u32) -> PublicState {
         self.record(self.page(page).rank.url.id(), page, 0).published
     }
 
@@ -280,7 +281,7 @@ impl<'r> Rows<'r> {
                     url: self.page(group.winner).rank.url.clone(),
                     quarantined: group.quarantined,
                 };
-                let verdict = Measured { content: winner.content, similarity, similar };
+                let verdict = ContentComparison { content: winner.content, similarity, similar };
                 Membership {
                     group: group.id,
                     enrolled_at: group.id,
@@ -288,7 +289,7 @@ impl<'r> Rows<'r> {
                     compared: true,
                     winner: Some(winner),
                     verdict: (!is_winner).then_some(verdict),
-                    resolving: Resolving::No,
+                    forward_probe: ForwardProbe::Idle,
                     dissimilar: self.is_dissimilar(page, group),
                     covered_by: covered_by.and_then(|by| self.kept(by)),
                     cover_number: 0,
@@ -300,7 +301,7 @@ impl<'r> Rows<'r> {
             tokens: contents.tokens(content),
             size: contents.size(content),
             search: SearchState::Compared,
-            asking: None,
+            partner_query: None,
             membership,
             measured: Vec::new(),
         }

@@ -61,7 +61,7 @@ impl Checker<'_> {
         let row = format!("group {group}");
         let winner = record.winner.as_ref().map(|(winner, _)| *winner);
         let looked_at = |page: PageId| {
-            let after = record.electing.and_then(|election| election.after);
+            let after = record.election.and_then(|election| election.after);
             Some(page) <= after || Some(page) == winner
         };
         let Some(recount) = self.recount(group, &looked_at) else { return };
@@ -82,9 +82,9 @@ impl Checker<'_> {
         }
         // What the group knows of its winner beside.
         let told = |(page, member): &(PageId, Member)| {
-            (*page, Member { dissimilar: false, cover: Cover::Untold, cover_number: 0, ..member.clone() })
+            (*page, Member { dissimilar: false, cover: Cover::Unsent, cover_number: 0, ..member.clone() })
         };
-        let best = if record.electing.is_some() { &recount.best_so_far } else { &recount.best };
+        let best = if record.election.is_some() { &recount.best_so_far } else { &recount.best };
         if record.winner.as_ref().map(told) != best.as_ref().map(told) && !recount.incomplete {
             let url = |winner: &Option<(PageId, Member)>| match winner {
                 Some((_, member)) => member.rank.url.to_string(),
@@ -209,7 +209,7 @@ impl Checker<'_> {
         }
         let told = match member.cover {
             Cover::By(page, content) => Some((page, content)),
-            Cover::Untold | Cover::Kept => None,
+            Cover::Unsent | Cover::Kept => None,
         };
         if covered_by.map(|kept| (kept.page, kept.with.content)) != told {
             self.find(

@@ -8,7 +8,8 @@ use super::{Checker, Found, Invariant, hex};
 use crate::key::{self, Kind};
 use crate::machine::publish;
 use crate::record::{
-    ContentState, GroupRecord, Measured, Member, Membership, PageRecord, Resolving, SearchState, State,
+    ContentComparison, ContentState, ForwardProbe, GroupRecord, Member, Membership, PageRecord, SearchState,
+    State,
 };
 use crate::txn::share_of_page;
 
@@ -175,12 +176,12 @@ impl Checker<'_> {
                 wrong("and its membership differ about whether it was compared");
             }
         }
-        if let Some(asking) = &state.asking {
+        if let Some(query) = &state.partner_query {
             let under_way = self.underway.asked(page, record.ticket);
-            if under_way != asking.waiting {
+            if under_way != query.unanswered {
                 let detail = format!(
                     "waits for {} answers, and {under_way} questions and answers are under way",
-                    asking.waiting
+                    query.unanswered
                 );
                 self.find(Invariant::Work, record.url().to_string(), detail);
             }
@@ -231,7 +232,7 @@ impl Checker<'_> {
             let detail = format!("is in group {group} by its record, and in {holder} by the group's");
             self.find(Invariant::Membership, &url, detail);
         }
-        if membership.enrolled_at != holder || membership.resolving != Resolving::No {
+        if membership.enrolled_at != holder || membership.forward_probe != ForwardProbe::Idle {
             let detail = format!("uses the address {} for group {holder}", membership.enrolled_at);
             self.find(Invariant::Membership, &url, detail);
         }
@@ -317,7 +318,7 @@ impl Checker<'_> {
         let Some(policy) = self.policy else { return };
         let Some(expected) = self.measured(page, state, winner.page, winner.content, policy) else { return };
         if expected != verdict {
-            let Measured { similarity: Similarity { shared, of }, similar, .. } = expected;
+            let ContentComparison { similarity: Similarity { shared, of }, similar, .. } = expected;
             let detail = format!(
                 "is compared with {} as {verdict:?}, and they share {shared} of {of}: similar is {similar}",
                 winner.url
@@ -334,7 +335,7 @@ impl Checker<'_> {
         winner: PageId,
         content: ContentHash,
         policy: doppel_model::pairwise::Policy,
-    ) -> Option<Measured> {
+    ) -> Option<ContentComparison> {
         let Found::Row(signature) = self.signature_of(page) else { return None };
         if signature.content() != state.content {
             return None;
@@ -350,6 +351,6 @@ impl Checker<'_> {
         }
         let (_, _, representative) = self.winner.as_ref()?;
         let comparison = policy.compare(&signature, representative);
-        Some(Measured { content, similarity: comparison.similarity, similar: comparison.similar })
+        Some(ContentComparison { content, similarity: comparison.similarity, similar: comparison.similar })
     }
 }

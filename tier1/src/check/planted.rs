@@ -14,8 +14,8 @@ use super::rows::{RowKey, pieces};
 use crate::key::{self, Kind};
 use crate::machine::{Audience, Envelope, Message};
 use crate::record::{
-    Announcing, Asking, ContentState, Election, FanOut, Group, GroupRecord, Member, Membership, Meta,
-    PageRecord, Reach, RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
+    Announcement, ContentState, Election, FanOut, Group, GroupRecord, Member, Membership, Meta, PageRecord,
+    PartnerQuery, Reach, RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
 };
 use crate::store::{Store, StoreError, Write};
 
@@ -227,8 +227,8 @@ impl Sample {
         let before_all_versions = popularity(Some(1.0), Some(i64::from(i32::MIN) * 1_000));
         let asking = {
             let mut record = record.clone();
-            let asking = Some(Asking { waiting: 1, stale: false, found: Vec::new() });
-            record.state = State::Content(ContentState { asking, ..state });
+            let partner_query = Some(PartnerQuery { unanswered: 1, stale: false, groups: Vec::new() });
+            record.state = State::Content(ContentState { partner_query, ..state });
             record
         };
         let feed = key::feed(page.shard(self.shards), record.event);
@@ -280,8 +280,8 @@ impl Sample {
             ..winner_member
         };
         let stray = (key::member(group, stranger), Some(encode(&stray)));
-        let announcing = Some(Announcing { after: None, search_again: false });
-        let electing = Some(Election { after: None, announced: None });
+        let announcement = Some(Announcement { after: None, search_again: false });
+        let election = Some(Election { after: None, announced: None });
         let loser_as_winner = Some((page, member.clone()));
         Ok(vec![
             plant("a lost member", Invariant::Membership, vec![(key.clone(), None)]),
@@ -328,18 +328,18 @@ impl Sample {
                 "messages that nobody carries on",
                 Invariant::Work,
                 vec![group_row(&|g| {
-                    g.announcing = announcing;
+                    g.announcement = announcement;
                 })],
             ),
             plant(
                 "an election that nobody carries on",
                 Invariant::Work,
-                vec![group_row(&|g| g.electing = electing)],
+                vec![group_row(&|g| g.election = election)],
             ),
             plant(
                 "an election whose best member so far is none",
                 Invariant::Winner,
-                vec![group_row(&|g| g.electing = electing), (key::member(group, winner), None)],
+                vec![group_row(&|g| g.election = election), (key::member(group, winner), None)],
             ),
         ])
     }

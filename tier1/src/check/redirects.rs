@@ -6,7 +6,7 @@ use doppel_protocol::{Status, Unresolved};
 use super::rows::RowKey;
 use super::{Checker, Found, Invariant};
 use crate::key::{self, Kind};
-use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, stands_for, target_line};
+use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, stands_for, target_state};
 use crate::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
@@ -80,7 +80,7 @@ impl Checker<'_> {
         if target.content().is_some()
             && target.published.status != Status::Pending
             && !self.underway.is_telling(end)
-            && state.target.as_ref() != Some(&target_line(target.url(), &target.published))
+            && state.target.as_ref() != Some(&target_state(target.url(), &target.published))
         {
             let detail = format!("was told another state of {} than it has", target.url());
             self.find(Invariant::Edge, url, detail);

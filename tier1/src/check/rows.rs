@@ -58,7 +58,7 @@ impl RowKey {
             Kind::Source => pages(rest).map(|(target, source)| Self::Source(target, source))?,
             Kind::FanOut => {
                 let (edges, rest) = rest.split_first()?;
-                Self::FanOut(Audience::of(*edges)?, page(rest)?)
+                Self::FanOut(Audience::from_edge_kind(*edges)?, page(rest)?)
             }
             Kind::Spelling => pages(rest).map(|(normal, page)| Self::Spelling(normal, page))?,
             Kind::Member => group_page(rest).map(|(group, page)| Self::Member(group, page))?,

@@ -37,7 +37,7 @@ impl Underway {
     pub(super) fn add(&mut self, message: &Message) {
         self.messages += 1;
         match message {
-            Message::Ask { page, ticket, .. } | Message::Answer { page, ticket, .. } => {
+            Message::AskGroup { page, ticket, .. } | Message::AnswerGroup { page, ticket, .. } => {
                 *self.asked.entry((*page, *ticket)).or_default() += 1;
             }
             Message::Enroll { group, page, .. } => {
@@ -63,20 +63,20 @@ impl Underway {
             Message::Subscribe { target, source } | Message::Unsubscribe { target, source } => {
                 self.sources.insert((*target, *source));
             }
-            Message::Spelled { normal, page, .. } => {
+            Message::SpellingChanged { normal, page, .. } => {
                 self.rerouting.insert(*normal);
                 self.spellings.insert((*normal, *page));
             }
             Message::Trace { source, .. }
-            | Message::Traced { source, .. }
-            | Message::Rerouted { source, .. } => drop(self.rerouting.insert(*source)),
+            | Message::TraceResult { source, .. }
+            | Message::RouteChanged { source, .. } => drop(self.rerouting.insert(*source)),
             Message::TellSources { target, .. }
             | Message::ContinueTelling { target, audience: Audience::Sources } => {
                 self.rerouting.insert(*target);
             }
             Message::AttachRedirect { target, source }
             | Message::DetachRedirect { target, source }
-            | Message::TargetLine { target, source, .. } => drop(self.attached.insert((*target, *source))),
+            | Message::TargetState { target, source, .. } => drop(self.attached.insert((*target, *source))),
             Message::ContinueTelling { target, audience: Audience::InboundRedirects } => {
                 self.telling.insert(*target);
             }

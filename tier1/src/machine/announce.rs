@@ -8,14 +8,14 @@ use doppel_model::{GroupId, PageId};
 
 use super::{Machine, Message};
 use crate::key;
-use crate::record::{Announcing, Group, GroupRecord, Member, Winner, decode};
+use crate::record::{Announcement, Group, GroupRecord, Member, Winner, decode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Starts an announcement of the winner at the first member. A running announcement starts again.
     pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, search_again: bool) {
-        let (was_continuing, running) = (record.is_continuing(), record.announcing);
-        record.announcing = Some(Announcing {
+        let (was_continuing, running) = (record.is_continuing(), record.announcement);
+        record.announcement = Some(Announcement {
             after: None,
             search_again: search_again || running.is_some_and(|a| a.search_again),
         });
@@ -25,34 +25,34 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the next step of an election, an announcement, or a transfer of members.
-    pub(super) fn continued(&mut self, group: GroupId) -> Result<(), StoreError> {
+    pub(super) fn on_continue(&mut self, group: GroupId) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
             Some(GroupRecord::Forward(forward)) => return self.transfer_members(group, forward),
             Some(GroupRecord::Active(record)) => record,
         };
-        if let Some(election) = record.electing {
+        if let Some(election) = record.election {
             self.elect(group, &mut record, election)?;
             if record.is_continuing() {
                 self.send(group.shard(), Message::Continue { group });
             }
             return self.put_active(group, record);
         }
-        let Some(announcing) = record.announcing else { return Ok(()) };
-        let after = announcing.after.map(|page| key::member(group, page));
+        let Some(announcement) = record.announcement else { return Ok(()) };
+        let after = announcement.after.map(|page| key::member(group, page));
         let rows = self.txn.scan(&key::members(group), after.as_deref(), self.shards.settings.step_rows)?;
         let mut last = None;
         for (key, bytes) in &rows {
             let member: Member = decode(key, bytes)?;
             let Some(page) = key::last_page(key) else { continue };
-            self.assign(group, &record, page, member.membership_number, announcing.search_again);
+            self.assign(group, &record, page, member.membership_number, announcement.search_again);
             last = Some(page);
         }
         if rows.len() == self.shards.settings.step_rows {
-            record.announcing = Some(Announcing { after: last, ..announcing });
+            record.announcement = Some(Announcement { after: last, ..announcement });
             self.send(group.shard(), Message::Continue { group });
         } else {
-            record.announcing = None;
+            record.announcement = None;
         }
         self.put_active(group, record)
     }

@@ -20,7 +20,7 @@ use crate::store::StoreError;
 impl Machine<'_, '_> {
     /// Reports that a group of this shard enters or leaves quarantine. `into` names the survivor if a merge
     /// ended the quarantine.
-    pub(super) fn tell_quarantine(
+    pub(super) fn report_quarantine(
         &mut self,
         group: GroupId,
         members: u64,
@@ -37,7 +37,7 @@ impl Machine<'_, '_> {
         if self.shards.settings.retention.audit.is_zero() {
             return Ok(());
         }
-        let shard = self.here;
+        let shard = self.current_shard;
         let meta = self.meta();
         meta.audits += 1;
         let number = meta.audits;
@@ -48,12 +48,12 @@ impl Machine<'_, '_> {
     /// Drops an entry whose retention is over, if it is the oldest entry left. After a wrong clock, an entry
     /// may seem too old before its predecessors do; it waits for them.
     pub(super) fn expire_repair(&mut self, repair: RepairId, now: Timestamp) -> Result<(), StoreError> {
-        self.here = repair.shard;
+        self.current_shard = repair.shard;
         let Some(entry) = self.txn.get::<AuditEntry>(&key::audit(repair))? else { return Ok(()) };
         if !self.shards.settings.retention.is_repair_due(&entry, now) {
             return Ok(());
         }
-        let dropped_key = key::audits_dropped(self.here);
+        let dropped_key = key::audits_dropped(self.current_shard);
         let dropped: u64 = self.txn.get(&dropped_key)?.unwrap_or_default();
         if repair.number == dropped + 1 {
             self.txn.delete(key::audit(repair));
@@ -68,7 +68,7 @@ impl Machine<'_, '_> {
         repair: RepairId,
         pages: &HashSet<PageId>,
     ) -> Result<(), StoreError> {
-        self.here = repair.shard;
+        self.current_shard = repair.shard;
         let key = key::audit(repair);
         let Some(mut entry) = self.txn.get::<AuditEntry>(&key)? else { return Ok(()) };
         entry.forget(pages);
@@ -95,7 +95,7 @@ impl AuditEntry {
     }
 
     /// Returns the number of member URLs that the entry had before purged pages were removed.
-    pub(crate) fn urls_kept(&self) -> u64 {
+    pub(crate) fn original_url_count(&self) -> u64 {
         match self.event {
             TrailEvent::Repair => self.members.min(REPAIR_URLS_KEPT as u64),
             TrailEvent::Quarantined | TrailEvent::Released => 0,
@@ -103,7 +103,7 @@ impl AuditEntry {
     }
 
     /// Returns the entry in its public form, without the URLs.
-    pub(crate) fn without_urls(&self, id: RepairId) -> RepairEntry {
+    pub(crate) fn to_repair_entry(&self, id: RepairId) -> RepairEntry {
         RepairEntry {
             id,
             at: self.at,
@@ -154,15 +154,15 @@ mod tests {
             components: vec![urls(&[1, 3]), urls(&[2]), urls(&[4])],
         };
         let id = RepairId { shard: ShardId(2), number: 1 };
-        let whole = entry.without_urls(id);
+        let whole = entry.to_repair_entry(id);
         assert_eq!((whole.component_count, whole.truncated), (3, false));
         entry.forget(&[2, 3, 9].map(|n| url(n).id()).into());
         assert_eq!(
             (entry.before.clone(), entry.components.clone()),
             (urls(&[1, 4]), vec![urls(&[1]), vec![], urls(&[4])])
         );
-        assert_eq!(entry.without_urls(id), whole);
+        assert_eq!(entry.to_repair_entry(id), whole);
         entry.members += 1;
-        assert!(entry.without_urls(id).truncated);
+        assert!(entry.to_repair_entry(id).truncated);
     }
 }

@@ -12,18 +12,18 @@
 
 use doppel_model::{ContentHash, PageId};
 
-use super::{Covered, CoveredMember, Machine, Message};
+use super::{CoverUpdate, Machine, MemberCover, Message};
 use crate::key;
-use crate::record::{Cover, Group, GroupRecord, Kept, Member, State, encode};
+use crate::record::{Cover, CoveringPage, Group, GroupRecord, Member, State, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Stores the changes in a group's cover, and tells the members.
-    pub(super) fn covered(&mut self, covered: Covered) -> Result<(), StoreError> {
-        let Covered { group, changes, members, last } = covered;
-        self.here = group.shard();
+    pub(super) fn on_covered(&mut self, covered: CoverUpdate) -> Result<(), StoreError> {
+        let CoverUpdate { group, changes, members, last } = covered;
+        self.current_shard = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
-        for CoveredMember { page, membership_number, content, by } in members {
+        for MemberCover { page, membership_number, content, by } in members {
             let key = key::member(group, page);
             let Some(member) = self.txn.get::<Member>(&key)? else { continue };
             if (member.membership_number, member.content) != (membership_number, content)
@@ -44,12 +44,12 @@ impl Machine<'_, '_> {
     }
 
     /// Stores the cover that the group's owner has sent to a page.
-    pub(super) fn cover_told(
+    pub(super) fn on_cover(
         &mut self,
         (page, membership_number): (PageId, u32),
         number: u32,
         content: ContentHash,
-        by: Option<Kept>,
+        by: Option<CoveringPage>,
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let is_current = record.membership_number == membership_number;
@@ -81,14 +81,14 @@ impl Group {
 impl Member {
     /// Returns the row with the cover from the row `before`, if that cover still applies: same membership,
     /// same content, and dissimilar then and now. The cover number never decreases within a membership.
-    pub(super) fn told_as(self, before: Option<&Self>) -> Self {
+    pub(super) fn with_cover_of(self, before: Option<&Self>) -> Self {
         let is_same = |before: &&Self| {
             before.dissimilar
                 && self.dissimilar
                 && before.membership_number == self.membership_number
                 && before.content == self.content
         };
-        let cover = before.filter(is_same).map_or(Cover::Untold, |before| before.cover);
+        let cover = before.filter(is_same).map_or(Cover::Unsent, |before| before.cover);
         let told = before.filter(|before| before.membership_number == self.membership_number);
         let cover_number = told.map_or(0, |before| before.cover_number).max(self.cover_number);
         Self { cover, cover_number, ..self }

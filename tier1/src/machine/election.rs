@@ -13,7 +13,7 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Machine, Message};
 use crate::key;
-use crate::record::{Announcing, Election, Group, Member, decode};
+use crate::record::{Announcement, Election, Group, Member, decode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -60,11 +60,11 @@ impl Machine<'_, '_> {
             }
         }
         let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| rows.len() == step_rows);
-        record.electing = last.map(|last| Election { after: Some(last), announced });
-        if last.is_none() && (record.announced_winner() != announced || record.announcing.is_some()) {
+        record.election = last.map(|last| Election { after: Some(last), announced });
+        if last.is_none() && (record.announced_winner() != announced || record.announcement.is_some()) {
             // Some members may have learnt of another winner earlier, so the announcement starts again.
-            let search_again = record.announcing.is_some_and(|announcing| announcing.search_again);
-            record.announcing = Some(Announcing { after: None, search_again });
+            let search_again = record.announcement.is_some_and(|announcement| announcement.search_again);
+            record.announcement = Some(Announcement { after: None, search_again });
         }
         Ok(())
     }
@@ -74,26 +74,26 @@ impl Group {
     /// Returns whether the group has a new winner since `before`, or the winner has a new content. Always
     /// `false` during an election.
     pub(super) fn has_other_winner(&self, before: Option<&(PageId, Member)>) -> bool {
-        self.electing.is_none() && self.winner.as_ref().map(named) != before.map(named)
+        self.election.is_none() && self.winner.as_ref().map(winner_key) != before.map(winner_key)
     }
 
     /// Records that a member is told the best member so far. From now on members may know different winners.
     pub(super) fn note_announced(&mut self) {
-        let best = self.winner.as_ref().map(named);
-        if let Some(election) = self.electing.as_mut().filter(|election| election.announced != best) {
+        let best = self.winner.as_ref().map(winner_key);
+        if let Some(election) = self.election.as_mut().filter(|election| election.announced != best) {
             election.announced = None;
         }
     }
 
     /// Returns the winner that every member knows or is being told; `None` if members know different winners.
     fn announced_winner(&self) -> Option<(PageId, ContentHash)> {
-        match self.electing {
+        match self.election {
             Some(election) => election.announced,
-            None => self.winner.as_ref().map(named),
+            None => self.winner.as_ref().map(winner_key),
         }
     }
 }
 
-fn named((page, member): &(PageId, Member)) -> (PageId, ContentHash) {
+fn winner_key((page, member): &(PageId, Member)) -> (PageId, ContentHash) {
     (*page, member.content)
 }

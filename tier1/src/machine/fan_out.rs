@@ -14,7 +14,7 @@
 
 use doppel_model::PageId;
 
-use super::{Audience, Machine, Message, stands_for, target_line};
+use super::{Audience, Machine, Message, stands_for, target_state};
 use crate::key::{self, Kind};
 use crate::record::{FanOut, Reach, encode};
 use crate::store::StoreError;
@@ -22,7 +22,7 @@ use crate::txn::Row;
 
 impl Audience {
     /// Returns the audience whose edges have the kind with this byte.
-    pub(crate) fn of(edges: u8) -> Option<Self> {
+    pub(crate) fn from_edge_kind(edges: u8) -> Option<Self> {
         [Self::Sources, Self::InboundRedirects].into_iter().find(|audience| audience.edges() as u8 == edges)
     }
 
@@ -43,17 +43,17 @@ impl FanOut {
 
     /// Adds another change. A round that has not begun tells this change, too. A round under way is followed
     /// by another round.
-    fn with(self, reach: Reach) -> Self {
+    fn with_change(self, reach: Reach) -> Self {
         match self.after {
-            None => Self { reach: self.reach.and(reach), ..self },
-            Some(_) => Self { again: Some(self.again.map_or(reach, |again| again.and(reach))), ..self },
+            None => Self { reach: self.reach.union(reach), ..self },
+            Some(_) => Self { again: Some(self.again.map_or(reach, |again| again.union(reach))), ..self },
         }
     }
 }
 
 impl Reach {
     /// Returns a reach that selects the redirects of both.
-    fn and(self, other: Self) -> Self {
+    fn union(self, other: Self) -> Self {
         let through = self.through.filter(|_| self.through == other.through);
         Self { through, hops_left: self.hops_left.max(other.hops_left) }
     }
@@ -68,15 +68,15 @@ impl Machine<'_, '_> {
         audience: Audience,
         reach: Reach,
     ) -> Result<(), StoreError> {
-        let rows = self.audience(target, audience, None)?;
+        let rows = self.audience_edges(target, audience, None)?;
         if rows.len() < self.shards.settings.step_rows {
             return self.tell(target, audience, reach, &rows);
         }
-        let key = key::fan_out(self.here, audience.edges(), target);
+        let key = key::fan_out(self.current_shard, audience.edges(), target);
         let fan_out = match self.txn.get::<FanOut>(&key)? {
-            Some(fan_out) => fan_out.with(reach),
+            Some(fan_out) => fan_out.with_change(reach),
             None => {
-                self.send(self.here, Message::ContinueTelling { target, audience });
+                self.send(self.current_shard, Message::ContinueTelling { target, audience });
                 FanOut::new(reach)
             }
         };
@@ -86,9 +86,9 @@ impl Machine<'_, '_> {
 
     /// Makes the next step of a round. After the last step it begins the next round, if one is requested.
     pub(super) fn continue_telling(&mut self, target: PageId, audience: Audience) -> Result<(), StoreError> {
-        let key = key::fan_out(self.here, audience.edges(), target);
+        let key = key::fan_out(self.current_shard, audience.edges(), target);
         let Some(round) = self.txn.get::<FanOut>(&key)? else { return Ok(()) };
-        let rows = self.audience(target, audience, round.after)?;
+        let rows = self.audience_edges(target, audience, round.after)?;
         self.tell(target, audience, round.reach, &rows)?;
         let is_full = rows.len() == self.shards.settings.step_rows;
         let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| is_full);
@@ -100,14 +100,14 @@ impl Machine<'_, '_> {
                 return Ok(());
             }
         };
-        self.send(self.here, Message::ContinueTelling { target, audience });
+        self.send(self.current_shard, Message::ContinueTelling { target, audience });
         self.txn.put(key, encode(&next)?);
         Ok(())
     }
 
     /// Returns the edges of one step, beginning after the redirect `after`. Returns no edges if there is
     /// nothing to tell.
-    fn audience(
+    fn audience_edges(
         &mut self,
         target: PageId,
         audience: Audience,
@@ -117,13 +117,13 @@ impl Machine<'_, '_> {
             return Ok(Vec::new());
         }
         let kind = audience.edges();
-        let after = after.map(|source| key::edge(self.here, kind, target, source));
-        let prefix = key::edges(self.here, kind, target);
+        let after = after.map(|source| key::edge(self.current_shard, kind, target, source));
+        let prefix = key::edges(self.current_shard, kind, target);
         self.txn.scan(&prefix, after.as_deref(), self.shards.settings.step_rows)
     }
 
     fn has_content(&mut self, page: PageId) -> Result<bool, StoreError> {
-        Ok(self.txn.page(self.here, page)?.is_some_and(|record| record.content().is_some()))
+        Ok(self.txn.page(self.current_shard, page)?.is_some_and(|record| record.content().is_some()))
     }
 
     /// Sends the present state to the redirects of the given edges.
@@ -144,15 +144,15 @@ impl Machine<'_, '_> {
                 let through = through.map(|page| stands_for(target, Some(page)));
                 for (source, noted) in sources {
                     if through.as_ref().is_none_or(|through| through == noted) {
-                        self.send_to_page(source, Message::Rerouted { source, target, hops_left });
+                        self.send_to_page(source, Message::RouteChanged { source, target, hops_left });
                     }
                 }
             }
             Audience::InboundRedirects => {
-                let Some(record) = self.txn.page(self.here, target)? else { return Ok(()) };
-                let line = target_line(record.url(), &record.published);
+                let Some(record) = self.txn.page(self.current_shard, target)? else { return Ok(()) };
+                let state = target_state(record.url(), &record.published);
                 for (source, _) in sources {
-                    self.send_to_page(source, Message::TargetLine { source, target, line: line.clone() });
+                    self.send_to_page(source, Message::TargetState { source, target, state: state.clone() });
                 }
             }
         }

@@ -5,15 +5,15 @@
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
-use super::{Effect, Machine, Message, Regrouped};
+use super::{Effect, Machine, Message, RecomputationStep};
 use crate::key;
-use crate::record::{Cover, Group, GroupRecord, Linked, Member, decode, encode};
+use crate::record::{Cover, Group, GroupRecord, LinkedPage, Member, decode, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Handles [`Message::Enroll`]: admits a new or changed member. `via` is the partner that links the page
     /// to the group.
-    pub(super) fn enrolled(
+    pub(super) fn on_enroll(
         &mut self,
         group: GroupId,
         page: PageId,
@@ -80,7 +80,7 @@ impl Machine<'_, '_> {
     ) -> Result<bool, StoreError> {
         let key = key::member(group, page);
         let before: Option<Member> = self.txn.get(&key)?;
-        let member = if before.is_some() { member.told_as(before.as_ref()) } else { member };
+        let member = if before.is_some() { member.with_cover_of(before.as_ref()) } else { member };
         match &before {
             Some(old) if old.membership_number > member.membership_number => return Ok(false),
             Some(old) => {
@@ -113,7 +113,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::Leave`]: removes a member. `uncompared` means that the search for its content was
     /// never completed.
-    pub(super) fn left(
+    pub(super) fn on_leave(
         &mut self,
         group: GroupId,
         page: PageId,
@@ -178,14 +178,14 @@ impl Machine<'_, '_> {
         search_again: bool,
     ) -> Result<(), StoreError> {
         if record.quarantined && (record.members == 0 || record.is_alone()) {
-            self.tell_quarantine(group, record.members, false, None)?;
+            self.report_quarantine(group, record.members, false, None)?;
         }
         if record.members == 0 {
             return self.txn.put_group(group, None);
         }
         if record.is_alone() {
             let search_again =
-                search_again || record.dirty || record.announcing.is_some_and(|a| a.search_again);
+                search_again || record.dirty || record.announcement.is_some_and(|a| a.search_again);
             return self.dissolve(group, search_again);
         }
         let winner_before = record.winner.clone();
@@ -216,9 +216,9 @@ impl Machine<'_, '_> {
     }
 
     /// Applies one step of a recomputation: evicts the members that no chain of pairs links to the winner.
-    pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
-        let Regrouped { group, changes, losses, out, contents, last, repair, audit } = regrouped;
-        self.here = group.shard();
+    pub(super) fn on_recomputed(&mut self, regrouped: RecomputationStep) -> Result<(), StoreError> {
+        let RecomputationStep { group, changes, losses, out, contents, last, repair, audit } = regrouped;
+        self.current_shard = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         if let Some(entry) = audit {
             self.audit(&entry)?;
@@ -255,7 +255,7 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::Dissimilar`]: stores whether a member differs from the winner.
-    pub(super) fn reported(
+    pub(super) fn on_dissimilar(
         &mut self,
         group: GroupId,
         page: PageId,
@@ -273,12 +273,12 @@ impl Machine<'_, '_> {
             }
             // The row is not transferred yet. Store the report in the row, so that the transfer carries it.
             (Some(GroupRecord::Forward(_)), Some(member)) => {
-                self.txn.put(key, encode(&Member { dissimilar, cover: Cover::Untold, ..member })?);
+                self.txn.put(key, encode(&Member { dissimilar, cover: Cover::Unsent, ..member })?);
                 Ok(())
             }
             (Some(GroupRecord::Active(mut record)), Some(member)) => {
                 record.uncount(&member);
-                let after = Member { dissimilar, cover: Cover::Untold, ..member.clone() };
+                let after = Member { dissimilar, cover: Cover::Unsent, ..member.clone() };
                 record.note_cover(Some(&member), Some(&after));
                 let member = after;
                 record.count(&member);
@@ -305,8 +305,8 @@ impl Machine<'_, '_> {
 
     /// Returns whether the page is still a member as it was when the pair was found, be it through a merged
     /// group.
-    pub(super) fn holds(&self, group: GroupId, linked: Linked) -> Result<bool, StoreError> {
-        let Linked { page, membership_number, content } = linked;
+    pub(super) fn is_still_linked(&self, group: GroupId, linked: LinkedPage) -> Result<bool, StoreError> {
+        let LinkedPage { page, membership_number, content } = linked;
         let member = self.txn.get::<Member>(&key::member(group, page))?;
         Ok(member.is_some_and(|m| m.membership_number == membership_number && m.content == content))
     }

@@ -12,7 +12,8 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Machine, Message};
 use crate::record::{
-    ContentState, Cover, Measured, Member, Membership, PageRecord, Resolving, SearchState, State, Winner,
+    ContentComparison, ContentState, Cover, ForwardProbe, Member, Membership, PageRecord, SearchState, State,
+    Winner,
 };
 use crate::store::StoreError;
 
@@ -45,7 +46,7 @@ impl Machine<'_, '_> {
             rank: record.rank.clone(),
             has_inbound_redirects: record.inbound_redirects > 0,
             dissimilar: membership.dissimilar,
-            cover: Cover::Untold,
+            cover: Cover::Unsent,
             cover_number: membership.cover_number,
         };
         self.send(group.shard(), Message::Enroll { group, page, member, via, uncompared });
@@ -55,7 +56,7 @@ impl Machine<'_, '_> {
     /// page may switch to the new id.
     fn resolve_forward(&mut self, page: PageId, membership_number: u32, membership: &mut Membership) {
         if membership.wants_resolution() {
-            membership.resolving = Resolving::Asked;
+            membership.forward_probe = ForwardProbe::InFlight;
             let group = membership.enrolled_at;
             self.send(group.shard(), Message::ResolveForward { group, page, membership_number });
         }
@@ -63,7 +64,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::ForwardResolved`]: all messages of the membership up to the probe have arrived at
     /// `group`.
-    pub(super) fn forward_resolved(
+    pub(super) fn on_forward_resolved(
         &mut self,
         page: PageId,
         membership_number: u32,
@@ -76,8 +77,8 @@ impl Machine<'_, '_> {
             return self.give_back(page, record);
         };
         let old = membership.enrolled_at;
-        let asked = std::mem::replace(&mut membership.resolving, Resolving::No);
-        if asked == Resolving::Asked && old != group {
+        let probe = std::mem::replace(&mut membership.forward_probe, ForwardProbe::Idle);
+        if probe == ForwardProbe::InFlight && old != group {
             membership.enrolled_at = group;
             self.send(
                 old.shard(),
@@ -96,7 +97,7 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::Assign`]: stores the winner that the group's owner announces.
-    pub(super) fn assigned(
+    pub(super) fn on_assign(
         &mut self,
         page: PageId,
         membership_number: u32,
@@ -134,13 +135,17 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::EnrollRefused`]: the group had dissolved before the page arrived.
-    pub(super) fn refused(&mut self, page: PageId, membership_number: u32) -> Result<(), StoreError> {
-        self.evicted(page, membership_number, true)
+    pub(super) fn on_enroll_refused(
+        &mut self,
+        page: PageId,
+        membership_number: u32,
+    ) -> Result<(), StoreError> {
+        self.on_evict(page, membership_number, true)
     }
 
     /// Handles [`Message::Evict`]: the group's owner has removed the page. `compare` means that the page may
     /// have partners elsewhere.
-    pub(super) fn evicted(
+    pub(super) fn on_evict(
         &mut self,
         page: PageId,
         membership_number: u32,
@@ -183,13 +188,13 @@ impl Machine<'_, '_> {
     }
 
     /// Stores the comparison with the winner, which was made outside the machine.
-    pub(super) fn verified(
+    pub(super) fn on_verified(
         &mut self,
         page: PageId,
         content: ContentHash,
-        with: Measured,
+        with: ContentComparison,
     ) -> Result<(), StoreError> {
-        self.here = self.shards.owner(page);
+        self.current_shard = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
         if state.content != content || !state.owes_verdict(page) {

@@ -17,7 +17,9 @@ use doppel_model::{GroupId, PageId};
 
 use super::{Machine, Message, Transfer, TransferEnd};
 use crate::key;
-use crate::record::{Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member, decode, encode};
+use crate::record::{
+    Evidence, Forward, Group, GroupRecord, IncomingTransfer, LinkedPage, Member, decode, encode,
+};
 use crate::store::StoreError;
 
 /// Maximum number of merged groups whose members come in steps at the same time. A group beyond it causes a
@@ -27,7 +29,7 @@ const INCOMING_MAX: usize = 16;
 impl Machine<'_, '_> {
     /// Handles [`Message::Merge`]: turns `group` into a forward to `into`, and begins to transfer its
     /// members.
-    pub(super) fn merged(
+    pub(super) fn on_merge(
         &mut self,
         group: GroupId,
         into: GroupId,
@@ -39,7 +41,7 @@ impl Machine<'_, '_> {
         match self.txn.group(group)? {
             None => {
                 // The group has dissolved in the meantime, so the pair must be found again.
-                self.pair_lost(evidence);
+                self.repeat_pair_search(evidence);
             }
             Some(GroupRecord::Forward(forward)) => {
                 let (small, large) = (into.min(forward.into), into.max(forward.into));
@@ -53,15 +55,16 @@ impl Machine<'_, '_> {
             Some(GroupRecord::Active(record)) => {
                 self.meta().counters.merges += 1;
                 if record.quarantined {
-                    self.tell_quarantine(group, record.members, false, Some(into))?;
+                    self.report_quarantine(group, record.members, false, Some(into))?;
                 }
                 // If both pages of the pair are members, or neither is, the pair no longer links the two
                 // groups. One page has changed groups while this message was under way.
-                let links = self.holds(group, evidence.page)? != self.holds(group, evidence.partner)?;
+                let links = self.is_still_linked(group, evidence.page)?
+                    != self.is_still_linked(group, evidence.partner)?;
                 let forward = Forward {
                     into,
                     dirty: record.dirty || !links,
-                    search_again: record.announcing.is_some_and(|a| a.search_again),
+                    search_again: record.announcement.is_some_and(|a| a.search_again),
                     evidence,
                     begun: false,
                     done: false,
@@ -142,7 +145,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::TransferMembers`]: adopts members of a merged group, or passes them on if `into`
     /// was merged too.
-    pub(super) fn members_transferred(
+    pub(super) fn on_transfer_members(
         &mut self,
         into: GroupId,
         transfer: Transfer,
@@ -159,7 +162,7 @@ impl Machine<'_, '_> {
             None => {
                 // Only the page that found the pair can report it again.
                 if let Some(done) = &transfer.done {
-                    self.pair_lost(done.evidence);
+                    self.repeat_pair_search(done.evidence);
                 }
                 if transfer.members.is_empty() {
                     return Ok(());
@@ -174,7 +177,7 @@ impl Machine<'_, '_> {
                 // The survivor dissolved before the members came. The members are still linked to each other,
                 // and all were compared. Comparing each of them again would dissolve a giant group because
                 // one page has left.
-                self.revived()
+                self.revive_group()
             }
         };
         let Transfer { from, first, members, done } = transfer;
@@ -184,7 +187,8 @@ impl Machine<'_, '_> {
         self.adopt_members(into, &mut record, members)?;
         if let Some(TransferEnd { dirty, search_again, evidence }) = done {
             let lost_none = first || record.has_lost_none_since(from);
-            let links = self.holds(into, evidence.page)? && self.holds(into, evidence.partner)?;
+            let links =
+                self.is_still_linked(into, evidence.page)? && self.is_still_linked(into, evidence.partner)?;
             if dirty || !lost_none || !links {
                 record.mark_dirty();
             }
@@ -196,15 +200,15 @@ impl Machine<'_, '_> {
     }
 
     /// Asks the page that found a pair to search again, because the pair could not join two groups.
-    fn pair_lost(&mut self, evidence: Evidence) {
-        let Linked { page, content, .. } = evidence.page;
+    fn repeat_pair_search(&mut self, evidence: Evidence) {
+        let LinkedPage { page, content, .. } = evidence.page;
         self.send_to_page(page, Message::SearchAgain { page, content });
     }
 
     /// Creates a group under the id of a dissolved group. The group owes a recomputation. Its counters start
     /// above all counters of the dissolved group, so a late recomputation of the dissolved group does not
     /// match.
-    fn revived(&mut self) -> Group {
+    fn revive_group(&mut self) -> Group {
         let meta = self.meta();
         meta.groups_minted += 1;
         let number = meta.groups_minted << 32;
@@ -213,7 +217,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::ResolveForward`]: answers a probe if the group is in use, and otherwise passes it
     /// on.
-    pub(super) fn forward_asked(
+    pub(super) fn on_resolve_forward(
         &mut self,
         group: GroupId,
         page: PageId,
@@ -238,7 +242,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::ReleaseForward`]: removes the forwarding entry of a membership that now uses a
     /// shorter path.
-    pub(super) fn forward_released(
+    pub(super) fn on_release_forward(
         &mut self,
         group: GroupId,
         page: PageId,
@@ -315,7 +319,7 @@ impl Group {
     fn expect_more(&mut self, from: GroupId) {
         self.incoming.retain(|incoming| incoming.from != from);
         if self.incoming.len() < INCOMING_MAX {
-            self.incoming.push(Incoming { from, losses: self.losses });
+            self.incoming.push(IncomingTransfer { from, losses: self.losses });
         }
     }
 

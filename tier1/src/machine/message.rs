@@ -12,7 +12,8 @@ use doppel_protocol::{IndexCommand, IndexStateItem, Outcome, RepairId, SearchRes
 use serde::{Deserialize, Serialize};
 
 use crate::record::{
-    AuditEntry, Evidence, Found, Kept, Measured, Member, Reach, Resolution, TargetLine, Winner,
+    AuditEntry, ContentComparison, CoveringPage, Evidence, Member, PartnerGroup, Reach, Resolution,
+    TargetState, Winner,
 };
 
 /// A request, or the result of a comparison, that enters the machine from outside.
@@ -20,60 +21,31 @@ use crate::record::{
 pub(crate) enum Command {
     /// A client submits a page version. `hint` is F between the version and its representative, computed
     /// outside.
-    Submit {
-        submission: Box<Submission>,
-        hint: Option<Hint>,
-        client: ClientId,
-    },
+    Submit { submission: Box<Submission>, hint: Option<Hint>, client: ClientId },
     /// Tier 2 has compared a page with its partners.
     Searched(SearchResult),
     /// The worker has compared a page with the winner of its group.
-    Verified {
-        page: PageId,
-        content: ContentHash,
-        with: Measured,
-    },
+    Verified { page: PageId, content: ContentHash, with: ContentComparison },
     /// The worker has made one step of a recomputation of a group.
-    Regrouped(Regrouped),
+    Recomputed(RecomputationStep),
     /// The worker has found which members of a group are duplicates of a kept page other than the winner.
-    Covered(Covered),
+    Covered(CoverUpdate),
     /// The background worker has time to search for a confirmed page.
-    SearchNow {
-        page: PageId,
-    },
+    SearchNow { page: PageId },
     /// The search of a pending page was lost with a process, and is ordered again.
-    ResumeSearch {
-        page: PageId,
-    },
+    ResumeSearch { page: PageId },
     /// An operator purges a page.
-    Purge {
-        page: PageId,
-    },
+    Purge { page: PageId },
     /// Drop a dead or purged page if its retention period is over.
-    ExpirePage {
-        page: PageId,
-        now: Timestamp,
-    },
+    ExpirePage { page: PageId, now: Timestamp },
     /// Drop a merged group if its retention period is over.
-    ExpireGroup {
-        group: GroupId,
-        now: Timestamp,
-    },
+    ExpireGroup { group: GroupId, now: Timestamp },
     /// Drop an entry of the audit trail if its retention period is over.
-    ExpireRepair {
-        repair: RepairId,
-        now: Timestamp,
-    },
+    ExpireRepair { repair: RepairId, now: Timestamp },
     /// Remove these purged pages from an entry of the audit trail.
-    ForgetInRepair {
-        repair: RepairId,
-        pages: HashSet<PageId>,
-    },
+    ForgetInRepair { repair: RepairId, pages: HashSet<PageId> },
     /// Store an item of the index's router, or delete it if `bytes` is `None`.
-    KeepIndexState {
-        item: IndexStateItem,
-        bytes: Option<Box<[u8]>>,
-    },
+    KeepIndexState { item: IndexStateItem, bytes: Option<Box<[u8]>> },
 }
 
 /// F between a new content and the page's representative, computed before the machine takes the submission.
@@ -84,7 +56,7 @@ pub(crate) struct Hint {
     /// The page's membership number when the hint was computed.
     pub(crate) membership_number: u32,
     /// The representative's content and the result of the comparison.
-    pub(crate) with: Measured,
+    pub(crate) with: ContentComparison,
 }
 
 /// One step of a recomputation: members that no chain of pairs links to the group's winner.
@@ -92,7 +64,7 @@ pub(crate) struct Hint {
 /// The step names the contents of the members. It stays true for a member as long as the member keeps its
 /// content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Regrouped {
+pub(crate) struct RecomputationStep {
     pub(crate) group: GroupId,
     /// Expected counters of the group: their values when the members were collected, plus the changes by
     /// earlier steps.
@@ -115,24 +87,24 @@ pub(crate) struct Regrouped {
 /// The update names the contents of the members. It stays true for a member as long as the member keeps its
 /// content.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Covered {
+pub(crate) struct CoverUpdate {
     pub(crate) group: GroupId,
     /// The group's `cover_changes` when its members were collected.
     pub(crate) changes: u64,
     /// Members whose cover has changed.
-    pub(crate) members: Vec<CoveredMember>,
+    pub(crate) members: Vec<MemberCover>,
     /// Whether this is the last piece.
     pub(crate) last: bool,
 }
 
 /// New cover of one member.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CoveredMember {
+pub(crate) struct MemberCover {
     pub(crate) page: PageId,
     pub(crate) membership_number: u32,
     pub(crate) content: ContentHash,
     /// Kept page of which the member is a duplicate; `None` if the member itself is kept.
-    pub(crate) by: Option<Kept>,
+    pub(crate) by: Option<CoveringPage>,
 }
 
 /// A message from one shard to another shard or to itself. Messages between two shards are delivered once and
@@ -140,7 +112,7 @@ pub(crate) struct CoveredMember {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Message {
     /// A page has found `partner` and asks for the partner's group.
-    Ask {
+    AskGroup {
         page: PageId,
         content: ContentHash,
         ticket: u32,
@@ -148,12 +120,7 @@ pub(crate) enum Message {
         partner_content: ContentHash,
     },
     /// A partner answers with its group; `None` if the partner no longer has the content.
-    Answer {
-        page: PageId,
-        content: ContentHash,
-        ticket: u32,
-        found: Option<Found>,
-    },
+    AnswerGroup { page: PageId, content: ContentHash, ticket: u32, found: Option<PartnerGroup> },
     /// A page becomes a member, or a member changes. `via` names the partner that links the page to the
     /// group.
     Enroll {
@@ -165,44 +132,17 @@ pub(crate) enum Message {
         uncompared: bool,
     },
     /// A probe behind all earlier messages of a membership asks at which group these messages arrive.
-    ResolveForward {
-        group: GroupId,
-        page: PageId,
-        membership_number: u32,
-    },
+    ResolveForward { group: GroupId, page: PageId, membership_number: u32 },
     /// Reply to the probe: the messages arrive at this group.
-    ForwardResolved {
-        page: PageId,
-        membership_number: u32,
-        group: GroupId,
-    },
+    ForwardResolved { page: PageId, membership_number: u32, group: GroupId },
     /// A membership no longer sends messages along this path, up to the group `until`.
-    ReleaseForward {
-        group: GroupId,
-        page: PageId,
-        membership_number: u32,
-        until: GroupId,
-    },
+    ReleaseForward { group: GroupId, page: PageId, membership_number: u32, until: GroupId },
     /// The group no longer exists, so the page cannot be a member.
-    EnrollRefused {
-        page: PageId,
-        membership_number: u32,
-    },
+    EnrollRefused { page: PageId, membership_number: u32 },
     /// A page ends its membership.
-    Leave {
-        group: GroupId,
-        page: PageId,
-        membership_number: u32,
-        uncompared: bool,
-    },
+    Leave { group: GroupId, page: PageId, membership_number: u32, uncompared: bool },
     /// The group's owner tells a member the group and its winner.
-    Assign {
-        page: PageId,
-        membership_number: u32,
-        group: GroupId,
-        winner: Winner,
-        search_again: bool,
-    },
+    Assign { page: PageId, membership_number: u32, group: GroupId, winner: Winner, search_again: bool },
     /// The group's owner tells a dissimilar member which kept page covers it; `by` is `None` if no page does.
     Cover {
         page: PageId,
@@ -211,70 +151,34 @@ pub(crate) enum Message {
         /// overtake a message of the other.
         number: u32,
         content: ContentHash,
-        by: Option<Kept>,
+        by: Option<CoveringPage>,
     },
     /// A member reports that its comparison with the winner failed, or holds again.
-    Dissimilar {
-        group: GroupId,
-        page: PageId,
-        membership_number: u32,
-        dissimilar: bool,
-    },
+    Dissimilar { group: GroupId, page: PageId, membership_number: u32, dissimilar: bool },
     /// The group's owner removes a member. `compare` means that the page must search for partners again.
-    Evict {
-        page: PageId,
-        membership_number: u32,
-        compare: bool,
-    },
+    Evict { page: PageId, membership_number: u32, compare: bool },
     /// A pair links two groups: `group` must be merged into `into`, or the other way round if its id is
     /// smaller.
-    Merge {
-        group: GroupId,
-        into: GroupId,
-        evidence: Evidence,
-    },
+    Merge { group: GroupId, into: GroupId, evidence: Evidence },
     /// A merged group sends members to the survivor.
-    TransferMembers {
-        into: GroupId,
-        transfer: Transfer,
-    },
+    TransferMembers { into: GroupId, transfer: Transfer },
     /// The page must search again, because a pair was not joined when a group dissolved, or a content that
     /// tier 2 relied on has gone.
-    SearchAgain {
-        page: PageId,
-        content: ContentHash,
-    },
+    SearchAgain { page: PageId, content: ContentHash },
     /// Make the next step of an election, an announcement, or a transfer of members.
-    Continue {
-        group: GroupId,
-    },
+    Continue { group: GroupId },
     /// `source` redirects to a page of the normalised form `target`.
-    Subscribe {
-        target: PageId,
-        source: PageId,
-    },
+    Subscribe { target: PageId, source: PageId },
     /// `source` no longer redirects to a page of the normalised form `target`.
-    Unsubscribe {
-        target: PageId,
-        source: PageId,
-    },
+    Unsubscribe { target: PageId, source: PageId },
     /// A trace that follows the redirects of `source` to their end. `path` lists the pages so far; `at` is
     /// the next page.
-    Trace {
-        source: PageId,
-        ticket: u32,
-        at: At,
-        path: Vec<PageId>,
-    },
+    Trace { source: PageId, ticket: u32, at: TracePosition, path: Vec<PageId> },
     /// A page whose URL is not in normalised form has a new state. `url` is `None` if the page is no longer
     /// on record.
-    Spelled {
-        normal: PageId,
-        page: PageId,
-        url: Option<PageUrl>,
-    },
+    SpellingChanged { normal: PageId, page: PageId, url: Option<PageUrl> },
     /// A trace returns to its source.
-    Traced {
+    TraceResult {
         source: PageId,
         ticket: u32,
         /// Page for which the target URL of `source` stands.
@@ -282,37 +186,17 @@ pub(crate) enum Message {
         resolution: Resolution,
     },
     /// Something has changed at `target` or behind it. `source` is a direct redirect to it.
-    Rerouted {
-        source: PageId,
-        target: PageId,
-        hops_left: u8,
-    },
+    RouteChanged { source: PageId, target: PageId, hops_left: u8 },
     /// Something has changed behind a page of the normalised form `target`, so its redirects must be told.
-    TellSources {
-        target: PageId,
-        reach: Reach,
-    },
+    TellSources { target: PageId, reach: Reach },
     /// Make the next step of the round that tells the redirects of `target`.
-    ContinueTelling {
-        target: PageId,
-        audience: Audience,
-    },
+    ContinueTelling { target: PageId, audience: Audience },
     /// The chain of `source` ends at `target`.
-    AttachRedirect {
-        target: PageId,
-        source: PageId,
-    },
+    AttachRedirect { target: PageId, source: PageId },
     /// The chain of `source` no longer ends at `target`.
-    DetachRedirect {
-        target: PageId,
-        source: PageId,
-    },
+    DetachRedirect { target: PageId, source: PageId },
     /// The final target of a redirect reports its public state.
-    TargetLine {
-        source: PageId,
-        target: PageId,
-        line: TargetLine,
-    },
+    TargetState { source: PageId, target: PageId, state: TargetState },
 }
 
 /// The redirects of a page that learn of a change.
@@ -326,7 +210,7 @@ pub(crate) enum Audience {
 
 /// Position of a trace that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum At {
+pub(crate) enum TracePosition {
     /// At the shard of the normalised form of a target URL, which knows all pages of that form.
     Form { normal: PageId, as_sent: PageId },
     /// At the page for which the target URL stands.

@@ -47,7 +47,7 @@ use doppel_protocol::WinnerOrder;
 pub use retention::Retention;
 
 pub(crate) use batch::newest_first;
-pub(crate) use publish::{publish, target_line};
+pub(crate) use publish::{publish, target_state};
 pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, stands_for};
 pub(crate) use shards::Shards;
 pub(crate) use sizes::{
@@ -56,8 +56,8 @@ pub(crate) use sizes::{
 pub(crate) use wait::Wait;
 
 pub(crate) use message::{
-    At, Audience, Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer,
-    TransferEnd,
+    Audience, Command, CoverUpdate, Effect, Envelope, Hint, MemberCover, Message, RecomputationStep,
+    TracePosition, Transfer, TransferEnd,
 };
 
 use sizes::{READ_FOR_WRITTEN, UNDELIVERED_MANY};
@@ -113,7 +113,7 @@ pub(crate) struct Machine<'s, 'm> {
     /// clients.
     resumed: Vec<(PageId, ClientId)>,
     /// Shard at which the current handler runs.
-    here: ShardId,
+    current_shard: ShardId,
     /// Time when the commit began.
     now: Timestamp,
 }
@@ -129,7 +129,7 @@ pub(crate) enum Arrival {
 
 /// Everything that a finished commit writes and causes.
 #[derive(Debug)]
-pub(crate) struct Applied {
+pub(crate) struct CommitOutput {
     pub(crate) writes: Vec<Write>,
     pub(crate) effects: Vec<Effect>,
     /// Messages to other ranges. Their rows are among the writes.
@@ -152,7 +152,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             effects: Vec::new(),
             rows_read: 0,
             resumed: Vec::new(),
-            here: ShardId(0),
+            current_shard: ShardId(0),
             now,
         }
     }
@@ -191,10 +191,10 @@ impl<'s, 'm> Machine<'s, 'm> {
     pub(crate) fn command(&mut self, command: Command) -> Result<(), StoreError> {
         match command {
             Command::Submit { submission, hint, client } => self.submit(*submission, hint, client),
-            Command::Searched(result) => self.searched(result),
-            Command::Verified { page, content, with } => self.verified(page, content, with),
-            Command::Regrouped(regrouped) => self.regrouped(regrouped),
-            Command::Covered(covered) => self.covered(covered),
+            Command::Searched(result) => self.on_searched(result),
+            Command::Verified { page, content, with } => self.on_verified(page, content, with),
+            Command::Recomputed(regrouped) => self.on_recomputed(regrouped),
+            Command::Covered(covered) => self.on_covered(covered),
             Command::SearchNow { page } => self.search_now(page),
             Command::ResumeSearch { page } => self.resume_search(page),
             Command::Purge { page } => self.purge(page),
@@ -228,7 +228,7 @@ impl<'s, 'm> Machine<'s, 'm> {
                 continue;
             }
             self.shards.meta(to).applied[usize::from(from.0)] = number;
-            self.here = to;
+            self.current_shard = to;
             self.receive(message)?;
         }
         Ok(())
@@ -243,7 +243,7 @@ impl<'s, 'm> Machine<'s, 'm> {
         }
         if number == applied + 1 {
             self.shards.meta(to).applied[usize::from(from.0)] = number;
-            self.here = to;
+            self.current_shard = to;
             self.receive(message)?;
         }
         Ok(Arrival::Applied)
@@ -269,7 +269,7 @@ impl<'s, 'm> Machine<'s, 'm> {
     /// # Errors
     /// Fails if a record cannot be encoded. The shards in memory are then ahead of the store and must not be
     /// used again.
-    pub(crate) fn finish(mut self) -> Result<Applied, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<CommitOutput, StoreError> {
         let unsent = self.shards.outgoing.iter();
         let unstored =
             self.shards.queue.iter_mut().filter(|(_, stored)| !*stored).map(|(envelope, stored)| {
@@ -280,8 +280,8 @@ impl<'s, 'm> Machine<'s, 'm> {
             self.txn.put(key::outbox(envelope.from, envelope.to, envelope.number), encode(envelope)?);
         }
         let finished = self.txn.finish()?;
-        let goes_on = self.resumed.into_iter().map(|(page, client)| (page, Wait::GoesOn(client)));
-        let mut waits: Vec<(PageId, Wait)> = goes_on.collect();
+        let resumed = self.resumed.into_iter().map(|(page, client)| (page, Wait::Continues(client)));
+        let mut waits: Vec<(PageId, Wait)> = resumed.collect();
         for (page, shard, before, after) in finished.pages {
             waits.extend(Wait::of(before, after).map(|wait| (page, wait)));
             self.shards.meta(shard).count_page(before, after);
@@ -296,71 +296,84 @@ impl<'s, 'm> Machine<'s, 'm> {
                 writes.push((key::meta(ShardId(number)), Some(encode(meta)?)));
             }
         }
-        Ok(Applied { writes, effects: self.effects, sent: std::mem::take(&mut self.shards.outgoing), waits })
+        Ok(CommitOutput {
+            writes,
+            effects: self.effects,
+            sent: std::mem::take(&mut self.shards.outgoing),
+            waits,
+        })
     }
 
     fn receive(&mut self, message: Message) -> Result<(), StoreError> {
         match message {
-            Message::Ask { page, content, ticket, partner, partner_content } => {
-                self.asked((page, content, ticket), partner, partner_content)
+            Message::AskGroup { page, content, ticket, partner, partner_content } => {
+                self.on_ask_group((page, content, ticket), partner, partner_content)
             }
-            Message::Answer { page, content, ticket, found } => self.answered(page, content, ticket, found),
+            Message::AnswerGroup { page, content, ticket, found } => {
+                self.on_answer_group(page, content, ticket, found)
+            }
             Message::Enroll { group, page, member, via, uncompared } => {
-                self.enrolled(group, page, member, via, uncompared)
+                self.on_enroll(group, page, member, via, uncompared)
             }
             Message::ResolveForward { group, page, membership_number } => {
-                self.forward_asked(group, page, membership_number)
+                self.on_resolve_forward(group, page, membership_number)
             }
             Message::ForwardResolved { page, membership_number, group } => {
-                self.forward_resolved(page, membership_number, group)
+                self.on_forward_resolved(page, membership_number, group)
             }
             Message::ReleaseForward { group, page, membership_number, until } => {
-                self.forward_released(group, page, membership_number, until)
+                self.on_release_forward(group, page, membership_number, until)
             }
-            Message::EnrollRefused { page, membership_number } => self.refused(page, membership_number),
+            Message::EnrollRefused { page, membership_number } => {
+                self.on_enroll_refused(page, membership_number)
+            }
             Message::Leave { group, page, membership_number, uncompared } => {
-                self.left(group, page, membership_number, uncompared)
+                self.on_leave(group, page, membership_number, uncompared)
             }
             Message::Assign { page, membership_number, group, winner, search_again } => {
-                self.assigned(page, membership_number, group, winner, search_again)
+                self.on_assign(page, membership_number, group, winner, search_again)
             }
             Message::Cover { page, membership_number, number, content, by } => {
-                self.cover_told((page, membership_number), number, content, by)
+                self.on_cover((page, membership_number), number, content, by)
             }
             Message::Dissimilar { group, page, membership_number, dissimilar } => {
-                self.reported(group, page, membership_number, dissimilar)
+                self.on_dissimilar(group, page, membership_number, dissimilar)
             }
             Message::Evict { page, membership_number, compare } => {
-                self.evicted(page, membership_number, compare)
+                self.on_evict(page, membership_number, compare)
             }
-            Message::Merge { group, into, evidence } => self.merged(group, into, evidence),
-            Message::TransferMembers { into, transfer } => self.members_transferred(into, transfer),
+            Message::Merge { group, into, evidence } => self.on_merge(group, into, evidence),
+            Message::TransferMembers { into, transfer } => self.on_transfer_members(into, transfer),
             Message::SearchAgain { page, content } => self.search_again(page, content),
-            Message::Continue { group } => self.continued(group),
+            Message::Continue { group } => self.on_continue(group),
             Message::Subscribe { target, source } => {
-                self.subscribed(target, source);
+                self.on_subscribe(target, source);
                 Ok(())
             }
             Message::Unsubscribe { target, source } => {
-                self.unsubscribed(target, source);
+                self.on_unsubscribe(target, source);
                 Ok(())
             }
-            Message::Trace { source, ticket, at, path } => self.traced_through(source, ticket, at, path),
-            Message::Spelled { normal, page, url } => self.spelled(normal, page, url.as_ref()),
-            Message::Traced { source, ticket, stands_for, resolution } => {
-                self.traced(source, ticket, stands_for, resolution)
+            Message::Trace { source, ticket, at, path } => self.on_trace(source, ticket, at, path),
+            Message::SpellingChanged { normal, page, url } => {
+                self.on_spelling_changed(normal, page, url.as_ref())
             }
-            Message::Rerouted { source, target, hops_left } => self.rerouted(source, target, hops_left),
+            Message::TraceResult { source, ticket, stands_for, resolution } => {
+                self.on_trace_result(source, ticket, stands_for, resolution)
+            }
+            Message::RouteChanged { source, target, hops_left } => {
+                self.on_route_changed(source, target, hops_left)
+            }
             Message::TellSources { target, reach } => self.tell_redirects(target, Audience::Sources, reach),
             Message::ContinueTelling { target, audience } => self.continue_telling(target, audience),
-            Message::AttachRedirect { target, source } => self.redirect_attached(target, source),
-            Message::DetachRedirect { target, source } => self.redirect_detached(target, source),
-            Message::TargetLine { source, target, line } => self.target_told(source, target, line),
+            Message::AttachRedirect { target, source } => self.on_attach_redirect(target, source),
+            Message::DetachRedirect { target, source } => self.on_detach_redirect(target, source),
+            Message::TargetState { source, target, state } => self.on_target_state(source, target, state),
         }
     }
 
     fn send(&mut self, to: ShardId, message: Message) {
-        let from = self.here;
+        let from = self.current_shard;
         let number = &mut self.shards.meta(from).sent[usize::from(to.0)];
         *number += 1;
         let envelope = Envelope { from, to, number: *number, message };
@@ -376,17 +389,17 @@ impl<'s, 'm> Machine<'s, 'm> {
     }
 
     fn meta(&mut self) -> &mut Meta {
-        self.shards.meta(self.here)
+        self.shards.meta(self.current_shard)
     }
 
     /// Takes a page's record out of the transaction; `None` if no record exists. The caller must put or give
     /// back the record.
     fn take(&mut self, page: PageId) -> Result<Option<PageRecord>, StoreError> {
-        debug_assert_eq!(self.here, self.shards.owner(page));
-        self.txn.take_page(self.here, page)
+        debug_assert_eq!(self.current_shard, self.shards.owner(page));
+        self.txn.take_page(self.current_shard, page)
     }
 
     fn give_back(&mut self, page: PageId, record: PageRecord) -> Result<(), StoreError> {
-        self.txn.return_page(self.here, page, record)
+        self.txn.return_page(self.current_shard, page, record)
     }
 }

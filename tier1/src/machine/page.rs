@@ -13,7 +13,7 @@ use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Search, Status, Submiss
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;
-use crate::record::{ContentState, Noted, PageRecord, Published, SearchState, State};
+use crate::record::{ContentState, PageRecord, PublicState, RecordChanges, SearchState, State};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -25,10 +25,10 @@ impl Machine<'_, '_> {
         client: ClientId,
     ) -> Result<(), StoreError> {
         let page = submission.url.id();
-        self.here = self.shards.owner(page);
+        self.current_shard = self.shards.owner(page);
         self.meta().counters.submissions += 1;
         let outcome = match self.take(page)? {
-            None => self.first_version(page, submission, None, client)?,
+            None => self.apply_first_version(page, submission, None, client)?,
             Some(record) if record.url() != &submission.url => {
                 // Two URLs share a 128-bit hash, which does not happen by accident. The first URL keeps the
                 // record.
@@ -36,10 +36,12 @@ impl Machine<'_, '_> {
                 Outcome::Stale
             }
             Some(record) => match record.place().map(|place| submission.place().cmp(&place)) {
-                None => self.first_version(page, submission, Some(record), client)?,
-                Some(Ordering::Less) => self.stale(page, record, &submission)?,
-                Some(Ordering::Equal) => self.same_version(page, record, &submission)?,
-                Some(Ordering::Greater) => self.next_version(page, record, submission, (hint, client))?,
+                None => self.apply_first_version(page, submission, Some(record), client)?,
+                Some(Ordering::Less) => self.apply_stale_version(page, record, &submission)?,
+                Some(Ordering::Equal) => self.apply_same_version(page, record, &submission)?,
+                Some(Ordering::Greater) => {
+                    self.apply_next_version(page, record, submission, (hint, client))?
+                }
             },
         };
         match outcome {
@@ -51,7 +53,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    fn first_version(
+    fn apply_first_version(
         &mut self,
         page: PageId,
         submission: Submission,
@@ -76,7 +78,7 @@ impl Machine<'_, '_> {
             inbound_redirects: 0,
             ended: None,
             event: 0,
-            published: Published::of(Status::Unknown),
+            published: PublicState::of(Status::Unknown),
         };
         if let Some(old) = purged {
             // The counters continue, so messages about the page's earlier life stay void.
@@ -91,7 +93,7 @@ impl Machine<'_, '_> {
 
     /// Applies a version that precedes the one on record. Only the date of first sight and the popularity can
     /// change.
-    fn stale(
+    fn apply_stale_version(
         &mut self,
         page: PageId,
         mut record: PageRecord,
@@ -103,7 +105,7 @@ impl Machine<'_, '_> {
     }
 
     /// Applies the version on record again. Its attributes may differ.
-    fn same_version(
+    fn apply_same_version(
         &mut self,
         page: PageId,
         mut record: PageRecord,
@@ -120,7 +122,12 @@ impl Machine<'_, '_> {
     }
 
     /// Stores a record after a version that does not replace the one on record, if the record has changed.
-    fn put_noted(&mut self, page: PageId, mut record: PageRecord, noted: Noted) -> Result<(), StoreError> {
+    fn put_noted(
+        &mut self,
+        page: PageId,
+        mut record: PageRecord,
+        noted: RecordChanges,
+    ) -> Result<(), StoreError> {
         if noted.rank {
             self.refresh_member(page, &mut record, false);
         }
@@ -128,14 +135,14 @@ impl Machine<'_, '_> {
     }
 
     /// Applies a version that replaces the one on record.
-    fn next_version(
+    fn apply_next_version(
         &mut self,
         page: PageId,
         mut record: PageRecord,
         submission: Submission,
         (hint, client): (Option<Hint>, ClientId),
     ) -> Result<Outcome, StoreError> {
-        let Noted { rank: rank_changed, .. } = record.note(&submission);
+        let RecordChanges { rank: rank_changed, .. } = record.note(&submission);
         record.fetched_at = submission.fetched_at;
         (record.language, record.canonical) =
             details(&submission.body, submission.language, submission.canonical);
@@ -170,7 +177,7 @@ impl Machine<'_, '_> {
         rank_changed: bool,
     ) -> Result<Outcome, StoreError> {
         let State::Content(mut state) = record.state else { return Ok(Outcome::Stale) };
-        self.txn.put(key::signature(self.here, page), new.as_bytes().to_vec());
+        self.txn.put(key::signature(self.current_shard, page), new.as_bytes().to_vec());
         let old = state.content;
         let old_in_index = state.tokens > 0;
         // The representative may have changed since the hint was computed. That does no harm, because the
@@ -191,7 +198,7 @@ impl Machine<'_, '_> {
         state.content = new.content();
         state.tokens = new.tokens();
         state.size = new.size();
-        state.asking = None;
+        state.partner_query = None;
         state.measured.clear();
         if let Some(m) = &mut state.membership {
             m.verdict = None;
@@ -251,7 +258,7 @@ impl Machine<'_, '_> {
                     let content = state.content;
                     self.effects.push(Effect::Index(IndexCommand::Remove { page, content }));
                 }
-                self.txn.delete(key::signature(self.here, page));
+                self.txn.delete(key::signature(self.current_shard, page));
                 if let Some(membership) = state.membership.take() {
                     self.leave(page, &mut record.membership_number, &membership);
                 }
@@ -281,7 +288,7 @@ impl Machine<'_, '_> {
         let url = record.url().clone();
         let outcome = match body {
             Body::Content(signature) => {
-                self.txn.put(key::signature(self.here, page), signature.as_bytes().to_vec());
+                self.txn.put(key::signature(self.current_shard, page), signature.as_bytes().to_vec());
                 record.ticket += 1;
                 record.state = State::Content(ContentState {
                     content: signature.content(),
@@ -289,7 +296,7 @@ impl Machine<'_, '_> {
                     size: signature.size(),
                     search: SearchState::Pending,
                     client,
-                    asking: None,
+                    partner_query: None,
                     membership: None,
                     measured: Vec::new(),
                 });
@@ -318,7 +325,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Command::Purge`](super::Command::Purge): forgets a page, but keeps its row.
     pub(super) fn purge(&mut self, page: PageId) -> Result<(), StoreError> {
-        self.here = self.shards.owner(page);
+        self.current_shard = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         self.end_state(page, &mut record);
         record.state = State::Purged;

@@ -10,8 +10,8 @@ use doppel_protocol::Status;
 use super::{Audience, Effect, Machine, Message};
 use crate::key;
 use crate::record::{
-    ContentState, Measured, PageRecord, Published, Reach, RedirectState, Resolution, SearchState, State,
-    TargetLine,
+    ContentComparison, ContentState, PageRecord, PublicState, Reach, RedirectState, Resolution, SearchState,
+    State, TargetState,
 };
 use crate::store::StoreError;
 
@@ -27,18 +27,18 @@ impl Machine<'_, '_> {
         let changed = published != record.published;
         if changed {
             record.published = published;
-            let here = self.here;
+            let shard = self.current_shard;
             if record.event > 0 {
-                self.txn.delete(key::feed(here, record.event));
+                self.txn.delete(key::feed(shard, record.event));
             }
             let meta = self.meta();
             meta.events += 1;
             record.event = meta.events;
-            self.txn.put(key::feed(here, record.event), page.bytes().to_vec());
+            self.txn.put(key::feed(shard, record.event), page.bytes().to_vec());
             self.effects.push(Effect::Changed);
         }
         let tell = changed && record.inbound_redirects > 0;
-        self.txn.put_page(self.here, page, record)?;
+        self.txn.put_page(self.current_shard, page, record)?;
         if tell {
             let reach = Reach { through: None, hops_left: 0 };
             self.tell_redirects(page, Audience::InboundRedirects, reach)?;
@@ -55,7 +55,7 @@ impl Machine<'_, '_> {
         let Some(winner) = &membership.winner else { return };
         let known = if winner.content == state.content {
             let (content, similarity) = (state.content, Similarity::of_copies(state.size));
-            Some(Measured { content, similarity, similar: state.tokens > 0 })
+            Some(ContentComparison { content, similarity, similar: state.tokens > 0 })
         } else {
             state.measured.iter().find(|m| m.content == winner.content).copied()
         };
@@ -90,25 +90,25 @@ impl Machine<'_, '_> {
 }
 
 /// Returns the state that a page sends to the redirects whose chain ends there.
-pub(crate) fn target_line(url: &PageUrl, published: &Published) -> TargetLine {
+pub(crate) fn target_state(url: &PageUrl, published: &PublicState) -> TargetState {
     let kept = match published.status {
         Status::Winner | Status::Secondary => Some(url.clone()),
         _ => published.duplicate_of.clone(),
     };
-    TargetLine { status: published.status, group: published.group, winner: published.winner.clone(), kept }
+    TargetState { status: published.status, group: published.group, winner: published.winner.clone(), kept }
 }
 
 /// Derives the public state of a page from its record.
-pub(crate) fn publish(page: PageId, record: &PageRecord) -> Published {
+pub(crate) fn publish(page: PageId, record: &PageRecord) -> PublicState {
     match &record.state {
         State::Content(state) => publish_content(page, state),
         State::Redirect(state) => publish_redirect(state),
-        State::Dead => Published::of(Status::Dead),
-        State::Purged => Published::of(Status::Unknown),
+        State::Dead => PublicState::of(Status::Dead),
+        State::Purged => PublicState::of(Status::Unknown),
     }
 }
 
-fn publish_content(page: PageId, state: &ContentState) -> Published {
+fn publish_content(page: PageId, state: &ContentState) -> PublicState {
     let membership = state.membership.as_ref();
     let winner = membership.and_then(|m| m.winner.as_ref());
     let verdict = membership
@@ -132,7 +132,7 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
         },
     };
     let similarity = kept.map(|(_, with)| with.similarity);
-    Published {
+    PublicState {
         status,
         group: membership.filter(|_| winner.is_some()).map(|m| m.group),
         winner: winner.map(|w| w.url.clone()),
@@ -142,12 +142,12 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
     }
 }
 
-fn publish_redirect(state: &RedirectState) -> Published {
-    let pending = Published::of(Status::Pending);
+fn publish_redirect(state: &RedirectState) -> PublicState {
+    let pending = PublicState::of(Status::Pending);
     match (state.resolution, &state.target) {
         (None, _) | (Some(Resolution::Content(_)), None) => pending,
         (Some(Resolution::Unresolved(reason)), _) => {
-            Published { status: Status::Unresolved, reason: Some(reason), ..pending }
+            PublicState { status: Status::Unresolved, reason: Some(reason), ..pending }
         }
         (Some(Resolution::Content(_)), Some(target)) => {
             let status = match target.status {
@@ -155,9 +155,9 @@ fn publish_redirect(state: &RedirectState) -> Published {
                 // A target without a group is about to get one, because this redirect is attached to it.
                 _ => Status::Pending,
             };
-            let TargetLine { group, winner, kept, .. } = target.clone();
+            let TargetState { group, winner, kept, .. } = target.clone();
             let duplicate_of = kept.filter(|_| status == Status::Duplicate);
-            Published { status, group, winner, duplicate_of, ..pending }
+            PublicState { status, group, winner, duplicate_of, ..pending }
         }
     }
 }

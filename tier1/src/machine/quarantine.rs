@@ -55,7 +55,7 @@ impl Machine<'_, '_> {
     fn set_quarantine(&mut self, group: GroupId, record: &mut Group, begins: bool) -> Result<(), StoreError> {
         record.quarantined = begins;
         self.announce(group, record, false);
-        self.tell_quarantine(group, record.members, begins, None)
+        self.report_quarantine(group, record.members, begins, None)
     }
 }
 

@@ -22,10 +22,10 @@
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::{CROWDED_REDIRECTS, Unresolved};
 
-use super::publish::target_line;
-use super::{At, Audience, Effect, Machine, Message};
+use super::publish::target_state;
+use super::{Audience, Effect, Machine, Message, TracePosition};
 use crate::key::{self, Kind};
-use crate::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetLine, decode, encode};
+use crate::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetState, decode, encode};
 use crate::store::StoreError;
 
 /// Maximum number of redirects in a chain; a longer chain is unresolved.
@@ -44,7 +44,7 @@ pub(crate) fn stands_for(normal: PageId, page: Option<PageId>) -> Vec<u8> {
 
 impl Reach {
     /// Selects all direct redirects to a page, because the page itself has changed.
-    const EVERYBODY: Self = Self { through: None, hops_left: HOPS_MAX };
+    const ALL: Self = Self { through: None, hops_left: HOPS_MAX };
 }
 
 impl RedirectState {
@@ -72,13 +72,13 @@ impl Machine<'_, '_> {
         let State::Redirect(state) = &record.state else { return };
         record.ticket += 1;
         let (normal, as_sent, ticket) = (state.to.normal_id(), state.to.id(), record.ticket);
-        let at = At::Form { normal, as_sent };
+        let at = TracePosition::Form { normal, as_sent };
         self.send_to_page(normal, Message::Trace { source, ticket, at, path: vec![source] });
     }
 
     /// Returns whether a page of this shard is on record, that is, known and not purged.
     fn is_on_record(&mut self, page: PageId) -> Result<bool, StoreError> {
-        Ok(self.txn.page(self.here, page)?.is_some_and(|record| record.state != State::Purged))
+        Ok(self.txn.page(self.current_shard, page)?.is_some_and(|record| record.state != State::Purged))
     }
 
     /// Finds the page that a target URL stands for, in the shard of its normalised form. `asker` is the
@@ -89,13 +89,15 @@ impl Machine<'_, '_> {
         as_sent: PageId,
         asker: Option<&PageId>,
     ) -> Result<Option<PageId>, StoreError> {
-        if as_sent != normal && self.txn.has(&key::edge(self.here, Kind::Spelling, normal, as_sent))? {
+        if as_sent != normal
+            && self.txn.has(&key::edge(self.current_shard, Kind::Spelling, normal, as_sent))?
+        {
             return Ok(Some(as_sent));
         }
         if self.is_on_record(normal)? {
             return Ok(Some(normal));
         }
-        let prefix = key::edges(self.here, Kind::Spelling, normal);
+        let prefix = key::edges(self.current_shard, Kind::Spelling, normal);
         let mut first: Option<(PageUrl, PageId)> = None;
         for (key, bytes) in self.txn.scan(&prefix, None, SPELLINGS_MAX)? {
             let Some(page) = key::last_page(&key).filter(|page| Some(page) != asker) else { continue };
@@ -115,7 +117,7 @@ impl Machine<'_, '_> {
         source: PageId,
         found: Option<PageId>,
     ) -> Result<(), StoreError> {
-        let key = key::edge(self.here, Kind::Source, normal, source);
+        let key = key::edge(self.current_shard, Kind::Source, normal, source);
         let stands_for = stands_for(normal, found);
         // A redirect that has a new target by now has no row.
         if self.txn.raw(&key)?.is_some_and(|noted| noted != stands_for) {
@@ -125,16 +127,16 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::Trace`]: sends the trace on to the next hop, or back to its source with the result.
-    pub(super) fn traced_through(
+    pub(super) fn on_trace(
         &mut self,
         source: PageId,
         ticket: u32,
-        at: At,
+        at: TracePosition,
         mut path: Vec<PageId>,
     ) -> Result<(), StoreError> {
         let at = match at {
-            At::Page(page) => page,
-            At::Form { normal, as_sent } => {
+            TracePosition::Page(page) => page,
+            TracePosition::Form { normal, as_sent } => {
                 let found = self.find_target(normal, as_sent, path.last())?;
                 if path.len() == 1 {
                     self.note_target(normal, source, found)?;
@@ -143,20 +145,23 @@ impl Machine<'_, '_> {
                     // The normalised page is in this shard.
                     Some(page) if page == normal => page,
                     Some(page) => {
-                        let at = At::Page(page);
+                        let at = TracePosition::Page(page);
                         self.send_to_page(page, Message::Trace { source, ticket, at, path });
                         return Ok(());
                     }
                     None => {
                         let resolution = Resolution::Unresolved(Unresolved::UnknownTarget);
                         let stands_for = path.get(1).copied();
-                        self.send_to_page(source, Message::Traced { source, ticket, stands_for, resolution });
+                        self.send_to_page(
+                            source,
+                            Message::TraceResult { source, ticket, stands_for, resolution },
+                        );
                         return Ok(());
                     }
                 }
             }
         };
-        let record = self.txn.page(self.here, at)?;
+        let record = self.txn.page(self.current_shard, at)?;
         let resolution = match record.map(|record| &record.state) {
             _ if path.contains(&at) => Resolution::Unresolved(Unresolved::Loop),
             Some(State::Content(_)) => Resolution::Content(at),
@@ -168,18 +173,18 @@ impl Machine<'_, '_> {
             Some(State::Redirect(state)) => {
                 let (normal, as_sent) = (state.to.normal_id(), state.to.id());
                 path.push(at);
-                let at = At::Form { normal, as_sent };
+                let at = TracePosition::Form { normal, as_sent };
                 self.send_to_page(normal, Message::Trace { source, ticket, at, path });
                 return Ok(());
             }
         };
         let stands_for = path.get(1).copied().or(Some(at));
-        self.send_to_page(source, Message::Traced { source, ticket, stands_for, resolution });
+        self.send_to_page(source, Message::TraceResult { source, ticket, stands_for, resolution });
         Ok(())
     }
 
     /// Handles [`Message::TraceResult`]: stores the end of the chain, and attaches the redirect to it.
-    pub(super) fn traced(
+    pub(super) fn on_trace_result(
         &mut self,
         source: PageId,
         ticket: u32,
@@ -210,13 +215,13 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::Subscribe`]: notes a direct redirect.
-    pub(super) fn subscribed(&mut self, target: PageId, source: PageId) {
-        self.txn.put(key::edge(self.here, Kind::Source, target, source), Vec::new());
+    pub(super) fn on_subscribe(&mut self, target: PageId, source: PageId) {
+        self.txn.put(key::edge(self.current_shard, Kind::Source, target, source), Vec::new());
     }
 
     /// Handles [`Message::Unsubscribe`]: removes a direct redirect.
-    pub(super) fn unsubscribed(&mut self, target: PageId, source: PageId) {
-        self.txn.delete(key::edge(self.here, Kind::Source, target, source));
+    pub(super) fn on_unsubscribe(&mut self, target: PageId, source: PageId) {
+        self.txn.delete(key::edge(self.current_shard, Kind::Source, target, source));
     }
 
     /// Tells the direct redirects of a page, and of other pages of its normalised form, that the page has a
@@ -225,29 +230,29 @@ impl Machine<'_, '_> {
         let page = url.id();
         if let Some(normalised) = url.normalised() {
             let (normal, url) = (normalised.id(), is_on_record.then(|| url.clone()));
-            self.send_to_page(normal, Message::Spelled { normal, page, url });
+            self.send_to_page(normal, Message::SpellingChanged { normal, page, url });
         }
-        self.tell_redirects(page, Audience::Sources, Reach::EVERYBODY)
+        self.tell_redirects(page, Audience::Sources, Reach::ALL)
     }
 
     /// Handles [`Message::SpellingChanged`]: another page of this normalised form has a new state.
-    pub(super) fn spelled(
+    pub(super) fn on_spelling_changed(
         &mut self,
         normal: PageId,
         page: PageId,
         url: Option<&PageUrl>,
     ) -> Result<(), StoreError> {
-        let key = key::edge(self.here, Kind::Spelling, normal, page);
+        let key = key::edge(self.current_shard, Kind::Spelling, normal, page);
         match url {
             Some(url) => self.txn.put(key, encode(url)?),
             None => self.txn.delete(key),
         }
-        self.tell_redirects(normal, Audience::Sources, Reach::EVERYBODY)
+        self.tell_redirects(normal, Audience::Sources, Reach::ALL)
     }
 
     /// Handles [`Message::RouteChanged`]: traces the redirect again, and tells its own redirects while hops
     /// are left.
-    pub(super) fn rerouted(
+    pub(super) fn on_route_changed(
         &mut self,
         source: PageId,
         target: PageId,
@@ -271,32 +276,32 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::AttachRedirect`]: the chain of `source` ends at this page.
-    pub(super) fn redirect_attached(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        let key = key::edge(self.here, Kind::InboundRedirect, target, source);
+    pub(super) fn on_attach_redirect(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
+        let key = key::edge(self.current_shard, Kind::InboundRedirect, target, source);
         let known = self.txn.has(&key)?;
         let Some(mut record) = self.take(target)? else { return Ok(()) };
         if !known {
             self.txn.put(key, Vec::new());
             record.inbound_redirects += 1;
             if record.inbound_redirects == CROWDED_REDIRECTS + 1 {
-                self.tell_crowd(&record, true);
+                self.report_crowding(&record, true);
             }
             if record.inbound_redirects == 1 {
-                self.pin(target, &mut record)?;
+                self.ensure_group(target, &mut record)?;
             }
         }
         let told = record.content().is_some();
         self.put(target, record)?;
-        if let Some(record) = self.txn.page(self.here, target)?.filter(|_| told) {
-            let line = target_line(record.url(), &record.published);
-            self.send_to_page(source, Message::TargetLine { source, target, line });
+        if let Some(record) = self.txn.page(self.current_shard, target)?.filter(|_| told) {
+            let state = target_state(record.url(), &record.published);
+            self.send_to_page(source, Message::TargetState { source, target, state });
         }
         Ok(())
     }
 
     /// Handles [`Message::DetachRedirect`]: the chain of `source` no longer ends at this page.
-    pub(super) fn redirect_detached(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        let key = key::edge(self.here, Kind::InboundRedirect, target, source);
+    pub(super) fn on_detach_redirect(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
+        let key = key::edge(self.current_shard, Kind::InboundRedirect, target, source);
         if !self.txn.has(&key)? {
             return Ok(());
         }
@@ -304,7 +309,7 @@ impl Machine<'_, '_> {
         let Some(mut record) = self.take(target)? else { return Ok(()) };
         record.inbound_redirects = record.inbound_redirects.saturating_sub(1);
         if record.inbound_redirects == CROWDED_REDIRECTS {
-            self.tell_crowd(&record, false);
+            self.report_crowding(&record, false);
         }
         if record.inbound_redirects == 0 {
             self.refresh_member(target, &mut record, false);
@@ -313,7 +318,7 @@ impl Machine<'_, '_> {
     }
 
     /// Reports that a page has more redirects than the limit for a report, or no longer has.
-    fn tell_crowd(&mut self, record: &PageRecord, begins: bool) {
+    fn report_crowding(&mut self, record: &PageRecord, begins: bool) {
         // The log must not name a purged page.
         let url = (record.state != State::Purged).then(|| record.url().clone());
         let redirects = record.inbound_redirects;
@@ -321,7 +326,7 @@ impl Machine<'_, '_> {
     }
 
     /// Makes sure that a page with its first redirect is in a group, even if alone.
-    fn pin(&mut self, page: PageId, record: &mut PageRecord) -> Result<(), StoreError> {
+    fn ensure_group(&mut self, page: PageId, record: &mut PageRecord) -> Result<(), StoreError> {
         let Some(state) = record.content() else { return Ok(()) };
         if state.membership.is_some() {
             self.refresh_member(page, record, false);
@@ -332,18 +337,18 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::TargetState`]: stores the state of the final target.
-    pub(super) fn target_told(
+    pub(super) fn on_target_state(
         &mut self,
         source: PageId,
         target: PageId,
-        line: TargetLine,
+        target_state: TargetState,
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(source)? else { return Ok(()) };
         let State::Redirect(state) = &mut record.state else { return self.give_back(source, record) };
         if state.attached_to() != Some(target) {
             return self.give_back(source, record);
         }
-        state.target = Some(line);
+        state.target = Some(target_state);
         self.put(source, record)
     }
 }

@@ -80,24 +80,24 @@ impl Forward {
 impl Machine<'_, '_> {
     /// Notes the end of a dead or purged page, or drops the page if its period is over.
     pub(super) fn expire_page(&mut self, page: PageId, now: Timestamp) -> Result<(), StoreError> {
-        self.here = self.shards.owner(page);
+        self.current_shard = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         if !record.has_ended() || !self.shards.settings.retention.is_page_due(&record, now) {
             return self.give_back(page, record);
         }
         if record.ended.is_none() {
             record.ended = Some(now);
-            return self.txn.put_page(self.here, page, record);
+            return self.txn.put_page(self.current_shard, page, record);
         }
         if record.event > 0 {
-            self.txn.delete(key::feed(self.here, record.event));
+            self.txn.delete(key::feed(self.current_shard, record.event));
         }
         let meta = self.meta();
         meta.events_dropped = meta.events_dropped.max(record.event);
         meta.first_membership_number =
             meta.first_membership_number.max(record.membership_number).max(record.ticket).saturating_add(1);
         let url = record.url().clone();
-        self.txn.drop_page(self.here, page)?;
+        self.txn.drop_page(self.current_shard, page)?;
         self.effects.push(Effect::Changed);
         // For redirects, a dropped dead target becomes an unknown target.
         self.reroute_sources(&url, false)
@@ -105,7 +105,7 @@ impl Machine<'_, '_> {
 
     /// Notes the end of a merged group, or drops the group if its period is over.
     pub(super) fn expire_group(&mut self, group: GroupId, now: Timestamp) -> Result<(), StoreError> {
-        self.here = group.shard();
+        self.current_shard = group.shard();
         let Some(GroupRecord::Forward(mut forward)) = self.txn.group(group)? else { return Ok(()) };
         if !forward.has_ended() || !self.shards.settings.retention.is_group_due(&forward, now) {
             return Ok(());

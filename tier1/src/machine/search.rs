@@ -9,8 +9,8 @@ use doppel_protocol::{IndexCommand, Search, SearchResult};
 
 use super::{Effect, Machine, Message};
 use crate::record::{
-    Asking, Evidence, Found, Group, GroupRecord, Linked, Measured, Membership, PageRecord, Resolving,
-    SearchState, State,
+    ContentComparison, Evidence, ForwardProbe, Group, GroupRecord, LinkedPage, Membership, PageRecord,
+    PartnerGroup, PartnerQuery, SearchState, State,
 };
 use crate::store::StoreError;
 
@@ -20,9 +20,9 @@ const MEASURED_MAX: usize = 4;
 
 impl Machine<'_, '_> {
     /// Handles the result of a search, and asks the partners for their groups.
-    pub(super) fn searched(&mut self, result: SearchResult) -> Result<(), StoreError> {
+    pub(super) fn on_searched(&mut self, result: SearchResult) -> Result<(), StoreError> {
         let SearchResult { page, content, ticket, pairs } = result;
-        self.here = self.shards.owner(page);
+        self.current_shard = self.shards.owner(page);
         if ticket == Search::UNREQUESTED {
             return self.search_again(page, content);
         }
@@ -36,7 +36,7 @@ impl Machine<'_, '_> {
         if state.content != content
             || !ticket_is_current
             || state.search == SearchState::Compared
-            || state.asking.is_some()
+            || state.partner_query.is_some()
         {
             self.meta().counters.stale_results += 1;
             return self.give_back(page, record);
@@ -49,47 +49,47 @@ impl Machine<'_, '_> {
                 break;
             }
             if state.measured.iter().all(|m| m.content != pair.content) {
-                state.measured.push(Measured {
+                state.measured.push(ContentComparison {
                     content: pair.content,
                     similarity: pair.similarity,
                     similar: true,
                 });
             }
         }
-        let waiting = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
-        state.asking = Some(Asking { waiting, stale: false, found: Vec::new() });
+        let unanswered = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
+        state.partner_query = Some(PartnerQuery { unanswered, stale: false, groups: Vec::new() });
         for pair in pairs {
             let (partner, partner_content) = (pair.page, pair.content);
-            self.send_to_page(partner, Message::Ask { page, content, ticket, partner, partner_content });
+            self.send_to_page(partner, Message::AskGroup { page, content, ticket, partner, partner_content });
         }
         self.put(page, record)
     }
 
     /// Handles [`Message::AskGroup`]: tells the asking page the group of `partner`. A partner without a group
     /// mints one.
-    pub(super) fn asked(
+    pub(super) fn on_ask_group(
         &mut self,
         (asker, asker_content, ticket): (PageId, ContentHash, u32),
         partner: PageId,
         partner_content: ContentHash,
     ) -> Result<(), StoreError> {
-        let answer = |found| Message::Answer { page: asker, content: asker_content, ticket, found };
+        let answer = |found| Message::AnswerGroup { page: asker, content: asker_content, ticket, found };
         let mut record = match self.take(partner)? {
             Some(record) if record.has_content(partner_content) => record,
             other => {
                 if let Some(record) = other {
                     self.give_back(partner, record)?;
                 }
-                self.stale_partner(partner, partner_content);
+                self.remove_stale_content(partner, partner_content);
                 self.send_to_page(asker, answer(None));
                 return Ok(());
             }
         };
         let State::Content(state) = &mut record.state else { return self.give_back(partner, record) };
         let found = |group, membership_number| {
-            Some(Found {
+            Some(PartnerGroup {
                 group,
-                partner: Linked { page: partner, membership_number, content: partner_content },
+                partner: LinkedPage { page: partner, membership_number, content: partner_content },
             })
         };
         if let Some(group) = state.current_group() {
@@ -115,34 +115,34 @@ impl Machine<'_, '_> {
     /// Tier 2 has named the page under that content. The order to remove it may be under way, or was lost
     /// with a range's owner and a node of the index. Without a new order, tier 2 would name the page at every
     /// search, and the asking page would search forever.
-    fn stale_partner(&mut self, page: PageId, content: ContentHash) {
+    fn remove_stale_content(&mut self, page: PageId, content: ContentHash) {
         self.effects.push(Effect::Index(IndexCommand::Remove { page, content }));
     }
 
     /// Handles [`Message::AnswerGroup`]: collects the partners' groups, and decides after the last answer.
-    pub(super) fn answered(
+    pub(super) fn on_answer_group(
         &mut self,
         page: PageId,
         content: ContentHash,
         ticket: u32,
-        found: Option<Found>,
+        found: Option<PartnerGroup>,
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let current = record.ticket == ticket && record.has_content(content);
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
-        let Some(asking) = state.asking.as_mut().filter(|_| current) else {
+        let Some(query) = state.partner_query.as_mut().filter(|_| current) else {
             return self.give_back(page, record);
         };
-        asking.waiting = asking.waiting.saturating_sub(1);
+        query.unanswered = query.unanswered.saturating_sub(1);
         match found {
-            Some(found) if asking.found.iter().all(|f| f.group != found.group) => asking.found.push(found),
+            Some(found) if query.groups.iter().all(|f| f.group != found.group) => query.groups.push(found),
             Some(_) => {}
-            None => asking.stale = true,
+            None => query.stale = true,
         }
-        if asking.waiting > 0 {
+        if query.unanswered > 0 {
             return self.put(page, record);
         }
-        let (found, stale) = (std::mem::take(&mut asking.found), asking.stale);
+        let (found, stale) = (std::mem::take(&mut query.groups), query.stale);
         self.decide(page, record, &found, stale)
     }
 
@@ -152,12 +152,12 @@ impl Machine<'_, '_> {
         &mut self,
         page: PageId,
         mut record: PageRecord,
-        found: &[Found],
+        found: &[PartnerGroup],
         stale: bool,
     ) -> Result<(), StoreError> {
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
         let content = state.content;
-        state.asking = None;
+        state.partner_query = None;
         let undecided = state.search == SearchState::Pending;
         if stale {
             self.meta().counters.stale_results += 1;
@@ -218,8 +218,8 @@ impl Machine<'_, '_> {
             }
         }
         if let Some(into) = smallest {
-            let page = Linked { page, membership_number: record.membership_number, content };
-            self.merge_found(page, found, own, into);
+            let page = LinkedPage { page, membership_number: record.membership_number, content };
+            self.merge_groups(page, found, own, into);
         }
         self.put(page, record)
     }
@@ -229,7 +229,13 @@ impl Machine<'_, '_> {
     }
 
     /// Merges the group of every partner, and the page's own group, into the smallest of them.
-    pub(super) fn merge_found(&mut self, page: Linked, found: &[Found], own: Option<GroupId>, into: GroupId) {
+    pub(super) fn merge_groups(
+        &mut self,
+        page: LinkedPage,
+        found: &[PartnerGroup],
+        own: Option<GroupId>,
+        into: GroupId,
+    ) {
         for other in found.iter().filter(|f| f.group != into && Some(f.group) != own) {
             let evidence = Evidence { page, partner: other.partner };
             self.send(other.group.shard(), Message::Merge { group: other.group, into, evidence });
@@ -244,10 +250,10 @@ impl Machine<'_, '_> {
 
     /// Orders the search that a confirmed page owes.
     pub(super) fn search_now(&mut self, page: PageId) -> Result<(), StoreError> {
-        self.here = self.shards.owner(page);
+        self.current_shard = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let deferred = record.content().filter(|state| {
-            state.search == SearchState::Deferred && state.asking.is_none() && state.tokens > 0
+            state.search == SearchState::Deferred && state.partner_query.is_none() && state.tokens > 0
         });
         let Some(content) = deferred.map(|state| state.content) else { return self.give_back(page, record) };
         // With a new ticket, only the last of two searches counts.
@@ -259,10 +265,10 @@ impl Machine<'_, '_> {
     /// Orders the search of a page again that was pending when the range was opened. The old search may still
     /// be under way. With a new ticket, only the last of two searches counts.
     pub(super) fn resume_search(&mut self, page: PageId) -> Result<(), StoreError> {
-        self.here = self.shards.owner(page);
+        self.current_shard = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let lost = record.content().filter(|state| {
-            state.search == SearchState::Pending && state.asking.is_none() && state.tokens > 0
+            state.search == SearchState::Pending && state.partner_query.is_none() && state.tokens > 0
         });
         let Some((content, client)) = lost.map(|state| (state.content, state.client)) else {
             return self.give_back(page, record);
@@ -291,7 +297,7 @@ impl Machine<'_, '_> {
             return;
         }
         record.ticket += 1;
-        state.asking = None;
+        state.partner_query = None;
         if let Some(membership) = state.membership.as_mut().filter(|m| m.content == state.content) {
             membership.compared = false;
         }
@@ -319,10 +325,10 @@ impl Machine<'_, '_> {
 
     /// Makes the page the first member of a new group of this shard.
     pub(super) fn mint(&mut self, page: PageId, record: &mut PageRecord) -> Result<GroupId, StoreError> {
-        let here = self.here;
+        let shard = self.current_shard;
         let meta = self.meta();
         meta.groups_minted += 1;
-        let group = GroupId::new(meta.groups_minted, here);
+        let group = GroupId::new(meta.groups_minted, shard);
         self.txn.put_group(group, Some(GroupRecord::Active(Group::new())))?;
         self.effects.push(Effect::Dirty(group));
         self.join(page, record, group, None);
@@ -346,7 +352,7 @@ impl Machine<'_, '_> {
                 compared: state.search == SearchState::Compared,
                 winner: None,
                 verdict: None,
-                resolving: Resolving::No,
+                forward_probe: ForwardProbe::Idle,
                 dissimilar: false,
                 covered_by: None,
                 cover_number: 0,

@@ -35,15 +35,15 @@ use doppel_protocol::{
 use index::Index;
 
 use super::{
-    Applied, COMMIT_ROWS, Command, Effect, Hint, Machine, Regrouped, Retention, Rules, STEP_ROWS, Settings,
-    Shards,
+    COMMIT_ROWS, Command, CommitOutput, Effect, Hint, Machine, RecomputationStep, Retention, Rules,
+    STEP_ROWS, Settings, Shards,
 };
 use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
 use crate::range::Range;
 use crate::range::owed::OwedScan;
 use crate::range_map::RangeMap;
-use crate::record::{AuditEntry, GroupRecord, Measured, Member, PageRecord, State, decode};
+use crate::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageRecord, State, decode};
 use crate::store::{Memory, Store, each};
 use crate::txn::read;
 
@@ -158,7 +158,7 @@ impl World {
 
     /// Applies commands as one commit and delivers at most `deliveries` messages.
     fn commit(&mut self, commands: Vec<Command>, deliveries: usize) {
-        let Applied { writes, effects, .. } = {
+        let CommitOutput { writes, effects, .. } = {
             let mut machine =
                 Machine::new(&self.store, &mut self.shards, COMMIT_ROWS, Timestamp::from_millis(self.wall));
             for command in commands {

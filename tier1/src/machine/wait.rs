@@ -10,7 +10,7 @@ pub(crate) enum Wait {
     /// The page begins to wait, or now waits for another client.
     Begins(ClientId),
     /// The page was pending before the range was opened, and still waits for this client.
-    GoesOn(ClientId),
+    Continues(ClientId),
     /// The page's content was decided.
     Decided,
     /// The wait ends without a decision, because the page is now dead, purged, or a redirect.

@@ -118,7 +118,7 @@ impl Owed {
         }
         // A page that asks its partners is answered by messages that are still on their way.
         match state.search {
-            SearchState::Pending if state.asking.is_none() => {
+            SearchState::Pending if state.partner_query.is_none() => {
                 self.searches.push(Command::ResumeSearch { page });
             }
             SearchState::Deferred => self.deferred.push(page),

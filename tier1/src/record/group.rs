@@ -47,16 +47,16 @@ pub(crate) struct Group {
     /// Number of dissimilar members when they last caused a recomputation.
     pub(crate) dissimilar_at_recheck: u64,
     /// Election in progress. Until it ends, `winner` is the best member examined so far.
-    pub(crate) electing: Option<Election>,
+    pub(crate) election: Option<Election>,
     /// Announcement in progress, which tells the winner to the members in steps.
-    pub(crate) announcing: Option<Announcing>,
+    pub(crate) announcement: Option<Announcement>,
     /// Merged groups whose members have come in part.
-    pub(crate) incoming: Vec<Incoming>,
+    pub(crate) incoming: Vec<IncomingTransfer>,
 }
 
 /// A merged group whose members come in several pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Incoming {
+pub(crate) struct IncomingTransfer {
     pub(crate) from: GroupId,
     /// `losses` of the receiving group when the first piece came. If the receiving group loses a member
     /// later, that member may have linked the members that are still to come.
@@ -75,7 +75,7 @@ pub(crate) struct Election {
 
 /// Progress of an announcement of the winner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Announcing {
+pub(crate) struct Announcement {
     /// Last member that was told; `None` before the first step.
     pub(crate) after: Option<PageId>,
     /// Whether the members must search for partners again.
@@ -105,14 +105,14 @@ pub(crate) struct Forward {
 /// The pair of pages that linked two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Evidence {
-    pub(crate) page: Linked,
-    pub(crate) partner: Linked,
+    pub(crate) page: LinkedPage,
+    pub(crate) partner: LinkedPage,
 }
 
 /// One page of a pair, as it was when the pair was found. Under a later membership number, the page may have
 /// come to its group for another reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Linked {
+pub(crate) struct LinkedPage {
     pub(crate) page: PageId,
     pub(crate) membership_number: u32,
     pub(crate) content: ContentHash,
@@ -139,7 +139,7 @@ pub(crate) struct Member {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Cover {
     /// The page was told nothing since it came or last changed.
-    Untold,
+    Unsent,
     /// The page is kept: it is not a duplicate of an earlier kept page.
     Kept,
     /// The page is a duplicate of this page with this content.
@@ -163,8 +163,8 @@ impl Group {
             contents_max: 0,
             contents_at_repair: 0,
             dissimilar_at_recheck: 0,
-            electing: None,
-            announcing: None,
+            election: None,
+            announcement: None,
             incoming: Vec::new(),
         }
     }
@@ -185,19 +185,19 @@ impl Group {
     /// Returns whether a recomputation should begin. An election must end first, because a recomputation
     /// keeps the members that are linked to the winner.
     pub(crate) fn owes_recomputation(&self) -> bool {
-        (self.dirty && self.electing.is_none()) || self.is_alone()
+        (self.dirty && self.election.is_none()) || self.is_alone()
     }
 
     /// Returns whether a [`Continue`](crate::machine::Message::Continue) message for an election or
     /// announcement is under way.
     pub(crate) fn is_continuing(&self) -> bool {
-        self.electing.is_some() || self.announcing.is_some()
+        self.election.is_some() || self.announcement.is_some()
     }
 
     /// Returns whether the cover must be found again: which members are duplicates of a kept page other than
     /// the winner.
     pub(crate) fn owes_cover(&self) -> bool {
-        self.uncovered && !self.quarantined && self.electing.is_none()
+        self.uncovered && !self.quarantined && self.election.is_none()
     }
 
     /// Records that a member that differs from the winner has come, changed or gone.

@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn a_message_overtakes_only_a_question_that_is_under_way() {
     let (group, content) = (GroupId::new(1, ShardId(0)), ContentHash([1; 16]));
-    let after = |resolving| {
+    let after = |forward_probe| {
         let mut membership = Membership {
             group,
             enrolled_at: group,
@@ -15,17 +15,17 @@ fn a_message_overtakes_only_a_question_that_is_under_way() {
             compared: true,
             winner: None,
             verdict: None,
-            resolving,
+            forward_probe,
             covered_by: None,
             cover_number: 0,
             dissimilar: false,
         };
         membership.message_sent();
-        membership.resolving
+        membership.forward_probe
     };
-    assert_eq!(after(Resolving::Asked), Resolving::Overtaken);
-    assert_eq!(after(Resolving::Overtaken), Resolving::Overtaken);
-    assert_eq!(after(Resolving::No), Resolving::No);
+    assert_eq!(after(ForwardProbe::InFlight), ForwardProbe::Overtaken);
+    assert_eq!(after(ForwardProbe::Overtaken), ForwardProbe::Overtaken);
+    assert_eq!(after(ForwardProbe::Idle), ForwardProbe::Idle);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_purged_page_is_told_by_the_beginning_of_its_row() {
         tokens: 3,
         size: 3,
         search: SearchState::Compared,
-        asking: None,
+        partner_query: None,
         membership: None,
         measured: Vec::new(),
     };
@@ -56,7 +56,7 @@ fn a_purged_page_is_told_by_the_beginning_of_its_row() {
                 inbound_redirects: 3,
                 ended: None,
                 event: 3,
-                published: Published::of(Status::Unknown),
+                published: PublicState::of(Status::Unknown),
             };
             let mut row = encode(&record).unwrap();
             assert_eq!(is_purged_page(b"k", &row), record.state == State::Purged, "{record:?}");

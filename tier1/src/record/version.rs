@@ -9,7 +9,7 @@ use super::{PageRecord, State};
 
 /// Tells which parts of a record a version has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Noted {
+pub(crate) struct RecordChanges {
     /// Whether any part has changed, so that the row must be stored.
     pub(crate) row: bool,
     /// Whether the part that decides the winner order has changed.
@@ -41,7 +41,7 @@ impl PageRecord {
 
     /// Records what every version says about the page, regardless of its place: the date of sight and the
     /// popularity.
-    pub(crate) fn note(&mut self, version: &Submission) -> Noted {
+    pub(crate) fn note(&mut self, version: &Submission) -> RecordChanges {
         let (first_seen, popularity) = (self.rank.first_seen, self.dated_popularity());
         self.rank.first_seen = first_seen.min(version.fetched_at);
         let later = DatedPopularity::later(popularity, version.dated_popularity());
@@ -49,7 +49,7 @@ impl PageRecord {
         self.rank.popularity = value(later);
         self.popularity_at = later.map(|popularity| popularity.at);
         let is_seen_earlier = self.rank.first_seen != first_seen;
-        Noted {
+        RecordChanges {
             row: is_seen_earlier || later != popularity,
             rank: is_seen_earlier || value(later) != value(popularity),
         }

@@ -53,7 +53,7 @@ impl Walk<'_> {
         };
         self.read += 1;
         self.bytes += bytes.len();
-        let entry = decode::<AuditEntry>(&key::audit(id), &bytes)?.without_urls(id);
+        let entry = decode::<AuditEntry>(&key::audit(id), &bytes)?.to_repair_entry(id);
         self.order.push(Next { at: entry.at, shard: Reverse(shard), number: id.number });
         self.entries[at] = Some(entry);
         Ok(())
@@ -122,8 +122,8 @@ impl Tier1 {
         let Some(mut record) = self.rows.record::<AuditEntry>(key::audit(id))? else { return Ok(None) };
         // The sweep takes them out of the record, when it comes by.
         record.forget(&self.forgotten(&record));
-        let entry = record.without_urls(id);
-        let forgotten = record.urls_kept().saturating_sub(record.before.len() as u64);
+        let entry = record.to_repair_entry(id);
+        let forgotten = record.original_url_count().saturating_sub(record.before.len() as u64);
         Ok(Some(RepairDetails { entry, before: record.before, components: record.components, forgotten }))
     }
 

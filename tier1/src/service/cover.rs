@@ -10,26 +10,26 @@ use doppel_protocol::Tier1Error;
 use super::Tier1;
 use super::members::{ReadAhead, by_content};
 use crate::key;
-use crate::machine::{Covered, CoveredMember};
-use crate::record::{Cover, GroupRecord, Kept, Measured, Member};
+use crate::machine::{CoverUpdate, MemberCover};
+use crate::record::{ContentComparison, Cover, CoveringPage, GroupRecord, Member};
 use crate::regroup::cover;
 
 /// What is new in the cover of a group.
 pub(crate) struct FoundCover {
     group: GroupId,
     changes: u64,
-    members: Vec<CoveredMember>,
+    members: Vec<MemberCover>,
 }
 
 impl FoundCover {
     /// In steps of so many rows.
-    pub(crate) fn covered(self, rows: usize) -> impl Iterator<Item = Covered> {
+    pub(crate) fn covered(self, rows: usize) -> impl Iterator<Item = CoverUpdate> {
         let Self { group, changes, members } = self;
         let steps = members.len().div_ceil(rows).max(1);
         let mut members = members.into_iter();
         (1..=steps).map(move |step| {
             let members = members.by_ref().take(rows).collect();
-            Covered { group, changes, members, last: step == steps }
+            CoverUpdate { group, changes, members, last: step == steps }
         })
     }
 }
@@ -55,7 +55,7 @@ impl Tier1 {
             Ok(signature)
         };
         let cover = cover(self.settings.policy, copies.len(), &mut read)?;
-        let by = |index: usize| -> Option<Kept> {
+        let by = |index: usize| -> Option<CoveringPage> {
             let number = numbers[&members[index].1.content];
             let (first, similarity) = match cover[number] {
                 Some((center, comparison)) => (copies[center][0], comparison.similarity),
@@ -63,15 +63,15 @@ impl Tier1 {
                 None => (copies[number][0], Similarity::of_copies(sizes[number])),
             };
             let (page, kept) = &members[first];
-            let with = Measured { content: kept.content, similarity, similar: true };
-            (first != index).then(|| Kept { page: *page, url: kept.rank.url.clone(), with })
+            let with = ContentComparison { content: kept.content, similarity, similar: true };
+            (first != index).then(|| CoveringPage { page: *page, url: kept.rank.url.clone(), with })
         };
         let news = (0..members.len()).filter_map(|index| {
             let (page, Member { membership_number, content, cover, .. }) = &members[index];
             let by = by(index);
             let now = by.as_ref().map_or(Cover::Kept, |kept| Cover::By(kept.page, kept.with.content));
             let (page, membership_number, content) = (*page, *membership_number, *content);
-            (now != *cover).then_some(CoveredMember { page, membership_number, content, by })
+            (now != *cover).then_some(MemberCover { page, membership_number, content, by })
         });
         Ok(Some(FoundCover { group, changes: record.cover_changes, members: news.collect() }))
     }

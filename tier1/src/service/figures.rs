@@ -140,8 +140,8 @@ impl Waits {
     fn take(&mut self, page: PageId, wait: Wait, now: Instant) {
         match wait {
             Wait::Begins(client) => self.begin(page, client, Some(now)),
-            Wait::GoesOn(client) if !self.since.contains_key(&page) => self.begin(page, client, None),
-            Wait::GoesOn(_) => {}
+            Wait::Continues(client) if !self.since.contains_key(&page) => self.begin(page, client, None),
+            Wait::Continues(_) => {}
             Wait::Decided => {
                 // Nobody knows how long a page has waited that waited already when the range was opened.
                 if let Some(since) = self.end(page) {
@@ -253,9 +253,9 @@ mod tests {
         let counts = |waits: &Waits| [1, 2].map(|client| waits.clients.get(&ClientId(client)).copied());
         let begins = |client| Wait::Begins(ClientId(client));
         (0..3).for_each(|number| waits.take(page(number), begins(1), now));
-        waits.take(page(3), Wait::GoesOn(ClientId(2)), now);
+        waits.take(page(3), Wait::Continues(ClientId(2)), now);
         // It is known already.
-        waits.take(page(0), Wait::GoesOn(ClientId(1)), now);
+        waits.take(page(0), Wait::Continues(ClientId(1)), now);
         assert_eq!(counts(&waits), [Some(3), Some(1)]);
         // Another client has sent a content of the page.
         waits.take(page(0), begins(2), now + Duration::from_secs(1));

@@ -7,7 +7,7 @@ use super::Tier1;
 use super::members::{ReadAhead, by_content};
 use super::owner::Owner;
 use crate::key;
-use crate::machine::{Command, Regrouped, STEP_ROWS};
+use crate::machine::{Command, RecomputationStep, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member};
 use crate::regroup::components;
 
@@ -40,7 +40,7 @@ impl Recomputed {
         &self,
         rows: usize,
         repair: Option<AuditEntry>,
-    ) -> impl Iterator<Item = Regrouped> {
+    ) -> impl Iterator<Item = RecomputationStep> {
         let members = self.components.iter().skip(1).flatten().filter_map(|&index| self.members.get(index));
         let out: Vec<_> =
             members.map(|(page, member)| (*page, member.membership_number, member.content)).collect();
@@ -48,7 +48,7 @@ impl Recomputed {
         let (is_repair, mut audit) = (repair.is_some(), repair.map(Box::new));
         (0..steps).map(move |step| {
             let from = step * rows;
-            Regrouped {
+            RecomputationStep {
                 group: self.group,
                 changes: self.changes + from as u64,
                 losses: self.losses + from as u64,
@@ -134,7 +134,7 @@ impl Tier1 {
         let mut applied = false;
         if !dry_run {
             let audit = found.audit(Timestamp::now(), by);
-            self.apply(owner, found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
+            self.apply(owner, found.regrouped(STEP_ROWS, Some(audit)).map(Command::Recomputed).collect())?;
             // A group that has merged meanwhile was not there to be repaired.
             let now = self.rows.record(key::group(group))?;
             applied = !matches!(now, Some(GroupRecord::Forward(_)));

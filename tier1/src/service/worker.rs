@@ -132,7 +132,7 @@ impl Worker<'_> {
                 let began = Instant::now();
                 match self.tier1.recompute(group, Wanted::IfOwed) {
                     Ok(Some(found)) => {
-                        let commands = found.regrouped(STEP_ROWS, None).map(Command::Regrouped).collect();
+                        let commands = found.regrouped(STEP_ROWS, None).map(Command::Recomputed).collect();
                         self.tell(Task::Commands(commands));
                     }
                     Ok(None) => {}

@@ -5,7 +5,7 @@ use std::fmt;
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::machine::{Envelope as StoredEnvelope, Message, Transfer, TransferEnd};
-use crate::record::{Linked, Member};
+use crate::record::{LinkedPage, Member};
 
 /// An envelope, and whether its sender's store has it.
 #[derive(Clone, PartialEq)]
@@ -64,8 +64,8 @@ impl Envelope {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match &self.envelope.message {
-            Message::Ask { .. } => Kind::Ask,
-            Message::Answer { .. } => Kind::Answer,
+            Message::AskGroup { .. } => Kind::Ask,
+            Message::AnswerGroup { .. } => Kind::Answer,
             Message::Enroll { .. } => Kind::Enroll,
             Message::Leave { .. } => Kind::Leave,
             Message::Assign { .. } => Kind::Assign,
@@ -75,12 +75,12 @@ impl Envelope {
             Message::Merge { .. } => Kind::Merge,
             Message::TransferMembers { .. } => Kind::TransferMembers,
             Message::SearchAgain { .. } => Kind::SearchAgain,
-            Message::Rerouted { .. } => Kind::Rerouted,
-            Message::Spelled { .. } => Kind::Spelled,
-            Message::Traced { .. } => Kind::Traced,
+            Message::RouteChanged { .. } => Kind::Rerouted,
+            Message::SpellingChanged { .. } => Kind::Spelled,
+            Message::TraceResult { .. } => Kind::Traced,
             Message::AttachRedirect { .. } => Kind::AttachRedirect,
             Message::DetachRedirect { .. } => Kind::DetachRedirect,
-            Message::TargetLine { .. } => Kind::TargetLine,
+            Message::TargetState { .. } => Kind::TargetLine,
             _ => Kind::Other,
         }
     }
@@ -144,7 +144,8 @@ impl Envelope {
             && let Transfer { members, done: Some(TransferEnd { evidence, .. }), .. } = transfer
             && let Some((page, Member { membership_number, content, .. })) = members.first()
         {
-            evidence.page = Linked { page: *page, membership_number: *membership_number, content: *content };
+            evidence.page =
+                LinkedPage { page: *page, membership_number: *membership_number, content: *content };
             evidence.partner = evidence.page;
         }
     }

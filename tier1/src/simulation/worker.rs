@@ -140,7 +140,7 @@ impl Worker {
         let Some(found) = self.tier1.recompute(group, wanted)? else { return Ok(Vec::new()) };
         let audit = repair.then(|| found.audit(Timestamp::from_millis(0), "simulation"));
         let steps = found.regrouped(self.settings.step_rows, audit);
-        Ok(steps.map(|step| Command(MachineCommand::Regrouped(step))).collect())
+        Ok(steps.map(|step| Command(MachineCommand::Recomputed(step))).collect())
     }
 
     /// Finds the cover of a group, if it owes one. The outcome comes in the same steps.

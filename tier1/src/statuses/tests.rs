@@ -12,8 +12,8 @@ use crate::key;
 use crate::machine::publish;
 use crate::range_map::RangeMap;
 use crate::record::{
-    ContentState, Cover, Group as GroupRow, GroupRecord, Measured, Member, Membership, PageRecord, Published,
-    RedirectState, Resolving, SearchState, State, Winner, encode,
+    ContentComparison, ContentState, Cover, ForwardProbe, Group as GroupRow, GroupRecord, Member, Membership,
+    PageRecord, PublicState, RedirectState, SearchState, State, Winner, encode,
 };
 use crate::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
 
@@ -31,7 +31,7 @@ fn content(number: u8) -> ContentHash {
 
 fn record(page: &str, state: State) -> PageRecord {
     let rank = Rank { url: url(page), popularity: None, first_seen: Timestamp::from_millis(0) };
-    let published = Published {
+    let published = PublicState {
         status: Status::Pending,
         group: None,
         winner: None,
@@ -64,7 +64,7 @@ fn alone(number: u8) -> State {
         tokens: 100,
         size: 100,
         search: SearchState::Compared,
-        asking: None,
+        partner_query: None,
         membership: None,
         measured: Vec::new(),
     })
@@ -79,8 +79,11 @@ fn member(number: u8, group: GroupId, winner: (&str, u8)) -> State {
 fn compared(number: u8, group: GroupId, winner: (&str, u8), similar: bool) -> State {
     let State::Content(state) = alone(number) else { unreachable!() };
     let winner_content = content(winner.1);
-    let verdict =
-        Measured { content: winner_content, similarity: Similarity { shared: 95, of: 105 }, similar };
+    let verdict = ContentComparison {
+        content: winner_content,
+        similarity: Similarity { shared: 95, of: 105 },
+        similar,
+    };
     let membership = Membership {
         group,
         enrolled_at: group,
@@ -93,7 +96,7 @@ fn compared(number: u8, group: GroupId, winner: (&str, u8), similar: bool) -> St
             quarantined: false,
         }),
         verdict: Some(verdict),
-        resolving: Resolving::No,
+        forward_probe: ForwardProbe::Idle,
         dissimilar: false,
         covered_by: None,
         cover_number: 0,
@@ -114,7 +117,7 @@ fn group_row(group: GroupId, winner: &str, number: u8, quarantined: bool) -> Wri
         rank,
         has_inbound_redirects: false,
         dissimilar: false,
-        cover: Cover::Untold,
+        cover: Cover::Unsent,
         cover_number: 0,
     };
     let record = GroupRecord::Active(GroupRow {
@@ -132,8 +135,8 @@ fn group_row(group: GroupId, winner: &str, number: u8, quarantined: bool) -> Wri
         contents_max: 0,
         contents_at_repair: 0,
         dissimilar_at_recheck: 0,
-        electing: None,
-        announcing: None,
+        election: None,
+        announcement: None,
         incoming: Vec::new(),
     });
     (key::group(group), Some(encode(&record).unwrap()))

@@ -8,7 +8,7 @@ use doppel_protocol::{Rank, Status};
 
 use super::*;
 use crate::log::{Copied, Payload, Position};
-use crate::record::{PageRecord, Published, State, encode};
+use crate::record::{PageRecord, PublicState, State, encode};
 
 /// Pages with contents of their own, of which some get another one.
 fn filled() -> (Disk, Inner) {
@@ -209,7 +209,7 @@ fn row(number: u64, state: State, event: u64) -> Write {
         inbound_redirects: 0,
         ended: None,
         event,
-        published: Published::of(Status::Unknown),
+        published: PublicState::of(Status::Unknown),
     };
     (key::page(ShardId(0), page(number)), Some(encode(&record).unwrap()))
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::machine::newest_first;
-use crate::record::Published;
+use crate::record::PublicState;
 
 const PAGES: usize = 4;
 
@@ -63,7 +63,7 @@ fn version() -> impl Strategy<Value = Version> {
 fn apply(world: &mut World, submissions: Vec<Submission>) -> Vec<Outcome> {
     let submit =
         |submission| Command::Submit { submission: Box::new(submission), hint: None, client: ClientId::NONE };
-    let Applied { writes, effects, .. } = {
+    let CommitOutput { writes, effects, .. } = {
         let mut machine =
             Machine::new(&world.store, &mut world.shards, COMMIT_ROWS, Timestamp::from_millis(world.wall));
         submissions.into_iter().for_each(|one| machine.apply(submit(one)).unwrap());
@@ -96,7 +96,7 @@ fn recorded(world: &World) -> Vec<String> {
             other => format!("{other:?}"),
         };
         let PageRecord { rank, fetched_at, language, canonical, published, .. } = record;
-        let Published { status, winner, duplicate_of, reason, .. } = published;
+        let PublicState { status, winner, duplicate_of, reason, .. } = published;
         format!(
             "{rank:?} {fetched_at:?} {language:?} {canonical:?} {state} {status:?} {winner:?} {duplicate_of:?} {reason:?}"
         )

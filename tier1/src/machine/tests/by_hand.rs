@@ -5,13 +5,13 @@ use doppel_protocol::Outcome;
 
 use super::*;
 use crate::machine::Message;
-use crate::record::{Group, Linked};
+use crate::record::{Group, LinkedPage};
 
 impl World {
     /// Has the machine do something as one commit, whose effects nobody carries out. The rows need not agree with each
     /// other afterwards.
     pub(super) fn commit_only(&mut self, work: impl FnOnce(&mut Machine<'_, '_>)) -> Vec<Effect> {
-        let Applied { writes, effects, .. } = {
+        let CommitOutput { writes, effects, .. } = {
             let mut machine =
                 Machine::new(&self.store, &mut self.shards, COMMIT_ROWS, Timestamp::from_millis(self.wall));
             work(&mut machine);
@@ -24,7 +24,7 @@ impl World {
     /// Hands a message over, as if it had just arrived.
     pub(super) fn receive(&mut self, to: ShardId, message: Message) {
         self.commit_only(|machine| {
-            machine.here = to;
+            machine.current_shard = to;
             machine.receive(message).unwrap();
         });
     }
@@ -114,9 +114,17 @@ impl World {
         let Group { changes, losses, .. } = self.in_use(group);
         let changes = changes - missed;
         let contents = self.contents_of(group, &out);
-        let regrouped =
-            Regrouped { group, changes, losses, out, contents, last: true, repair: false, audit: None };
-        for effect in self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap()) {
+        let regrouped = RecomputationStep {
+            group,
+            changes,
+            losses,
+            out,
+            contents,
+            last: true,
+            repair: false,
+            audit: None,
+        };
+        for effect in self.commit_only(|machine| machine.apply(Command::Recomputed(regrouped)).unwrap()) {
             if let Effect::Quarantine { group, members, begins, .. } = effect {
                 self.quarantines.push((group, members, begins));
             }
@@ -145,9 +153,9 @@ impl World {
     }
 
     /// The same, as one of a pair that was found.
-    pub(super) fn linked(&self, page: PageId) -> Linked {
+    pub(super) fn linked(&self, page: PageId) -> LinkedPage {
         let (page, membership_number, content) = self.named(page);
-        Linked { page, membership_number, content }
+        LinkedPage { page, membership_number, content }
     }
 
     /// The page was searched, and its one partner is asked and has not answered.
@@ -159,7 +167,7 @@ impl World {
         let commands: Vec<Command> = self.commands.drain(..).collect();
         self.commit(commands, 0);
         let page = PageId::of(name);
-        assert!(self.record(page).unwrap().content().unwrap().asking.is_some());
+        assert!(self.record(page).unwrap().content().unwrap().partner_query.is_some());
         page
     }
 

@@ -107,8 +107,8 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_its_contents
     let (changes, losses) = (record.changes, record.losses);
     let out = Vec::new();
     let repair =
-        Regrouped { group, changes, losses, out, contents: 3, last: true, repair: true, audit: None };
-    world.commit(vec![Command::Regrouped(repair)], usize::MAX);
+        RecomputationStep { group, changes, losses, out, contents: 3, last: true, repair: true, audit: None };
+    world.commit(vec![Command::Recomputed(repair)], usize::MAX);
     world.settle();
     assert_eq!(loser(&world).status, Status::Duplicate);
     grow(&mut world, 3, 6);

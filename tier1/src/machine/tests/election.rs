@@ -51,7 +51,7 @@ impl Ten {
 
     /// Delivers messages one by one until an election is under way.
     fn begin(&mut self) {
-        while self.record().electing.is_none() {
+        while self.record().election.is_none() {
             assert!(self.world.shards.undelivered() > 0, "no election began");
             self.world.commit(Vec::new(), 1);
         }
@@ -86,7 +86,7 @@ fn a_step_reads_few_members_and_they_are_told_after_the_last() {
     let mut ten = Ten::new();
     ten.begin_by_death();
     let mut steps = 1;
-    while ten.record().electing.is_some() {
+    while ten.record().election.is_some() {
         assert_eq!(ten.told(), [PageId::of(&ten.names[0]); 9]);
         ten.world.commit(Vec::new(), 1);
         steps += 1;
@@ -101,7 +101,7 @@ fn a_step_reads_few_members_and_they_are_told_after_the_last() {
 fn a_commit_has_fewer_rows_for_those_that_elections_read() {
     let mut ten = Ten::new();
     ten.begin_by_death();
-    let before = ten.record().electing;
+    let before = ten.record().election;
     let world = &mut ten.world;
     // A step writes two rows. Three rows of members that it reads count for none, and six for one.
     let mut machine = Machine::new(&world.store, &mut world.shards, 3, Timestamp::from_millis(0));
@@ -109,7 +109,7 @@ fn a_commit_has_fewer_rows_for_those_that_elections_read() {
     assert_eq!(machine.rows_read, 6);
     let writes = machine.finish().unwrap().writes;
     world.store.commit(writes).unwrap();
-    let after = ten.record().electing;
+    let after = ten.record().election;
     assert!(after.is_some() && after != before, "{after:?}");
     let second = ten.names[1].clone();
     ten.comes_to_rest_with(&second);

@@ -117,7 +117,7 @@ fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
     world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
     let told = |world: &mut World, message: Message| {
         let effects = world.commit_only(|machine| {
-            machine.here = ShardId(0);
+            machine.current_shard = ShardId(0);
             machine.receive(message).unwrap();
         });
         let told: Vec<(Option<String>, u32, bool)> = effects

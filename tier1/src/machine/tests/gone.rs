@@ -79,17 +79,17 @@ impl World {
     }
 
     /// Two groups of two, and a page of a third shard that links them; the message that joins them is delayed.
-    fn linked_by_one(&mut self, delayed: impl Fn(&Message) -> bool) -> Linked {
+    fn linked_by_one(&mut self, delayed: impl Fn(&Message) -> bool) -> LinkedGroups {
         let (small, large) = (self.group_of(0, &[0, 1]), self.group_of(1, &[3, 4, 5]));
         let page = self.url_at(2, 0);
         self.decide_only(&page, 2);
         let delayed = self.delay(delayed);
         self.settle();
-        Linked { small, large, page, delayed }
+        LinkedGroups { small, large, page, delayed }
     }
 }
 
-struct Linked {
+struct LinkedGroups {
     small: Vec<String>,
     large: Vec<String>,
     page: String,
@@ -109,7 +109,7 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
     // The page that found the pair has left, before the merge or the members arrive.
     for what in [is_merge, is_last_transfer] {
         let mut world = World::on_three_shards();
-        let Linked { small, page, delayed, .. } = world.linked_by_one(what);
+        let LinkedGroups { small, page, delayed, .. } = world.linked_by_one(what);
         world.give(&page, 20);
         world.settle();
         world.is_group_at_rest(&[&small[0], &small[1]]);
@@ -119,7 +119,7 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
     }
     // Its partner has.
     let mut world = World::on_three_shards();
-    let Linked { small, large, page, delayed } = world.linked_by_one(is_merge);
+    let LinkedGroups { small, large, page, delayed } = world.linked_by_one(is_merge);
     world.give(&large[0], 30);
     world.settle();
     world.is_group_at_rest(&[&small[0], &small[1], &page]);
@@ -134,7 +134,7 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
 fn a_merge_whose_page_has_another_content_is_recomputed() {
     for what in [is_merge, is_last_transfer] {
         let mut world = World::on_three_shards();
-        let Linked { small, page, delayed, .. } = world.linked_by_one(what);
+        let LinkedGroups { small, page, delayed, .. } = world.linked_by_one(what);
         world.give(&page, 0);
         world.settle();
         world.is_group_at_rest(&[&small[0], &small[1], &page]);

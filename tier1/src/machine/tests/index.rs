@@ -23,7 +23,7 @@ enum Center {
 }
 
 /// What a search has found: partners by insertion sequence, and the centers it gives to others.
-pub(super) struct Found {
+pub(super) struct SearchFindings {
     partners: Vec<(u64, u64)>,
     adopted: Vec<(u64, Center)>,
 }
@@ -82,7 +82,7 @@ impl Index {
     }
 
     /// What the search of a page finds. A copy of the first page is not compared.
-    pub(super) fn search(&self, page: PageId, k: u64) -> Option<Found> {
+    pub(super) fn search(&self, page: PageId, k: u64) -> Option<SearchFindings> {
         let own = &self.entries[&k];
         if own.pages[0] != page {
             return None;
@@ -90,7 +90,7 @@ impl Index {
         let mut order: Vec<(u64, u64)> =
             self.entries.iter().map(|(k, entry)| (entry.insert_seq, *k)).collect();
         order.sort_unstable();
-        let mut found = Found { partners: Vec::new(), adopted: Vec::new() };
+        let mut found = SearchFindings { partners: Vec::new(), adopted: Vec::new() };
         for (insert_seq, other) in order {
             let entry = &self.entries[&other];
             let later = entry.center == Center::Unknown
@@ -128,7 +128,7 @@ impl Index {
     }
 
     /// The contents and pages that a search answers with: its copies, then the partners.
-    pub(super) fn named(&self, k: u64, found: Option<&Found>) -> Vec<(u64, PageId)> {
+    pub(super) fn named(&self, k: u64, found: Option<&SearchFindings>) -> Vec<(u64, PageId)> {
         let pages = &self.entries[&k].pages;
         let copies = if found.is_some() { &pages[1..] } else { &pages[..1] };
         let partners = found.into_iter().flat_map(|found| &found.partners);
@@ -136,7 +136,7 @@ impl Index {
         copies.iter().map(|copy| (k, *copy)).chain(partners).collect()
     }
 
-    pub(super) fn learn(&mut self, k: u64, found: &Found) {
+    pub(super) fn learn(&mut self, k: u64, found: &SearchFindings) {
         let own = self.entries[&k].insert_seq;
         let center = match found.partners.first() {
             None => Center::None,

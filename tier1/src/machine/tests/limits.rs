@@ -5,7 +5,7 @@ use doppel_protocol::{Outcome, TrailEvent};
 
 use super::*;
 use crate::machine::{Envelope, Message, Transfer};
-use crate::record::{Evidence, Forward, Found, Group, Linked, SearchState};
+use crate::record::{Evidence, Forward, Group, LinkedPage, PartnerGroup, SearchState};
 
 #[test]
 fn a_group_is_rechecked_when_enough_members_differ_and_again_when_they_have_doubled() {
@@ -84,8 +84,11 @@ fn a_comparison_of_another_content_is_no_verdict() {
         world.compare_all();
     }
     let (page, content, _, winner_content) = world.verify.pop().unwrap();
-    let with =
-        Measured { content: winner_content, similarity: Similarity { shared: 1, of: 2 }, similar: true };
+    let with = ContentComparison {
+        content: winner_content,
+        similarity: Similarity { shared: 1, of: 2 },
+        similar: true,
+    };
     let status = |world: &World| world.record(page).unwrap().published.status;
     let other = world.signatures[30].content();
     world.commit(vec![Command::Verified { page, content: other, with }], usize::MAX);
@@ -280,11 +283,11 @@ fn an_answer_to_another_search_or_content_is_dropped() {
     let (content, ticket) = (before.content().unwrap().content, before.ticket);
     let other = world.signatures[30].content();
     for (content, ticket) in [(content, ticket - 1), (other, ticket)] {
-        world.receive(ShardId(0), Message::Answer { page, content, ticket, found: None });
+        world.receive(ShardId(0), Message::AnswerGroup { page, content, ticket, found: None });
         assert_eq!(world.record(page).unwrap(), before);
     }
     // The partner has gone: before it was ever decided, the page is searched for again.
-    world.receive(ShardId(0), Message::Answer { page, content, ticket, found: None });
+    world.receive(ShardId(0), Message::AnswerGroup { page, content, ticket, found: None });
     let after = world.record(page).unwrap();
     assert_eq!((after.published.status, after.ticket), (Status::Pending, ticket + 1));
 }
@@ -297,10 +300,10 @@ fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
     let page = world.make_asking("http://h/b", 1);
     let before = world.record(page).unwrap();
     let partner = world.linked(copies[0]);
-    let found = [Found { group: world.group(copies[0]), partner }];
+    let found = [PartnerGroup { group: world.group(copies[0]), partner }];
     let ticket = before.ticket;
     let effects = world.commit_only(|machine| {
-        machine.here = ShardId(0);
+        machine.current_shard = ShardId(0);
         machine.decide(page, before, &found, true).unwrap();
     });
     let after = world.record(page).unwrap();
@@ -449,7 +452,7 @@ fn what_has_ended_is_kept_to_the_millisecond() {
         assert!(retention.is_page_due(&record, at(last)));
     }
     let content = world.signatures[0].content();
-    let pair = Linked { page: PageId::of("http://h/a"), membership_number: 1, content };
+    let pair = LinkedPage { page: PageId::of("http://h/a"), membership_number: 1, content };
     let mut forward = Forward {
         into: GroupId::new(1, ShardId(0)),
         dirty: false,

@@ -5,7 +5,7 @@ use doppel_model::pairwise::Similarity;
 
 use super::*;
 use crate::machine::{Message, Transfer, TransferEnd};
-use crate::record::{ContentState, Evidence, Forward, Found, Linked, SearchState};
+use crate::record::{ContentState, Evidence, Forward, LinkedPage, PartnerGroup, SearchState};
 
 /// The messages that are under way.
 fn under_way(world: &World) -> Vec<Message> {
@@ -109,7 +109,7 @@ fn last_piece(from: GroupId, first: bool, evidence: Evidence) -> Transfer {
 #[test]
 fn a_pair_links_two_groups_while_both_are_members_as_they_were() {
     let other = World::new(1, 1).signatures[30].content();
-    type Change = fn(&mut Linked, ContentHash);
+    type Change = fn(&mut LinkedPage, ContentHash);
     let changes: [(Change, bool); 4] = [
         (|_, _| (), false),
         (|linked, _| linked.membership_number -= 1, true),
@@ -164,7 +164,7 @@ fn a_member_that_leaves_before_its_transfer_is_missed() {
     for (number, is_missed) in [(number - 1, false), (number, true)] {
         let mut merged = forward(GroupId::new(1, ShardId(0)), pair);
         world.commit_only(|machine| {
-            machine.here = group.shard();
+            machine.current_shard = group.shard();
             machine.forget_unforwarded(group, &mut merged, page, number).unwrap();
         });
         assert_eq!(merged.dirty, is_missed);
@@ -178,12 +178,12 @@ fn a_merge_names_the_partner_in_the_group_that_stays() {
     let mut world = World::new(1, 1);
     let (first, second) = (world.copies(2, 1), world.copies(2, 9));
     let (into, own) = (world.group(first[0]), world.group(second[0]));
-    let found = |page: PageId| Found { group: world.group(page), partner: world.linked(page) };
+    let found = |page: PageId| PartnerGroup { group: world.group(page), partner: world.linked(page) };
     let all = [found(second[1]), found(first[1])];
     let page = world.linked(second[0]);
     world.commit_only(|machine| {
-        machine.here = ShardId(0);
-        machine.merge_found(page, &all, Some(own), into);
+        machine.current_shard = ShardId(0);
+        machine.merge_groups(page, &all, Some(own), into);
     });
     let evidence = Evidence { page, partner: all[1].partner };
     assert_eq!(under_way(&world), [Message::Merge { group: own, into, evidence }]);
@@ -265,7 +265,8 @@ fn a_comparison_that_fails_is_counted() {
                 state.membership.as_mut().unwrap().verdict = None;
             }
         });
-        let with = Measured { content: winner, similarity: Similarity { shared: 1, of: 2 }, similar };
+        let with =
+            ContentComparison { content: winner, similarity: Similarity { shared: 1, of: 2 }, similar };
         world.commit_only(|machine| machine.command(Command::Verified { page, content, with }).unwrap());
         assert_eq!(counted(&world), (verified + number, rejected + 1));
     }
@@ -275,7 +276,11 @@ fn a_comparison_that_fails_is_counted() {
 fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
     let hint = |world: &World, page: PageId| {
         let (_, membership_number, previous) = world.named(page);
-        let with = Measured { content: previous, similarity: Similarity { shared: 1, of: 1 }, similar: true };
+        let with = ContentComparison {
+            content: previous,
+            similarity: Similarity { shared: 1, of: 1 },
+            similar: true,
+        };
         Hint { previous, membership_number, with }
     };
     let other = |world: &World| world.signatures[30].content();
@@ -284,7 +289,7 @@ fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
         (|_, _, hint| hint, true),
         (|_, _, hint| Hint { previous: ContentHash([7; 16]), ..hint }, false),
         (|_, _, hint| Hint { membership_number: hint.membership_number + 1, ..hint }, false),
-        (|_, _, hint| Hint { with: Measured { similar: false, ..hint.with }, ..hint }, false),
+        (|_, _, hint| Hint { with: ContentComparison { similar: false, ..hint.with }, ..hint }, false),
         (
             |world, page, hint| {
                 world.change(page, |record| {

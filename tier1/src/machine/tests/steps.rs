@@ -4,8 +4,8 @@ use doppel_model::ClientId;
 use doppel_model::pairwise::Similarity;
 
 use super::*;
-use crate::machine::{Covered, CoveredMember};
-use crate::record::Kept;
+use crate::machine::{CoverUpdate, MemberCover};
+use crate::record::CoveringPage;
 
 impl World {
     /// Tier 2 makes a pass over some of its orders.
@@ -58,9 +58,9 @@ impl World {
         }
     }
 
-    pub(super) fn measured(&self, a: ContentHash, b: ContentHash) -> Measured {
+    pub(super) fn measured(&self, a: ContentHash, b: ContentHash) -> ContentComparison {
         let similar = linked(self.numbers[&a], self.numbers[&b]);
-        Measured { content: b, similarity: Similarity { shared: 1, of: 2 }, similar }
+        ContentComparison { content: b, similarity: Similarity { shared: 1, of: 2 }, similar }
     }
 
     pub(super) fn verify_step(&mut self) {
@@ -107,7 +107,7 @@ impl World {
             let (page, member) = of;
             let k = self.numbers[&member.content];
             let by = kept.iter().find(|(_, earlier)| linked(k, self.numbers[&earlier.content]));
-            let by = by.map(|(page, earlier)| Kept {
+            let by = by.map(|(page, earlier)| CoveringPage {
                 page: *page,
                 url: earlier.rank.url.clone(),
                 with: self.measured(member.content, earlier.content),
@@ -116,13 +116,13 @@ impl World {
                 kept.push(of);
             }
             let (page, membership_number, content) = (*page, member.membership_number, member.content);
-            news.push(CoveredMember { page, membership_number, content, by });
+            news.push(MemberCover { page, membership_number, content, by });
         }
         let steps = news.len().div_ceil(2).max(1);
         for step in 0..steps {
             let members = news.iter().skip(2 * step).take(2).cloned().collect();
             let (changes, last) = (record.cover_changes, step + 1 == steps);
-            self.commands.push_back(Command::Covered(Covered { group, changes, members, last }));
+            self.commands.push_back(Command::Covered(CoverUpdate { group, changes, members, last }));
         }
     }
 
@@ -173,7 +173,7 @@ impl World {
                 components: Vec::new(),
             };
             let audit = (repair && step == 0).then(|| Box::new(entry()));
-            self.commands.push_back(Command::Regrouped(Regrouped {
+            self.commands.push_back(Command::Recomputed(RecomputationStep {
                 group,
                 changes: record.changes + before,
                 losses: record.losses + before,

@@ -125,7 +125,7 @@ fn in_machine(versions: &[Version], replays: &[Version]) -> (Vec<Outcome>, Visib
         let mut machine = Machine::new(&world.store, &mut world.shards, COMMIT_ROWS, now);
         machine.command(Command::Submit { submission, hint: None, client: ClientId::NONE }).unwrap();
         machine.deliver(usize::MAX).unwrap();
-        let Applied { writes, effects, .. } = machine.finish().unwrap();
+        let CommitOutput { writes, effects, .. } = machine.finish().unwrap();
         world.store.commit(writes).unwrap();
         for effect in effects {
             match effect {

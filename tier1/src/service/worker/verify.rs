@@ -7,7 +7,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_protocol::Tier1Error;
 
-use crate::record::Measured;
+use crate::record::ContentComparison;
 use crate::service::Tier1;
 use crate::service::job::Verify;
 
@@ -21,7 +21,7 @@ pub(crate) fn verify(
     tier1: &Tier1,
     members: Vec<Verify>,
     last: &mut LastWinner,
-    each: &mut dyn FnMut(Verify, Result<Option<Measured>, Tier1Error>),
+    each: &mut dyn FnMut(Verify, Result<Option<ContentComparison>, Tier1Error>),
 ) {
     let mut by_winner: HashMap<(PageId, ContentHash), Vec<Verify>> = HashMap::new();
     let mut winners = Vec::new();
@@ -70,7 +70,7 @@ fn compare_all(
     tier1: &Tier1,
     mut left: Vec<Verify>,
     with: &Signature,
-    each: &mut dyn FnMut(Verify, Result<Option<Measured>, Tier1Error>),
+    each: &mut dyn FnMut(Verify, Result<Option<ContentComparison>, Tier1Error>),
 ) {
     left.sort_unstable_by_key(|of| of.page.shard(tier1.map.shards()));
     while !left.is_empty() {
@@ -90,7 +90,11 @@ fn compare_all(
 }
 
 /// The comparison of a content with another, as records keep it.
-pub(crate) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) -> Measured {
+pub(crate) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) -> ContentComparison {
     let comparison = tier1.settings.policy.compare(signature, with);
-    Measured { content: with.content(), similarity: comparison.similarity, similar: comparison.similar }
+    ContentComparison {
+        content: with.content(),
+        similarity: comparison.similarity,
+        similar: comparison.similar,
+    }
 }
