@@ -1,8 +1,9 @@
-//! The machine against a simple model, under random commands, delays, stale commands and crashes.
+//! Tests of the machine against a simple model, under random commands, delays, stale commands and crashes.
 //!
-//! Tier 2 is played by a map that leaves partners out by the star rule, the worker by closures over the
-//! committed rows. After the faults everything is let run dry, and the groups must be the connected
-//! components of the current contents plus redirects, with the winner the order asks for.
+//! A map plays tier 2, and leaves out partners by the star rule. Methods of [`World`] play the worker, and
+//! read the committed rows. After the faults, the test delivers everything. Then the groups must be the
+//! connected components of the current contents plus redirects, with the winner that the winner order asks
+//! for.
 
 mod at_rest;
 mod batch;
@@ -47,11 +48,11 @@ use crate::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageReco
 use crate::store::{Memory, Store, each};
 use crate::txn::read;
 
-/// Contents 0 .. 40: neighbours within a family of eight are linked, so families are chains.
+/// Contents are 0 .. 40. Neighbours within a family of eight are linked, so each family is a chain.
 const CONTENTS: u64 = 40;
 const FAMILY: u64 = 8;
 
-/// How long what has ended is kept; a step takes up to one.
+/// Retention period of everything. One step takes up to 30 ms.
 const KEEP_MS: u64 = 50;
 
 fn linked(a: u64, b: u64) -> bool {
@@ -69,18 +70,18 @@ struct World {
     deferred: Vec<PageId>,
     dirty: BTreeSet<GroupId>,
     uncovered: BTreeSet<GroupId>,
-    /// Groups that were put into quarantine or taken out, with their members.
+    /// Groups that were quarantined or released, with their members.
     quarantines: Vec<(GroupId, u64, bool)>,
-    /// Bytes of all commits.
+    /// Number of bytes in all commits.
     written: usize,
     verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
-    /// Whether an operator wants some of the recomputations.
+    /// Whether some of the recomputations are repairs by an operator.
     repairs: bool,
-    /// Commands computed and not yet applied.
+    /// Commands that are computed and not yet applied.
     commands: VecDeque<Command>,
     model: BTreeMap<String, ModelPage>,
     clock: i64,
-    /// Of the sweeps.
+    /// Time of the sweeps.
     wall: i64,
 }
 
@@ -101,7 +102,7 @@ enum ModelBody {
     Dead,
 }
 
-/// The last six are other spellings of the first three.
+/// URL of a page of the random runs. The last six numbers give other spellings of the first three URLs.
 fn url(number: u64) -> String {
     let (scheme, port, number) = match number {
         18..21 => ("HTTP", "", number - 18),
@@ -111,7 +112,7 @@ fn url(number: u64) -> String {
     format!("{scheme}://h{}{port}/{}{number}", number % 3, "x".repeat((number % 4) as usize))
 }
 
-/// The normalised form of such a URL.
+/// Normalised form of a URL from [`url`].
 fn form(url: &str) -> String {
     url.replace("HTTP", "http").replace(":80/", "/")
 }
@@ -156,7 +157,7 @@ impl World {
         }
     }
 
-    /// Applies commands as one commit and delivers at most `deliveries` messages.
+    /// Applies the commands as one commit, and delivers at most `deliveries` messages.
     fn commit(&mut self, commands: Vec<Command>, deliveries: usize) {
         let CommitOutput { writes, effects, .. } = {
             let mut machine =
@@ -191,7 +192,7 @@ impl World {
         }
     }
 
-    /// The process is killed and started again: everything but the store is gone.
+    /// Kills the process and starts it again. Only the store survives.
     fn crash(&mut self) {
         let settings = self.shards.settings;
         let map = RangeMap::new(settings.shards, 1).unwrap();
@@ -225,7 +226,7 @@ impl World {
         read(&self.store, &key::page(self.shards.owner(page), page)).unwrap()
     }
 
-    /// No more faults: lets everything run dry.
+    /// Lets everything come to rest, without further faults.
     fn settle(&mut self) {
         for round in 0.. {
             assert!(round < 5_000, "does not come to rest");
@@ -262,7 +263,7 @@ fn run(seed: u64, steps: usize) {
     }
     world.settle();
     world.check();
-    // Again from rest, so that groups at rest are torn apart too.
+    // Start again from rest, so that groups at rest are divided, too.
     for _ in 0..steps / 2 {
         world.step();
     }

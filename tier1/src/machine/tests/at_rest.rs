@@ -1,17 +1,17 @@
-//! What must hold when nothing is left to do: the groups of the model, and no row of anything else.
+//! Checks of the machine at rest: the groups equal the model's, and no other row is left.
 
 use super::*;
 
 impl World {
-    /// The page that the target of a redirect stands for, by the model.
+    /// Finds the page that the target of a redirect stands for, by the model.
     fn target(&self, asker: &str, to: &str) -> Option<String> {
         let named = [to.to_owned(), form(to)].into_iter().find(|name| self.model.contains_key(name));
-        // The names are in byte order.
+        // The map iterates in byte order.
         let mut others = self.model.keys().filter(|name| form(name) == form(to) && *name != asker);
         named.or_else(|| others.next().cloned())
     }
 
-    /// Where a page's redirects end, by the model.
+    /// Follows a page's redirects to their end, by the model.
     pub(super) fn end(&self, name: &str) -> Result<String, Unresolved> {
         let mut at = name.to_owned();
         let mut seen = HashSet::new();
@@ -30,7 +30,7 @@ impl World {
         }
     }
 
-    /// At rest nobody needs a merged group: the sweeps drop them all.
+    /// Drops all forwards by sweeps. At rest no message needs a forward.
     pub(super) fn collect_forwards(&mut self) {
         for _ in 0..2 {
             self.wall += 2 * KEEP_MS as i64;
@@ -45,7 +45,7 @@ impl World {
 
     pub(super) fn check(&mut self) {
         self.collect_forwards();
-        // Components of contents, and the pages that end in each.
+        // Components of the contents. Each redirect belongs to the component of its end.
         let contents: Vec<(&String, u64)> = self
             .model
             .iter()
@@ -121,7 +121,7 @@ impl World {
             let record = self.in_use(group);
             let allowed = self.shards.settings.group_members_max.max(2 * record.contents_at_repair);
             assert_eq!(record.quarantined, distinct.len() as u64 > allowed, "{name}: {record:?}");
-            // The cover, in the winner order.
+            // Find the cover, in the winner order.
             let mut in_order = members.clone();
             in_order.sort_by(|a, b| order.compare(&rank(a), &rank(b), None).0);
             let (mut kept, mut cover) = (Vec::<&String>::new(), HashMap::<&String, &String>::new());
@@ -147,7 +147,8 @@ impl World {
         self.check_rows(&seen_groups);
     }
 
-    /// No row is left behind: members, inbound redirects, signatures and events belong to what is there.
+    /// Checks that every row belongs to a page or group on record: members, inbound redirects, signatures,
+    /// and events.
     pub(super) fn check_rows(&self, groups: &HashMap<GroupId, usize>) {
         let settings = self.shards.settings;
         let mut dissimilar: HashMap<GroupId, u64> = HashMap::new();
@@ -165,7 +166,7 @@ impl World {
                 assert!(page.has_content(member.content));
                 let is_of_winner = page.published.duplicate_of == page.published.winner;
                 let is_winner = page.published.status == Status::Winner;
-                // All pages of a group in quarantine are kept.
+                // A group in quarantine keeps all its pages.
                 if !self.in_use(group).quarantined {
                     assert_eq!(member.dissimilar, !is_of_winner && !is_winner);
                 }

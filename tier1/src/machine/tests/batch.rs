@@ -1,4 +1,5 @@
-//! Several versions of a page in one batch: the newest is applied first, and what is recorded is that of any order.
+//! Several versions of a page in one batch. The newest is applied first, and the record is the same as after
+//! any other order.
 
 use doppel_model::ClientId;
 use doppel_protocol::Outcome;
@@ -10,7 +11,7 @@ use crate::record::PublicState;
 
 const PAGES: usize = 4;
 
-/// A version of one of a few pages.
+/// A version of one page out of a few.
 #[derive(Debug, Clone)]
 struct Version {
     page: usize,
@@ -59,7 +60,7 @@ fn version() -> impl Strategy<Value = Version> {
     )
 }
 
-/// Applies submissions as one commit, and says what they are answered, in their order.
+/// Applies submissions as one commit, and returns their outcomes in the order of application.
 fn apply(world: &mut World, submissions: Vec<Submission>) -> Vec<Outcome> {
     let submit =
         |submission| Command::Submit { submission: Box::new(submission), hint: None, client: ClientId::NONE };
@@ -87,7 +88,7 @@ fn apply(world: &mut World, submissions: Vec<Submission>) -> Vec<Outcome> {
     outcomes
 }
 
-/// What is on record of the pages, but for the names of groups, which depend on the order of arrival.
+/// Returns the records of the pages as text, without the group ids, which depend on the order of arrival.
 fn recorded(world: &World) -> Vec<String> {
     let of_page = |record: PageRecord| {
         let state = match &record.state {
@@ -155,7 +156,7 @@ proptest! {
         for (place, from) in order.iter().enumerate() {
             prop_assert_eq!(&batch[place].url, &batch[*from].url);
         }
-        // The newest version of a page, then the oldest, then the others.
+        // The newest version of a page comes first, then the oldest, then the others.
         for page in pages {
             let of_page = order.iter().map(|at| &batch[*at]).filter(|one| one.url.id() == page);
             let places: Vec<_> = of_page.map(Submission::place).collect();

@@ -1,4 +1,4 @@
-//! What tests of single rules are written with: commits, messages and answers given by hand.
+//! Helpers for tests of single rules: commits, messages and answers built by hand.
 
 use doppel_model::ClientId;
 use doppel_protocol::Outcome;
@@ -8,8 +8,8 @@ use crate::machine::Message;
 use crate::record::{Group, LinkedPage};
 
 impl World {
-    /// Has the machine do something as one commit, whose effects nobody carries out. The rows need not agree with each
-    /// other afterwards.
+    /// Applies `work` as one commit, and returns its effects without carrying them out. The rows may disagree
+    /// with each other afterwards.
     pub(super) fn commit_only(&mut self, work: impl FnOnce(&mut Machine<'_, '_>)) -> Vec<Effect> {
         let CommitOutput { writes, effects, .. } = {
             let mut machine =
@@ -21,7 +21,7 @@ impl World {
         effects
     }
 
-    /// Hands a message over, as if it had just arrived.
+    /// Delivers a message as if it had just arrived.
     pub(super) fn receive(&mut self, to: ShardId, message: Message) {
         self.commit_only(|machine| {
             machine.current_shard = to;
@@ -29,7 +29,7 @@ impl World {
         });
     }
 
-    /// A new version of a page.
+    /// Creates the submission of a new version of a page.
     pub(super) fn version(&mut self, name: &str, body: Body) -> Command {
         self.clock += 1;
         let submission = Submission {
@@ -48,7 +48,7 @@ impl World {
         self.commit(vec![version], usize::MAX);
     }
 
-    /// What a submission is answered.
+    /// Submits a new version, and returns its outcome.
     pub(super) fn outcome(&mut self, name: &str, body: Body) -> Outcome {
         let version = self.version(name, body);
         let effects = self.commit_only(|machine| machine.command(version).unwrap());
@@ -59,7 +59,7 @@ impl World {
         outcome.unwrap()
     }
 
-    /// Exact copies, at rest in one group.
+    /// Creates a group of exact copies, at rest.
     pub(super) fn copies(&mut self, count: usize, k: u64) -> Vec<PageId> {
         let names: Vec<String> = (1..=count).map(|n| format!("http://h{k}/{}", "x".repeat(n))).collect();
         for name in &names {
@@ -70,7 +70,7 @@ impl World {
         names.iter().map(|name| PageId::of(name)).collect()
     }
 
-    /// Pages with contents of their own, each near the one before, at rest in one group.
+    /// Creates a group of pages whose contents form a chain, at rest.
     pub(super) fn chain(&mut self, count: usize, first: u64) -> Vec<PageId> {
         self.repairs = false;
         let names: Vec<String> = (1..=count).map(|n| format!("http://h{first}/{}", "y".repeat(n))).collect();
@@ -94,7 +94,7 @@ impl World {
         read(&self.store, &key::audit(RepairId { shard, number })).unwrap().unwrap()
     }
 
-    /// What the audit trail has of a group, oldest first: the event and the members.
+    /// Returns the audit trail of a group, oldest entry first: event and number of members.
     pub(super) fn trail(&self, group: GroupId) -> Vec<(TrailEvent, u64)> {
         let shard = group.shard();
         let last = self.shards.metas[usize::from(shard.0)].audits;
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// The worker's answer about a group in which this many changes have happened since it read the members.
+    /// Applies a recomputation. It read the members before the last `missed` changes of the group.
     pub(super) fn recompute(&mut self, group: GroupId, missed: u64, out: Vec<(PageId, u32, ContentHash)>) {
         let Group { changes, losses, .. } = self.in_use(group);
         let changes = changes - missed;
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    /// Distinct contents of a group without some members.
+    /// Counts the distinct contents of a group without the members in `out`.
     fn contents_of(&self, group: GroupId, out: &[(PageId, u32, ContentHash)]) -> u64 {
         let mut contents = HashSet::new();
         each(&self.store, group.shard(), Kind::Member, |key, bytes| {
@@ -146,19 +146,19 @@ impl World {
         contents.len() as u64
     }
 
-    /// A member as a recomputation names it.
+    /// Returns a member as a recomputation names it: page, membership number, and content.
     pub(super) fn named(&self, page: PageId) -> (PageId, u32, ContentHash) {
         let record = self.record(page).unwrap();
         (page, record.membership_number, record.content().unwrap().content)
     }
 
-    /// The same, as one of a pair that was found.
+    /// Returns a member as one page of a pair that was found.
     pub(super) fn linked(&self, page: PageId) -> LinkedPage {
         let (page, membership_number, content) = self.named(page);
         LinkedPage { page, membership_number, content }
     }
 
-    /// The page was searched, and its one partner is asked and has not answered.
+    /// Creates a page that has been searched for, and whose only partner has not answered yet.
     pub(super) fn make_asking(&mut self, name: &str, k: u64) -> PageId {
         self.give(name, k);
         while !self.orders.is_empty() {
@@ -171,7 +171,7 @@ impl World {
         page
     }
 
-    /// Changes a page's row by hand.
+    /// Changes a page's record directly.
     pub(super) fn change(&mut self, page: PageId, change: impl FnOnce(&mut PageRecord)) {
         let mut record = self.record(page).unwrap();
         change(&mut record);

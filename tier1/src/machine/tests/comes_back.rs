@@ -1,4 +1,4 @@
-//! A page that comes back, after it was forgotten or its record dropped, is none of its earlier life.
+//! A page that comes back after a purge, or after its record was dropped, is independent of its earlier life.
 
 use super::*;
 use doppel_model::ClientId;
@@ -6,6 +6,7 @@ use doppel_model::ClientId;
 const NAME: &str = "http://h/a";
 
 impl World {
+    /// Ends a page: purges it if `forgotten`, and submits its death otherwise.
     fn end_of(&mut self, name: &str, forgotten: bool) {
         let page = PageId::of(name);
         let command = if forgotten {
@@ -27,7 +28,7 @@ impl World {
         self.commit(vec![command], usize::MAX);
     }
 
-    /// Retention passes until nothing is left of a page.
+    /// Runs sweeps until the record of a page is dropped.
     fn drop_record(&mut self, name: &str) {
         for _ in 0..100 {
             if self.record(PageId::of(name)).is_none() {
@@ -40,7 +41,7 @@ impl World {
     }
 }
 
-/// A life in which a page asks often: other contents that nobody else has.
+/// A life with many tickets: the page has several contents without partners.
 fn asks_often(world: &mut World) {
     for k in [0, 8, 16, 24] {
         world.give(NAME, k);
@@ -48,7 +49,7 @@ fn asks_often(world: &mut World) {
     }
 }
 
-/// A life in which a page is in many groups: a partner comes and goes.
+/// A life with many memberships: a partner of the page comes and goes.
 fn is_often_member(world: &mut World) {
     world.give(NAME, 0);
     world.compare_all();
@@ -69,7 +70,7 @@ fn counters(world: &World) -> (u32, u32) {
 fn a_page_that_comes_back_begins_past_its_tickets() {
     let mut more = [0, 0];
     for life in [asks_often, is_often_member] {
-        // Dead or forgotten; and what was forgotten comes back before or after its record is dropped.
+        // The page is dead or purged. A purged page comes back before or after its record is dropped.
         for (forgotten, dropped) in [(false, true), (true, true), (true, false)] {
             let mut world = World::new(1, 1);
             life(&mut world);
@@ -84,7 +85,7 @@ fn a_page_that_comes_back_begins_past_its_tickets() {
             let (new_ticket, new_number) = counters(&world);
             // A membership begins with the next number.
             assert!(new_ticket > ticket && new_number >= number, "{:?}", counters(&world));
-            // Searches of its earlier life are answered at last: they found nobody.
+            // Late results of searches from its earlier life, without partners.
             for ticket in 0..=ticket {
                 let content = world.signatures[0].content();
                 let answer = SearchResult { page: PageId::of(NAME), content, ticket, pairs: Vec::new() };

@@ -1,15 +1,15 @@
-//! Histories that random runs reach too seldom, one by one, and what they are written with.
+//! Histories that random runs reach too rarely, each in a test of its own, and helpers for such tests.
 
 use super::*;
 use doppel_model::ClientId;
 
 impl World {
-    /// A new content of a page, decided by nobody yet.
+    /// Submits a new content of a page, without deciding it.
     pub(super) fn give(&mut self, name: &str, k: u64) {
         self.give_with(name, k, None);
     }
 
-    /// The same with its comparison with the representative.
+    /// Like [`World::give`], but with a hint.
     pub(super) fn give_with(&mut self, name: &str, k: u64, hint: Option<Hint>) {
         self.clock += 1;
         self.model_submit(name, self.clock, None, &ModelBody::Content(k));
@@ -27,7 +27,7 @@ impl World {
         );
     }
 
-    /// Tier 2 answers everything.
+    /// Lets tier 2 answer all its orders.
     pub(super) fn compare_all(&mut self) {
         while !self.orders.is_empty() {
             self.index_step();
@@ -47,7 +47,7 @@ fn a_winner_that_changes_and_changes_back_leaves_nobody_unverified() {
     }
     assert!(!world.verify.is_empty());
     world.give("http://h/a", 20);
-    // The winner has another content now, so the comparison is not made.
+    // The winner has another content now, so the worker makes no comparison.
     while !world.verify.is_empty() {
         world.verify_step();
     }
@@ -71,7 +71,7 @@ fn a_group_marked_dirty_while_it_is_recomputed_stays_dirty() {
         world.regroup_step();
     }
     let old = world.commands.pop_back().unwrap();
-    // Links both groups, and lets one page go.
+    // Links both groups, and removes one page from its group.
     world.give("http://h/e", 3);
     world.compare_all();
     world.commit(vec![old], usize::MAX);
@@ -88,7 +88,7 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_its_contents
     let page = |number: usize| format!("http://h/{}", "x".repeat(number + 1));
     let grow = |world: &mut World, from: usize, to: usize| {
         for number in from..to {
-            // Each of them a content of its own, in a chain.
+            // Each page has its own content, and the contents form a chain.
             world.give(&page(number), number as u64);
             world.compare_all();
         }

@@ -23,7 +23,7 @@ impl Ten {
         Self { world, names, group }
     }
 
-    /// A new version of a page: a copy with this popularity, or its death. No message is delivered.
+    /// Submits a new version of a page: a copy with this popularity, or its death. Delivers no message.
     fn fetch(&mut self, name: &str, popularity: Option<f64>) {
         self.world.clock += 1;
         let at = self.world.clock;
@@ -57,14 +57,14 @@ impl Ten {
         }
     }
 
-    /// The winner dies, and the first step is made.
+    /// Submits the winner's death, and delivers messages until the first step of the election is made.
     fn begin_by_death(&mut self) {
         let winner = self.names[0].clone();
         self.fetch(&winner, None);
         self.begin();
     }
 
-    /// The winner that each page but the first has been told.
+    /// Returns the winner that each page except the first knows.
     fn told(&self) -> Vec<PageId> {
         let told = |name: &String| {
             let record = self.world.record(PageId::of(name)).unwrap();
@@ -91,7 +91,7 @@ fn a_step_reads_few_members_and_they_are_told_after_the_last() {
         ten.world.commit(Vec::new(), 1);
         steps += 1;
     }
-    // Nine members, and a step that finds no more.
+    // Three steps find nine members, and one more step finds none.
     assert_eq!(steps, 4);
     let second = ten.names[1].clone();
     ten.comes_to_rest_with(&second);
@@ -103,7 +103,7 @@ fn a_commit_has_fewer_rows_for_those_that_elections_read() {
     ten.begin_by_death();
     let before = ten.record().election;
     let world = &mut ten.world;
-    // A step writes two rows. Three rows of members that it reads count for none, and six for one.
+    // A step writes two rows. Reading three rows of members counts as no row, and reading six counts as one.
     let mut machine = Machine::new(&world.store, &mut world.shards, 3, Timestamp::from_millis(0));
     machine.deliver(usize::MAX).unwrap();
     assert_eq!(machine.rows_read, 6);
@@ -153,7 +153,7 @@ fn an_election_that_the_winner_wins_again_tells_nobody() {
         assigned += usize::from(matches!(envelope.message, Message::Assign { .. }));
         ten.world.commit(Vec::new(), 1);
     }
-    // The member that changed is answered.
+    // Only the member that changed gets an answer.
     assert_eq!(assigned, 1);
     ten.comes_to_rest_with(&winner);
 }

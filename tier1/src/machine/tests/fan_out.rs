@@ -1,4 +1,4 @@
-//! Pages with many redirects that change faster than all of these can be told.
+//! Pages with many redirects that change faster than the redirects can be told.
 
 use doppel_protocol::CROWDED_REDIRECTS;
 
@@ -8,9 +8,9 @@ use crate::record::State;
 
 const TARGET: &str = "http://h/target";
 
-/// A target with so many redirects, at rest.
+/// Creates a target with this number of redirects, at rest.
 fn redirected(redirects: usize) -> (World, Vec<PageId>) {
-    // Steps of three rows.
+    // This seed gives steps of three rows.
     let mut world = World::new(4, 1);
     assert_eq!(world.shards.settings.step_rows, 3);
     world.give(TARGET, 1);
@@ -33,7 +33,7 @@ fn assert_statuses(world: &World, pages: &[PageId], status: Status) {
     each(&world.store, ShardId(0), Kind::FanOut, |key, _| panic!("a round is not over: {key:?}")).unwrap();
 }
 
-/// The target is gone, and there again.
+/// Creates a version that ends the target or brings it back.
 fn flip(world: &mut World, is_gone: bool) -> Command {
     let body = if is_gone { Body::Dead } else { Body::Content(Arc::clone(&world.signatures[1])) };
     world.version(TARGET, body)
@@ -55,14 +55,14 @@ fn however_often_a_page_changes_its_redirects_are_told_twice() {
     let before = world.written;
     for at in 0..FLIPS {
         let version = flip(&mut world, at % 2 == 0);
-        // Every change meets a round that is under way.
+        // Every change comes during a round.
         world.commit(vec![version], 5);
         assert!(world.shards.undelivered() > 0);
     }
     world.settle();
     assert_statuses(&world, &sources, Status::Duplicate);
     let (written, one) = (world.written - before, rounds.iter().sum::<usize>());
-    // A commit of its own for each change has some rows, too.
+    // The commit of each change has some rows of its own.
     let beside = FLIPS * 6_000;
     assert!(written < one + beside, "{written} bytes; being gone and coming back are {one}");
     assert!(
@@ -91,7 +91,7 @@ fn a_round_goes_on_after_a_crash() {
 #[test]
 fn redirects_learn_the_last_state_of_their_end() {
     let (mut world, sources) = redirected(30);
-    // The target gets another content, and with it another group, again and again.
+    // The target gets other contents, and so other groups, again and again.
     for k in [9, 17, 25, 9, 17, 33] {
         let body = Body::Content(Arc::clone(&world.signatures[k]));
         let version = world.version(TARGET, body);
@@ -142,7 +142,7 @@ fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
     assert_eq!(told(&mut world, detach(other)), (vec![], 1));
     assert_eq!(told(&mut world, detach(one)), (vec![(named(), many, false)], 0));
     assert_eq!(told(&mut world, detach(known)), (vec![], 0));
-    // A purged page is not named.
+    // The effect does not name a purged page.
     let mut record = world.record(page).unwrap();
     (record.inbound_redirects, record.state) = (many, State::Purged);
     let row = crate::record::encode(&record).unwrap();

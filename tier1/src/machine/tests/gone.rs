@@ -1,5 +1,5 @@
-//! Messages that join groups and arrive after the pair they rest on has gone: the groups were recomputed in
-//! the meantime, and nothing else makes them owe it again.
+//! Messages that join groups and arrive after their pair has gone. The groups were recomputed in the
+//! meantime, and nothing else makes them owe another recomputation.
 
 use super::*;
 use crate::bulk::{Bulk, BulkConfig, Keep, Unit};
@@ -7,25 +7,25 @@ use crate::machine::Envelope;
 use crate::machine::Message;
 use crate::record::Group;
 
-/// A message that is delayed, with all that its pair of shards sends after it.
+/// A message taken out of the queue, in order to be delivered later.
 struct Delayed((Envelope, bool));
 
 impl World {
-    /// Three shards; groups are not recomputed for what their members differ.
+    /// Creates a world of three shards, in which dissimilar members cause no recomputation.
     fn on_three_shards() -> Self {
         let mut world = Self::new(1, 3);
         world.shards.settings.low_cohesion_percent = 0;
         world
     }
 
-    /// A URL whose page belongs to a shard.
+    /// Returns the URL with this number among those whose page belongs to a shard.
     fn url_at(&self, shard: u16, number: usize) -> String {
         let urls = (0..).map(|n| format!("http://h/{n}"));
         let here = |url: &String| self.shards.owner(PageId::of(url)) == ShardId(shard);
         urls.filter(here).nth(number).unwrap()
     }
 
-    /// Contents of pages of one shard that are a group of their own.
+    /// Creates pages of one shard with contents that form a group of their own, at rest.
     fn group_of(&mut self, shard: u16, contents: &[u64]) -> Vec<String> {
         let names: Vec<String> = (0..contents.len()).map(|number| self.url_at(shard, number)).collect();
         for (name, k) in names.iter().zip(contents) {
@@ -36,7 +36,7 @@ impl World {
         names
     }
 
-    /// Delivers messages one by one until this one is next to be delivered, and takes it out.
+    /// Delivers messages one by one until a message of this kind is sent, and takes it out.
     fn delay(&mut self, what: impl Fn(&Message) -> bool) -> Delayed {
         loop {
             let at = self.shards.queue.iter().position(|(envelope, _)| what(&envelope.message));
@@ -52,7 +52,7 @@ impl World {
         self.shards.queue.push_front(message);
     }
 
-    /// The group of a page, at rest.
+    /// Returns the group of a page, at rest.
     fn active(&self, name: &str) -> (GroupId, Group) {
         let group = self.record(PageId::of(name)).unwrap().published.group.expect("a group");
         match read(&self.store, &key::group(group)).unwrap() {
@@ -61,14 +61,14 @@ impl World {
         }
     }
 
-    /// Asserts that pages are the members of one group, which owes nothing.
+    /// Asserts that the pages are the members of one group, which owes no recomputation.
     fn is_group_at_rest(&self, names: &[&String]) {
         let (group, record) = self.active(names[0]);
         assert!(names.iter().all(|name| self.active(name).0 == group), "{names:?} are not one group");
         assert_eq!((record.members, record.dirty), (names.len() as u64, false));
     }
 
-    /// The page is compared, up to the decision; what that sends is not delivered.
+    /// Submits and decides a page. The messages of the decision are not delivered.
     fn decide_only(&mut self, name: &str, k: u64) {
         self.give(name, k);
         while !self.orders.is_empty() {
@@ -78,7 +78,8 @@ impl World {
         self.commit(commands, 0);
     }
 
-    /// Two groups of two, and a page of a third shard that links them; the message that joins them is delayed.
+    /// Creates two groups, and a page of a third shard that links them. The message that joins the groups is
+    /// delayed.
     fn linked_by_one(&mut self, delayed: impl Fn(&Message) -> bool) -> LinkedGroups {
         let (small, large) = (self.group_of(0, &[0, 1]), self.group_of(1, &[3, 4, 5]));
         let page = self.url_at(2, 0);
@@ -106,7 +107,7 @@ fn is_last_transfer(message: &Message) -> bool {
 
 #[test]
 fn a_merge_whose_pair_has_gone_is_recomputed() {
-    // The page that found the pair has left, before the merge or the members arrive.
+    // The page that found the pair leaves before the merge or the members arrive.
     for what in [is_merge, is_last_transfer] {
         let mut world = World::on_three_shards();
         let LinkedGroups { small, page, delayed, .. } = world.linked_by_one(what);
@@ -117,7 +118,7 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
         world.settle();
         world.check();
     }
-    // Its partner has.
+    // The partner leaves instead.
     let mut world = World::on_three_shards();
     let LinkedGroups { small, large, page, delayed } = world.linked_by_one(is_merge);
     world.give(&large[0], 30);
@@ -129,7 +130,8 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
     world.check();
 }
 
-/// The page has another content that its group has a partner of, and the other group has none.
+/// The page gets another content. Its group contains a partner for this content, and the other group does
+/// not.
 #[test]
 fn a_merge_whose_page_has_another_content_is_recomputed() {
     for what in [is_merge, is_last_transfer] {
@@ -144,7 +146,7 @@ fn a_merge_whose_page_has_another_content_is_recomputed() {
     }
 }
 
-/// Both of the pair are members of one of the two groups: of the one that the other goes into, or of that other.
+/// Both pages of the pair are members of one group: first of the survivor, then of the merged group.
 #[test]
 fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     let mut world = World::on_three_shards();
@@ -156,7 +158,7 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     world.decide_only(&page, 2);
     let delayed = world.delay(is_merge);
     world.settle();
-    // The partner is put out of its group, and finds the page's.
+    // The partner is evicted from its group, and finds the page's group.
     world.give(&large[2], 20);
     world.settle();
     world.is_group_at_rest(&[&small[0], &small[1], &page, &partner]);
@@ -168,7 +170,7 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     let mut world = World::on_three_shards();
     let Crossed { small, large, page, partner, delayed } = crossed(&mut world);
     world.settle();
-    // The partner is put out of its group, and finds the page's.
+    // The partner is evicted from its group, and finds the page's group.
     world.give(&small[2], 20);
     world.settle();
     world.is_group_at_rest(&[&small[0], &small[1]]);
@@ -178,7 +180,7 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     world.check();
 }
 
-/// Two groups, and a page of the larger with a partner in the smaller; the merge is delayed.
+/// Two groups, and a page of the larger one with a partner in the smaller one. The merge is delayed.
 struct Crossed {
     small: Vec<String>,
     large: Vec<String>,
@@ -188,7 +190,7 @@ struct Crossed {
 }
 
 fn crossed(world: &mut World) -> Crossed {
-    // The page is of the first shard, so that it is the first to be transferred.
+    // The page is in the first shard, so it is transferred first.
     let (small, large) = (world.group_of(1, &[0, 1, 2]), world.group_of(2, &[5, 5]));
     let (page, partner) = (world.url_at(0, 0), world.url_at(1, 3));
     world.give(&page, 5);
@@ -196,7 +198,7 @@ fn crossed(world: &mut World) -> Crossed {
     world.give(&partner, 3);
     world.compare_all();
     world.settle();
-    // Confirmed, so that its search finds the other group when it is a member of its own.
+    // The page is confirmed. So its search finds the other group while it is a member of its own group.
     let hint = world.hint(PageId::of(&page), &ModelBody::Content(4));
     world.give_with(&page, 4, hint);
     world.compare_all();
@@ -211,7 +213,7 @@ fn crossed(world: &mut World) -> Crossed {
     Crossed { small, large, page, partner, delayed }
 }
 
-/// The partner's way into the group it merges into leads by the merged group, while that is transferred.
+/// The partner reaches the survivor through the merged group, while that group is being transferred.
 #[test]
 fn a_merge_whose_partner_comes_by_the_merged_group_is_recomputed() {
     let mut world = World::on_three_shards();
@@ -232,7 +234,7 @@ fn a_merge_whose_partner_comes_by_the_merged_group_is_recomputed() {
     let newcomer = world.delay(is_its);
     world.settle();
     world.is_group_at_rest(&[&small[0], &small[1]]);
-    // The merge, and the first of three members.
+    // Deliver the merge and the transfer of the first of three members.
     world.arrive(delayed);
     world.commit(Vec::new(), 1);
     world.commit(Vec::new(), 1);
@@ -249,7 +251,7 @@ fn a_newcomer_whose_partner_has_gone_is_recomputed() {
     world.decide_only(&page, 2);
     let delayed = world.delay(|message| matches!(message, Message::Enroll { via: Some(_), .. }));
     world.give(&names[0], 20);
-    // The newcomer's own messages wait behind the delayed one, so nothing comes to rest here.
+    // The newcomer's own messages wait behind the delayed one, so the world does not come to rest.
     for _ in 0..1_000 {
         world.commit(Vec::new(), 1);
         world.compare_all();
@@ -265,7 +267,7 @@ fn a_newcomer_whose_partner_has_gone_is_recomputed() {
 fn a_merged_group_that_owes_a_recomputation_hands_that_on() {
     let mut world = World::on_three_shards();
     let (small, large) = (world.group_of(0, &[0, 1]), world.group_of(1, &[4, 3, 5]));
-    // Without the first, the others are linked by nothing.
+    // Only the first page links the others.
     world.give(&large[0], 20);
     world.compare_all();
     let (_, owes) = world.active(&large[1]);
@@ -282,21 +284,22 @@ fn a_merged_group_that_owes_a_recomputation_hands_that_on() {
 fn a_page_put_out_before_its_decision_is_compared_anew() {
     let mut world = World::on_three_shards();
     let small = world.group_of(0, &[0, 1]);
-    // The index answers before anybody else has a partner for it, and the answer is slow.
+    // Tier 2 answers before it knows a partner of the page, and the answer is slow.
     let undecided = world.url_at(1, 0);
     world.give(&undecided, 3);
     while !world.orders.is_empty() {
         world.index_step();
     }
     let slow: Vec<Command> = world.commands.drain(..).collect();
-    // A page that links it to the others is on its way to their group, and they merge meanwhile.
+    // A page that links the undecided page to the group is on its way to the group. The two groups merge in
+    // the meantime.
     let page = world.url_at(2, 0);
     world.decide_only(&page, 2);
     let enroll = world.delay(|message| matches!(message, Message::Enroll { via: Some(_), .. }));
     while world.shards.undelivered() > 0 {
         world.commit(Vec::new(), usize::MAX);
     }
-    // Without that page nothing links the undecided one to the group, which is recomputed.
+    // Without that page, nothing links the undecided page to the group, which is recomputed.
     world.regroup_step();
     let recomputed: Vec<Command> = world.commands.drain(..).collect();
     world.commit(recomputed, usize::MAX);
@@ -309,7 +312,7 @@ fn a_page_put_out_before_its_decision_is_compared_anew() {
     world.is_group_at_rest(&[&small[0], &small[1], &page, &undecided]);
 }
 
-/// A redirect to a dead page, from versions that came one by one or were grouped at once.
+/// Creates a redirect to a dead page, by versions that come one by one or by bulk grouping.
 fn dead_target(at_once: bool) -> World {
     let mut world = World::new(1, 1);
     let target = PageUrl::parse("http://h/gone").unwrap();

@@ -1,4 +1,4 @@
-//! Tier 2 in small: what its search leaves out, and what it learns, as its documentation says.
+//! A small model of tier 2: the partners that its search leaves out, and the centers that it learns.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use doppel_model::PageId;
 
 use super::{Random, linked};
 
-/// A content. Insertion sequences order the entries; a center is that of one.
+/// A content in the index. Insertion sequences order the entries; a center is the insertion sequence of
+/// another entry.
 struct Entry {
     pages: Vec<PageId>,
     insert_seq: u64,
@@ -22,13 +23,13 @@ enum Center {
     Entry(u64),
 }
 
-/// What a search has found: partners by insertion sequence, and the centers it gives to others.
+/// Findings of a search: partners by insertion sequence, and the centers that it gives to other entries.
 pub(super) struct SearchFindings {
     partners: Vec<(u64, u64)>,
     adopted: Vec<(u64, Center)>,
 }
 
-/// The entries by content.
+/// The index: entries by content.
 #[derive(Default)]
 pub(super) struct Index {
     entries: BTreeMap<u64, Entry>,
@@ -46,8 +47,8 @@ impl Index {
         }
     }
 
-    /// Gives the page that is now the first of its content, when another one was before: it is to be compared
-    /// again.
+    /// Removes a page. Returns the page that is now the first of its content, if the first page has changed.
+    /// That page must be searched for again.
     pub(super) fn remove(&mut self, page: PageId, k: u64, random: &mut Random) -> Option<PageId> {
         let entry = self.entries.get_mut(&k)?;
         if entry.pages.first() != Some(&page) {
@@ -59,7 +60,7 @@ impl Index {
             self.entries.remove(&k);
             return None;
         }
-        // It begins anew under another page, any of them.
+        // The entry begins again under another page, chosen at random.
         let at = random.below(entry.pages.len() as u64) as usize;
         entry.pages.swap(0, at);
         self.inserted += 1;
@@ -67,7 +68,8 @@ impl Index {
         entry.pages.first().copied()
     }
 
-    /// Whether the page has the content, and so searches in this pass. The first that searches becomes the first page.
+    /// Returns whether the page has the content, and so searches in this pass. The first page that searches
+    /// becomes the first page of the entry.
     pub(super) fn take_turn(&mut self, page: PageId, k: u64) -> bool {
         let Some(entry) = self.entries.get_mut(&k) else { return false };
         let Some(at) = entry.pages.iter().position(|p| *p == page) else { return false };
@@ -81,7 +83,7 @@ impl Index {
         true
     }
 
-    /// What the search of a page finds. A copy of the first page is not compared.
+    /// Searches for a page. Returns `None` for a copy, because only the first page of a content is compared.
     pub(super) fn search(&self, page: PageId, k: u64) -> Option<SearchFindings> {
         let own = &self.entries[&k];
         if own.pages[0] != page {
@@ -118,7 +120,7 @@ impl Index {
         Some(found)
     }
 
-    /// Whether there is none, or it has left.
+    /// Returns whether an entry needs a center: it has none, or its center has left.
     fn wants_center(&self, center: Center) -> bool {
         match center {
             Center::Unknown => true,
@@ -127,7 +129,7 @@ impl Index {
         }
     }
 
-    /// The contents and pages that a search answers with: its copies, then the partners.
+    /// Returns the contents and pages in the result of a search: first the copies, then the partners.
     pub(super) fn named(&self, k: u64, found: Option<&SearchFindings>) -> Vec<(u64, PageId)> {
         let pages = &self.entries[&k].pages;
         let copies = if found.is_some() { &pages[1..] } else { &pages[..1] };
@@ -136,6 +138,7 @@ impl Index {
         copies.iter().map(|copy| (k, *copy)).chain(partners).collect()
     }
 
+    /// Applies the findings of a search to the entries.
     pub(super) fn learn(&mut self, k: u64, found: &SearchFindings) {
         let own = self.entries[&k].insert_seq;
         let center = match found.partners.first() {
@@ -158,7 +161,7 @@ impl Index {
 }
 
 impl Entry {
-    /// Nothing was ever said about it.
+    /// Creates an entry about which no search has learnt anything.
     fn new(pages: Vec<PageId>, insert_seq: u64) -> Self {
         Self { pages, insert_seq, center: Center::Unknown, query_order: 0, is_center: false }
     }

@@ -1,4 +1,4 @@
-//! Single rules at their limits, where random runs are too coarse to see a fault.
+//! Single rules at their limits, for which random runs are too coarse.
 
 use doppel_model::pairwise::Similarity;
 use doppel_protocol::{Outcome, TrailEvent};
@@ -37,15 +37,15 @@ fn a_recomputation_is_made_again_only_for_what_it_can_have_missed() {
     let mut world = World::new(1, 1);
     let pages = world.copies(4, 1);
     let group = world.group(pages[0]);
-    // Who has joined since is linked to somebody who stays.
+    // A page that has joined since is linked to a member that stays.
     world.recompute(group, 1, Vec::new());
     assert!(!world.in_use(group).dirty);
-    // A content that has changed since then is not what was compared.
+    // A content that has changed since was not compared.
     let (page, number, _) = world.named(pages[1]);
     let other = world.signatures[30].content();
     world.recompute(group, 0, vec![(page, number, other)]);
     assert_eq!((world.in_use(group).members, world.in_use(group).dirty), (4, false));
-    // Who has joined since may have been linked to the one that goes.
+    // A page that has joined since may have been linked to the evicted member.
     let out = vec![world.named(pages[1])];
     let before = world.in_use(group);
     world.recompute(group, 1, out);
@@ -70,7 +70,7 @@ fn one_who_leaves_twice_is_missed_once() {
     assert_eq!((before.members, before.dirty), (3, false));
     leave(&mut world, false);
     assert_eq!(world.in_use(group), before);
-    // Others may have been left out on the strength of a content that was never compared to the end.
+    // Tier 2 may have left out partners because it relied on a content whose search was never completed.
     leave(&mut world, true);
     assert!(world.in_use(group).dirty);
 }
@@ -78,7 +78,7 @@ fn one_who_leaves_twice_is_missed_once() {
 #[test]
 fn a_comparison_of_another_content_is_no_verdict() {
     let mut world = World::new(1, 1);
-    // The last is found through the second, and was not compared with the winner.
+    // The last page is found through the second, and was not compared with the winner.
     for (name, k) in [("http://h/a", 0), ("http://h/bb", 1), ("http://h/ccc", 2)] {
         world.give(name, k);
         world.compare_all();
@@ -99,7 +99,7 @@ fn a_comparison_of_another_content_is_no_verdict() {
 
 #[test]
 fn all_redirects_to_a_target_are_told_though_a_step_has_few_rows() {
-    // Steps of three rows.
+    // This seed gives steps of three rows.
     let mut world = World::new(4, 1);
     assert_eq!(world.shards.settings.step_rows, 3);
     let target = "http://h/target";
@@ -128,9 +128,9 @@ fn equal_texts_are_one_content_and_never_fill_a_quarantine() {
     let group = world.group(pages[0]);
     let record = world.in_use(group);
     assert_eq!((record.members, record.quarantined), (9, false));
-    // Nobody has to count the copies of the winner.
+    // Copies of the winner need no count.
     assert_eq!((record.contents_max, record.changes, record.losses), (1, 9, 0));
-    // Copies of another content may each be a new one, until they are counted.
+    // Copies of another content may each be a new content, until a recomputation counts.
     for copy in 0..5 {
         world.give(&format!("http://h1/near/{copy}"), 2);
         world.compare_all();
@@ -144,7 +144,7 @@ fn equal_texts_are_one_content_and_never_fill_a_quarantine() {
     world.compare_all();
     world.settle();
     assert_eq!(world.quarantines, [(group, 15, true)]);
-    // The content of a thousand pages is still one, and without the third there are two.
+    // Without the third content, two contents remain, however many copies they have.
     world.push("http://h1/near/third", Body::Dead);
     world.settle();
     assert_eq!(world.quarantines, [(group, 15, true), (group, 14, false)]);
@@ -165,13 +165,13 @@ fn a_count_that_changes_since_leave_open_is_made_again() {
         let record = world.in_use(group);
         (record.contents_max, record.quarantined, record.dirty)
     };
-    // Three contents, and two changes since, which may have brought two.
+    // Three contents, and two changes since, which may have added two contents.
     world.shards.settings.group_members_max = 4;
     world.recompute(group, 2, Vec::new());
     assert_eq!(state(&world), (5, false, true));
     world.recompute(group, 1, Vec::new());
     assert_eq!(state(&world), (4, false, false));
-    // One content more than the limit, and one change since, which may have taken it away.
+    // One content more than the limit, and one change since, which may have removed it.
     world.shards.settings.group_members_max = 2;
     world.recompute(group, 1, Vec::new());
     assert_eq!(state(&world), (4, false, true));
@@ -251,7 +251,7 @@ fn the_last_of_a_group_that_owes_a_recomputation_is_compared_anew() {
     world.settle();
     let [a, b, c] = names.map(PageId::of);
     let group = world.group(a);
-    // The middle of the chain goes, then one end, before anybody has recomputed.
+    // The middle of the chain leaves, then one end, before the worker recomputes the group.
     for (page, name) in [(b, names[1]), (c, names[2])] {
         world.push(name, Body::Dead);
         assert_eq!(world.record(page).unwrap().published.status, Status::Dead);
@@ -286,13 +286,14 @@ fn an_answer_to_another_search_or_content_is_dropped() {
         world.receive(ShardId(0), Message::AnswerGroup { page, content, ticket, found: None });
         assert_eq!(world.record(page).unwrap(), before);
     }
-    // The partner has gone: before it was ever decided, the page is searched for again.
+    // The partner has gone. The page was never decided, so it is searched for again.
     world.receive(ShardId(0), Message::AnswerGroup { page, content, ticket, found: None });
     let after = world.record(page).unwrap();
     assert_eq!((after.published.status, after.ticket), (Status::Pending, ticket + 1));
 }
 
-/// A search that goes on is a new one: an answer to the last one that comes again is not taken for its answer.
+/// A search with a stale partner continues as a new search. A repeated answer to the old search must not
+/// count for it.
 #[test]
 fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
     let mut world = World::new(1, 1);
@@ -361,7 +362,7 @@ fn a_content_that_changes_within_its_group_keeps_its_membership() {
     world.give("http://h/ccc", 2);
     world.settle();
     assert_eq!(world.named(page).1, number);
-    // The owner is told the partner on which the membership rests now.
+    // The page tells the group's owner the partner on which its membership now rests.
     let asking = world.make_asking("http://h/ccc", 1);
     while !world.shards.queue.iter().any(|(envelope, _)| matches!(envelope.message, Message::Enroll { .. })) {
         world.commit(Vec::new(), 1);
@@ -373,7 +374,7 @@ fn a_content_that_changes_within_its_group_keeps_its_membership() {
     let (_, content) = via.expect("a partner");
     assert_eq!(content, world.signatures[1].content());
     world.settle();
-    // Another family's content is another group's.
+    // A content of another family belongs to another group.
     world.give("http://h/ccc", 20);
     world.settle();
     assert_ne!(world.record(page).unwrap().membership_number, number);
@@ -410,7 +411,7 @@ fn a_new_version_has_its_own_language_and_a_death_has_none() {
     };
     assert_eq!(language(first, Some("de")).as_deref(), Some("de"));
     assert_eq!(language(second, Some("fr")).as_deref(), Some("fr"));
-    // Which language the page had before depends on the order of arrival.
+    // The language on record before depends on the order of arrival, so a death must clear it.
     assert_eq!(language(Body::Dead, None), None);
 }
 
@@ -477,7 +478,7 @@ fn a_commit_has_enough_at_its_number_of_rows_and_earlier_with_many_messages_on_t
         let message = Message::Continue { group: GroupId::new(1, shard) };
         (Envelope { from: shard, to: shard, number, message }, true)
     };
-    // The limit, and three eighths of it.
+    // Row limit, and three eighths of it.
     for (messages, enough) in [(0, 16), (1_000, 16), (1_001, 12)] {
         world.shards.queue = (1..=messages).map(message).collect();
         let mut machine = Machine::new(&world.store, &mut world.shards, 16, Timestamp::from_millis(0));

@@ -1,4 +1,4 @@
-//! Merges, the forwards they leave behind, and what is written down of the pair that caused them.
+//! Merges, the forwards that they leave behind, and the pair that caused them.
 
 use doppel_model::ClientId;
 use doppel_model::pairwise::Similarity;
@@ -7,12 +7,12 @@ use super::*;
 use crate::machine::{Message, Transfer, TransferEnd};
 use crate::record::{ContentState, Evidence, Forward, LinkedPage, PartnerGroup, SearchState};
 
-/// The messages that are under way.
+/// Returns the messages that are under way.
 fn under_way(world: &World) -> Vec<Message> {
     world.shards.queue.iter().map(|(envelope, _)| envelope.message.clone()).collect()
 }
 
-/// A page of each of two groups, as the pair that links them.
+/// Returns the pair of two pages as evidence for a merge of their groups.
 fn evidence(world: &World, first: PageId, second: PageId) -> Evidence {
     Evidence { page: world.linked(first), partner: world.linked(second) }
 }
@@ -100,7 +100,7 @@ fn a_merged_group_goes_when_its_time_is_over_and_no_messages_come_by() {
     }
 }
 
-/// The last piece of a group that goes into `into`, joined on this pair.
+/// Creates the last piece of a transfer, without members. The merge was caused by this pair.
 fn last_piece(from: GroupId, first: bool, evidence: Evidence) -> Transfer {
     let done = TransferEnd { dirty: false, search_again: false, evidence };
     Transfer { from, first, members: Vec::new(), done: Some(done) }
@@ -133,7 +133,8 @@ fn a_pair_links_two_groups_while_both_are_members_as_they_were() {
 fn a_group_that_loses_a_member_while_others_come_in_steps_is_recomputed() {
     let from = |number: u64| GroupId::new(900 + number, ShardId(0));
     let first = |from| Transfer { from, first: true, members: Vec::new(), done: None };
-    // How many groups come at once, whether the first piece came here, whether a member was lost.
+    // Number of groups that come at once, whether the first piece came to this group, and whether a member
+    // was lost.
     for (groups, is_seen, is_lost) in
         [(1, true, false), (1, true, true), (1, false, false), (16, true, false), (17, true, false)]
     {
@@ -314,7 +315,7 @@ fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
     }
 }
 
-/// A group of many pages, and another that is a chain of three: 2, 3, 4.
+/// Creates a group of many pages, and another group that is a chain of the contents 2, 3 and 4.
 fn many_and_a_chain() -> World {
     let mut world = World::new(1, 1);
     for n in 1..=24 {
@@ -333,7 +334,7 @@ fn many_and_a_chain() -> World {
     world
 }
 
-/// The answer of the index, which nobody has taken yet.
+/// Takes the only answer of tier 2, before the machine applies it.
 fn answer(world: &mut World) -> Command {
     while !world.orders.is_empty() {
         world.index_step();
@@ -345,7 +346,7 @@ fn answer(world: &mut World) -> Command {
 #[test]
 fn a_member_whose_next_membership_overtakes_its_transfer_is_missed() {
     let mut world = many_and_a_chain();
-    // A page links the two, and the middle of the chain goes to the other group by itself.
+    // A page links the two groups, and the middle of the chain moves to the other group on its own.
     world.give("http://z/z", 1);
     let link = answer(&mut world);
     world.give("http://g/rr", 0);
@@ -375,7 +376,7 @@ fn a_member_that_comes_before_its_group_and_is_put_out_is_missed() {
     while !under_way(&world).iter().any(|message| matches!(message, Message::Merge { .. })) {
         world.commit(Vec::new(), 1);
     }
-    // An older version of the middle of the chain is seen, so its rank is told anew.
+    // An older version of the middle of the chain arrives, so the page sends its rank again.
     let older = Submission {
         url: PageUrl::parse("http://g/rr").unwrap(),
         fetched_at: Timestamp::from_millis(27),
@@ -431,7 +432,8 @@ fn what_a_page_is_told_of_its_cover_is_numbered_across_groups() {
     world.receive(large.shard(), Message::Merge { group: large, into: small, evidence });
     world.commit(Vec::new(), usize::MAX);
     assert_eq!((world.group(page), row(&world, small).cover_number), (small, number));
-    // What the merged group said last comes when the page knows the survivor, and then what it had said before.
+    // The latest cover from the merged group arrives after the page knows the survivor. An earlier cover
+    // arrives last.
     let (_, membership_number, content) = world.named(page);
     for (number, by) in [(number + 1, None), (number, by)] {
         let shard = world.shards.owner(page);

@@ -1,5 +1,5 @@
-//! Redirects to pages that are spelled in many ways, held against the rule: the page that is spelled like the target, or else in
-//! its normalised form, or else the first other page of that form.
+//! Redirects to pages with many spellings, checked against the rule. A target stands for the page with its
+//! spelling, or else for the page with its normalised form, or else for the first other page of that form.
 
 use super::*;
 use crate::bulk::{Bulk, BulkConfig, Keep};
@@ -28,7 +28,7 @@ const PATHS: [(&str, &str); 18] = [
     ("\\", "/"),
     ("/münchen", "/m%C3%BCnchen"),
     ("/m%C3%BCnchen", "/m%C3%BCnchen"),
-    // The case of an escape stays.
+    // The case of an escape is kept.
     ("/m%c3%bcnchen", "/m%c3%bcnchen"),
     ("/a b", "/a%20b"),
     ("/a%20b", "/a%20b"),
@@ -45,7 +45,8 @@ const QUERIES: [(&str, &str); 5] =
 
 type Part = (&'static str, &'static str);
 
-/// A URL in one of its spellings, and its normalised form. Few of the hosts, paths and queries come together, so that spellings meet.
+/// Returns a URL in a random spelling, and its normalised form. Few hosts, paths and queries occur together,
+/// so spellings coincide.
 fn spelling(random: &mut Random, topic: usize) -> (String, String) {
     let mut one = |parts: &[Part]| parts[random.index(parts.len())];
     let of_form = |parts: &[Part], form: &str| -> Vec<Part> {
@@ -60,7 +61,7 @@ fn spelling(random: &mut Random, topic: usize) -> (String, String) {
     (parts.iter().map(|part| part.0).collect(), parts.iter().map(|part| part.1).collect())
 }
 
-/// The page that a target stands for, by the rule.
+/// Finds the page that a target stands for, by the rule.
 fn target<'p>(
     pages: &'p BTreeMap<String, (String, ModelBody)>,
     asker: &str,
@@ -110,8 +111,8 @@ fn body(world: &World, k: usize, is: &ModelBody) -> Body {
     }
 }
 
-/// Random spellings of a few URLs are pages, redirects and dead pages, in random order; some are forgotten. Every redirect ends where
-/// the rule says, for the machine and for a collection that is grouped at once.
+/// Submits random spellings of a few URLs as pages, redirects and dead pages, in random order, and purges
+/// some. Every redirect must end where the rule says, in the machine and in bulk grouping.
 fn run(seed: u64, steps: usize) {
     let mut world = World::new(seed, [1, 3, 8][(seed % 3) as usize]);
     let (mut pages, mut forms) = (BTreeMap::<String, (String, ModelBody)>::new(), HashMap::new());
@@ -157,7 +158,7 @@ fn run(seed: u64, steps: usize) {
     .unwrap();
     let mut builder = Builder::new();
     for ((name, is), at) in submitted.iter().zip(0..) {
-        // Every page has a text of its own.
+        // Every page has its own text.
         let tokens: Vec<u64> =
             (0..30).map(|n| u128::from_be_bytes(*PageId::of(name).bytes()) as u64 ^ n << 7).collect();
         let body = match is {
@@ -208,7 +209,8 @@ fn a_redirect_finds_a_page_that_comes_later_and_a_nearer_spelling_after_that() {
     world.push("http://from/", Body::Redirect(PageUrl::parse("http://c.example:80").unwrap()));
     world.settle();
     assert_eq!(end(&world), unknown);
-    // Another spelling; one before it in byte order; the normalised form; the target as it was sent.
+    // Another spelling, one before it in byte order, the normalised form, and the exact spelling of the
+    // target.
     let names = ["http://c.example", "HTTP://c.example", "http://c.example/", "http://c.example:80"];
     for (name, k) in names.into_iter().zip(0..) {
         let body = content(&world, 9 * k);
@@ -233,7 +235,7 @@ fn a_redirect_to_another_spelling_of_its_own_url_is_not_its_own_target() {
     world.settle();
     let reason = |world: &World| world.record(PageId::of("http://c.example")).unwrap().published.reason;
     assert_eq!(reason(&world), Some(Unresolved::UnknownTarget));
-    // It leads back.
+    // This redirect leads back to the first.
     world.push("http://c.example/", Body::Redirect(PageUrl::parse("HTTP://c.example").unwrap()));
     world.settle();
     assert_eq!(reason(&world), Some(Unresolved::Loop));
@@ -243,7 +245,7 @@ fn a_redirect_to_another_spelling_of_its_own_url_is_not_its_own_target() {
     assert_eq!(reason(&world), None);
 }
 
-/// Every page is a redirect to another spelling of its own URL, and each of them may lead to any other.
+/// Every page redirects to another spelling of its own URL, and may lead to each of the others.
 #[test]
 fn spellings_that_redirect_to_each_other_cost_no_more_than_their_number_at_a_time() {
     let mut world = World::new(0, 2);
@@ -260,7 +262,7 @@ fn spellings_that_redirect_to_each_other_cost_no_more_than_their_number_at_a_tim
         world.settle();
     }
     let after: u64 = world.shards.metas.iter().flat_map(|meta| &meta.sent).sum();
-    // Each of 63 submissions tells up to 63 redirects; each of these has a trace of up to 20 hops, and tells others in turn, at most 20
-    // times.
+    // Each of 63 submissions tells up to 63 redirects. Each of those sends a trace of up to 20 hops, and
+    // tells others at most 20 times.
     assert!(after - before < 63 * 63 * 20 * 20, "{} messages", after - before);
 }

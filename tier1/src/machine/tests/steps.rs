@@ -1,4 +1,4 @@
-//! What happens to the machine in a run: one random thing after the other.
+//! The random steps of a run: submissions, passes of tier 2, work of the worker, sweeps and crashes.
 
 use doppel_model::ClientId;
 use doppel_model::pairwise::Similarity;
@@ -8,7 +8,7 @@ use crate::machine::{CoverUpdate, MemberCover};
 use crate::record::CoveringPage;
 
 impl World {
-    /// Tier 2 makes a pass over some of its orders.
+    /// Lets tier 2 make a pass over some of its orders.
     pub(super) fn index_step(&mut self) {
         let orders = self.orders.len().min(1 + self.random.below(8) as usize);
         let mut wanted = Vec::new();
@@ -34,7 +34,7 @@ impl World {
             }
         }
         wanted.retain(|(page, content, _)| self.index.take_turn(*page, self.numbers[content]));
-        // Searches of one chunk do not know of each other's findings.
+        // Searches of one chunk do not see each other's findings.
         let chunk = 1 + self.random.below(4) as usize;
         for wanted in wanted.chunks(chunk) {
             let found: Vec<_> = wanted
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// The members of a group.
+    /// Returns the members of a group.
     fn members(&self, group: GroupId) -> Vec<(PageId, Member)> {
         let mut members: Vec<(PageId, Member)> = Vec::new();
         let prefix = key::members(group);
@@ -89,7 +89,7 @@ impl World {
         members
     }
 
-    /// The cover of a group that owes one, by its definition.
+    /// Computes the cover of a group that owes one, by the definition.
     pub(super) fn cover_step(&mut self) {
         let Some(group) = self.uncovered.pop_first() else { return };
         let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group)).unwrap() else {
@@ -154,7 +154,7 @@ impl World {
             .filter(|at| !inside.contains(at))
             .map(|at| (members[at].0, members[at].1.membership_number, members[at].1.content))
             .collect();
-        // Also those that no page has any more, and nobody could compare.
+        // Count also the contents that no page has any more, and that could not be compared.
         let stay = |(page, _): &&(PageId, Member)| out.iter().all(|(gone, ..)| gone != page);
         let contents: HashSet<ContentHash> =
             all.iter().filter(stay).map(|(_, member)| member.content).collect();
@@ -190,7 +190,7 @@ impl World {
         let name = url(self.random.below(24));
         self.clock += self.random.below(1_000_000_000) as i64;
         let is_old = self.random.below(10) == 0;
-        // Sometimes as old as the version on record.
+        // Sometimes the date of the version on record.
         let fetched_at = match self.model.get(&name) {
             Some(page) if self.random.below(8) == 0 => page.fetched_at,
             _ if is_old => self.clock / 2,
@@ -201,7 +201,7 @@ impl World {
             0 => ModelBody::Dead,
             1..=3 => ModelBody::Redirect(url(self.random.below(24))),
             _ => {
-                // Often a neighbour of what the page has.
+                // Often a neighbour of the page's content.
                 let near = match self.model.get(&name).map(|p| &p.body) {
                     Some(ModelBody::Content(k)) if self.random.below(2) == 0 => {
                         Some((k + self.random.below(3)).saturating_sub(1).min(CONTENTS - 1))
@@ -272,7 +272,8 @@ impl World {
         }
     }
 
-    /// The place of what was fetched among versions of one date: redirects by target, contents by hash, death.
+    /// Returns the place of a body among versions of one date: redirects by target, then contents by hash,
+    /// then death.
     fn place(&self, body: &ModelBody) -> (u8, String, Option<ContentHash>) {
         match body {
             ModelBody::Redirect(to) => (0, to.clone(), None),
@@ -300,7 +301,7 @@ impl World {
         self.commit(vec![Command::ExpireGroup { group, now }], 0);
     }
 
-    /// Retention looks at the newest repair of a shard.
+    /// Sends a sweep's command about the newest audit entry of a shard.
     pub(super) fn expire_repair(&mut self, shard: ShardId) {
         let repair = RepairId { shard, number: self.shards.metas[usize::from(shard.0)].audits };
         let now = self.now();

@@ -1,11 +1,12 @@
-//! A content that was never compared to the end: its page owes a deferred search, and when it leaves a group
-//! first, those that stay owe one, because partners may have been left out on the strength of it.
+//! Contents whose search was never completed. The page of such a content owes a deferred search. If the page
+//! leaves its group before the search, the remaining members owe a search, because partners may have been
+//! left out in reliance on the content.
 
 use super::*;
 use crate::record::SearchState;
 
 impl World {
-    /// A new content of a page that its representative confirms.
+    /// Submits a new content that the page's representative confirms.
     fn confirm(&mut self, name: &str, k: u64) {
         let hint = self.hint(PageId::of(name), &ModelBody::Content(k));
         assert!(hint.is_some_and(|hint| hint.with.similar), "{name} is not confirmed");
@@ -13,12 +14,12 @@ impl World {
         assert_eq!(self.owed(name), SearchState::Deferred);
     }
 
-    /// What a page owes.
+    /// Returns the state of a page's search.
     fn owed(&self, name: &str) -> SearchState {
         self.record(PageId::of(name)).unwrap().content().unwrap().search
     }
 
-    /// Whether the deferred search of a page is owed and known to be.
+    /// Returns whether a page owes a deferred search, and asserts that the worker has been told.
     fn owes_deferred_search(&self, name: &str) -> bool {
         let listed = self.deferred.contains(&PageId::of(name));
         assert_eq!(listed, self.owed(name) == SearchState::Deferred, "{name}");
@@ -28,7 +29,7 @@ impl World {
 
 const NAMES: [&str; 3] = ["http://h/a", "http://h/bb", "http://h/ccc"];
 
-/// A group of pages with these contents, at rest.
+/// Creates a group of pages with these contents, at rest.
 fn grouped(contents: &[u64]) -> World {
     let mut world = World::new(1, 2);
     for (name, k) in NAMES.iter().zip(contents) {
@@ -56,7 +57,7 @@ fn a_stale_partner_among_others_leaves_a_deferred_search_owed() {
     let found: Vec<Command> = world.commands.drain(..).collect();
     let [Command::Searched(SearchResult { pairs, .. })] = &found[..] else { panic!("{found:?}") };
     assert_eq!(pairs.len(), 2);
-    // One of the two has another content when it is asked.
+    // One of the two partners has another content when it is asked.
     world.give(NAMES[1], 20);
     world.commit(found, usize::MAX);
     assert!(world.owes_deferred_search(NAMES[2]));
@@ -107,7 +108,7 @@ fn the_last_of_a_group_is_compared_as_new_when_the_other_leaves_uncompared() {
 
 #[test]
 fn a_member_that_changes_uncompared_makes_the_others_search_again() {
-    // Its group confirms the next content, too, or finds it anew.
+    // The group confirms the next content, or tier 2 finds the group again.
     for confirmed in [true, false] {
         for compared in [false, true] {
             let mut world = grouped(&[1, 1, 1]);

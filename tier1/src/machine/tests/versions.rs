@@ -1,5 +1,5 @@
-//! What is recorded of a page is a function of its versions, whatever the order in which they arrive; and grouping at once comes to the
-//! same record.
+//! The record of a page is a function of its versions, independent of their order of arrival. Bulk grouping
+//! gives the same record.
 
 use doppel_model::ClientId;
 use doppel_protocol::{FetchResult, Outcome};
@@ -10,7 +10,7 @@ use crate::bulk::{Bulk, BulkConfig, Keep, Unit};
 
 const URL: &str = "http://a.example/page";
 
-/// A version as a test names it.
+/// A version of the tested page.
 #[derive(Debug, Clone)]
 struct Version {
     at: i64,
@@ -27,7 +27,7 @@ enum Fetched {
     Dead,
 }
 
-/// What is visible of a page's record.
+/// Visible part of a page's record.
 #[derive(Debug, Clone, PartialEq)]
 struct Visible {
     at: i64,
@@ -82,7 +82,7 @@ fn visible(record: &PageRecord) -> Visible {
     }
 }
 
-/// The record that the versions leave, by the definition: nothing here folds one version after the other.
+/// Computes the record of the versions by the definition, without applying them one after the other.
 fn expected(versions: &[Version], signatures: &[Arc<Signature>]) -> Visible {
     let hash = |body| match body {
         Fetched::Content(k) => Some(signatures[k].content()),
@@ -115,7 +115,7 @@ fn expected(versions: &[Version], signatures: &[Arc<Signature>]) -> Visible {
     }
 }
 
-/// The outcome of each version, and the record that they leave at rest.
+/// Returns the outcome of each version, and the record at rest.
 fn in_machine(versions: &[Version], replays: &[Version]) -> (Vec<Outcome>, Visible) {
     let mut world = World::new(0, 2);
     let mut outcomes = Vec::new();
@@ -140,7 +140,7 @@ fn in_machine(versions: &[Version], replays: &[Version]) -> (Vec<Outcome>, Visib
     (outcomes, visible(&world.record(PageId::of(URL)).unwrap()))
 }
 
-/// The same of grouping at once.
+/// Returns the record that bulk grouping gives.
 fn in_bulk(versions: &[Version], signatures: &[Arc<Signature>]) -> Visible {
     let config = BulkConfig {
         policy: Policy::default(),
@@ -183,7 +183,7 @@ proptest! {
         let signatures = World::new(0, 2).signatures;
         let expected = expected(&versions, &signatures);
         prop_assert_eq!(&in_machine(&versions, &[]).1, &expected);
-        // A replay of all of them, in another order, changes nothing.
+        // A replay of all versions in another order changes nothing.
         let (outcomes, replayed) = in_machine(&versions, &shuffled);
         prop_assert_eq!(&replayed, &expected);
         let is_taken = |outcome: &Outcome| matches!(outcome, Outcome::Pending | Outcome::Confirmed);
@@ -212,7 +212,7 @@ fn a_replay_never_undoes_a_later_version_of_its_date() {
     let (outcomes, last) = in_machine(&ascending[..3], &ascending[..3]);
     assert_eq!(outcomes[3..], [Outcome::Stale, Outcome::Stale, Outcome::Unchanged]);
     assert_eq!(last.content, Some(signatures[high].content()));
-    // The newest date still decides before everything else.
+    // The newest date has precedence over everything else.
     let (outcomes, last) = in_machine(&ascending, &[Version::of(6, Fetched::Redirect("http://b.example/"))]);
     assert_eq!((outcomes[4], last.status), (Outcome::Pending, Status::Unresolved));
 }
@@ -230,7 +230,7 @@ fn the_popularity_of_the_newest_version_that_has_one_stays() {
 fn a_hint_for_an_earlier_version_of_the_date_confirms_nothing() {
     let mut world = World::new(0, 1);
     let page = PageId::of(URL);
-    // Neighbours in a family: each is like the other.
+    // The two contents are neighbours in a family, so they are linked.
     let (low, high) =
         if world.signatures[0].content() < world.signatures[1].content() { (0, 1) } else { (1, 0) };
     let submit = |world: &mut World, k: usize| {
