@@ -1,17 +1,15 @@
 //! The shards of one process as a deterministic state machine.
 //!
 //! Commands and messages go in; row changes, messages and effects come out. The machine has no clock, no
-//! randomness and no I/O. It never compares signatures. F of two contents and the components of a group are
-//! computed outside, and come in as commands. Such a command names the contents, so the machine recognises a
-//! late command and drops it.
+//! randomness and no I/O. F of two contents and the components of a group are computed outside, and come in
+//! as commands. Such a command names the contents, so the machine recognises a late command and drops it.
 //!
 //! Each handler runs at one shard, and touches only the rows of this shard. It reaches other shards by
 //! messages. The messages between two shards are numbered, and applied in order and exactly once.
 //!
 //! Invariants:
 //! - A page's `membership_number` names one membership in a group. A membership ends with exactly one
-//!   `Leave`. That message takes the same path as the `Enroll` of the membership, so no row of the membership
-//!   stays behind.
+//!   `Leave`, which takes the same path as its `Enroll`, so none of its rows stays behind.
 //! - Forwards of merged groups point to smaller ids only, so they have no cycle (G1).
 //! - If a content whose search was never completed leaves a group, the remaining members search again. Tier 2
 //!   may have left out a partner of theirs because it relied on that content.
@@ -109,8 +107,7 @@ pub(crate) struct Machine<'s, 'm> {
     effects: Vec<Effect>,
     /// Rows that elections have read for this commit.
     rows_read: usize,
-    /// Pages that were already pending when the range was opened and are now searched for again, with their
-    /// clients.
+    /// Pages that were pending when the range was opened and are searched for again, with their clients.
     resumed: Vec<(PageId, ClientId)>,
     /// Shard at which the current handler runs.
     current_shard: ShardId,
@@ -123,7 +120,7 @@ pub(crate) struct Machine<'s, 'm> {
 pub(crate) enum Arrival {
     /// This commit or an earlier one applies the message.
     Applied,
-    /// A message before it is missing. Expects the message with the given number.
+    /// An earlier message, the one with this number, is missing.
     Gap { expected: u64 },
 }
 
@@ -134,7 +131,7 @@ pub(crate) struct CommitOutput {
     pub(crate) effects: Vec<Effect>,
     /// Messages to other ranges. Their rows are among the writes.
     pub(crate) sent: Vec<Envelope>,
-    /// Pages that begin or end to be pending, or remain pending after the range was opened.
+    /// Pages that begin or cease to be pending, or remain pending after the range was opened.
     pub(crate) waits: Vec<(PageId, Wait)>,
 }
 
@@ -168,8 +165,7 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.rows() >= rows
     }
 
-    /// Returns the size of the commit so far: its rows, its messages, and a fraction of the rows that
-    /// elections have read.
+    /// Returns the size of the commit: its rows, its messages, and a share of the rows that elections read.
     fn rows(&self) -> usize {
         self.txn.len() + self.shards.outgoing.len() + self.rows_read / READ_FOR_WRITTEN
     }
@@ -392,8 +388,7 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.shards.meta(self.current_shard)
     }
 
-    /// Takes a page's record out of the transaction; `None` if no record exists. The caller must put or give
-    /// back the record.
+    /// Takes a page's record out; `None` if it has none. The caller must put the record or give it back.
     fn take(&mut self, page: PageId) -> Result<Option<PageRecord>, StoreError> {
         debug_assert_eq!(self.current_shard, self.shards.owner(page));
         self.txn.take_page(self.current_shard, page)
