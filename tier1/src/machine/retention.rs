@@ -22,10 +22,10 @@ use crate::store::StoreError;
 /// Retention periods of ended pages, merged groups and audit entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Dead pages. During this period an older version is recognised as stale, and the feed reports the
-    /// death.
+    /// Retention period of dead pages. During it an older version is recognised as stale, and the feed
+    /// reports the death.
     pub dead: Duration,
-    /// Purged pages. During this period the feed reports the page as unknown.
+    /// Retention period of purged pages. During it the feed reports the page as unknown.
     pub purged: Duration,
     /// Merged groups without forwarding entries, which only answer questions about the old id.
     pub merged: Duration,
