@@ -1,7 +1,7 @@
 //! Counters in a group's row that summarise its members' rows.
 //!
-//! Invariant: the counters equal the sums over the member rows of the group. Whoever replaces a row first
-//! removes the old row from the counters, then adds the new one.
+//! Invariant: the counters equal the sums over the member rows of the group. A handler replaces a row by
+//! removing the old row from the counters and then adding the new row.
 
 use crate::record::{Cover, Group, Member};
 

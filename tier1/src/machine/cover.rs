@@ -89,8 +89,8 @@ impl Member {
                 && before.content == self.content
         };
         let cover = before.filter(is_same).map_or(Cover::Unsent, |before| before.cover);
-        let told = before.filter(|before| before.membership_number == self.membership_number);
-        let cover_number = told.map_or(0, |before| before.cover_number).max(self.cover_number);
+        let previous = before.filter(|before| before.membership_number == self.membership_number);
+        let cover_number = previous.map_or(0, |before| before.cover_number).max(self.cover_number);
         Self { cover, cover_number, ..self }
     }
 }

@@ -41,12 +41,12 @@ impl Machine<'_, '_> {
         };
         // The partner has left in the meantime, so the group must be recomputed. The newcomer may have left
         // out other partners because it relied on this one, so it must search again.
-        let mut overtaken = false;
+        let mut has_partner_left = false;
         if let Some((partner, content)) = via
             && !self.is_member(group, partner, content)?
         {
             record.mark_dirty();
-            overtaken = true;
+            has_partner_left = true;
         }
         // The group's founder comes after other members. Pages that the founder links may have come and gone
         // already.
@@ -64,7 +64,7 @@ impl Machine<'_, '_> {
         } else {
             self.assign(group, &record, page, membership_number, false);
         }
-        if overtaken {
+        if has_partner_left {
             self.assign(group, &record, page, membership_number, true);
         }
         self.put_active(group, record)
@@ -189,11 +189,11 @@ impl Machine<'_, '_> {
             return self.dissolve(group, search_again);
         }
         let winner_before = record.winner.clone();
-        let lost = match &record.winner {
+        let has_winner_left = match &record.winner {
             Some((winner, _)) => !self.txn.has(&key::member(group, *winner))?,
             None => true,
         };
-        if lost {
+        if has_winner_left {
             self.begin_election(group, &mut record, None)?;
         }
         if record.has_other_winner(winner_before.as_ref()) || search_again {
@@ -226,7 +226,7 @@ impl Machine<'_, '_> {
         let changes_since = record.changes.abs_diff(changes);
         let joined_since = changes_since > 0;
         let lost_since = record.losses != losses;
-        let mut removed = false;
+        let mut has_evicted = false;
         for (page, membership_number, content) in &out {
             let (page, membership_number) = (*page, *membership_number);
             if self.is_member(group, page, *content)?
@@ -234,7 +234,7 @@ impl Machine<'_, '_> {
             {
                 self.meta().counters.evictions += 1;
                 self.send_to_page(page, Message::Evict { page, membership_number, compare: true });
-                removed = true;
+                has_evicted = true;
             }
         }
         record.dirty = !last || lost_since || (joined_since && !out.is_empty());
@@ -251,7 +251,7 @@ impl Machine<'_, '_> {
         if last {
             self.count_contents(group, &mut record, contents, changes_since)?;
         }
-        self.after_losses(group, record, removed && joined_since)
+        self.after_losses(group, record, has_evicted && joined_since)
     }
 
     /// Handles [`Message::Dissimilar`]: stores whether a member differs from the winner.

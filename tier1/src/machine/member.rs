@@ -115,8 +115,8 @@ impl Machine<'_, '_> {
         if group > membership.group {
             return self.give_back(page, record);
         }
-        let known = membership.group == group && membership.winner.as_ref() == Some(&winner);
-        if known && !membership.wants_resolution() && !search_again && !state.owes_verdict(page) {
+        let is_unchanged = membership.group == group && membership.winner.as_ref() == Some(&winner);
+        if is_unchanged && !membership.wants_resolution() && !search_again && !state.owes_verdict(page) {
             return self.give_back(page, record);
         }
         let Some(membership) = &mut state.membership else { return self.give_back(page, record) };

@@ -278,9 +278,9 @@ impl Machine<'_, '_> {
     /// Handles [`Message::AttachRedirect`]: the chain of `source` ends at this page.
     pub(super) fn on_attach_redirect(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
         let key = key::edge(self.current_shard, Kind::InboundRedirect, target, source);
-        let known = self.txn.has(&key)?;
+        let was_attached = self.txn.has(&key)?;
         let Some(mut record) = self.take(target)? else { return Ok(()) };
-        if !known {
+        if !was_attached {
             self.txn.put(key, Vec::new());
             record.inbound_redirects += 1;
             if record.inbound_redirects == CROWDED_REDIRECTS + 1 {
@@ -290,9 +290,9 @@ impl Machine<'_, '_> {
                 self.ensure_group(target, &mut record)?;
             }
         }
-        let told = record.content().is_some();
+        let has_content = record.content().is_some();
         self.put(target, record)?;
-        if let Some(record) = self.txn.page(self.current_shard, target)?.filter(|_| told) {
+        if let Some(record) = self.txn.page(self.current_shard, target)?.filter(|_| has_content) {
             let state = target_state(record.url(), &record.published);
             self.send_to_page(source, Message::TargetState { source, target, state });
         }

@@ -98,8 +98,8 @@ impl Machine<'_, '_> {
             self.send_to_page(asker, answer(found));
             return Ok(());
         }
-        // The partner has no group, or only the group of its previous content. The pair is a pair of its
-        // present content.
+        // The partner has no group, or only the group of its previous content. The pair was found for its
+        // present content, so the partner needs a new group.
         if let Some(old) = state.membership.take() {
             self.leave(partner, &mut record.membership_number, &old);
         }

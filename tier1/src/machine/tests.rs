@@ -7,16 +7,16 @@
 
 mod at_rest;
 mod batch;
-mod by_hand;
-mod comes_back;
 mod directed;
 mod election;
 mod fan_out;
-mod gone;
 mod index;
 mod limits;
+mod manual_commits;
 mod merges;
+mod returning_pages;
 mod spellings;
+mod stale_joins;
 mod steps;
 mod uncompared;
 mod versions;
@@ -229,7 +229,7 @@ impl World {
     /// Lets everything come to rest, without further faults.
     fn settle(&mut self) {
         for round in 0.. {
-            assert!(round < 5_000, "does not come to rest");
+            assert!(round < 5_000, "the world does not come to rest within 5,000 rounds");
             if self.shards.undelivered() > 0 {
                 self.commit(Vec::new(), 1_000);
                 continue;
@@ -248,7 +248,7 @@ impl World {
                 self.cover_step();
             } else {
                 let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered() as u64);
-                assert!(backlog.is_quiescent(), "owed but nobody does it: {backlog:?}");
+                assert!(backlog.is_quiescent(), "work is owed, but nothing is queued: {backlog:?}");
                 return;
             }
         }

@@ -80,9 +80,9 @@ mod tests {
     }
 
     /// A record whose serialisation always fails.
-    struct Unwilling;
+    struct Unserialisable;
 
-    impl Serialize for Unwilling {
+    impl Serialize for Unserialisable {
         fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
             Err(serde::ser::Error::custom("no"))
         }
@@ -90,6 +90,6 @@ mod tests {
 
     #[test]
     fn an_encoding_that_fails_is_an_error() {
-        assert!(matches!(encode(&Unwilling), Err(StoreError::Unencodable(_))));
+        assert!(matches!(encode(&Unserialisable), Err(StoreError::Unencodable(_))));
     }
 }

@@ -142,7 +142,7 @@ pub(crate) enum Cover {
     Unsent,
     /// The page is kept: it is not a duplicate of an earlier kept page.
     Kept,
-    /// The page is a duplicate of this page with this content.
+    /// The member is a duplicate of the kept page named here, under the content named here.
     By(PageId, ContentHash),
 }
 

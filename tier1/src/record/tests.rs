@@ -5,7 +5,7 @@ use doppel_model::{ClientId, ShardId};
 use super::*;
 
 #[test]
-fn a_message_overtakes_only_a_question_that_is_under_way() {
+fn a_message_overtakes_only_a_probe_that_is_under_way() {
     let (group, content) = (GroupId::new(1, ShardId(0)), ContentHash([1; 16]));
     let after = |forward_probe| {
         let mut membership = Membership {
@@ -29,7 +29,7 @@ fn a_message_overtakes_only_a_question_that_is_under_way() {
 }
 
 #[test]
-fn a_purged_page_is_told_by_the_beginning_of_its_row() {
+fn a_purged_page_is_recognised_by_the_start_of_its_row() {
     let url = |at: &str| PageUrl::parse(&format!("http://a.example/{at}")).unwrap();
     let content = ContentState {
         client: ClientId::NONE,
@@ -61,7 +61,7 @@ fn a_purged_page_is_told_by_the_beginning_of_its_row() {
             let mut row = encode(&record).unwrap();
             assert_eq!(is_purged_page(b"k", &row), record.state == State::Purged, "{record:?}");
             *row.last_mut().unwrap() ^= 1;
-            assert!(!is_purged_page(b"k", &row), "a damaged one");
+            assert!(!is_purged_page(b"k", &row), "a damaged row is not recognised as purged");
         }
     }
     assert!(!is_purged_page(b"k", &[]));

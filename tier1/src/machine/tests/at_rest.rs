@@ -79,7 +79,8 @@ impl World {
         };
         let mut seen_groups: HashMap<GroupId, usize> = HashMap::new();
         for (name, page) in &self.model {
-            let record = self.record(PageId::of(name)).unwrap_or_else(|| panic!("{name} is lost"));
+            let record =
+                self.record(PageId::of(name)).unwrap_or_else(|| panic!("the store has no record of {name}"));
             let published = &record.published;
             let Rank { popularity, first_seen, .. } = record.rank;
             assert_eq!(record.fetched_at.millis(), page.fetched_at, "{name}");
@@ -109,8 +110,12 @@ impl World {
             let winner =
                 members.iter().copied().min_by(|a, b| order.compare(&rank(a), &rank(b), None).0).unwrap();
             assert_eq!(published.winner.as_ref().map(PageUrl::as_str), Some(winner.as_str()), "{name}");
-            let group = published.group.expect("a group");
-            assert_eq!(*seen_groups.entry(group).or_insert(mine), mine, "{name} shares {group}");
+            let group = published.group.expect("a page with partners has a group");
+            assert_eq!(
+                *seen_groups.entry(group).or_insert(mine),
+                mine,
+                "{name}: {group} has pages of two components"
+            );
             assert_eq!(
                 seen_groups.values().filter(|g| **g == mine).count(),
                 1,
@@ -157,7 +162,7 @@ impl World {
                 let member: Member = decode(key, bytes)?;
                 let group = GroupId::from_stored(key::last_number(&key[..key.len() - 16]).unwrap());
                 let page = self.record(key::last_page(key).unwrap()).unwrap();
-                assert!(groups.contains_key(&group), "row of a group that is not in use");
+                assert!(groups.contains_key(&group), "a member row belongs to a group that is not in use");
                 assert_eq!(page.published.group, Some(group));
                 assert_eq!(
                     (page.membership_number, page.inbound_redirects > 0),
@@ -178,7 +183,7 @@ impl World {
                 let source = self.record(key::last_page(key).unwrap()).unwrap();
                 let target = key::last_page(&key[..key.len() - 16]).unwrap();
                 let State::Redirect(state) = &source.state else {
-                    panic!("an inbound redirect that does not redirect")
+                    panic!("the source of an inbound redirect does not redirect")
                 };
                 assert_eq!(state.attached_to(), Some(target));
                 Ok(())
@@ -202,9 +207,12 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            each(&self.store, shard, Kind::ForwardingEntry, |_, _| panic!("a forwarding entry is left"))
+            each(&self.store, shard, Kind::ForwardingEntry, |_, _| {
+                panic!("a forwarding entry is left at rest")
+            })
+            .unwrap();
+            each(&self.store, shard, Kind::Outbox, |_, _| panic!("an undelivered message is left at rest"))
                 .unwrap();
-            each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
         }
         for group in groups.keys() {
             let record = read(&self.store, &key::group(*group)).unwrap();

@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_newest_version_first_leaves_what_any_order_leaves(
+    fn applying_the_newest_version_first_gives_the_same_record_as_any_order(
         before in proptest::collection::vec(version(), 0..6),
         batch in proptest::collection::vec(version(), 1..14),
     ) {
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_keeps_the_places_of_each_page(batch in proptest::collection::vec(version(), 0..14)) {
+    fn newest_first_reorders_only_versions_of_the_same_page(batch in proptest::collection::vec(version(), 0..14)) {
         let world = World::new(4, 1);
         let batch: Vec<Submission> = batch.iter().map(|version| version.submission(&world)).collect();
         let pages: BTreeSet<PageId> = batch.iter().map(|one| one.url.id()).collect();

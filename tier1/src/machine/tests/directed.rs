@@ -5,12 +5,12 @@ use doppel_model::ClientId;
 
 impl World {
     /// Submits a new content of a page, without deciding it.
-    pub(super) fn give(&mut self, name: &str, k: u64) {
-        self.give_with(name, k, None);
+    pub(super) fn submit_content(&mut self, name: &str, k: u64) {
+        self.submit_with_hint(name, k, None);
     }
 
-    /// Like [`World::give`], but with a hint.
-    pub(super) fn give_with(&mut self, name: &str, k: u64, hint: Option<Hint>) {
+    /// Like [`World::submit_content`], but with a hint.
+    pub(super) fn submit_with_hint(&mut self, name: &str, k: u64, hint: Option<Hint>) {
         self.clock += 1;
         self.model_submit(name, self.clock, None, &ModelBody::Content(k));
         let submission = Submission {
@@ -39,19 +39,19 @@ impl World {
 }
 
 #[test]
-fn a_winner_that_changes_and_changes_back_leaves_nobody_unverified() {
+fn a_winner_that_changes_and_changes_back_leaves_no_member_unverified() {
     let mut world = World::new(1, 2);
     for (name, k) in [("http://h/a", 0), ("http://h/bb", 1), ("http://h/ccc", 2)] {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     assert!(!world.verify.is_empty());
-    world.give("http://h/a", 20);
+    world.submit_content("http://h/a", 20);
     // The winner has another content now, so the worker makes no comparison.
     while !world.verify.is_empty() {
         world.verify_step();
     }
-    world.give("http://h/a", 0);
+    world.submit_content("http://h/a", 0);
     world.settle();
     world.check();
 }
@@ -62,17 +62,17 @@ fn a_group_marked_dirty_while_it_is_recomputed_stays_dirty() {
     for (name, k) in
         [("http://h/a", 1), ("http://h/b", 2), ("http://h/d", 4), ("http://h/e", 5), ("http://h/f", 6)]
     {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
-    world.give("http://h/f", 20);
+    world.submit_content("http://h/f", 20);
     world.compare_all();
     while world.commands.is_empty() {
         world.regroup_step();
     }
     let old = world.commands.pop_back().unwrap();
     // Links both groups, and removes one page from its group.
-    world.give("http://h/e", 3);
+    world.submit_content("http://h/e", 3);
     world.compare_all();
     world.commit(vec![old], usize::MAX);
     world.crash();
@@ -89,7 +89,7 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_its_contents
     let grow = |world: &mut World, from: usize, to: usize| {
         for number in from..to {
             // Each page has its own content, and the contents form a chain.
-            world.give(&page(number), number as u64);
+            world.submit_content(&page(number), number as u64);
             world.compare_all();
         }
         world.settle();
@@ -102,7 +102,7 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_its_contents
 
     let group = loser(&world).group.unwrap();
     let Some(GroupRecord::Active(record)) = read(&world.store, &key::group(group)).unwrap() else {
-        panic!("the group is in use")
+        panic!("the group is not in use")
     };
     let (changes, losses) = (record.changes, record.losses);
     let out = Vec::new();

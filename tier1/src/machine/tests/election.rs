@@ -6,13 +6,13 @@ use crate::record::Group;
 use doppel_model::ClientId;
 
 /// A group of ten copies, in the winner order. Its elections take four steps.
-struct Ten {
+struct GroupOfTen {
     world: World,
     names: Vec<String>,
     group: GroupId,
 }
 
-impl Ten {
+impl GroupOfTen {
     fn new() -> Self {
         let mut world = World::new(4, 1);
         assert_eq!(world.shards.settings.step_rows, 3);
@@ -82,8 +82,8 @@ impl Ten {
 }
 
 #[test]
-fn a_step_reads_few_members_and_they_are_told_after_the_last() {
-    let mut ten = Ten::new();
+fn an_election_reads_few_members_per_step_and_announces_after_the_last_step() {
+    let mut ten = GroupOfTen::new();
     ten.begin_by_death();
     let mut steps = 1;
     while ten.record().election.is_some() {
@@ -98,8 +98,8 @@ fn a_step_reads_few_members_and_they_are_told_after_the_last() {
 }
 
 #[test]
-fn a_commit_has_fewer_rows_for_those_that_elections_read() {
-    let mut ten = Ten::new();
+fn rows_that_elections_read_count_towards_the_size_of_a_commit() {
+    let mut ten = GroupOfTen::new();
     ten.begin_by_death();
     let before = ten.record().election;
     let world = &mut ten.world;
@@ -117,7 +117,7 @@ fn a_commit_has_fewer_rows_for_those_that_elections_read() {
 
 #[test]
 fn a_better_page_that_comes_during_an_election_wins_it() {
-    let mut ten = Ten::new();
+    let mut ten = GroupOfTen::new();
     ten.begin_by_death();
     let last = ten.names[9].clone();
     ten.fetch(&last, Some(5.0));
@@ -126,7 +126,7 @@ fn a_better_page_that_comes_during_an_election_wins_it() {
 
 #[test]
 fn an_election_begins_again_when_the_best_so_far_leaves() {
-    let mut ten = Ten::new();
+    let mut ten = GroupOfTen::new();
     ten.begin_by_death();
     let best = ten.record().winner.unwrap().0;
     let at = ten.names.iter().position(|name| PageId::of(name) == best).unwrap();
@@ -141,8 +141,8 @@ fn an_election_begins_again_when_the_best_so_far_leaves() {
 }
 
 #[test]
-fn an_election_that_the_winner_wins_again_tells_nobody() {
-    let mut ten = Ten::new();
+fn an_election_that_the_old_winner_wins_announces_nothing() {
+    let mut ten = GroupOfTen::new();
     let winner = ten.names[0].clone();
     ten.fetch(&winner, Some(900.0));
     ten.world.settle();

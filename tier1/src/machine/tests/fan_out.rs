@@ -13,7 +13,7 @@ fn redirected(redirects: usize) -> (World, Vec<PageId>) {
     // This seed gives steps of three rows.
     let mut world = World::new(4, 1);
     assert_eq!(world.shards.settings.step_rows, 3);
-    world.give(TARGET, 1);
+    world.submit_content(TARGET, 1);
     let sources: Vec<String> = (0..redirects).map(|n| format!("http://h/source/{n}")).collect();
     for source in &sources {
         let version = world.version(source, Body::Redirect(PageUrl::parse(TARGET).unwrap()));
@@ -30,7 +30,8 @@ fn assert_statuses(world: &World, pages: &[PageId], status: Status) {
     for page in pages {
         assert_eq!(world.record(*page).unwrap().published.status, status);
     }
-    each(&world.store, ShardId(0), Kind::FanOut, |key, _| panic!("a round is not over: {key:?}")).unwrap();
+    each(&world.store, ShardId(0), Kind::FanOut, |key, _| panic!("a round is still under way: {key:?}"))
+        .unwrap();
 }
 
 /// Creates a version that ends the target or brings it back.
@@ -40,7 +41,7 @@ fn flip(world: &mut World, is_gone: bool) -> Command {
 }
 
 #[test]
-fn however_often_a_page_changes_its_redirects_are_told_twice() {
+fn any_number_of_changes_of_a_page_costs_two_rounds() {
     const FLIPS: usize = 60;
     let (mut world, sources) = redirected(120);
     let mut rounds = Vec::new();
@@ -64,15 +65,15 @@ fn however_often_a_page_changes_its_redirects_are_told_twice() {
     let (written, one) = (world.written - before, rounds.iter().sum::<usize>());
     // The commit of each change has some rows of its own.
     let beside = FLIPS * 6_000;
-    assert!(written < one + beside, "{written} bytes; being gone and coming back are {one}");
+    assert!(written < one + beside, "{written} bytes written; two rounds write {one} bytes");
     assert!(
         beside < FLIPS / 4 * one / 2,
-        "the test would see it if a quarter of the changes had a round each"
+        "the bound must be tight enough to detect a round for every fourth change"
     );
 }
 
 #[test]
-fn a_round_goes_on_after_a_crash() {
+fn a_round_continues_after_a_crash() {
     for delivered in 0..60 {
         let (mut world, sources) = redirected(10);
         let gone = flip(&mut world, true);
@@ -89,7 +90,7 @@ fn a_round_goes_on_after_a_crash() {
 }
 
 #[test]
-fn redirects_learn_the_last_state_of_their_end() {
+fn redirects_learn_the_latest_state_of_their_final_target() {
     let (mut world, sources) = redirected(30);
     // The target gets other contents, and so other groups, again and again.
     for k in [9, 17, 25, 9, 17, 33] {
@@ -108,7 +109,7 @@ fn redirects_learn_the_last_state_of_their_end() {
 }
 
 #[test]
-fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
+fn a_page_with_too_many_inbound_redirects_is_reported() {
     let (mut world, sources) = redirected(1);
     let page = PageId::of(TARGET);
     let mut record = world.record(page).unwrap();
@@ -135,7 +136,7 @@ fn operators_are_told_of_a_page_at_which_very_many_redirects_end() {
     let attach = |source| Message::AttachRedirect { target: page, source };
     let detach = |source| Message::DetachRedirect { target: page, source };
     let many = CROWDED_REDIRECTS;
-    assert_eq!(told(&mut world, attach(known)), (vec![], 0), "it is known");
+    assert_eq!(told(&mut world, attach(known)), (vec![], 0), "the redirect was attached before");
     let named = || Some(TARGET.to_owned());
     assert_eq!(told(&mut world, attach(one)), (vec![(named(), many + 1, true)], 1));
     assert_eq!(told(&mut world, attach(other)), (vec![], 1));

@@ -33,7 +33,7 @@ fn a_group_is_rechecked_when_enough_members_differ_and_again_when_they_have_doub
 }
 
 #[test]
-fn a_recomputation_is_made_again_only_for_what_it_can_have_missed() {
+fn a_recomputation_is_repeated_only_for_changes_that_it_may_have_missed() {
     let mut world = World::new(1, 1);
     let pages = world.copies(4, 1);
     let group = world.group(pages[0]);
@@ -55,7 +55,7 @@ fn a_recomputation_is_made_again_only_for_what_it_can_have_missed() {
 }
 
 #[test]
-fn one_who_leaves_twice_is_missed_once() {
+fn a_member_that_leaves_twice_is_removed_once() {
     let mut world = World::new(1, 1);
     let pages = world.copies(4, 1);
     let group = world.group(pages[0]);
@@ -76,11 +76,11 @@ fn one_who_leaves_twice_is_missed_once() {
 }
 
 #[test]
-fn a_comparison_of_another_content_is_no_verdict() {
+fn a_comparison_of_another_content_gives_no_verdict() {
     let mut world = World::new(1, 1);
     // The last page is found through the second, and was not compared with the winner.
     for (name, k) in [("http://h/a", 0), ("http://h/bb", 1), ("http://h/ccc", 2)] {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     let (page, content, _, winner_content) = world.verify.pop().unwrap();
@@ -98,12 +98,12 @@ fn a_comparison_of_another_content_is_no_verdict() {
 }
 
 #[test]
-fn all_redirects_to_a_target_are_told_though_a_step_has_few_rows() {
+fn all_redirects_to_a_target_are_told_even_in_several_steps() {
     // This seed gives steps of three rows.
     let mut world = World::new(4, 1);
     assert_eq!(world.shards.settings.step_rows, 3);
     let target = "http://h/target";
-    world.give(target, 1);
+    world.submit_content(target, 1);
     let sources: Vec<String> = (0..8).map(|n| format!("http://h/source/{n}")).collect();
     for source in &sources {
         world.push(source, Body::Redirect(PageUrl::parse(target).unwrap()));
@@ -120,7 +120,7 @@ fn all_redirects_to_a_target_are_told_though_a_step_has_few_rows() {
 }
 
 #[test]
-fn equal_texts_are_one_content_and_never_fill_a_quarantine() {
+fn copies_count_as_one_content_and_cause_no_quarantine() {
     let mut world = World::new(1, 1);
     world.repairs = false;
     world.shards.settings.group_members_max = 2;
@@ -132,7 +132,7 @@ fn equal_texts_are_one_content_and_never_fill_a_quarantine() {
     assert_eq!((record.contents_max, record.changes, record.losses), (1, 9, 0));
     // Copies of another content may each be a new content, until a recomputation counts.
     for copy in 0..5 {
-        world.give(&format!("http://h1/near/{copy}"), 2);
+        world.submit_content(&format!("http://h1/near/{copy}"), 2);
         world.compare_all();
     }
     assert!(world.in_use(group).dirty);
@@ -140,7 +140,7 @@ fn equal_texts_are_one_content_and_never_fill_a_quarantine() {
     let record = world.in_use(group);
     assert_eq!((record.members, record.contents_max, record.quarantined), (14, 2, false));
     assert!(world.quarantines.is_empty());
-    world.give("http://h1/near/third", 3);
+    world.submit_content("http://h1/near/third", 3);
     world.compare_all();
     world.settle();
     assert_eq!(world.quarantines, [(group, 15, true)]);
@@ -151,12 +151,12 @@ fn equal_texts_are_one_content_and_never_fill_a_quarantine() {
 }
 
 #[test]
-fn a_count_that_changes_since_leave_open_is_made_again() {
+fn a_count_of_contents_is_repeated_if_later_changes_make_it_uncertain() {
     let mut world = World::new(1, 1);
     let chain = world.chain(3, 0);
     let group = world.group(chain[0]);
     for copy in 0..3 {
-        world.give(&format!("http://h0/yyyy/{copy}"), 0);
+        world.submit_content(&format!("http://h0/yyyy/{copy}"), 0);
         world.compare_all();
     }
     world.settle();
@@ -182,7 +182,7 @@ fn a_count_that_changes_since_leave_open_is_made_again() {
 }
 
 #[test]
-fn a_quarantine_ends_when_the_group_is_no_giant_any_more() {
+fn a_quarantine_ends_when_the_group_has_few_enough_contents() {
     let mut world = World::new(1, 1);
     world.shards.settings.group_members_max = 3;
     let pages = world.chain(5, 0);
@@ -219,7 +219,7 @@ fn a_quarantine_ends_when_the_group_is_merged_or_empty() {
 }
 
 #[test]
-fn a_quarantine_of_a_group_that_stays_for_a_redirect_ends_once() {
+fn a_group_that_stays_because_of_a_redirect_leaves_quarantine_once() {
     let mut world = World::new(1, 1);
     world.shards.settings.group_members_max = 2;
     let pages = world.chain(3, 0);
@@ -241,11 +241,11 @@ fn a_quarantine_of_a_group_that_stays_for_a_redirect_ends_once() {
 }
 
 #[test]
-fn the_last_of_a_group_that_owes_a_recomputation_is_compared_anew() {
+fn the_last_member_of_a_dirty_group_is_searched_for_again() {
     let mut world = World::new(1, 1);
     let names = ["http://h/a", "http://h/bb", "http://h/ccc"];
     for (name, k) in names.iter().zip(0..) {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     world.settle();
@@ -261,7 +261,7 @@ fn the_last_of_a_group_that_owes_a_recomputation_is_compared_anew() {
 }
 
 #[test]
-fn a_group_that_comes_back_has_numbers_of_its_own() {
+fn a_revived_group_has_counters_of_its_own() {
     let mut world = World::new(1, 1);
     let pages = world.copies(2, 1);
     let gone = GroupId::new(1_000, ShardId(0));
@@ -278,7 +278,7 @@ fn a_group_that_comes_back_has_numbers_of_its_own() {
 fn an_answer_to_another_search_or_content_is_dropped() {
     let mut world = World::new(1, 1);
     world.copies(2, 1);
-    let page = world.make_asking("http://h/b", 1);
+    let page = world.make_waiting_for_partner("http://h/b", 1);
     let before = world.record(page).unwrap();
     let (content, ticket) = (before.content().unwrap().content, before.ticket);
     let other = world.signatures[30].content();
@@ -298,7 +298,7 @@ fn an_answer_to_another_search_or_content_is_dropped() {
 fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
     let mut world = World::new(1, 1);
     let copies = world.copies(2, 1);
-    let page = world.make_asking("http://h/b", 1);
+    let page = world.make_waiting_for_partner("http://h/b", 1);
     let before = world.record(page).unwrap();
     let partner = world.linked(copies[0]);
     let found = [PartnerGroup { group: world.group(copies[0]), partner }];
@@ -313,17 +313,17 @@ fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
 }
 
 #[test]
-fn a_search_is_resumed_only_where_it_is_lost() {
+fn a_search_is_resumed_only_if_it_was_lost() {
     let mut world = World::new(1, 1);
     let compared = world.copies(2, 1)[0];
-    let asking = world.make_asking("http://h/b", 1);
+    let asking = world.make_waiting_for_partner("http://h/b", 1);
     for page in [compared, asking] {
         let before = world.record(page).unwrap();
         world.commit(vec![Command::ResumeSearch { page }], 0);
         assert!(world.orders.is_empty());
         assert_eq!(world.record(page).unwrap(), before);
     }
-    world.give("http://h/c", 2);
+    world.submit_content("http://h/c", 2);
     world.orders.clear();
     let page = PageId::of("http://h/c");
     world.commit(vec![Command::ResumeSearch { page }], 0);
@@ -331,7 +331,7 @@ fn a_search_is_resumed_only_where_it_is_lost() {
 }
 
 #[test]
-fn a_search_that_nobody_asked_for_is_owed() {
+fn an_unrequested_search_result_makes_the_page_owe_a_search() {
     let mut world = World::new(1, 1);
     let (page, _, content) = {
         let page = world.copies(2, 1)[0];
@@ -350,20 +350,20 @@ fn a_search_that_nobody_asked_for_is_owed() {
 }
 
 #[test]
-fn a_content_that_changes_within_its_group_keeps_its_membership() {
+fn a_page_whose_content_changes_within_its_group_keeps_its_membership() {
     let mut world = World::new(1, 1);
     for (name, k) in [("http://h/a", 1), ("http://h/bb", 1), ("http://h/ccc", 1)] {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     world.settle();
     let page = PageId::of("http://h/ccc");
     let (_, number, _) = world.named(page);
-    world.give("http://h/ccc", 2);
+    world.submit_content("http://h/ccc", 2);
     world.settle();
     assert_eq!(world.named(page).1, number);
     // The page tells the group's owner the partner on which its membership now rests.
-    let asking = world.make_asking("http://h/ccc", 1);
+    let asking = world.make_waiting_for_partner("http://h/ccc", 1);
     while !world.shards.queue.iter().any(|(envelope, _)| matches!(envelope.message, Message::Enroll { .. })) {
         world.commit(Vec::new(), 1);
     }
@@ -371,11 +371,11 @@ fn a_content_that_changes_within_its_group_keeps_its_membership() {
         Message::Enroll { page, via, .. } if *page == asking => *via,
         _ => None,
     });
-    let (_, content) = via.expect("a partner");
+    let (_, content) = via.expect("the page enrolls with a partner");
     assert_eq!(content, world.signatures[1].content());
     world.settle();
     // A content of another family belongs to another group.
-    world.give("http://h/ccc", 20);
+    world.submit_content("http://h/ccc", 20);
     world.settle();
     assert_ne!(world.record(page).unwrap().membership_number, number);
     world.check();
@@ -438,14 +438,14 @@ fn the_first_of_two_urls_with_one_hash_stays() {
 }
 
 #[test]
-fn what_has_ended_is_kept_to_the_millisecond() {
+fn retention_periods_end_at_the_exact_millisecond() {
     let mut world = World::new(1, 1);
     world.outcome("http://h/a", Body::Dead);
     let mut record = world.record(PageId::of("http://h/a")).unwrap();
     let [dead, purged, merged, audit] = [100, 10, 50, 70].map(Duration::from_millis);
     let retention = Retention { dead, purged, merged, audit };
     let at = Timestamp::from_millis;
-    assert!(retention.is_page_due(&record, at(0)), "the time is not written down yet");
+    assert!(retention.is_page_due(&record, at(0)), "a sweep must note the end first");
     record.ended = Some(at(1_000));
     for (state, last) in [(State::Dead, 1_100), (State::Purged, 1_010)] {
         record.state = state;
@@ -471,7 +471,7 @@ fn what_has_ended_is_kept_to_the_millisecond() {
 }
 
 #[test]
-fn a_commit_has_enough_at_its_number_of_rows_and_earlier_with_many_messages_on_their_way() {
+fn a_commit_is_large_enough_at_its_row_limit_and_earlier_with_many_messages_under_way() {
     let mut world = World::new(1, 1);
     let shard = ShardId(0);
     let message = |number| {

@@ -31,7 +31,7 @@ fn forward(into: GroupId, evidence: Evidence) -> Forward {
 }
 
 #[test]
-fn the_larger_id_gives_way_whichever_was_told() {
+fn the_group_with_the_larger_id_becomes_the_forward() {
     let mut world = World::new(1, 1);
     let (first, second) = (world.copies(2, 1), world.copies(2, 9));
     let (small, large) = (world.group(first[0]), world.group(second[0]));
@@ -46,7 +46,7 @@ fn the_larger_id_gives_way_whichever_was_told() {
 }
 
 #[test]
-fn a_merge_that_meets_a_merged_group_goes_on_with_the_survivor() {
+fn a_merge_of_a_merged_group_continues_at_the_survivor() {
     let mut world = World::new(1, 1);
     let pages = [1, 9, 17].map(|k| world.copies(2, k)[0]);
     let [small, middle, large] = pages.map(|page| world.group(page));
@@ -61,7 +61,7 @@ fn a_merge_that_meets_a_merged_group_goes_on_with_the_survivor() {
 }
 
 #[test]
-fn a_merged_group_keeps_the_last_membership_whose_messages_come_by() {
+fn a_forwarding_entry_keeps_the_latest_membership_number() {
     let mut world = World::new(1, 1);
     let (first, second) = (world.copies(2, 1), world.copies(2, 9));
     let (small, large) = (world.group(first[0]), world.group(second[0]));
@@ -79,7 +79,7 @@ fn a_merged_group_keeps_the_last_membership_whose_messages_come_by() {
 }
 
 #[test]
-fn a_merged_group_goes_when_its_time_is_over_and_no_messages_come_by() {
+fn a_forward_without_forwarding_entries_is_dropped_after_its_retention_period() {
     let mut world = World::new(1, 1);
     let pages = world.copies(2, 1);
     let (small, pair) = (world.group(pages[0]), evidence(&world, pages[0], pages[1]));
@@ -95,7 +95,7 @@ fn a_merged_group_goes_when_its_time_is_over_and_no_messages_come_by() {
                 world.group_record(group).is_some()
             })
             .into();
-        assert_eq!(kept, [true, true, !ends], "{done} {forwarding_entries}");
+        assert_eq!(kept, [true, true, !ends], "done: {done}, forwarding entries: {forwarding_entries}");
         world.commit_only(|machine| machine.txn.put_group(group, None).unwrap());
     }
 }
@@ -107,7 +107,7 @@ fn last_piece(from: GroupId, first: bool, evidence: Evidence) -> Transfer {
 }
 
 #[test]
-fn a_pair_links_two_groups_while_both_are_members_as_they_were() {
+fn a_pair_links_two_groups_only_while_both_members_are_unchanged() {
     let other = World::new(1, 1).signatures[30].content();
     type Change = fn(&mut LinkedPage, ContentHash);
     let changes: [(Change, bool); 4] = [
@@ -157,7 +157,7 @@ fn a_group_that_loses_a_member_while_others_come_in_steps_is_recomputed() {
 }
 
 #[test]
-fn a_member_that_leaves_before_its_transfer_is_missed() {
+fn a_member_that_leaves_before_its_transfer_marks_the_forward_dirty() {
     let mut world = World::new(1, 1);
     let pages = world.copies(2, 1);
     let (group, pair) = (world.group(pages[0]), evidence(&world, pages[0], pages[1]));
@@ -175,7 +175,7 @@ fn a_member_that_leaves_before_its_transfer_is_missed() {
 }
 
 #[test]
-fn a_merge_names_the_partner_in_the_group_that_stays() {
+fn a_merge_names_the_partner_in_the_surviving_group() {
     let mut world = World::new(1, 1);
     let (first, second) = (world.copies(2, 1), world.copies(2, 9));
     let (into, own) = (world.group(first[0]), world.group(second[0]));
@@ -191,7 +191,7 @@ fn a_merge_names_the_partner_in_the_group_that_stays() {
 }
 
 #[test]
-fn an_evicted_member_says_whether_it_was_compared() {
+fn an_evicted_member_reports_whether_its_search_was_completed() {
     for compared in [false, true] {
         let mut world = World::new(1, 1);
         let (page, number, _) = {
@@ -237,7 +237,7 @@ fn a_founder_that_comes_after_others_makes_the_group_owe_a_recomputation() {
     let refresh =
         Message::Enroll { group, page: pages[0], member: member.clone(), via: None, uncompared: false };
     world.receive(group.shard(), refresh);
-    assert!(!world.in_use(group).dirty, "it was a member before");
+    assert!(!world.in_use(group).dirty, "the page was a member before");
     let late = PageId::from_bytes([7; 16]);
     world.receive(group.shard(), Message::Enroll { group, page: late, member, via: None, uncompared: false });
     assert!(world.in_use(group).dirty);
@@ -247,7 +247,7 @@ fn a_founder_that_comes_after_others_makes_the_group_owe_a_recomputation() {
 fn a_comparison_that_fails_is_counted() {
     let mut world = World::new(1, 1);
     for (name, k) in [("http://h/a", 1), ("http://h/bb", 2)] {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     world.settle();
@@ -309,7 +309,7 @@ fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
         assert_ne!(world.named(page).2, other(&world));
         let hint = hint(&world, page);
         let hint = change(&mut world, page, hint);
-        world.give_with("http://h1/xx", 2, Some(hint));
+        world.submit_with_hint("http://h1/xx", 2, Some(hint));
         let search = world.record(page).unwrap().content().unwrap().search;
         assert_eq!(search == SearchState::Deferred, is_confirmed, "case {number}");
     }
@@ -319,12 +319,12 @@ fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
 fn many_and_a_chain() -> World {
     let mut world = World::new(1, 1);
     for n in 1..=24 {
-        world.give(&format!("http://s/{}", "x".repeat(n)), 0);
+        world.submit_content(&format!("http://s/{}", "x".repeat(n)), 0);
         world.compare_all();
     }
     for (name, k) in [("http://g/x", 2), ("http://g/rr", 3), ("http://g/yyy", 4)] {
         world.clock += 1;
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     world.settle();
@@ -344,12 +344,12 @@ fn answer(world: &mut World) -> Command {
 }
 
 #[test]
-fn a_member_whose_next_membership_overtakes_its_transfer_is_missed() {
+fn a_member_whose_next_membership_overtakes_its_transfer_causes_a_recomputation() {
     let mut world = many_and_a_chain();
     // A page links the two groups, and the middle of the chain moves to the other group on its own.
-    world.give("http://z/z", 1);
+    world.submit_content("http://z/z", 1);
     let link = answer(&mut world);
-    world.give("http://g/rr", 0);
+    world.submit_content("http://g/rr", 0);
     let other = answer(&mut world);
     world.commit(vec![link], 0);
     let asks = world.shards.undelivered();
@@ -363,14 +363,14 @@ fn a_member_whose_next_membership_overtakes_its_transfer_is_missed() {
 }
 
 #[test]
-fn a_member_that_comes_before_its_group_and_is_put_out_is_missed() {
+fn a_member_that_arrives_before_its_group_and_is_evicted_causes_a_recomputation() {
     let mut world = many_and_a_chain();
     let middle = PageId::of("http://g/rr");
     let many = world.group(PageId::of("http://s/x"));
-    world.give("http://s/xxxxx", 20);
+    world.submit_content("http://s/xxxxx", 20);
     world.compare_all();
     assert!(world.in_use(many).dirty);
-    world.give("http://z/z", 1);
+    world.submit_content("http://z/z", 1);
     let link = answer(&mut world);
     world.commit(vec![link], 0);
     while !under_way(&world).iter().any(|message| matches!(message, Message::Merge { .. })) {
@@ -400,18 +400,18 @@ fn a_member_that_comes_before_its_group_and_is_put_out_is_missed() {
     while world.shards.undelivered() > 0 {
         world.commit(Vec::new(), 1);
     }
-    world.give("http://g/rr", 20);
+    world.submit_content("http://g/rr", 20);
     world.settle();
     world.check();
 }
 
 #[test]
-fn what_a_page_is_told_of_its_cover_is_numbered_across_groups() {
+fn cover_messages_are_numbered_across_merged_groups() {
     let mut world = World::new(1, 1);
     let other = world.copies(2, 1)[0];
     let names: Vec<String> = (1..=4).map(|n| format!("http://h/{}", "x".repeat(n))).collect();
     for (name, k) in names.iter().zip(17..) {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     world.settle();

@@ -247,7 +247,7 @@ fn a_redirect_to_another_spelling_of_its_own_url_is_not_its_own_target() {
 
 /// Every page redirects to another spelling of its own URL, and may lead to each of the others.
 #[test]
-fn spellings_that_redirect_to_each_other_cost_no_more_than_their_number_at_a_time() {
+fn spellings_that_redirect_to_each_other_cost_a_bounded_number_of_messages() {
     let mut world = World::new(0, 2);
     let spelling = |n: usize| {
         let letters = "abcdefgh".chars().enumerate();

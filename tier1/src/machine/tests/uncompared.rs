@@ -10,7 +10,7 @@ impl World {
     fn confirm(&mut self, name: &str, k: u64) {
         let hint = self.hint(PageId::of(name), &ModelBody::Content(k));
         assert!(hint.is_some_and(|hint| hint.with.similar), "{name} is not confirmed");
-        self.give_with(name, k, hint);
+        self.submit_with_hint(name, k, hint);
         assert_eq!(self.owed(name), SearchState::Deferred);
     }
 
@@ -33,7 +33,7 @@ const NAMES: [&str; 3] = ["http://h/a", "http://h/bb", "http://h/ccc"];
 fn grouped(contents: &[u64]) -> World {
     let mut world = World::new(1, 2);
     for (name, k) in NAMES.iter().zip(contents) {
-        world.give(name, *k);
+        world.submit_content(name, *k);
         world.compare_all();
     }
     world.settle();
@@ -46,11 +46,11 @@ fn grouped(contents: &[u64]) -> World {
 fn a_stale_partner_among_others_leaves_a_deferred_search_owed() {
     let mut world = World::new(1, 2);
     for (name, k) in [(NAMES[0], 1), (NAMES[1], 3)] {
-        world.give(name, k);
+        world.submit_content(name, k);
         world.compare_all();
     }
     world.settle();
-    world.give(NAMES[2], 2);
+    world.submit_content(NAMES[2], 2);
     while !world.orders.is_empty() {
         world.index_step();
     }
@@ -58,11 +58,12 @@ fn a_stale_partner_among_others_leaves_a_deferred_search_owed() {
     let [Command::Searched(SearchResult { pairs, .. })] = &found[..] else { panic!("{found:?}") };
     assert_eq!(pairs.len(), 2);
     // One of the two partners has another content when it is asked.
-    world.give(NAMES[1], 20);
+    world.submit_content(NAMES[1], 20);
     world.commit(found, usize::MAX);
     assert!(world.owes_deferred_search(NAMES[2]));
     let record = world.record(PageId::of(NAMES[2])).unwrap();
-    let membership = record.content().unwrap().membership.as_ref().expect("the other one's group");
+    let membership =
+        record.content().unwrap().membership.as_ref().expect("the page is in the group of the other partner");
     assert!(!membership.compared);
     world.settle();
     world.check();
@@ -77,7 +78,7 @@ fn a_member_that_leaves_uncompared_makes_the_others_search_again() {
             world.settle();
             world.deferred.clear();
         }
-        world.give(NAMES[2], 20);
+        world.submit_content(NAMES[2], 20);
         world.compare_all();
         for name in &NAMES[..2] {
             assert_eq!(world.owes_deferred_search(name), !compared, "{name}");
@@ -88,7 +89,7 @@ fn a_member_that_leaves_uncompared_makes_the_others_search_again() {
 }
 
 #[test]
-fn the_last_of_a_group_is_compared_as_new_when_the_other_leaves_uncompared() {
+fn the_last_member_is_searched_for_as_new_when_the_other_leaves_uncompared() {
     for compared in [false, true] {
         let mut world = grouped(&[1, 1]);
         world.confirm(NAMES[1], 2);
@@ -120,7 +121,7 @@ fn a_member_that_changes_uncompared_makes_the_others_search_again() {
             if confirmed {
                 world.confirm(NAMES[2], 0);
             } else {
-                world.give(NAMES[2], 0);
+                world.submit_content(NAMES[2], 0);
                 world.compare_all();
             }
             world.commit(Vec::new(), usize::MAX);

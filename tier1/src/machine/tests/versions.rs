@@ -218,7 +218,7 @@ fn a_replay_never_undoes_a_later_version_of_its_date() {
 }
 
 #[test]
-fn the_popularity_of_the_newest_version_that_has_one_stays() {
+fn the_popularity_of_the_newest_version_with_a_popularity_stays() {
     let version = |at, popularity| Version { popularity, ..Version::of(at, Fetched::Content(0)) };
     let (new, late, older) = (version(9, None), version(7, Some(3)), version(5, Some(8)));
     let (outcomes, record) = in_machine(&[new, late], &[older]);

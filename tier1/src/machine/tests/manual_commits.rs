@@ -63,7 +63,7 @@ impl World {
     pub(super) fn copies(&mut self, count: usize, k: u64) -> Vec<PageId> {
         let names: Vec<String> = (1..=count).map(|n| format!("http://h{k}/{}", "x".repeat(n))).collect();
         for name in &names {
-            self.give(name, k);
+            self.submit_content(name, k);
             self.compare_all();
         }
         self.settle();
@@ -75,7 +75,7 @@ impl World {
         self.repairs = false;
         let names: Vec<String> = (1..=count).map(|n| format!("http://h{first}/{}", "y".repeat(n))).collect();
         for (name, k) in names.iter().zip(first..) {
-            self.give(name, k);
+            self.submit_content(name, k);
             self.compare_all();
         }
         self.settle();
@@ -159,8 +159,8 @@ impl World {
     }
 
     /// Creates a page that has been searched for, and whose only partner has not answered yet.
-    pub(super) fn make_asking(&mut self, name: &str, k: u64) -> PageId {
-        self.give(name, k);
+    pub(super) fn make_waiting_for_partner(&mut self, name: &str, k: u64) -> PageId {
+        self.submit_content(name, k);
         while !self.orders.is_empty() {
             self.index_step();
         }

@@ -29,7 +29,7 @@ impl World {
     fn group_of(&mut self, shard: u16, contents: &[u64]) -> Vec<String> {
         let names: Vec<String> = (0..contents.len()).map(|number| self.url_at(shard, number)).collect();
         for (name, k) in names.iter().zip(contents) {
-            self.give(name, *k);
+            self.submit_content(name, *k);
             self.compare_all();
         }
         self.settle();
@@ -54,7 +54,7 @@ impl World {
 
     /// Returns the group of a page, at rest.
     fn active(&self, name: &str) -> (GroupId, Group) {
-        let group = self.record(PageId::of(name)).unwrap().published.group.expect("a group");
+        let group = self.record(PageId::of(name)).unwrap().published.group.expect("the page has a group");
         match read(&self.store, &key::group(group)).unwrap() {
             Some(GroupRecord::Active(record)) => (group, record),
             other => panic!("{group} is not in use: {other:?}"),
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Asserts that the pages are the members of one group, which owes no recomputation.
-    fn is_group_at_rest(&self, names: &[&String]) {
+    fn assert_group_at_rest(&self, names: &[&String]) {
         let (group, record) = self.active(names[0]);
         assert!(names.iter().all(|name| self.active(name).0 == group), "{names:?} are not one group");
         assert_eq!((record.members, record.dirty), (names.len() as u64, false));
@@ -70,7 +70,7 @@ impl World {
 
     /// Submits and decides a page. The messages of the decision are not delivered.
     fn decide_only(&mut self, name: &str, k: u64) {
-        self.give(name, k);
+        self.submit_content(name, k);
         while !self.orders.is_empty() {
             self.index_step();
         }
@@ -106,14 +106,14 @@ fn is_last_transfer(message: &Message) -> bool {
 }
 
 #[test]
-fn a_merge_whose_pair_has_gone_is_recomputed() {
+fn a_merge_whose_pair_has_gone_causes_a_recomputation() {
     // The page that found the pair leaves before the merge or the members arrive.
     for what in [is_merge, is_last_transfer] {
         let mut world = World::on_three_shards();
         let LinkedGroups { small, page, delayed, .. } = world.linked_by_one(what);
-        world.give(&page, 20);
+        world.submit_content(&page, 20);
         world.settle();
-        world.is_group_at_rest(&[&small[0], &small[1]]);
+        world.assert_group_at_rest(&[&small[0], &small[1]]);
         world.arrive(delayed);
         world.settle();
         world.check();
@@ -121,10 +121,10 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
     // The partner leaves instead.
     let mut world = World::on_three_shards();
     let LinkedGroups { small, large, page, delayed } = world.linked_by_one(is_merge);
-    world.give(&large[0], 30);
+    world.submit_content(&large[0], 30);
     world.settle();
-    world.is_group_at_rest(&[&small[0], &small[1], &page]);
-    world.is_group_at_rest(&[&large[1], &large[2]]);
+    world.assert_group_at_rest(&[&small[0], &small[1], &page]);
+    world.assert_group_at_rest(&[&large[1], &large[2]]);
     world.arrive(delayed);
     world.settle();
     world.check();
@@ -133,13 +133,13 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
 /// The page gets another content. Its group contains a partner for this content, and the other group does
 /// not.
 #[test]
-fn a_merge_whose_page_has_another_content_is_recomputed() {
+fn a_merge_whose_page_has_another_content_causes_a_recomputation() {
     for what in [is_merge, is_last_transfer] {
         let mut world = World::on_three_shards();
         let LinkedGroups { small, page, delayed, .. } = world.linked_by_one(what);
-        world.give(&page, 0);
+        world.submit_content(&page, 0);
         world.settle();
-        world.is_group_at_rest(&[&small[0], &small[1], &page]);
+        world.assert_group_at_rest(&[&small[0], &small[1], &page]);
         world.arrive(delayed);
         world.settle();
         world.check();
@@ -148,21 +148,21 @@ fn a_merge_whose_page_has_another_content_is_recomputed() {
 
 /// Both pages of the pair are members of one group: first of the survivor, then of the merged group.
 #[test]
-fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
+fn a_merge_whose_pair_is_in_one_group_causes_a_recomputation() {
     let mut world = World::on_three_shards();
     let (small, large) = (world.group_of(0, &[0, 1]), world.group_of(1, &[6, 5, 4]));
     let (page, partner) = (world.url_at(2, 0), world.url_at(0, 3));
-    world.give(&partner, 3);
+    world.submit_content(&partner, 3);
     world.compare_all();
     world.settle();
     world.decide_only(&page, 2);
     let delayed = world.delay(is_merge);
     world.settle();
     // The partner is evicted from its group, and finds the page's group.
-    world.give(&large[2], 20);
+    world.submit_content(&large[2], 20);
     world.settle();
-    world.is_group_at_rest(&[&small[0], &small[1], &page, &partner]);
-    world.is_group_at_rest(&[&large[0], &large[1]]);
+    world.assert_group_at_rest(&[&small[0], &small[1], &page, &partner]);
+    world.assert_group_at_rest(&[&large[0], &large[1]]);
     world.arrive(delayed);
     world.settle();
     world.check();
@@ -171,10 +171,10 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     let Crossed { small, large, page, partner, delayed } = crossed(&mut world);
     world.settle();
     // The partner is evicted from its group, and finds the page's group.
-    world.give(&small[2], 20);
+    world.submit_content(&small[2], 20);
     world.settle();
-    world.is_group_at_rest(&[&small[0], &small[1]]);
-    world.is_group_at_rest(&[&page, &partner, &large[0], &large[1]]);
+    world.assert_group_at_rest(&[&small[0], &small[1]]);
+    world.assert_group_at_rest(&[&page, &partner, &large[0], &large[1]]);
     world.arrive(delayed);
     world.settle();
     world.check();
@@ -193,14 +193,14 @@ fn crossed(world: &mut World) -> Crossed {
     // The page is in the first shard, so it is transferred first.
     let (small, large) = (world.group_of(1, &[0, 1, 2]), world.group_of(2, &[5, 5]));
     let (page, partner) = (world.url_at(0, 0), world.url_at(1, 3));
-    world.give(&page, 5);
+    world.submit_content(&page, 5);
     world.compare_all();
-    world.give(&partner, 3);
+    world.submit_content(&partner, 3);
     world.compare_all();
     world.settle();
     // The page is confirmed. So its search finds the other group while it is a member of its own group.
     let hint = world.hint(PageId::of(&page), &ModelBody::Content(4));
-    world.give_with(&page, 4, hint);
+    world.submit_with_hint(&page, 4, hint);
     world.compare_all();
     let search = Command::SearchNow { page: world.deferred.pop().unwrap() };
     world.commit(vec![search], usize::MAX);
@@ -215,12 +215,12 @@ fn crossed(world: &mut World) -> Crossed {
 
 /// The partner reaches the survivor through the merged group, while that group is being transferred.
 #[test]
-fn a_merge_whose_partner_comes_by_the_merged_group_is_recomputed() {
+fn a_merge_whose_partner_comes_through_the_merged_group_causes_a_recomputation() {
     let mut world = World::on_three_shards();
     world.shards.settings.step_rows = 1;
     let Crossed { small, partner, delayed, .. } = crossed(&mut world);
     world.settle();
-    world.give(&small[2], 20);
+    world.submit_content(&small[2], 20);
     let id = PageId::of(&partner);
     let is_its = |message: &Message| matches!(message, Message::Enroll { page, .. } if *page == id);
     while !world.shards.queue.iter().any(|(envelope, _)| is_its(&envelope.message)) {
@@ -233,7 +233,7 @@ fn a_merge_whose_partner_comes_by_the_merged_group_is_recomputed() {
     }
     let newcomer = world.delay(is_its);
     world.settle();
-    world.is_group_at_rest(&[&small[0], &small[1]]);
+    world.assert_group_at_rest(&[&small[0], &small[1]]);
     // Deliver the merge and the transfer of the first of three members.
     world.arrive(delayed);
     world.commit(Vec::new(), 1);
@@ -244,49 +244,49 @@ fn a_merge_whose_partner_comes_by_the_merged_group_is_recomputed() {
 }
 
 #[test]
-fn a_newcomer_whose_partner_has_gone_is_recomputed() {
+fn a_newcomer_whose_partner_has_gone_causes_a_recomputation() {
     let mut world = World::on_three_shards();
     let names = world.group_of(0, &[1, 0, 0]);
     let page = world.url_at(2, 0);
     world.decide_only(&page, 2);
     let delayed = world.delay(|message| matches!(message, Message::Enroll { via: Some(_), .. }));
-    world.give(&names[0], 20);
+    world.submit_content(&names[0], 20);
     // The newcomer's own messages wait behind the delayed one, so the world does not come to rest.
     for _ in 0..1_000 {
         world.commit(Vec::new(), 1);
         world.compare_all();
         world.regroup_step();
     }
-    world.is_group_at_rest(&[&names[1], &names[2]]);
+    world.assert_group_at_rest(&[&names[1], &names[2]]);
     world.arrive(delayed);
     world.settle();
     world.check();
 }
 
 #[test]
-fn a_merged_group_that_owes_a_recomputation_hands_that_on() {
+fn a_merged_group_passes_its_owed_recomputation_to_the_survivor() {
     let mut world = World::on_three_shards();
     let (small, large) = (world.group_of(0, &[0, 1]), world.group_of(1, &[4, 3, 5]));
     // Only the first page links the others.
-    world.give(&large[0], 20);
+    world.submit_content(&large[0], 20);
     world.compare_all();
     let (_, owes) = world.active(&large[1]);
     assert!(owes.dirty);
     let page = world.url_at(2, 0);
-    world.give(&page, 2);
+    world.submit_content(&page, 2);
     world.compare_all();
     world.settle();
-    world.is_group_at_rest(&[&small[0], &small[1], &page, &large[1]]);
+    world.assert_group_at_rest(&[&small[0], &small[1], &page, &large[1]]);
     world.check();
 }
 
 #[test]
-fn a_page_put_out_before_its_decision_is_compared_anew() {
+fn a_page_evicted_before_its_decision_is_searched_for_again() {
     let mut world = World::on_three_shards();
     let small = world.group_of(0, &[0, 1]);
     // Tier 2 answers before it knows a partner of the page, and the answer is slow.
     let undecided = world.url_at(1, 0);
-    world.give(&undecided, 3);
+    world.submit_content(&undecided, 3);
     while !world.orders.is_empty() {
         world.index_step();
     }
@@ -309,7 +309,7 @@ fn a_page_put_out_before_its_decision_is_compared_anew() {
     world.arrive(enroll);
     world.settle();
     world.check();
-    world.is_group_at_rest(&[&small[0], &small[1], &page, &undecided]);
+    world.assert_group_at_rest(&[&small[0], &small[1], &page, &undecided]);
 }
 
 /// Creates a redirect to a dead page, by versions that come one by one or by bulk grouping.
@@ -346,7 +346,7 @@ fn dead_target(at_once: bool) -> World {
 }
 
 #[test]
-fn a_dead_target_is_an_unknown_one_once_retention_has_dropped_it() {
+fn a_dead_target_becomes_unknown_when_retention_drops_it() {
     for at_once in [false, true] {
         let mut world = dead_target(at_once);
         let (gone, source) = (PageId::of("http://h/gone"), PageId::of("http://h/source"));
@@ -365,6 +365,6 @@ fn a_dead_target_is_an_unknown_one_once_retention_has_dropped_it() {
         world.settle();
         let (reason, later) = seen(&world);
         assert_eq!(reason, Some(Unresolved::UnknownTarget), "at once: {at_once}");
-        assert!(later > event, "the feed tells the new reason");
+        assert!(later > event, "the feed must report the new reason");
     }
 }

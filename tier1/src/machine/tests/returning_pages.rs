@@ -7,7 +7,7 @@ const NAME: &str = "http://h/a";
 
 impl World {
     /// Ends a page: purges it if `forgotten`, and submits its death otherwise.
-    fn end_of(&mut self, name: &str, forgotten: bool) {
+    fn end_page(&mut self, name: &str, forgotten: bool) {
         let page = PageId::of(name);
         let command = if forgotten {
             self.model.remove(name);
@@ -37,25 +37,25 @@ impl World {
             self.wall += KEEP_MS as i64;
             self.expire_page(name);
         }
-        panic!("{name} is kept");
+        panic!("the record of {name} was not dropped after 100 sweeps");
     }
 }
 
 /// A life with many tickets: the page has several contents without partners.
 fn asks_often(world: &mut World) {
     for k in [0, 8, 16, 24] {
-        world.give(NAME, k);
+        world.submit_content(NAME, k);
         world.compare_all();
     }
 }
 
 /// A life with many memberships: a partner of the page comes and goes.
 fn is_often_member(world: &mut World) {
-    world.give(NAME, 0);
+    world.submit_content(NAME, 0);
     world.compare_all();
     for _ in 0..4 {
         for k in [1, 30] {
-            world.give("http://h/b", k);
+            world.submit_content("http://h/b", k);
             world.compare_all();
         }
     }
@@ -67,7 +67,7 @@ fn counters(world: &World) -> (u32, u32) {
 }
 
 #[test]
-fn a_page_that_comes_back_begins_past_its_tickets() {
+fn a_page_that_comes_back_gets_higher_tickets_and_membership_numbers() {
     let mut more = [0, 0];
     for life in [asks_often, is_often_member] {
         // The page is dead or purged. A purged page comes back before or after its record is dropped.
@@ -76,12 +76,12 @@ fn a_page_that_comes_back_begins_past_its_tickets() {
             life(&mut world);
             let (ticket, number) = counters(&world);
             more[usize::from(ticket < number)] += 1;
-            world.end_of(NAME, forgotten);
+            world.end_page(NAME, forgotten);
             if dropped {
                 world.settle();
                 world.drop_record(NAME);
             }
-            world.give(NAME, 0);
+            world.submit_content(NAME, 0);
             let (new_ticket, new_number) = counters(&world);
             // A membership begins with the next number.
             assert!(new_ticket > ticket && new_number >= number, "{:?}", counters(&world));
@@ -96,5 +96,5 @@ fn a_page_that_comes_back_begins_past_its_tickets() {
             world.check();
         }
     }
-    assert_eq!(more, [3, 3], "lives with more tickets, and with more memberships");
+    assert_eq!(more, [3, 3], "half of the lives must use more tickets, the others more memberships");
 }
