@@ -366,7 +366,7 @@ impl Command {
             | MachineCommand::ResumeSearch { page }
             | MachineCommand::Purge { page }
             | MachineCommand::ExpirePage { page, .. } => page.shard(shards),
-            MachineCommand::Recomputed(regrouped) => regrouped.group.shard(),
+            MachineCommand::Recomputed(step) => step.group.shard(),
             MachineCommand::Covered(covered) => covered.group.shard(),
             MachineCommand::ExpireGroup { group, .. } => group.shard(),
             MachineCommand::ExpireRepair { repair, .. } | MachineCommand::ForgetInRepair { repair, .. } => {

@@ -19,8 +19,8 @@ use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Stores the changes in a group's cover, and tells the members.
-    pub(super) fn on_covered(&mut self, covered: CoverUpdate) -> Result<(), StoreError> {
-        let CoverUpdate { group, changes, members, last } = covered;
+    pub(super) fn on_covered(&mut self, update: CoverUpdate) -> Result<(), StoreError> {
+        let CoverUpdate { group, changes, members, last } = update;
         self.current_shard = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         for MemberCover { page, membership_number, content, by } in members {

@@ -5,7 +5,7 @@
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
-use super::{Effect, Machine, Message, RecomputationStep};
+use super::{Effect, EvictedMember, Machine, Message, RecomputationStep};
 use crate::key;
 use crate::record::{Cover, Group, GroupRecord, LinkedPage, Member, decode, encode};
 use crate::store::StoreError;
@@ -216,8 +216,8 @@ impl Machine<'_, '_> {
     }
 
     /// Applies one step of a recomputation: evicts the members that no chain of pairs links to the winner.
-    pub(super) fn on_recomputed(&mut self, regrouped: RecomputationStep) -> Result<(), StoreError> {
-        let RecomputationStep { group, changes, losses, out, contents, last, repair, audit } = regrouped;
+    pub(super) fn on_recomputed(&mut self, step: RecomputationStep) -> Result<(), StoreError> {
+        let RecomputationStep { group, changes, losses, evicted, contents, last, repair, audit } = step;
         self.current_shard = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         if let Some(entry) = audit {
@@ -227,9 +227,8 @@ impl Machine<'_, '_> {
         let joined_since = changes_since > 0;
         let lost_since = record.losses != losses;
         let mut has_evicted = false;
-        for (page, membership_number, content) in &out {
-            let (page, membership_number) = (*page, *membership_number);
-            if self.is_member(group, page, *content)?
+        for EvictedMember { page, membership_number, content } in evicted.iter().copied() {
+            if self.is_member(group, page, content)?
                 && self.remove_member(group, &mut record, page, membership_number)?
             {
                 self.meta().counters.evictions += 1;
@@ -237,7 +236,7 @@ impl Machine<'_, '_> {
                 has_evicted = true;
             }
         }
-        record.dirty = !last || lost_since || (joined_since && !out.is_empty());
+        record.dirty = !last || lost_since || (joined_since && !evicted.is_empty());
         if !last && (joined_since || lost_since) {
             // Later steps expect exactly the removals that this step names. A named member that has changed
             // is not removed, and its change would look like the missing removal. Raise both counters, so

@@ -70,8 +70,7 @@ pub(crate) struct RecomputationStep {
     /// earlier steps.
     pub(crate) changes: u64,
     pub(crate) losses: u64,
-    /// Members to evict: page, membership number, and content.
-    pub(crate) out: Vec<(PageId, u32, ContentHash)>,
+    pub(crate) evicted: Vec<EvictedMember>,
     /// Number of distinct contents of the members that stay.
     pub(crate) contents: u64,
     /// Whether this is the last step of the recomputation.
@@ -80,6 +79,14 @@ pub(crate) struct RecomputationStep {
     pub(crate) repair: bool,
     /// Entry for the audit trail, with the first step of a repair.
     pub(crate) audit: Option<Box<AuditEntry>>,
+}
+
+/// A member that a recomputation evicts, as it was when the members were collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EvictedMember {
+    pub(crate) page: PageId,
+    pub(crate) membership_number: u32,
+    pub(crate) content: ContentHash,
 }
 
 /// A piece of the changes in a group's cover.

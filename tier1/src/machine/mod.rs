@@ -54,8 +54,8 @@ pub(crate) use sizes::{
 pub(crate) use wait::Wait;
 
 pub(crate) use message::{
-    Audience, Command, CoverUpdate, Effect, Envelope, Hint, MemberCover, Message, RecomputationStep,
-    TracePosition, Transfer, TransferEnd,
+    Audience, Command, CoverUpdate, Effect, Envelope, EvictedMember, Hint, MemberCover, Message,
+    RecomputationStep, TracePosition, Transfer, TransferEnd,
 };
 
 use sizes::{READ_FOR_WRITTEN, UNDELIVERED_MANY};
@@ -189,8 +189,8 @@ impl<'s, 'm> Machine<'s, 'm> {
             Command::Submit { submission, hint, client } => self.submit(*submission, hint, client),
             Command::Searched(result) => self.on_searched(result),
             Command::Verified { page, content, with } => self.on_verified(page, content, with),
-            Command::Recomputed(regrouped) => self.on_recomputed(regrouped),
-            Command::Covered(covered) => self.on_covered(covered),
+            Command::Recomputed(step) => self.on_recomputed(step),
+            Command::Covered(update) => self.on_covered(update),
             Command::SearchNow { page } => self.search_now(page),
             Command::ResumeSearch { page } => self.resume_search(page),
             Command::Purge { page } => self.purge(page),

@@ -7,7 +7,7 @@ use super::Tier1;
 use super::members::{ReadAhead, by_content};
 use super::owner::Owner;
 use crate::key;
-use crate::machine::{Command, RecomputationStep, STEP_ROWS};
+use crate::machine::{Command, EvictedMember, RecomputationStep, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member};
 use crate::regroup::components;
 
@@ -42,9 +42,14 @@ impl Recomputed {
         repair: Option<AuditEntry>,
     ) -> impl Iterator<Item = RecomputationStep> {
         let members = self.components.iter().skip(1).flatten().filter_map(|&index| self.members.get(index));
-        let out: Vec<_> =
-            members.map(|(page, member)| (*page, member.membership_number, member.content)).collect();
-        let steps = out.len().div_ceil(rows).max(1);
+        let evicted: Vec<_> = members
+            .map(|(page, member)| EvictedMember {
+                page: *page,
+                membership_number: member.membership_number,
+                content: member.content,
+            })
+            .collect();
+        let steps = evicted.len().div_ceil(rows).max(1);
         let (is_repair, mut audit) = (repair.is_some(), repair.map(Box::new));
         (0..steps).map(move |step| {
             let from = step * rows;
@@ -52,7 +57,7 @@ impl Recomputed {
                 group: self.group,
                 changes: self.changes + from as u64,
                 losses: self.losses + from as u64,
-                out: out.iter().skip(from).take(rows).copied().collect(),
+                evicted: evicted.iter().skip(from).take(rows).copied().collect(),
                 contents: self.contents,
                 last: step + 1 == steps,
                 repair: is_repair,

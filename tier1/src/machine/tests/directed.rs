@@ -105,9 +105,17 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_its_contents
         panic!("the group is not in use")
     };
     let (changes, losses) = (record.changes, record.losses);
-    let out = Vec::new();
-    let repair =
-        RecomputationStep { group, changes, losses, out, contents: 3, last: true, repair: true, audit: None };
+    let evicted = Vec::new();
+    let repair = RecomputationStep {
+        group,
+        changes,
+        losses,
+        evicted,
+        contents: 3,
+        last: true,
+        repair: true,
+        audit: None,
+    };
     world.commit(vec![Command::Recomputed(repair)], usize::MAX);
     world.settle();
     assert_eq!(loser(&world).status, Status::Duplicate);

@@ -4,7 +4,7 @@ use doppel_model::pairwise::Similarity;
 use doppel_protocol::{Outcome, TrailEvent};
 
 use super::*;
-use crate::machine::{Envelope, Message, Transfer};
+use crate::machine::{Envelope, EvictedMember, Message, Transfer};
 use crate::record::{Evidence, Forward, Group, LinkedPage, PartnerGroup, SearchState};
 
 #[test]
@@ -14,7 +14,7 @@ fn a_group_is_rechecked_when_enough_members_differ_and_again_when_they_have_doub
     let pages = world.copies(8, 1);
     let group = world.group(pages[0]);
     let report_difference = |world: &mut World, page: PageId| {
-        let (_, membership_number, _) = world.named(page);
+        let membership_number = world.linked(page).membership_number;
         let message = Message::Dissimilar { group, page, membership_number, dissimilar: true };
         world.receive(group.shard(), message);
         world.in_use(group).dirty
@@ -41,14 +41,13 @@ fn a_recomputation_is_repeated_only_for_changes_that_it_may_have_missed() {
     world.recompute(group, 1, Vec::new());
     assert!(!world.in_use(group).dirty);
     // A content that has changed since was not compared.
-    let (page, number, _) = world.named(pages[1]);
-    let other = world.signatures[30].content();
-    world.recompute(group, 0, vec![(page, number, other)]);
+    let changed = EvictedMember { content: world.signatures[30].content(), ..world.evicted(pages[1]) };
+    world.recompute(group, 0, vec![changed]);
     assert_eq!((world.in_use(group).members, world.in_use(group).dirty), (4, false));
     // A page that has joined since may have been linked to the evicted member.
-    let out = vec![world.named(pages[1])];
+    let evicted = vec![world.evicted(pages[1])];
     let before = world.in_use(group);
-    world.recompute(group, 1, out);
+    world.recompute(group, 1, evicted);
     let after = world.in_use(group);
     assert_eq!((after.members, after.dirty), (3, true));
     assert_eq!((after.changes, after.losses), (before.changes + 1, before.losses + 1));
@@ -59,7 +58,7 @@ fn a_member_that_leaves_twice_is_removed_once() {
     let mut world = World::new(1, 1);
     let pages = world.copies(4, 1);
     let group = world.group(pages[0]);
-    let (page, membership_number, _) = world.named(pages[1]);
+    let LinkedPage { page, membership_number, .. } = world.linked(pages[1]);
     let leave = |world: &mut World, uncompared| {
         let message = Message::Leave { group, page, membership_number, uncompared };
         world.receive(group.shard(), message);
@@ -190,8 +189,8 @@ fn a_quarantine_ends_when_the_group_has_few_enough_contents() {
     assert!(world.in_use(group).quarantined);
     world.recompute(group, 0, Vec::new());
     assert!(world.in_use(group).quarantined);
-    let out = vec![world.named(pages[3]), world.named(pages[4])];
-    world.recompute(group, 0, out);
+    let evicted = vec![world.evicted(pages[3]), world.evicted(pages[4])];
+    world.recompute(group, 0, evicted);
     assert!(!world.in_use(group).quarantined);
     assert_eq!(world.quarantines, [(group, 5, true), (group, 3, false)]);
     assert_eq!(world.trail(group), [(TrailEvent::Quarantined, 5), (TrailEvent::Released, 3)]);
@@ -333,10 +332,8 @@ fn a_search_is_resumed_only_if_it_was_lost() {
 #[test]
 fn an_unrequested_search_result_makes_the_page_owe_a_search() {
     let mut world = World::new(1, 1);
-    let (page, _, content) = {
-        let page = world.copies(2, 1)[0];
-        world.named(page)
-    };
+    let page = world.copies(2, 1)[0];
+    let content = world.linked(page).content;
     let repeat = |content| {
         let (ticket, pairs) = (Search::UNREQUESTED, Vec::new());
         Command::Searched(SearchResult { page, content, ticket, pairs })
@@ -358,10 +355,10 @@ fn a_page_whose_content_changes_within_its_group_keeps_its_membership() {
     }
     world.settle();
     let page = PageId::of("http://h/ccc");
-    let (_, number, _) = world.named(page);
+    let number = world.linked(page).membership_number;
     world.submit_content("http://h/ccc", 2);
     world.settle();
-    assert_eq!(world.named(page).1, number);
+    assert_eq!(world.linked(page).membership_number, number);
     // The page tells the group's owner the partner on which its membership now rests.
     let asking = world.make_waiting_for_partner("http://h/ccc", 1);
     while !world.shards.queue.iter().any(|(envelope, _)| matches!(envelope.message, Message::Enroll { .. })) {

@@ -4,7 +4,7 @@ use doppel_model::ClientId;
 use doppel_protocol::Outcome;
 
 use super::*;
-use crate::machine::Message;
+use crate::machine::{EvictedMember, Message};
 use crate::record::{Group, LinkedPage};
 
 impl World {
@@ -110,34 +110,34 @@ impl World {
     }
 
     /// Applies a recomputation. It read the members before the last `missed` changes of the group.
-    pub(super) fn recompute(&mut self, group: GroupId, missed: u64, out: Vec<(PageId, u32, ContentHash)>) {
+    pub(super) fn recompute(&mut self, group: GroupId, missed: u64, evicted: Vec<EvictedMember>) {
         let Group { changes, losses, .. } = self.in_use(group);
         let changes = changes - missed;
-        let contents = self.contents_of(group, &out);
-        let regrouped = RecomputationStep {
+        let contents = self.contents_of(group, &evicted);
+        let step = RecomputationStep {
             group,
             changes,
             losses,
-            out,
+            evicted,
             contents,
             last: true,
             repair: false,
             audit: None,
         };
-        for effect in self.commit_only(|machine| machine.apply(Command::Recomputed(regrouped)).unwrap()) {
+        for effect in self.commit_only(|machine| machine.apply(Command::Recomputed(step)).unwrap()) {
             if let Effect::Quarantine { group, members, begins, .. } = effect {
                 self.quarantines.push((group, members, begins));
             }
         }
     }
 
-    /// Counts the distinct contents of a group without the members in `out`.
-    fn contents_of(&self, group: GroupId, out: &[(PageId, u32, ContentHash)]) -> u64 {
+    /// Counts the distinct contents of a group without the members in `evicted`.
+    fn contents_of(&self, group: GroupId, evicted: &[EvictedMember]) -> u64 {
         let mut contents = HashSet::new();
         each(&self.store, group.shard(), Kind::Member, |key, bytes| {
             let member: Member = decode(key, bytes)?;
             let page = key::last_page(key).unwrap();
-            if key.starts_with(&key::members(group)) && out.iter().all(|(gone, ..)| *gone != page) {
+            if key.starts_with(&key::members(group)) && evicted.iter().all(|member| member.page != page) {
                 contents.insert(member.content);
             }
             Ok(())
@@ -146,16 +146,17 @@ impl World {
         contents.len() as u64
     }
 
-    /// Returns a member as a recomputation names it: page, membership number, and content.
-    pub(super) fn named(&self, page: PageId) -> (PageId, u32, ContentHash) {
-        let record = self.record(page).unwrap();
-        (page, record.membership_number, record.content().unwrap().content)
+    /// Returns a member as a recomputation names it.
+    pub(super) fn evicted(&self, page: PageId) -> EvictedMember {
+        let LinkedPage { page, membership_number, content } = self.linked(page);
+        EvictedMember { page, membership_number, content }
     }
 
     /// Returns a member as one page of a pair that was found.
     pub(super) fn linked(&self, page: PageId) -> LinkedPage {
-        let (page, membership_number, content) = self.named(page);
-        LinkedPage { page, membership_number, content }
+        let record = self.record(page).unwrap();
+        let content = record.content().unwrap().content;
+        LinkedPage { page, membership_number: record.membership_number, content }
     }
 
     /// Creates a page that has been searched for, and whose only partner has not answered yet.

@@ -161,7 +161,7 @@ fn a_member_that_leaves_before_its_transfer_marks_the_forward_dirty() {
     let mut world = World::new(1, 1);
     let pages = world.copies(2, 1);
     let (group, pair) = (world.group(pages[0]), evidence(&world, pages[0], pages[1]));
-    let (page, number, _) = world.named(pages[0]);
+    let LinkedPage { page, membership_number: number, .. } = world.linked(pages[0]);
     for (number, is_missed) in [(number - 1, false), (number, true)] {
         let mut merged = forward(GroupId::new(1, ShardId(0)), pair);
         world.commit_only(|machine| {
@@ -194,10 +194,8 @@ fn a_merge_names_the_partner_in_the_surviving_group() {
 fn an_evicted_member_reports_whether_its_search_was_completed() {
     for compared in [false, true] {
         let mut world = World::new(1, 1);
-        let (page, number, _) = {
-            let page = world.copies(2, 1)[1];
-            world.named(page)
-        };
+        let page = world.copies(2, 1)[1];
+        let number = world.linked(page).membership_number;
         world.change(page, |record| {
             if let State::Content(ContentState { membership: Some(membership), .. }) = &mut record.state {
                 membership.compared = compared;
@@ -257,7 +255,7 @@ fn a_comparison_that_fails_is_counted() {
         let counters = &world.shards.metas[0].counters;
         (counters.verified, counters.rejected)
     };
-    let (_, _, content) = world.named(page);
+    let content = world.linked(page).content;
     let (verified, rejected) = counted(&world);
     for (number, similar) in [(1, false), (2, true)] {
         world.change(page, |record| {
@@ -276,7 +274,7 @@ fn a_comparison_that_fails_is_counted() {
 #[test]
 fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
     let hint = |world: &World, page: PageId| {
-        let (_, membership_number, previous) = world.named(page);
+        let LinkedPage { membership_number, content: previous, .. } = world.linked(page);
         let with = ContentComparison {
             content: previous,
             similarity: Similarity { shared: 1, of: 1 },
@@ -306,7 +304,7 @@ fn an_update_is_confirmed_only_by_a_comparison_that_is_still_about_it() {
     for (number, (change, is_confirmed)) in cases.into_iter().enumerate() {
         let mut world = World::new(1, 1);
         let page = world.copies(2, 1)[1];
-        assert_ne!(world.named(page).2, other(&world));
+        assert_ne!(world.linked(page).content, other(&world));
         let hint = hint(&world, page);
         let hint = change(&mut world, page, hint);
         world.submit_with_hint("http://h1/xx", 2, Some(hint));
@@ -434,7 +432,7 @@ fn cover_messages_are_numbered_across_merged_groups() {
     assert_eq!((world.group(page), row(&world, small).cover_number), (small, number));
     // The latest cover from the merged group arrives after the page knows the survivor. An earlier cover
     // arrives last.
-    let (_, membership_number, content) = world.named(page);
+    let LinkedPage { membership_number, content, .. } = world.linked(page);
     for (number, by) in [(number + 1, None), (number, by)] {
         let shard = world.shards.owner(page);
         world.receive(shard, Message::Cover { page, membership_number, number, content, by });

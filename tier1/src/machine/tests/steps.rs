@@ -4,7 +4,7 @@ use doppel_model::ClientId;
 use doppel_model::pairwise::Similarity;
 
 use super::*;
-use crate::machine::{CoverUpdate, MemberCover};
+use crate::machine::{CoverUpdate, EvictedMember, MemberCover};
 use crate::record::CoveringPage;
 
 impl World {
@@ -150,15 +150,19 @@ impl World {
                 }
             }
         }
-        let out: Vec<_> = (0..members.len())
+        let evicted: Vec<_> = (0..members.len())
             .filter(|at| !inside.contains(at))
-            .map(|at| (members[at].0, members[at].1.membership_number, members[at].1.content))
+            .map(|at| EvictedMember {
+                page: members[at].0,
+                membership_number: members[at].1.membership_number,
+                content: members[at].1.content,
+            })
             .collect();
         // Count also the contents that no page has any more, and that could not be compared.
-        let stay = |(page, _): &&(PageId, Member)| out.iter().all(|(gone, ..)| gone != page);
+        let stay = |(page, _): &&(PageId, Member)| evicted.iter().all(|member| member.page != *page);
         let contents: HashSet<ContentHash> =
             all.iter().filter(stay).map(|(_, member)| member.content).collect();
-        let steps = out.len().div_ceil(2).max(1);
+        let steps = evicted.len().div_ceil(2).max(1);
         for step in 0..steps {
             let before = 2 * step as u64;
             let repair = self.random.below(4) == 0 && self.repairs;
@@ -177,7 +181,7 @@ impl World {
                 group,
                 changes: record.changes + before,
                 losses: record.losses + before,
-                out: out.iter().skip(2 * step).take(2).copied().collect(),
+                evicted: evicted.iter().skip(2 * step).take(2).copied().collect(),
                 contents: contents.len() as u64,
                 last: step + 1 == steps,
                 repair,
