@@ -18,7 +18,7 @@ use super::redirects::Spellings;
 use super::resolved::Resolved;
 use super::versions::{Page, State as Is};
 use crate::key::{self, Kind};
-use crate::machine::{publish, stands_for, target_state};
+use crate::machine::{public_state, target_note, target_state};
 use crate::record::{
     AuditEntry, ContentComparison, ContentState, Cover, CoveringPage, ForwardProbe, Group, GroupRecord,
     Member, Membership, Meta, PageRecord, PublicState, RedirectState, Resolution, SearchState, State, Winner,
@@ -136,7 +136,7 @@ impl<'r> Rows<'r> {
             put(key::page(shard, *id), Value::Record(encode(&record)?))?;
         }
         for (normal, (source, target)) in in_shard(&self.sources, shard, shards) {
-            let value = Value::Record(stands_for(*normal, *target));
+            let value = Value::Record(target_note(*normal, *target));
             put(key::edge(shard, Kind::Source, *normal, *source), value)?;
         }
         for (id, page) in pages {
@@ -260,7 +260,7 @@ impl<'r> Rows<'r> {
             event,
             published: PublicState::of(Status::Unknown),
         };
-        PageRecord { published: publish(id, &record), ..record }
+        PageRecord { published: public_state(id, &record), ..record }
     }
 
     fn published(&self, page: u32) -> PublicState {

@@ -6,7 +6,7 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Checker, Found, Invariant, hex};
 use crate::key::{self, Kind};
-use crate::machine::publish;
+use crate::machine::public_state;
 use crate::record::{
     ContentComparison, ContentState, ForwardProbe, GroupRecord, Member, Membership, PageRecord, SearchState,
     State,
@@ -31,7 +31,7 @@ impl Checker<'_> {
         }
         let shard = usize::from(self.owner(page).0);
         self.recounts[shard].count_page(Default::default(), share_of_page(page, Some(&record)));
-        if publish(page, &record) != record.published {
+        if public_state(page, &record) != record.published {
             let published = &record.published;
             let detail = format!("is published as {:?}, group {:?}", published.status, published.group);
             self.find(Invariant::Published, &url, detail);

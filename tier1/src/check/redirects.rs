@@ -6,7 +6,7 @@ use doppel_protocol::{Status, Unresolved};
 use super::rows::RowKey;
 use super::{Checker, Found, Invariant};
 use crate::key::{self, Kind};
-use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, stands_for, target_state};
+use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, target_note, target_state};
 use crate::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
@@ -55,7 +55,7 @@ impl Checker<'_> {
             self.find(Invariant::Resolution, record.url().to_string(), detail);
         }
         match self.store.get(&edge) {
-            Ok(Some(noted)) if noted != stands_for(normal, found) => {
+            Ok(Some(noted)) if noted != target_note(normal, found) => {
                 let detail = "leads to another page than is noted at its target";
                 self.find(Invariant::Edge, record.url().to_string(), detail);
             }

@@ -14,7 +14,7 @@
 
 use doppel_model::PageId;
 
-use super::{Audience, Machine, Message, stands_for, target_state};
+use super::{Audience, Machine, Message, target_note, target_state};
 use crate::key::{self, Kind};
 use crate::record::{FanOut, Reach, encode};
 use crate::store::StoreError;
@@ -70,7 +70,7 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         let rows = self.audience_edges(target, audience, None)?;
         if rows.len() < self.shards.settings.step_rows {
-            return self.tell(target, audience, reach, &rows);
+            return self.send_to_redirects(target, audience, reach, &rows);
         }
         let key = key::fan_out(self.current_shard, audience.edges(), target);
         let fan_out = match self.txn.get::<FanOut>(&key)? {
@@ -85,11 +85,11 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the next step of a round. After the last step it begins the next round, if one is requested.
-    pub(super) fn continue_telling(&mut self, target: PageId, audience: Audience) -> Result<(), StoreError> {
+    pub(super) fn continue_round(&mut self, target: PageId, audience: Audience) -> Result<(), StoreError> {
         let key = key::fan_out(self.current_shard, audience.edges(), target);
         let Some(round) = self.txn.get::<FanOut>(&key)? else { return Ok(()) };
         let rows = self.audience_edges(target, audience, round.after)?;
-        self.tell(target, audience, round.reach, &rows)?;
+        self.send_to_redirects(target, audience, round.reach, &rows)?;
         let is_full = rows.len() == self.shards.settings.step_rows;
         let last = rows.last().and_then(|(key, _)| key::last_page(key)).filter(|_| is_full);
         let next = match (last, round.again) {
@@ -127,7 +127,7 @@ impl Machine<'_, '_> {
     }
 
     /// Sends the present state to the redirects of the given edges.
-    fn tell(
+    fn send_to_redirects(
         &mut self,
         target: PageId,
         audience: Audience,
@@ -137,13 +137,13 @@ impl Machine<'_, '_> {
         if rows.is_empty() {
             return Ok(());
         }
-        let sources = rows.iter().filter_map(|(key, noted)| Some((key::last_page(key)?, noted)));
+        let sources = rows.iter().filter_map(|(key, note)| Some((key::last_page(key)?, note)));
         match audience {
             Audience::Sources => {
                 let Reach { through, hops_left } = reach;
-                let through = through.map(|page| stands_for(target, Some(page)));
-                for (source, noted) in sources {
-                    if through.as_ref().is_none_or(|through| through == noted) {
+                let through = through.map(|page| target_note(target, Some(page)));
+                for (source, note) in sources {
+                    if through.as_ref().is_none_or(|through| through == note) {
                         self.send_to_page(source, Message::RouteChanged { source, target, hops_left });
                     }
                 }

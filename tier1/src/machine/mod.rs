@@ -45,8 +45,8 @@ use doppel_protocol::WinnerOrder;
 pub use retention::Retention;
 
 pub(crate) use batch::newest_first;
-pub(crate) use publish::{publish, target_state};
-pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, stands_for};
+pub(crate) use publish::{public_state, target_state};
+pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, target_note};
 pub(crate) use shards::Shards;
 pub(crate) use sizes::{
     COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES, STEP_ROWS,
@@ -361,7 +361,7 @@ impl<'s, 'm> Machine<'s, 'm> {
                 self.on_route_changed(source, target, hops_left)
             }
             Message::TellSources { target, reach } => self.tell_redirects(target, Audience::Sources, reach),
-            Message::ContinueTelling { target, audience } => self.continue_telling(target, audience),
+            Message::ContinueTelling { target, audience } => self.continue_round(target, audience),
             Message::AttachRedirect { target, source } => self.on_attach_redirect(target, source),
             Message::DetachRedirect { target, source } => self.on_detach_redirect(target, source),
             Message::TargetState { source, target, state } => self.on_target_state(source, target, state),

@@ -99,8 +99,8 @@ impl Machine<'_, '_> {
         mut record: PageRecord,
         submission: &Submission,
     ) -> Result<Outcome, StoreError> {
-        let noted = record.note(submission);
-        self.put_noted(page, record, noted)?;
+        let changes = record.note(submission);
+        self.put_changed(page, record, changes)?;
         Ok(Outcome::Stale)
     }
 
@@ -111,27 +111,27 @@ impl Machine<'_, '_> {
         mut record: PageRecord,
         submission: &Submission,
     ) -> Result<Outcome, StoreError> {
-        let mut noted = record.note(submission);
+        let mut changes = record.note(submission);
         if submission.details() > record.details() {
             let (language, canonical) = submission.details();
             (record.language, record.canonical) = (language.map(Into::into), canonical.cloned());
-            noted.row = true;
+            changes.row = true;
         }
-        self.put_noted(page, record, noted)?;
+        self.put_changed(page, record, changes)?;
         Ok(Outcome::Unchanged)
     }
 
     /// Stores a record after a version that does not replace the one on record, if the record has changed.
-    fn put_noted(
+    fn put_changed(
         &mut self,
         page: PageId,
         mut record: PageRecord,
-        noted: RecordChanges,
+        changes: RecordChanges,
     ) -> Result<(), StoreError> {
-        if noted.rank {
+        if changes.rank {
             self.refresh_member(page, &mut record, false);
         }
-        if noted.row { self.put(page, record) } else { self.give_back(page, record) }
+        if changes.row { self.put(page, record) } else { self.give_back(page, record) }
     }
 
     /// Applies a version that replaces the one on record.

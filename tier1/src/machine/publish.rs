@@ -23,7 +23,7 @@ impl Machine<'_, '_> {
             self.find_verdict(page, state);
             self.report_verdict(page, record.membership_number, state);
         }
-        let published = publish(page, &record);
+        let published = public_state(page, &record);
         let changed = published != record.published;
         if changed {
             record.published = published;
@@ -99,16 +99,16 @@ pub(crate) fn target_state(url: &PageUrl, published: &PublicState) -> TargetStat
 }
 
 /// Derives the public state of a page from its record.
-pub(crate) fn publish(page: PageId, record: &PageRecord) -> PublicState {
+pub(crate) fn public_state(page: PageId, record: &PageRecord) -> PublicState {
     match &record.state {
-        State::Content(state) => publish_content(page, state),
-        State::Redirect(state) => publish_redirect(state),
+        State::Content(state) => public_state_of_content(page, state),
+        State::Redirect(state) => public_state_of_redirect(state),
         State::Dead => PublicState::of(Status::Dead),
         State::Purged => PublicState::of(Status::Unknown),
     }
 }
 
-fn publish_content(page: PageId, state: &ContentState) -> PublicState {
+fn public_state_of_content(page: PageId, state: &ContentState) -> PublicState {
     let membership = state.membership.as_ref();
     let winner = membership.and_then(|m| m.winner.as_ref());
     let verdict = membership
@@ -142,7 +142,7 @@ fn publish_content(page: PageId, state: &ContentState) -> PublicState {
     }
 }
 
-fn publish_redirect(state: &RedirectState) -> PublicState {
+fn public_state_of_redirect(state: &RedirectState) -> PublicState {
     let pending = PublicState::of(Status::Pending);
     match (state.resolution, &state.target) {
         (None, _) | (Some(Resolution::Content(_)), None) => pending,

@@ -38,7 +38,7 @@ pub(crate) const SPELLINGS_MAX: usize = 16;
 
 /// Encodes the page that a target of this normalised form stands for. Empty for the normalised page itself,
 /// or for no page.
-pub(crate) fn stands_for(normal: PageId, page: Option<PageId>) -> Vec<u8> {
+pub(crate) fn target_note(normal: PageId, page: Option<PageId>) -> Vec<u8> {
     page.filter(|page| *page != normal).map_or_else(Vec::new, |page| page.bytes().to_vec())
 }
 
@@ -118,10 +118,10 @@ impl Machine<'_, '_> {
         found: Option<PageId>,
     ) -> Result<(), StoreError> {
         let key = key::edge(self.current_shard, Kind::Source, normal, source);
-        let stands_for = stands_for(normal, found);
+        let note = target_note(normal, found);
         // A redirect that has a new target by now has no row.
-        if self.txn.raw(&key)?.is_some_and(|noted| noted != stands_for) {
-            self.txn.put(key, stands_for);
+        if self.txn.raw(&key)?.is_some_and(|noted| noted != note) {
+            self.txn.put(key, note);
         }
         Ok(())
     }

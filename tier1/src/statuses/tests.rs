@@ -9,7 +9,7 @@ use doppel_protocol::{Rank, Rule, Status, WinnerOrder};
 
 use super::*;
 use crate::key;
-use crate::machine::publish;
+use crate::machine::public_state;
 use crate::range_map::RangeMap;
 use crate::record::{
     ContentComparison, ContentState, Cover, ForwardProbe, Group as GroupRow, GroupRecord, Member, Membership,
@@ -53,7 +53,7 @@ fn record(page: &str, state: State) -> PageRecord {
         event: 1,
         published,
     };
-    record.published = publish(url(page).id(), &record);
+    record.published = public_state(url(page).id(), &record);
     record
 }
 
