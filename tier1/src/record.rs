@@ -263,6 +263,7 @@ pub(crate) struct FanOut {
 pub(crate) struct Reach {
     /// If set, select only redirects whose target URL stands for this page.
     pub(crate) through: Option<PageId>,
+    /// Number of further hops over which the redirects pass the change on.
     pub(crate) hops_left: u8,
 }
 

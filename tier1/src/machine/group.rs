@@ -39,8 +39,8 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => record,
         };
-        // The partner has left in the meantime, so the group must be recomputed. The newcomer may have left
-        // out other partners because it relied on this one, so it must search again.
+        // The partner has left in the meantime, so the group must be recomputed. Tier 2 may have left out
+        // other partners of the newcomer because it relied on this one, so the newcomer must search again.
         let mut has_partner_left = false;
         if let Some((partner, content)) = via
             && !self.is_member(group, partner, content)?

@@ -164,8 +164,8 @@ pub(crate) enum Message {
     Dissimilar { group: GroupId, page: PageId, membership_number: u32, dissimilar: bool },
     /// The group's owner removes a member. `compare` means that the page must search for partners again.
     Evict { page: PageId, membership_number: u32, compare: bool },
-    /// A pair links two groups: `group` must be merged into `into`, or the other way round if its id is
-    /// smaller.
+    /// A pair links two groups, so one of the two must be merged into the other. The group with the smaller
+    /// id survives, whichever is named in `into`.
     Merge { group: GroupId, into: GroupId, evidence: Evidence },
     /// A merged group sends members to the survivor.
     TransferMembers { into: GroupId, transfer: Transfer },

@@ -13,8 +13,8 @@
 //! Redirects therefore subscribe in the shard of the normalised form, which knows every page of the form. The
 //! page with the normalised URL is in that shard, and the other pages report their changes to it
 //! ([`Message::SpellingChanged`]). Beside each redirect the shard notes the page that its target stands for.
-//! A change *behind* a page concerns only redirects whose targets stand for that page. So in each round of a
-//! loop, each redirect is told once.
+//! A change *behind* a page concerns only redirects whose targets stand for that page. So a change that
+//! travels around a loop tells each redirect only once per turn.
 //!
 //! Invariant: no change is missed. A redirect subscribes to its target before its trace takes the same path,
 //! so a change behind the trace finds the redirect.
@@ -81,8 +81,9 @@ impl Machine<'_, '_> {
         Ok(self.txn.page(self.current_shard, page)?.is_some_and(|record| record.state != State::Purged))
     }
 
-    /// Finds the page that a target URL stands for, in the shard of its normalised form. `asker` is the
-    /// redirect to the target. It is another page than its target, so the search by byte order skips it.
+    /// Finds the page that a target URL stands for, in the shard of its normalised form. `asker` is the page
+    /// that redirects to the target. The search by byte order skips it, because a redirect to another
+    /// spelling of its own URL does not lead to itself.
     fn find_target(
         &mut self,
         normal: PageId,

@@ -29,7 +29,8 @@ pub(crate) struct Group {
     pub(crate) secondaries: u64,
     /// Grows with every change of a member's row.
     pub(crate) changes: u64,
-    /// Grows with every lost member and every changed content.
+    /// Grows with every lost member, every changed content, and every other event that calls for a
+    /// recomputation.
     pub(crate) losses: u64,
     /// Whether the group has lost or changed a member since the last recomputation.
     pub(crate) dirty: bool,
