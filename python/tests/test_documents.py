@@ -8,18 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# A comment `<!-- not run: REASON -->` above an example leaves it out.
+EXAMPLE = re.compile(r"^(<!-- not run: .*? -->\n+)?```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def examples() -> list[tuple[str, str]]:
-    paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    found = [(path.name, EXAMPLE.findall(path.read_text())) for path in paths]
-    return [(f"{name}-{number}", code) for name, codes in found for number, code in enumerate(codes, 1)]
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        (f"{path.relative_to(ROOT)}-{number}", code)
+        for path in paths
+        for number, (left_out, code) in enumerate(EXAMPLE.findall(path.read_text()), 1)
+        if not left_out
+    ]
 
 
 def test_there_are_examples() -> None:
     names = {name.rsplit("-", 1)[0] for name, _ in examples()}
-    assert names >= {"README.md", "PYTHON.md"}
+    assert names >= {"README.md", "docs/PYTHON.md"}
 
 
 @pytest.mark.parametrize(("name", "code"), examples(), ids=[name for name, _ in examples()])
