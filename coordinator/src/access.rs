@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
     use crate::limits::ClientLimits;
-    use crate::memory::BodyMemory;
+    use crate::request::memory::BodyMemory;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000);
 

@@ -1,5 +1,9 @@
 //! The state that all routes share: handles to the two tiers, the extractor pool, the limits, and the metrics.
 
+pub(crate) mod arrival_dates;
+pub(crate) mod blocking_calls;
+pub(crate) mod services;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,25 +20,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::access::{Caller, Clients};
-use crate::again::Turns;
-use crate::body;
-use crate::buffer::Buffer;
-use crate::calls::{Calls, permit};
-use crate::history::History;
-use crate::kept_report::KeptReports;
+use crate::app::blocking_calls::{Calls, permit};
 use crate::limits::{
     BACKUPS, FLUSHES, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES, SCRAPES,
 };
-use crate::load_history::LoadPoints;
-use crate::memory::BodyMemory;
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
-use crate::request_id::RequestIds;
+use crate::reports::balance_history::History;
+use crate::reports::cache::KeptReports;
+use crate::reports::load_history::LoadPoints;
+use crate::request::body;
+use crate::request::buffer::Buffer;
+use crate::request::id::RequestIds;
+use crate::request::memory::BodyMemory;
+use crate::response::answer_age::Turns;
 use doppel_engine::advise::Advisor;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
 
-pub use crate::services::{Clock, Directory, Services, system_clock};
+pub use services::{Clock, Directory, Services, system_clock};
 
 /// Shared state of the coordinator. Cheap to clone.
 #[derive(Clone)]
@@ -52,7 +56,7 @@ struct Inner {
     ingest: Arc<Ingest>,
     registry: Registry,
     metrics: Metrics,
-    arrivals: crate::arrival::Arrivals,
+    arrivals: crate::app::arrival_dates::Arrivals,
     temp_dir: PathBuf,
     limits: Limits,
     clients: Arc<Clients>,
@@ -108,7 +112,7 @@ impl App {
             ingest,
             registry,
             metrics,
-            arrivals: crate::arrival::Arrivals::new(clock),
+            arrivals: crate::app::arrival_dates::Arrivals::new(clock),
             temp_dir,
             clients: Arc::new(Clients::new(limits.client, memory)),
             requests: Arc::new(Semaphore::new(limits.requests)),
@@ -328,7 +332,7 @@ impl App {
         }
     }
 
-    pub(crate) fn arrivals(&self) -> &crate::arrival::Arrivals {
+    pub(crate) fn arrivals(&self) -> &crate::app::arrival_dates::Arrivals {
         &self.0.arrivals
     }
 

@@ -26,11 +26,11 @@ use utoipa::openapi::{Content, KnownFormat, OpenApi, Ref, RefOr, Required, Respo
 use utoipa::{PartialSchema, ToSchema, openapi};
 
 use crate::access::role;
-use crate::front::POLICY;
-use crate::mapping::OutcomeSchema;
-use crate::pages::NDJSON;
-use crate::problem_kind::Kind;
-use crate::request_id::REQUEST_ID;
+use crate::problem::kind::Kind;
+use crate::request::id::REQUEST_ID;
+use crate::routes::operations::rebalance::OutcomeSchema;
+use crate::routes::pages::NDJSON;
+use crate::server::fast_path::POLICY;
 
 /// Extension of the OpenAPI document that lists the problem types of an answer.
 pub(crate) const PROBLEMS: &str = "x-problems";

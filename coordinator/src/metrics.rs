@@ -29,10 +29,10 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::access::Tokens;
-use crate::kept_report::KeptReport;
+use crate::app::services::{Clock, Services};
 use crate::limits::SCRAPE_TIME;
-use crate::memory::BodyMemory;
-use crate::services::{Clock, Services};
+use crate::reports::cache::KeptReport;
+use crate::request::memory::BodyMemory;
 use question::Question;
 
 /// Counters that the coordinator itself maintains.

@@ -1,6 +1,8 @@
 //! Error answers as clients see them: `application/problem+json` (RFC 9457). This module is the only place
 //! that builds them.
 
+pub(crate) mod kind;
+
 use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
@@ -17,8 +19,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::RETRY_AFTER_S;
-use crate::problem_kind::Kind;
-use crate::request_id::RequestId;
+use crate::problem::kind::Kind;
+use crate::request::id::RequestId;
 
 /// Maximum number of characters of a host name that an answer repeats.
 const HOST_CHARS: usize = 253;

@@ -1,101 +1,11 @@
-//! `GET /v1/reports/quality`, `/groups` and `/savings`: reports on the quality and sizes of groups, and on
-//! what dropping duplicates saves.
+//! The contents of the reports: this room computes, records and caches them. The routes in `routes::reports`
+//! answer requests for reports.
+//!
+//! Invariant: a report that reads the whole collection is made by one thread at a time, and is cached in
+//! proportion to the time that it took (`cache`).
 
-use std::sync::Arc;
-
-use axum::Json;
-use axum::extract::State;
-use doppel_protocol::Totals;
-use doppel_protocol::answer::{GroupSizes, Quality, Savings};
-
-use crate::again::millis;
-use crate::app::App;
-use crate::contract::refusals;
-use crate::kept_report::{Asked, KeptReport};
-use crate::limits::{LONG_CALL_TIME, SAVINGS_PAGES};
-use crate::metrics::unique;
-use crate::problem::Problem;
-use crate::readiness::not_ready;
-use crate::{group_report, savings_report};
-
-/// How good are the groups, and what is still to be done?
-#[utoipa::path(get, path = "/v1/reports/quality", operation_id = "get_quality", tag = "reports", responses(
-        (status = 200, description = "Counters, and what is left to do", body = Quality),
-        refusals::Reads,
-    ))]
-pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Problem> {
-    app.blocking(|app| {
-        let Totals { counters, backlog, pending_limit, decision_times, full_disks, .. } =
-            app.tier1().totals()?;
-        Ok(Json(Quality {
-            counters,
-            unique: unique(&counters, &backlog),
-            backlog,
-            pending_limit,
-            quiescent: backlog.is_quiescent(),
-            confirm_share: share(counters.confirmed, counters.confirmed + counters.compared_updates),
-            reject_share: share(counters.rejected, counters.verified),
-            decisions: decision_times.into(),
-            full_disks,
-            not_ready: not_ready(app).map(|why| why.detail().to_owned()),
-        }))
-    })
-    .await
-}
-
-fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-/// How large are the groups?
-///
-/// The answer may be 10 seconds old, and older where there are very many groups, or while the next one is being made: `age_ms` says how old.
-#[utoipa::path(
-    get, path = "/v1/reports/groups", operation_id = "get_group_sizes", tag = "reports",
-    responses(
-        (status = 200, description = "Sizes of the groups, and the largest of them", body = GroupSizes),
-        refusals::Reads,
-    ),
-)]
-pub(crate) async fn groups(State(app): State<App>) -> Result<Json<GroupSizes>, Problem> {
-    let read = |app: &App| Ok(group_report::sizes(app.tier1(), || app.is_draining())?);
-    let (report, age_ms) = kept(&app, &app.reports().groups, read).await?;
-    Ok(Json(GroupSizes { age_ms, ..GroupSizes::clone(&report) }))
-}
-
-/// What does dropping duplicates save, and which hosts mirror which?
-///
-/// The answer may be 10 seconds old, and older where there are very many pages, or while the next one is being made: `age_ms` says how old.
-#[utoipa::path(
-    get, path = "/v1/reports/savings", operation_id = "get_savings", tag = "reports",
-    responses(
-        (status = 200, description = "What can be dropped, and the mirrors", body = Savings),
-        refusals::Sorts,
-    ),
-)]
-pub(crate) async fn savings(State(app): State<App>) -> Result<Json<Savings>, Problem> {
-    let read = |app: &App| {
-        let stops = || app.is_draining();
-        Ok(savings_report::read(app.tier1(), app.policy(), app.temp_dir(), SAVINGS_PAGES, stops)?)
-    };
-    let (report, age_ms) = kept(&app, &app.reports().savings, read).await?;
-    Ok(Json(Savings { age_ms, ..Savings::clone(&report) }))
-}
-
-/// Returns a report, with its age in milliseconds if it comes from the cache. No caller waits for a report
-/// that another caller is making.
-pub(crate) async fn kept<T: Send + Sync + 'static>(
-    app: &App,
-    report: &Arc<KeptReport<T>>,
-    make: impl FnOnce(&App) -> Result<T, Problem> + Send + 'static,
-) -> Result<(Arc<T>, Option<u64>), Problem> {
-    match report.ask() {
-        Asked::Kept(report, age) => Ok((report, Some(millis(age)))),
-        Asked::Turn(turn) => {
-            // The call holds the permission to make the report, because its client may disconnect meanwhile.
-            let made = app.blocking_within(LONG_CALL_TIME, move |app| turn.make(|| make(app))).await?;
-            Ok((made, None))
-        }
-        Asked::BeingMade => Err(Problem::busy("the report is being made; try again later")),
-    }
-}
+pub(crate) mod balance_history;
+pub(crate) mod cache;
+pub(crate) mod group_sizes;
+pub(crate) mod load_history;
+pub(crate) mod savings;

@@ -1,5 +1,11 @@
 //! Serves the coordinator's HTTP interface at its listeners until the process shuts down.
 
+pub(crate) mod fast_path;
+pub(crate) mod middleware;
+pub(crate) mod startup;
+#[cfg(feature = "otel")]
+mod tracing_context;
+
 use std::future::Future;
 use std::io;
 use std::time::Duration;
@@ -11,7 +17,7 @@ use tokio::sync::watch;
 use crate::access::{Access, Gate, Listener};
 use crate::app::App;
 use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_RATE};
-use crate::router;
+use crate::routes;
 
 /// Listeners of a coordinator, with their access rules.
 #[derive(Debug)]
@@ -48,7 +54,7 @@ pub async fn serve(
     let ended = watch::Sender::new(false);
     let at = |listening, listener| {
         let limits = connections(state.limits().write_pause, state.limits().drain);
-        let routes = router::app(state.clone(), Gate::new(access.clone(), listener, state.clients()));
+        let routes = routes::app(state.clone(), Gate::new(access.clone(), listener, state.clients()));
         let (state, ended) = (state.clone(), told(&ended));
         async move { doppel_http::serve(listening, routes, limits, ended, || state.drain()).await }
     };

@@ -20,8 +20,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::pauses::{Pauses, Turn};
 use super::{Role, TokenName};
 use crate::limits::ClientLimits;
-use crate::memory::BodyMemory;
 use crate::problem::Problem;
+use crate::request::memory::BodyMemory;
 
 /// Number of table entries from which entries of clients without requests are removed.
 const SWEPT_FROM: usize = 1_024;

@@ -8,7 +8,7 @@ use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::{RefOr, Response};
 
 use super::PROBLEMS;
-use crate::problem_kind::Kind;
+use crate::problem::kind::Kind;
 
 macro_rules! sets {
     ($($(#[$says:meta])* $set:ident: $($kind:ident)+;)+) => {$(

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use walkdir::WalkDir;
 
 use super::question::Question;
-use crate::services::Directory;
+use crate::app::services::Directory;
 
 /// Space of a directory at one time.
 #[derive(Debug, Clone, Copy)]

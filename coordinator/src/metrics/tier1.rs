@@ -11,9 +11,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::{counter, float, gauge, unique};
-use crate::group_report;
-use crate::kept_report::{Asked, KeptReport};
 use crate::limits::{GROUPS_AGE, SHARDS_SHOWN};
+use crate::reports::cache::{Asked, KeptReport};
+use crate::reports::group_sizes;
 
 /// Selects a figure of a shard.
 type ShardFigure = fn(&ShardTotals) -> u64;
@@ -155,7 +155,7 @@ pub(super) struct Groups {
 pub(super) fn groups(tier1: &dyn Tier1Api, report: &Arc<KeptReport<GroupSizes>>) -> Option<Groups> {
     let (report, age) = match report.ask_within(GROUPS_AGE) {
         Asked::Kept(report, age) => (report, age),
-        Asked::Turn(turn) => (turn.make(|| group_report::sizes(tier1, || false)).ok()?, Duration::ZERO),
+        Asked::Turn(turn) => (turn.make(|| group_sizes::sizes(tier1, || false)).ok()?, Duration::ZERO),
         Asked::BeingMade => return None,
     };
     Some(Groups { quarantined: report.quarantined, age })

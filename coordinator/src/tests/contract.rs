@@ -8,7 +8,7 @@ use axum::http::Method;
 use super::*;
 use crate::contract::PROBLEMS;
 use crate::limits;
-use crate::problem_kind::Kind;
+use crate::problem::kind::Kind;
 
 /// Headers that tell browsers what to do with the operator's page.
 const OF_BROWSERS: [&str; 4] =

@@ -1,0 +1,133 @@
+//! Builds the routes, and the OpenAPI document that describes them, from one source.
+
+pub(crate) mod advice;
+pub(crate) mod feed;
+pub(crate) mod groups;
+pub(crate) mod operations;
+pub(crate) mod operator_page;
+pub(crate) mod pages;
+pub(crate) mod reports;
+
+use axum::http::{HeaderValue, Method, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::Gate;
+use crate::app::App;
+use crate::server::fast_path::{Front, POLICY};
+
+use crate::contract;
+use crate::problem::Problem;
+use crate::server::middleware;
+
+/// The public contract.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Doppel",
+        description = "Incremental near-duplicate service for collections of web pages that never stop changing. The header `doppel-policy` of \
+            every answer names the policy of the collection, and so what `similarity` measures. An error is a problem document, whose type \
+            is stable; a path that is not here is a 404, and a method that is not here a 405. Unknown fields and parameters are \
+            refused, and may come in answers with any release.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    tags(
+        (name = "pages", description = "What a pipeline tells Doppel"),
+        (name = "advice", description = "Is this page a duplicate, and of which winner?"),
+        (name = "feed", description = "Changes and the whole"),
+        (name = "groups", description = "Inspect and repair groups"),
+        (name = "reports", description = "Load, quality and sizes"),
+        (name = "operations", description = "Flush, rebalancing, backup, health, metrics"),
+    ),
+)]
+struct Contract;
+
+/// Returns all routes with their descriptions.
+fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Contract::openapi())
+        .routes(routes!(pages::post, pages::delete))
+        .routes(routes!(pages::purge))
+        .routes(routes!(advice::status::get, advice::status::post))
+        .routes(routes!(advice::probe::probe))
+        .routes(routes!(advice::explain::get))
+        .routes(routes!(advice::winners::get))
+        .routes(routes!(feed::changes::get))
+        .routes(routes!(feed::export::export))
+        .routes(routes!(groups::list))
+        .routes(routes!(groups::get))
+        .routes(routes!(groups::repair::repair))
+        .routes(routes!(groups::repair::repair_many))
+        .routes(routes!(groups::repair_trail::list))
+        .routes(routes!(groups::repair_trail::get))
+        .routes(routes!(reports::load_balance::load_balance))
+        .routes(routes!(reports::load_balance::history))
+        .routes(routes!(operations::cluster::cluster))
+        .routes(routes!(operations::cluster::take_over))
+        .routes(routes!(operations::rebalance::what_if))
+        .routes(routes!(reports::sample::sample))
+        .routes(routes!(reports::quality))
+        .routes(routes!(reports::groups))
+        .routes(routes!(reports::savings))
+        .routes(routes!(
+            operations::rebalance::present,
+            operations::rebalance::rebalance,
+            operations::rebalance::cancel
+        ))
+        .routes(routes!(operations::flush::flush))
+        .routes(routes!(operations::backup::backup))
+        .routes(routes!(operations::healthz))
+        .routes(routes!(operations::readiness::readyz))
+        .routes(routes!(operations::metrics))
+        .routes(routes!(operations::openapi))
+        .routes(routes!(operator_page::page))
+        .routes(routes!(operator_page::asset))
+}
+
+/// Returns the OpenAPI document of the public contract.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    described(routes()).1
+}
+
+fn described(routes: OpenApiRouter<App>) -> (Router<App>, utoipa::openapi::OpenApi) {
+    let (router, mut document) = routes.split_for_parts();
+    contract::complete(&mut document);
+    (router, document)
+}
+
+/// Builds the coordinator's HTTP interface as one service.
+pub(crate) fn app(state: App, gate: Gate) -> Front {
+    let (router, document) = described(routes());
+    let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
+        tracing::error!(%error, "cannot serialise the OpenAPI document; /openapi.json is empty");
+        Vec::new()
+    });
+    let policy = HeaderValue::from_str(&state.policy().to_string());
+    let policy = policy.unwrap_or_else(|error| {
+        tracing::error!(%error, "the policy name is not a valid header value; answers name it `unknown`");
+        HeaderValue::from_static("unknown")
+    });
+    let routes = router
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(Extension(operations::OpenApiJson(document.into())))
+        .layer(from_fn_with_state((state.clone(), gate.clone()), middleware::guard))
+        .layer(CatchPanicLayer::custom(middleware::panicked))
+        .layer(SetResponseHeaderLayer::overriding(POLICY, policy.clone()))
+        .layer(from_fn_with_state(state.clone(), middleware::observe))
+        .with_state(state.clone());
+    Front::new(state, (gate, policy), routes)
+}
+
+async fn no_route(uri: Uri) -> Problem {
+    Problem::not_found(format!("there is nothing at {}; /openapi.json lists what there is", uri.path()))
+}
+
+async fn no_method(method: Method, uri: Uri) -> Problem {
+    Problem::method_not_allowed(format!("{method} is not for {}; /openapi.json lists what is", uri.path()))
+}

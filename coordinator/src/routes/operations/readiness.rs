@@ -1,0 +1,108 @@
+//! `/readyz`: tells a load balancer whether to send requests here, and an operator whether the ranges of a
+//! cluster are served and replicated.
+//!
+//! A coordinator has no data of its own, so by default it is ready if any node of tier 1 answers. If one
+//! range has no owner, every coordinator still serves the pages of the other ranges. A load balancer that
+//! removed all coordinators would make the outage worse.
+
+use axum::extract::State;
+use doppel_protocol::Tier1Error;
+use doppel_protocol::answer::{ClusterRange, ClusterStatus};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::contract::refusals;
+use crate::problem::Problem;
+use crate::request::extract::Query;
+
+/// Which ranges have to be well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Ranges {
+    /// None: some node of tier 1 answers.
+    #[default]
+    Any,
+    /// Each has an owner that takes writes.
+    Served,
+    /// Each has all of its replicas, too.
+    All,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ReadyQuery {
+    /// What has to be well in a cluster: `any`, the default, is for load balancers, and asks for one node of tier 1 that answers;
+    /// `served` asks for an owner of every range; `all` asks for all replicas of every range, too.
+    #[serde(default)]
+    #[param(value_type = Option<Ranges>, inline)]
+    ranges: Ranges,
+}
+
+/// Does the service take work?
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "get_readiness", tag = "operations", params(ReadyQuery),
+    responses(
+        (status = 200, description = "It does", body = str),
+        (status = 400, description = "A parameter is wrong"),
+        refusals::AsksWhetherWritable,
+    ),
+)]
+pub(crate) async fn readyz(
+    State(app): State<App>,
+    Query(ReadyQuery { ranges }): Query<ReadyQuery>,
+) -> Result<String, Problem> {
+    if app.is_draining() {
+        return Err(Tier1Error::Stopping.into());
+    }
+    app.blocking_for_health(move |app| match (app.cluster(), ranges) {
+        (None, _) => {
+            app.tier1().writable()?;
+            Ok("ready\n".to_owned())
+        }
+        (Some(cluster), Ranges::Any) if cluster.answers() => Ok("ready\n".to_owned()),
+        (Some(_), Ranges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
+        (Some(cluster), asked) => {
+            let ClusterStatus { ranges, .. } = cluster.status();
+            all_lacking(&ranges, asked).map_or_else(|| Ok(whole(&ranges)), Err)
+        }
+    })
+    .await
+}
+
+/// Explains why the service accepts no pages, or why some ranges of a cluster accept none. `None` if all
+/// pages are accepted.
+pub(crate) fn not_ready(app: &App) -> Option<Problem> {
+    if app.is_draining() {
+        return Some(Tier1Error::Stopping.into());
+    }
+    match app.cluster() {
+        None => app.tier1().writable().err().map(Problem::from),
+        Some(cluster) => all_lacking(&cluster.status().ranges, Ranges::Served),
+    }
+}
+
+fn all_lacking(ranges: &[ClusterRange], asked: Ranges) -> Option<Problem> {
+    let lacking: Vec<String> = ranges.iter().filter_map(|range| lacking(range, asked)).collect();
+    (!lacking.is_empty()).then(|| Problem::not_ready(lacking.join("; ")))
+}
+
+/// Describes what a range lacks for the requested readiness.
+fn lacking(range: &ClusterRange, asked: Ranges) -> Option<String> {
+    let ClusterRange { range, epoch, served, replicas, live_replicas, .. } = range;
+    match (epoch, served) {
+        (None, _) => Some(format!("range {range} has no owner that answers")),
+        (Some(_), false) => Some(format!("range {range} takes no writes")),
+        (Some(_), true) if asked == Ranges::All && live_replicas < replicas => {
+            Some(format!("range {range} has {live_replicas} of {replicas} replicas"))
+        }
+        _ => None,
+    }
+}
+
+fn whole(ranges: &[ClusterRange]) -> String {
+    let (live, replicas) =
+        ranges.iter().fold((0, 0), |(live, all), range| (live + range.live_replicas, all + range.replicas));
+    format!("ready\n{} ranges are served, with {live} of {replicas} replicas\n", ranges.len())
+}

@@ -1,0 +1,189 @@
+//! The answers to the JSON lines of a request, one line for each, within the memory budget.
+//!
+//! Invariant: a share of the budget covers the answers written so far, plus [`LINE_ANSWER_BYTES`] for every
+//! line that has no answer yet. The service can therefore answer "retry" to any line at any time, and it
+//! never records a page that it could not answer for lack of memory.
+
+use axum::body::Bytes;
+use doppel_protocol::Outcome;
+use doppel_protocol::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
+
+use crate::app::App;
+use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::request::memory::BodyMemory;
+use crate::request::memory::Share;
+use doppel_engine::ingest::IngestError;
+
+/// The answers written so far.
+pub(crate) struct Answers<'m> {
+    metrics: &'m Metrics,
+    bytes: Vec<u8>,
+    share: Share,
+    /// Number of lines that have no answer yet.
+    left: usize,
+    any_taken: bool,
+    any_retry: bool,
+}
+
+/// The complete answers. They hold their share of the memory budget until they are sent.
+pub(crate) struct Written {
+    pub(crate) bytes: Bytes,
+    /// Whether the client must send some lines again.
+    pub(crate) any_retry: bool,
+}
+
+/// Builds the answer to a line that is not a valid page.
+pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -> NotTaken {
+    let (code, field) = match error {
+        IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
+        IngestError::TooLong(_) => (LineCode::Invalid, None),
+        IngestError::NoText { field, .. } => (LineCode::Invalid, field.map(str::to_owned)),
+        IngestError::NoSite(_) => (LineCode::Invalid, Some("url".to_owned())),
+        IngestError::Panicked => (LineCode::Internal, None),
+    };
+    let reason = match error {
+        IngestError::Item(item) => item.reason.to_string(),
+        other => other.to_string(),
+    };
+    NotTaken { line, url, error: LineError { code, field, reason } }
+}
+
+/// Upper bound on the bytes that the texts of an answer take in JSON.
+fn text_bytes(not_taken: &NotTaken) -> usize {
+    let NotTaken { url, error: LineError { field, reason, .. }, .. } = not_taken;
+    [url.as_deref(), field.as_deref(), Some(reason)].into_iter().flatten().map(json_bytes).sum()
+}
+
+impl<'m> Answers<'m> {
+    /// Reserves memory for the answers to `lines` lines, not counting the texts that the answers repeat.
+    ///
+    /// # Errors
+    /// 503 if there is not enough memory.
+    pub(crate) fn new(app: &'m App, memory: &BodyMemory, lines: usize) -> Result<Self, Problem> {
+        let (mut share, room) = (memory.share(), lines * LINE_ANSWER_BYTES);
+        if !share.grow_to(room) {
+            return Err(Problem::memory_full());
+        }
+        let bytes = Vec::with_capacity(room);
+        Ok(Self { metrics: app.metrics(), bytes, share, left: lines, any_taken: false, any_retry: false })
+    }
+
+    /// Reserves memory for the texts of the next answers: the URLs of pages, and the reasons why lines are
+    /// not pages. Returns false if there is not enough memory.
+    pub(crate) fn make_room<'p>(
+        &mut self,
+        pages: impl Iterator<Item = &'p Result<String, NotTaken>>,
+    ) -> bool {
+        let texts = pages.map(|page| page.as_ref().map_or_else(text_bytes, json_bytes));
+        let more = texts.sum::<usize>() + self.left * LINE_ANSWER_BYTES;
+        let is_there = self.share.grow_to(self.bytes.len() + more);
+        if is_there {
+            self.bytes.reserve_exact(more);
+        }
+        is_there
+    }
+
+    /// Returns true if at least one line was accepted.
+    pub(crate) fn any_taken(&self) -> bool {
+        self.any_taken
+    }
+
+    pub(crate) fn taken(&mut self, url: String, outcome: Outcome) {
+        self.any_taken = true;
+        self.push(&LineAnswer::Taken(Taken { url, outcome }));
+    }
+
+    pub(crate) fn not_taken(&mut self, not_taken: NotTaken) {
+        self.metrics.not_taken(not_taken.error.code);
+        self.push(&LineAnswer::NotTaken(not_taken));
+    }
+
+    /// Refuses a line for now. The client may send the line again.
+    pub(crate) fn retry(&mut self, line: usize, url: Option<String>, problem: &Problem) {
+        self.any_retry = true;
+        let reason = shortened(problem.detail()).to_owned();
+        let error = LineError { code: LineCode::Retry, field: None, reason };
+        self.not_taken(NotTaken { line, url, error });
+    }
+
+    fn push(&mut self, answer: &LineAnswer) {
+        if let Err(error) = serde_json::to_writer(&mut self.bytes, answer) {
+            // Strings and numbers always serialise into memory.
+            tracing::error!(%error, "cannot write the answer to a line as JSON; the client gets an incomplete line");
+        }
+        self.bytes.push(b'\n');
+        self.left = self.left.saturating_sub(1);
+        debug_assert!(self.bytes.len() + self.left * LINE_ANSWER_BYTES <= self.share.bytes());
+    }
+
+    /// Completes the answers and returns the memory that they do not need.
+    pub(crate) fn end(mut self) -> Written {
+        self.bytes.shrink_to_fit();
+        self.share.shrink_to(self.bytes.len());
+        Written { bytes: self.share.hold(self.bytes), any_retry: self.any_retry }
+    }
+}
+
+/// Returns the maximum number of bytes that a character takes in a JSON string.
+fn json_width(character: char) -> usize {
+    match character {
+        '"' | '\\' => 2,
+        '\0'..='\x1f' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+fn json_bytes(text: impl AsRef<str>) -> usize {
+    text.as_ref().chars().map(json_width).sum()
+}
+
+/// Truncates a text so that it takes at most [`RETRY_REASON_BYTES`] in a JSON string.
+fn shortened(text: &str) -> &str {
+    let mut bytes = 0;
+    let is_beyond = |&(_, character): &(usize, char)| {
+        bytes += json_width(character);
+        bytes > RETRY_REASON_BYTES
+    };
+    let end = text.char_indices().find(is_beyond).map_or(text.len(), |(at, _)| at);
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_takes_no_more_in_json_than_is_reckoned(
+            text in "\\PC*|[\0-\x7f]{0,90}|[\"\\\\ß\u{10348}]{0,99}",
+        ) {
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert!(json.len() - 2 <= json_bytes(&text));
+            let short = shortened(&text);
+            prop_assert!(json_bytes(short) <= RETRY_REASON_BYTES && text.starts_with(short));
+            prop_assert!(short == text || json_bytes(short) > RETRY_REASON_BYTES - 6);
+        }
+    }
+
+    #[test]
+    fn an_answer_fits_its_room_but_for_its_texts() {
+        let text = || "x".repeat(100);
+        let retry = NotTaken {
+            line: usize::MAX,
+            url: Some(text()),
+            error: LineError { code: LineCode::Retry, field: None, reason: "x".repeat(RETRY_REASON_BYTES) },
+        };
+        let json = serde_json::to_string(&LineAnswer::NotTaken(retry)).unwrap();
+        assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reason of a retry is within");
+        let error = LineError { code: LineCode::Internal, field: Some(text()), reason: text() };
+        let invalid = NotTaken { line: usize::MAX, url: Some(text()), error };
+        let (texts, json) = (text_bytes(&invalid), serde_json::to_string(&invalid).unwrap());
+        assert!(texts == 300 && json.len() < LINE_ANSWER_BYTES + texts);
+        let taken = serde_json::to_string(&Taken { url: text(), outcome: Outcome::Unchanged }).unwrap();
+        assert!(taken.len() < LINE_ANSWER_BYTES + 100);
+    }
+}
