@@ -32,11 +32,10 @@ use std::sync::{Arc, Mutex};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{NodeId, RangeId, ShardId};
-use doppel_protocol::WinnerOrder;
 use doppel_protocol::answer::Attention;
 use doppel_protocol::membership::Membership;
+use doppel_protocol::{RangeMap, WinnerOrder};
 use doppel_shared_log::Engine;
-use doppel_tier1::RangeMap;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
 use doppel_wire::tier2::RoutedTier2;

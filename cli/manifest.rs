@@ -18,10 +18,9 @@ use std::path::Path;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::{Tables, TablesHash};
 use doppel_model::{random_number, stable_hash64};
-use doppel_protocol::WinnerOrder;
+use doppel_protocol::{RangeMap, WinnerOrder};
 use doppel_snapshot::create_directories;
 use doppel_text::TOKENISER_VERSION;
-use doppel_tier1::RangeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::policy_tables::{self, PolicyTablesError};

@@ -12,8 +12,8 @@ mod tests;
 use std::time::Duration;
 
 use doppel_model::RangeId;
+use doppel_protocol::Settlement;
 use doppel_protocol::membership::Replica;
-use doppel_tier1::Settlement;
 use doppel_wire::NodeName;
 
 use super::description::{Description, Node, Tier1Node};

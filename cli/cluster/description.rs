@@ -8,8 +8,7 @@ use std::net::IpAddr;
 use doppel_model::RangeId;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
-use doppel_protocol::WinnerOrder;
-use doppel_tier1::Settlement;
+use doppel_protocol::{Settlement, WinnerOrder};
 use doppel_wire::{NodeName, Secret};
 use serde::{Deserialize, Serialize};
 

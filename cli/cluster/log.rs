@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doppel_model::RangeId;
+use doppel_protocol::Settlement;
 use doppel_shared_log::StreamSettings;
-use doppel_tier1::Settlement;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 

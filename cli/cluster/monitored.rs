@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_protocol::Settlement;
 use doppel_shared_log::{Engine, EngineState};
-use doppel_tier1::Settlement;
 
 use super::log::LogSettings;
 use super::monitors::{LogServer, Objections, PAUSE, look, objections};

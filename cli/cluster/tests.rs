@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use doppel_tier1::Settlement;
+use doppel_protocol::Settlement;
 
 use super::file::{Contents, NewFiles, Way};
 use super::*;

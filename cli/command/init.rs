@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use doppel_model::RangeId;
+use doppel_protocol::Settlement;
 use doppel_shared_log::EngineError;
-use doppel_tier1::Settlement;
 use doppel_wire::Secret;
 
 use crate::args::PolicyArgs;

@@ -14,8 +14,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use anyhow::{Context, bail, ensure};
-
-use doppel_tier1::Settlement;
+use doppel_protocol::Settlement;
 
 use super::{DevCluster, Role};
 use crate::cluster::monitors::{self, OLDEST, SYNCS, Version};

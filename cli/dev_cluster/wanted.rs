@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use doppel_model::RangeId;
-use doppel_tier1::Settlement;
+use doppel_protocol::Settlement;
 
 use super::{DevCluster, FILE, Process, Role, log_servers};
 use crate::args::PolicyArgs;

@@ -4,8 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use doppel_model::tables::TablesHash;
-use doppel_protocol::WinnerOrder;
-use doppel_tier1::RangeMapError;
+use doppel_protocol::{RangeMapError, WinnerOrder};
 
 use super::{FORMAT, NAME};
 use crate::policy_tables::PolicyTablesError;

@@ -15,8 +15,7 @@ use doppel_protocol::answer::{Attention, ClusterNode, ClusterRange, ClusterStatu
 use doppel_protocol::index_node::{Applied, IndexNode as _};
 use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::RangeState;
-use doppel_protocol::{CallTraffic, LoadReport, NodeTraffic, TakeOverError, Tier2Api};
-use doppel_tier1::RangeMap;
+use doppel_protocol::{CallTraffic, LoadReport, NodeTraffic, RangeMap, TakeOverError, Tier2Api};
 use doppel_wire::Peer;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use doppel_model::{PageId, RangeId, ShardId};
-use doppel_tier1::RangeMap;
+use doppel_protocol::RangeMap;
 use doppel_tier1::simulation::{Envelope, Kind, SimPost};
 
 use super::action::{Action, Stop};

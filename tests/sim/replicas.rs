@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::LogPosition;
+use doppel_protocol::{LogPosition, Settlement};
 use doppel_tier1::simulation::{SimCommit, SimDisk, SimReplica};
-use doppel_tier1::{ReplicaError, Settlement, Store};
+use doppel_tier1::{ReplicaError, Store};
 
 use super::action::Plan;
 use super::mistake::{Mistake, Planted};

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use doppel_model::{Epoch, PageId, RangeId};
-use doppel_protocol::LogPosition;
+use doppel_protocol::{LogPosition, RangeMap};
 use doppel_tier1::simulation::{Intercept, Intercepted, SimCommit, SimDisk, SimReplica, page_of_row};
-use doppel_tier1::{Joined, Memory, RangeMap, ReplicaError, Store, StoreError, Write};
+use doppel_tier1::{Joined, Memory, ReplicaError, Store, StoreError, Write};
 
 use super::disk::Disk;
 use super::violation::Checked;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::{IndexCommand, Market, Markets};
+use doppel_protocol::{IndexCommand, Market, Markets, RangeMap};
 use doppel_tier1::simulation::{
     Command, Effect, Envelope, FeedExtent, Intercepted, Owed, PostReply, Row, Settings, Settled, SimPost,
     SimRange, StatusFill, Worker, rows,
 };
-use doppel_tier1::{RangeMap, Store, Write};
+use doppel_tier1::{Store, Write};
 use doppel_tier2::simulation::Faults;
 
 use super::action::{Files, Plan, Stop};

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use doppel_tier1::{Database, Joined, RangeMap, Store};
+use doppel_protocol::RangeMap;
+use doppel_tier1::{Database, Joined, Store};
 use serde_json::json;
 
 use super::collection::{SHARDS, directory, fill};

@@ -40,7 +40,7 @@ use std::io;
 use std::path::Path;
 
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{BackupError, BackupSummary, Tier1Error, WinnerOrder};
+use doppel_protocol::{BackupError, BackupSummary, RangeMap, Tier1Error, WinnerOrder};
 use serde::{Deserialize, Serialize};
 
 pub use hash::BackupHash;
@@ -53,7 +53,7 @@ use crate::check;
 use crate::check::rows::{RowKey, piece};
 use crate::database::Database;
 use crate::key;
-use crate::range_map::{RangeMap, directories};
+use crate::range_files::directories;
 use crate::record;
 use crate::store::{Joined, Store, StoreError};
 use crate::txn::Row;

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId};
-use doppel_protocol::{Backlog, IndexStateItem, WinnerOrder};
+use doppel_protocol::{Backlog, IndexStateItem, RangeMap, WinnerOrder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,7 +40,7 @@ pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
 use crate::database::Database;
 use crate::key;
 use crate::progress;
-use crate::range_map::{RangeMap, directories};
+use crate::range_files::directories;
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
 use crate::store::{Joined, Store, StoreError};
 use crate::totals;

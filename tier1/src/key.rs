@@ -1,8 +1,8 @@
 //! Keys of a shard's rows: `shard (2 bytes) | kind (1 byte) | identifiers`, all big-endian, so that
 //! what belongs together lies together.
 
-use doppel_model::{GroupId, PageId, ShardId};
-use doppel_protocol::{IndexStateItem, RepairId};
+use doppel_model::{GroupId, PageId, RangeId, ShardId};
+use doppel_protocol::{IndexStateItem, RangeMap, RepairId};
 
 /// Which kind of row a key leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +75,12 @@ impl Kind {
 
 /// The shard that has what the router of the index keeps. The owner of its range has the router.
 pub(crate) const INDEX_STATE_SHARD: ShardId = ShardId(0);
+
+/// The range that stores a row. A key that is too short to name a shard maps to the last range.
+pub(crate) fn range_of(map: RangeMap, key: &[u8]) -> RangeId {
+    let shard = key.first_chunk::<2>().map_or(u16::MAX, |bytes| u16::from_be_bytes(*bytes));
+    map.of_shard(ShardId(shard))
+}
 
 fn start(shard: ShardId, kind: Kind, capacity: usize) -> Vec<u8> {
     let mut key = Vec::with_capacity(3 + capacity);

@@ -22,7 +22,7 @@ mod machine;
 mod peers;
 mod progress;
 mod range;
-mod range_map;
+mod range_files;
 mod record;
 mod regroup;
 mod replica;
@@ -38,7 +38,6 @@ mod txn;
 
 pub use database::Database;
 pub use machine::{Retention, Rules};
-pub use range_map::{RangeMap, RangeMapError};
-pub use replica::{ReplicaError, Settlement, TransferError};
+pub use replica::{ReplicaError, TransferError};
 pub use service::{Config, Error, IndexStateRows, Keeper, OtherRanges, ReplicatedRange, Replication, Tier1};
 pub use store::{Joined, Memory, Store, StoreError, Write};

@@ -19,7 +19,6 @@ mod tests;
 use std::collections::VecDeque;
 
 use doppel_model::{PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::Backlog;
 use doppel_protocol::range_owner::Traffic;
 
 pub(crate) use inbox::{Answered, PostId};
@@ -27,11 +26,11 @@ pub(crate) use inbox::{Answered, PostId};
 use crate::key;
 use crate::machine::{Command, Effect, Envelope, Machine, Settings, Shards, Wait};
 use crate::peers::{PeerError, Post, Receipt};
-use crate::range_map::RangeMap;
 use crate::record::Meta;
 use crate::store::{Store, StoreError, Write};
 use crate::totals;
 use crate::txn::read;
+use doppel_protocol::{Backlog, RangeMap};
 use inbox::Inbox;
 use outbox::Outbox;
 

@@ -56,7 +56,6 @@ use entry::encode;
 pub use error::ReplicaError;
 pub(crate) use limits::Limits;
 pub(crate) use owned_rows::OwnedRows;
-pub use settled::Settlement;
 pub(crate) use tail_loss::{Found, find};
 pub use transfer::TransferError;
 pub(crate) use transfer::{Source, settle, transfer};

@@ -16,7 +16,7 @@ mod worker;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, WinnerOrder};
+use doppel_protocol::{Backlog, IndexCommand, Outcome, RangeMap, SearchResult, Submission, WinnerOrder};
 
 pub use envelope::{Envelope, Kind};
 pub use post::{PostReply, SimPost};
@@ -33,7 +33,6 @@ pub use crate::database::simulated::sim_files::{Forgotten, SimFiles};
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
 use crate::range::owed::OwedScan;
 use crate::range::{PostId, Range, Released};
-use crate::range_map::RangeMap;
 pub use crate::store::{Intercept, Intercepted};
 use crate::store::{Store, StoreError, Write};
 use crate::{Retention, Rules};

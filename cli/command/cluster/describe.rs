@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{bail, ensure};
 use clap::Args;
 use doppel_model::RangeId;
-use doppel_tier1::Settlement;
+use doppel_protocol::Settlement;
 use doppel_wire::NodeName;
 use serde_json::json;
 

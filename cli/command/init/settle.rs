@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
-use doppel_tier1::Settlement;
 
 use super::Init;
 use crate::cluster::LogSettings;
 use crate::cluster::monitored::{Place, speaks_against};
 use crate::cluster::monitors::{Objections, look_until, objections};
 use crate::cluster::streams::Connection;
+use doppel_protocol::Settlement;
 use doppel_terminal::exit::Failure;
 
 impl Init {

@@ -27,12 +27,14 @@ pub mod page;
 mod page_view;
 mod question;
 mod question_reads;
+mod range_map;
 pub mod range_owner;
 mod rank;
 mod record;
 mod repair;
 mod report;
 mod scan;
+mod settlement;
 mod status;
 mod stored_signatures;
 mod submission;
@@ -62,6 +64,7 @@ pub use mapping::{
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use page_view::{Compared, PageView};
 pub use question::{AGE_MAX, Aged, LEASE, Moments, OWNERS_LAG, Question, TooOld, Whom, too_old};
+pub use range_map::{RangeMap, RangeMapError};
 pub use rank::{Rank, Rule};
 pub use record::{
     BATCH_MAX, Change, Changes, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Reads,
@@ -72,6 +75,7 @@ pub use repair::{
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
 pub use scan::Scan;
+pub use settlement::Settlement;
 pub use status::{Line, Status, Unresolved};
 pub use stored_signatures::{EachSignature, SignaturePlace, StoredSignatures};
 pub use submission::{Body, Outcome, Submission};

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use doppel_join::ContentIndex;
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, RangeId, ShardId};
+use doppel_protocol::RangeMap;
 use rayon::prelude::*;
 
 use super::rows::{Rows, Value};
 use crate::database::NewDatabase;
 use crate::files::sync_directory;
 use crate::progress::Progress;
-use crate::range_map::{RangeMap, directories};
+use crate::range_files::directories;
 use crate::record::Meta;
 use crate::signatures::SignatureId;
 use crate::store::StoreError;

@@ -44,13 +44,12 @@ use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
-use doppel_protocol::{Market, Outcome, Submission, WinnerOrder};
 
-use crate::range_map::RangeMap;
 use crate::store::StoreError;
 #[cfg(any(test, feature = "simulation"))]
 use crate::store::Write;
 use databases::NewDatabases;
+use doppel_protocol::{Market, Outcome, RangeMap, Submission, WinnerOrder};
 pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
 use resolved::Resolved;
 use rows::Rows;

@@ -1,9 +1,8 @@
 //! No committed state of the machine is found fault with: its own tests ask after every few commits. That
 //! planted faults are found is tested with real directories, in `tests/state.rs` of the repository.
 
-use doppel_protocol::WinnerOrder;
+use doppel_protocol::{RangeMap, WinnerOrder};
 
-use crate::range_map::RangeMap;
 use crate::store::{Joined, Store};
 
 /// Fails with what a check finds.

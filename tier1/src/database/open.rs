@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
+use doppel_protocol::RangeMap;
+
 use super::changes::KeptAfter;
 use super::erasure::Erasure;
 use super::mover::{Moving, new_log};
@@ -13,7 +15,7 @@ use super::unmoved::Unmoved;
 use super::{Commits, Database, Inner, id_of, is_signature, lock};
 use crate::files::{Directory, OnDisk, sync_directory};
 use crate::log::{Local, Log, LogId, Payload, Reached, Record};
-use crate::range_map::{RangeMap, directories};
+use crate::range_files::directories;
 use crate::signatures::{Replaced, SEGMENT_BYTES, SignatureId, Signatures};
 use crate::store::{Recent, Sled, Store, StoreError};
 

@@ -28,11 +28,11 @@ use std::time::Duration;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, RangeId, ShardId, Timestamp};
-use doppel_protocol::{
-    Body, IndexCommand, Pair, Rank, RepairId, Rule, Search, SearchResult, Status, Submission, TrailEvent,
-    Unresolved, WinnerOrder,
-};
 
+use doppel_protocol::{
+    Body, IndexCommand, Pair, RangeMap, Rank, RepairId, Rule, Search, SearchResult, Status, Submission,
+    TrailEvent, Unresolved, WinnerOrder,
+};
 use index::Index;
 
 use super::{
@@ -43,7 +43,6 @@ use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
 use crate::range::Range;
 use crate::range::owed::OwedScan;
-use crate::range_map::RangeMap;
 use crate::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageRecord, State, decode};
 use crate::store::{Memory, Store, each};
 use crate::txn::read;

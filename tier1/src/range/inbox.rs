@@ -9,10 +9,10 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use doppel_model::{RangeId, ShardId};
+use doppel_protocol::RangeMap;
 
 use crate::machine::{Arrival, Envelope, Machine};
 use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
-use crate::range_map::RangeMap;
 use crate::store::StoreError;
 
 /// Names a post, so that its answer finds the way back.

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use doppel_model::{RangeId, ShardId};
+use doppel_protocol::RangeMap;
 
 use crate::key::{self, Kind};
 use crate::machine::{Envelope, Shards};
 use crate::peers::{Post, Receipt};
-use crate::range_map::RangeMap;
 use crate::record::{damaged, decode};
 use crate::store::{Store, StoreError};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::Settlement;
+use doppel_protocol::Settlement;
+
 use super::entry::PART_BYTES;
 
 /// How long an append is made again before it is looked whether it is still wanted.

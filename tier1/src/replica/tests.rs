@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use doppel_model::Random;
+use doppel_protocol::Settlement;
 use doppel_shared_log::AppendError;
 use doppel_shared_log::memory::{Fault, MemoryLog};
 

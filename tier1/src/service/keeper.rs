@@ -31,7 +31,7 @@ use doppel_shared_log::LogError;
 use super::Tier1;
 use super::open::{Config, Error};
 use crate::database::Reader;
-use crate::range_map::directory;
+use crate::range_files::directory;
 use crate::replica::{Replica, ReplicaError};
 use crate::store::StoreError;
 use marks::Marks;

@@ -64,15 +64,14 @@ use std::time::Duration;
 
 use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeOwner};
-use doppel_protocol::{Backlog, Counters, Tier1Error};
 
 use crate::machine::Settings;
 use crate::peers::Peers;
-use crate::range_map::RangeMap;
 use crate::statuses::Statuses;
 use crate::store::{StoreError, Trouble};
 use crate::totals;
 use deliveries::Deliveries;
+use doppel_protocol::{Backlog, Counters, RangeMap, Tier1Error};
 use owner::Owner;
 use ownership::Phase;
 use range_backups::RangeBackups;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{RangeId, ShardId};
-use doppel_protocol::WinnerOrder;
 use doppel_protocol::range_owner::{FeedExtent, RangeDirectory};
+use doppel_protocol::{RangeMap, RangeMapError, WinnerOrder};
 use doppel_shared_log::EngineError;
 
 use super::Tier1;
@@ -28,7 +28,7 @@ use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
 use crate::range::Range;
-use crate::range_map::{RangeMap, RangeMapError, directories};
+use crate::range_files::directories;
 use crate::replica::{ReplicaError, TransferError};
 use crate::statuses::{SecretKey, Snapshot, Statuses};
 use crate::store::{Store, StoreError};

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use crossbeam::channel::bounded;
 use doppel_model::RangeId;
+use doppel_protocol::RangeMap;
 use doppel_protocol::range_owner::{PostDone, RangeDirectory, RangeOwner};
 
 use super::owner::Owner;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
-use crate::range_map::RangeMap;
 use crate::replica::Replica;
 use crate::txn::Row;
 

@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, RangeId, ShardId};
-use doppel_protocol::{Question, Tier1Error};
+use doppel_protocol::{Question, RangeMap, Tier1Error};
 use serde::de::DeserializeOwned;
 
 use super::ranges::Ranges;
 use crate::key;
 use crate::peers::{PeerError, Peers};
-use crate::range_map::RangeMap;
 use crate::record::{PageRecord, decode};
 use crate::txn::Row;
 
@@ -92,7 +91,7 @@ impl Rows {
         found.resize_with(keys.len(), || None);
         let mut by_range: Vec<(Vec<usize>, Vec<Vec<u8>>)> = vec![Default::default(); self.map.count()];
         for (at, key) in keys.into_iter().enumerate() {
-            let (places, keys) = &mut by_range[usize::from(self.map.of_key(&key).0)];
+            let (places, keys) = &mut by_range[usize::from(key::range_of(self.map, &key).0)];
             places.push(at);
             keys.push(key);
         }
@@ -154,7 +153,7 @@ impl Rows {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        let range = self.map.of_key(from);
+        let range = key::range_of(self.map, from);
         match self.asked() {
             Some((ranges, question)) => Ok(ranges.scan_for(question, range, (from, to), limit)?),
             None => self.answered(range, || self.peers.scan(range, from, to, limit)),

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use doppel_model::PageId;
-use doppel_protocol::{EachSignature, SignaturePlace, SourceError, StoredSignatures, Tier1Error};
+use doppel_protocol::{EachSignature, RangeMap, SignaturePlace, SourceError, StoredSignatures, Tier1Error};
 
 use super::Tier1;
 use crate::database::Database;
 use crate::key;
-use crate::range_map::RangeMap;
 use crate::signatures::SignatureId;
 
 /// Bits of a place below its segment, and below its range: a segment has at most 2^28 bytes before its last signature,

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use doppel_model::RangeId;
+use doppel_protocol::RangeMap;
 
 use super::Envelope;
 use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
-use crate::range_map::RangeMap;
 
 /// Envelopes of one range to another.
 #[derive(Clone, PartialEq)]

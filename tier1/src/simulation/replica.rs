@@ -11,14 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::LogPosition;
+use doppel_protocol::{LogPosition, Settlement};
 use doppel_shared_log::{Entry, Sequence, SharedLog};
 
 use crate::ReplicaError;
 use crate::log::{Copied, LogId, Payload, Position, Reached};
-use crate::replica::{
-    Chain, Copies, EachCopied, Folded, Limits, Replica, Said, Settlement, UnderWay, log_id, whole,
-};
+use crate::replica::{Chain, Copies, EachCopied, Folded, Limits, Replica, Said, UnderWay, log_id, whole};
 use crate::store::{Memory, Store, StoreError, Write};
 
 /// Records of which a disk knows what they have changed.

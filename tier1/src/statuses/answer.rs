@@ -6,13 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use doppel_model::{PageUrl, RangeId};
 use doppel_protocol::answer::Advice;
-use doppel_protocol::{Status, WinnerOrder};
+use doppel_protocol::{RangeMap, Status, WinnerOrder};
 
 use super::entry::Told;
 use super::secret::SecretKey;
 use super::{Entries, StatusTable};
 use crate::lease::Lease;
-use crate::range_map::RangeMap;
 
 /// The tables, one for each range. That of a range which is not of this process is empty and never complete.
 pub(crate) struct Statuses {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, RangeId, ShardId, Timestamp};
 use doppel_protocol::answer::Advice;
-use doppel_protocol::{Rank, Rule, Status, WinnerOrder};
+use doppel_protocol::{RangeMap, Rank, Rule, Status, WinnerOrder};
 
 use super::*;
 use crate::key;
 use crate::machine::public_state;
-use crate::range_map::RangeMap;
 use crate::record::{
     ContentComparison, ContentState, Cover, ForwardProbe, Group as GroupRow, GroupRecord, Member, Membership,
     PageRecord, PublicState, RedirectState, SearchState, State, Winner, encode,
@@ -185,7 +184,7 @@ impl Ranges {
     }
 
     fn commit(&self, row: Write) {
-        self.watched[usize::from(self.map.of_key(&row.0).0)].commit(vec![row]).unwrap();
+        self.watched[usize::from(key::range_of(self.map, &row.0).0)].commit(vec![row]).unwrap();
     }
 
     fn advise(&self, page: &str) -> Option<Advice> {

@@ -1,9 +1,10 @@
 //! The databases of all ranges as one, for tools that work on them while no server does. Each row is where its shard is.
 
 use doppel_model::RangeId;
+use doppel_protocol::RangeMap;
 
 use super::{Store, StoreError, Write};
-use crate::range_map::RangeMap;
+use crate::key;
 
 /// The databases of all ranges. Their runs of shards follow each other, so rows come in the order of their keys.
 pub struct Joined<'s> {
@@ -31,7 +32,7 @@ impl<'s> Joined<'s> {
     }
 
     fn of(&self, key: &[u8]) -> Result<&'s dyn Store, StoreError> {
-        let range = self.map.of_key(key);
+        let range = key::range_of(self.map, key);
         let store = self.stores.get(usize::from(range.0)).copied();
         store.ok_or_else(|| StoreError::Engine(format!("range {range} has no database here")))
     }
@@ -49,14 +50,14 @@ impl Store for Joined<'_> {
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
         // What is shorter than a shard's number comes before all of that shard.
-        let first = if from.len() < 2 { RangeId(0) } else { self.map.of_key(from) };
-        let last = self.map.of_key(to);
+        let first = if from.len() < 2 { RangeId(0) } else { key::range_of(self.map, from) };
+        let last = key::range_of(self.map, to);
         let mut goes_on = true;
         for (range, store) in self.databases().filter(|(range, _)| (first..=last).contains(range)) {
             if goes_on {
                 store.range(from, to, &mut |key, value| {
                     // A row in the database of another range is not shown.
-                    goes_on = self.map.of_key(key) != range || each(key, value);
+                    goes_on = key::range_of(self.map, key) != range || each(key, value);
                     goes_on
                 })?;
             }
@@ -68,7 +69,7 @@ impl Store for Joined<'_> {
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let mut of_ranges: Vec<Vec<Write>> = self.stores.iter().map(|_| Vec::new()).collect();
         for write in writes {
-            let range = self.map.of_key(&write.0);
+            let range = key::range_of(self.map, &write.0);
             if let Some(of_range) = of_ranges.get_mut(usize::from(range.0)) {
                 of_range.push(write);
             }

@@ -9,9 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use doppel_protocol::Settlement;
+
 use super::{Kept, KeptState, ReplicatedRange, Shared, lock};
 use crate::files::sync_directory;
-use crate::replica::{ReplicaError, Settlement};
+use crate::replica::ReplicaError;
 use crate::service::open::Error;
 use crate::store::StoreError;
 

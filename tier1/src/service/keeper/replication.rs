@@ -6,11 +6,11 @@ use std::time::Duration;
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_protocol::range_owner::PeerError;
-use doppel_protocol::{LEASE, OWNERS_LAG};
+use doppel_protocol::{LEASE, OWNERS_LAG, Settlement};
 use doppel_shared_log::{EngineError, LED, SharedLog};
 
 use crate::lease::Lease;
-use crate::replica::{Replica, Settlement};
+use crate::replica::Replica;
 
 /// A range of which this node has a replica.
 pub struct ReplicatedRange {

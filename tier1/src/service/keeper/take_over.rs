@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId};
+use doppel_protocol::Settlement;
 use doppel_protocol::membership::{Replica as Heard, SILENCE};
 
 use super::replication::LogLease;
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Reader;
 use crate::progress;
-use crate::replica::{OwnedRows, Replica, ReplicaError, Settlement};
+use crate::replica::{OwnedRows, Replica, ReplicaError};
 use crate::service::open::Error;
 use crate::service::owner::Opened;
 

@@ -6,12 +6,11 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use doppel_model::{GroupId, ShardId};
-use doppel_protocol::{RepairEntry, RepairId, TrailEvent};
+use doppel_protocol::{RangeMap, RepairEntry, RepairId, TrailEvent};
 
 use super::*;
 use crate::check::rows::pieces;
 use crate::check::tests::assert_sound;
-use crate::range_map::RangeMap;
 use crate::record::{AuditEntry, Meta, decode, encode};
 use crate::store::{Intercept, Intercepted, Joined, StoreError, Write};
 

@@ -13,7 +13,8 @@ use std::time::Instant;
 use doppel_protocol::membership::{Beat, Claim, Membership};
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{
-    AGE_MAX, INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Question, SignatureSource,
+    AGE_MAX, INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Question, RangeMap,
+    Settlement, SignatureSource,
 };
 use doppel_shared_log::memory::MemoryLog;
 use doppel_shared_log::{Sequence, SharedLog};
@@ -22,8 +23,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::check::check;
 use crate::database::{Database, Reader};
-use crate::range_map::RangeMap;
-use crate::replica::Settlement;
 use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
 use crate::store::Joined;
 

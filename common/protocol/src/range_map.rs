@@ -2,7 +2,6 @@
 //! runs differ by at most one.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use doppel_model::{PageId, RangeId, ShardId};
 
@@ -90,22 +89,6 @@ impl RangeMap {
     pub fn of_page(self, page: PageId) -> RangeId {
         self.of_shard(page.shard(self.shards))
     }
-
-    /// The range that stores the row of a key. A key of fewer than two bytes belongs to the last range.
-    pub(crate) fn of_key(self, key: &[u8]) -> RangeId {
-        let shard = key.first_chunk::<2>().map_or(u16::MAX, |bytes| u16::from_be_bytes(*bytes));
-        self.of_shard(ShardId(shard))
-    }
-}
-
-/// The directory of each range of the collection in `dir`.
-pub(crate) fn directories(dir: &Path, map: RangeMap) -> Vec<(RangeId, PathBuf)> {
-    map.ranges().map(|range| (range, directory(dir, range))).collect()
-}
-
-/// The directory of one range of the collection in `dir`.
-pub(crate) fn directory(dir: &Path, range: RangeId) -> PathBuf {
-    dir.join(format!("range-{}", range.0))
 }
 
 #[cfg(test)]
