@@ -131,7 +131,7 @@ pub struct EngineArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub ranges: Option<u16>,
     /// Tier-2 nodes, 1 to 128: each has tables and files of its own, and partitions move between them as the collection
-    /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
+    /// grows. The groups do not depend on it. Another number may be given at every start (docs/guides/tune-and-size.md).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub index_nodes: u32,
     /// Detect the language of a page whose record gives none, which takes as much time as everything else about a page

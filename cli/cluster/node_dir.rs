@@ -41,7 +41,7 @@ pub(crate) enum NodeDirError {
     Foreign(PathBuf),
     #[error(
         "{}/{COLLECTION} was restored from a backup, and cannot be used in a cluster with a log, where a node copies its ranges \
-         from the others and the log: start it on an empty directory (docs/CLUSTER.md says where a backup can be restored)", .0.display()
+         from the others and the log: start it on an empty directory (docs/guides/grow-and-repair-a-cluster.md says where a backup can be restored)", .0.display()
     )]
     Restored(PathBuf),
     #[error("{} cannot be read: {reason}", path.display())]

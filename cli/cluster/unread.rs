@@ -25,7 +25,7 @@ pub(crate) enum Unread {
     #[error(
         "the stream {stream} is not there, at the log servers {servers}. See that `cluster` in {} is what `doppel init` has written \
          there, and that `servers` below [log] are the log servers of this cluster. Where these have just been started, wait some \
-         seconds. Otherwise the stream is lost: put it back with `nats stream restore`, or come back from a backup (docs/CLUSTER.md)",
+         seconds. Otherwise the stream is lost: put it back with `nats stream restore`, or come back from a backup (docs/guides/grow-and-repair-a-cluster.md)",
         file.display()
     )]
     Missing { stream: String, servers: String, file: PathBuf },

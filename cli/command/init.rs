@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Write the file of a new cluster, and its secret; with --log make the streams that it is replicated through.
 ///
 /// Every process of the cluster reads a copy of both files, which are readable by their owner alone. Without --log the cluster
-/// is distributed, not replicated: each range of pages is on one node of tier 1 alone, so take backups (docs/CLUSTER.md). With
+/// is distributed, not replicated: each range of pages is on one node of tier 1 alone, so take backups (docs/guides/back-up-and-restore.md). With
 /// --log each range has replicas on several nodes, which follow its log on servers of NATS JetStream, 2.9.10 or newer. These
 /// log servers have to run already, for the streams of the log are made here. The nodes are described in one of them, and
 /// changed with `doppel cluster`; the file says no more than where the log is.
@@ -85,7 +85,7 @@ pub(crate) struct Init {
     log_replicas: Option<u16>,
     /// Bytes that the stream of each range may have, at least 16 MiB. Each log server sets so much aside for every stream that
     /// it has a copy of, without taking it from the disk yet. From half of them on, what the nodes that run have copied goes; a
-    /// stream that is full all the same takes no pages until it is given more (docs/CLUSTER.md) [default: 8 GiB].
+    /// stream that is full all the same takes no pages until it is given more (docs/concepts/replication.md) [default: 8 GiB].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
     /// Minutes for which a stream keeps what all replicas have, 0 to 1440: a node that was away no longer than this reads on

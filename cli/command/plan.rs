@@ -42,7 +42,7 @@ Examples:
   doppel plan --learn-from crawl-1.warc.gz crawl-2.warc.gz
   doppel plan --nodes 64 --from-server http://127.0.0.1:7700
 
-docs/OPERATIONS.md says what is in the files and what the warnings mean.")]
+docs/reference/partition-map.md says what is in the files and what the warnings mean.")]
 pub(crate) struct Plan {
     /// Crawls: WARC files, JSON lines or directories, as of `doppel dedup`. Several are successive crawls, in
     /// the order given.

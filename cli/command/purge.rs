@@ -19,7 +19,7 @@ use doppel_terminal::output::{Output, plural, table};
 ///
 /// Prints a line a page: `purged`, or `unknown` where no such page was on record. A purge cannot be undone, and unlike a deletion it
 /// leaves no record, so an older version of the page would be taken again. For pages that have merely gone there is `doppel delete`.
-/// What is kept of a purged page, and for how long, is in docs/OPERATIONS.md under Retention. Ends with code 5 when one is no page
+/// What is kept of a purged page, and for how long, is in docs/guides/delete-pages-for-good.md. Ends with code 5 when one is no page
 /// URL; all others are purged. To give the same pages again is safe.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["urls", "file", "host"]), after_help = "\

@@ -28,7 +28,7 @@ use doppel_terminal::progress;
 ///
 /// A backup may come from a single process or from a cluster, and the directory is one for `doppel serve`. It cannot be used in
 /// a cluster with a log. Without a log it is the directory `collection` below that of each node of tier 1, restored from the
-/// same files on all of them (docs/CLUSTER.md).
+/// same files on all of them (docs/guides/grow-and-repair-a-cluster.md).
 ///
 /// All files are verified, and then all that `doppel check` verifies, before the directory can be opened.
 /// The index is built when a server first opens it. Cursors of the change feed that were given after the

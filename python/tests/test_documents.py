@@ -24,7 +24,7 @@ def examples() -> list[tuple[str, str]]:
 
 def test_there_are_examples() -> None:
     names = {name.rsplit("-", 1)[0] for name, _ in examples()}
-    assert names >= {"README.md", "docs/PYTHON.md"}
+    assert names >= {"README.md", "docs/guides/python.md"}
 
 
 @pytest.mark.parametrize(("name", "code"), examples(), ids=[name for name, _ in examples()])

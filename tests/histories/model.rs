@@ -203,7 +203,7 @@ impl<'m> Model<'m> {
         Known { at, first_seen: first_seen.unwrap(), popularity, body }
     }
 
-    /// The place among the versions of the page, by docs/CRAWLERS.md.
+    /// The place among the versions of the page, by docs/reference/versions.md.
     fn place(&self, version: &Version) -> (i64, u8, String, Option<ContentHash>) {
         match version.body {
             Body::Redirect(to) => (version.at, 0, url(to).to_string(), None),

@@ -59,7 +59,7 @@ impl<'f> InMeta<'f> {
         let Some(servers) = file.servers() else {
             bail!(
                 "{} is of a cluster without a log, which is described by its file alone: change every copy of it, and restart all \
-                 processes (docs/CLUSTER.md says what can be changed)",
+                 processes (docs/guides/grow-and-repair-a-cluster.md says what can be changed)",
                 file.path.display()
             )
         };

@@ -179,7 +179,10 @@ fn trouble(stream: &EngineStream, standbys: &[Standby], away: &[&str]) -> Option
     if let Some(reason) = reason {
         return Some(Attention {
             what: format!("{name}, the stream of range {range}, does not answer: {reason}"),
-            remedy: format!("{}; one that was deleted is an incident (docs/CLUSTER.md)", election(away)),
+            remedy: format!(
+                "{}; one that was deleted is an incident (docs/guides/grow-and-repair-a-cluster.md)",
+                election(away)
+            ),
         });
     }
     let there = current_copies.unwrap_or_default() + behind.len() as u64;
@@ -222,7 +225,7 @@ fn trouble_of_meta(
                      process can start"
                 ),
                 remedy: format!(
-                    "{}; one that was deleted is an incident: put it back with `nats stream restore` (docs/CLUSTER.md), and stop no \
+                    "{}; one that was deleted is an incident: put it back with `nats stream restore` (docs/guides/grow-and-repair-a-cluster.md), and stop no \
                      process before",
                     election(&servers_away(log))
                 ),

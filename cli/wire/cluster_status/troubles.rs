@@ -90,7 +90,7 @@ fn waits(owner: &str, range: &ClusterRange, running: &Running, engine: Option<&E
     let stream = engine.and_then(|log| log.streams.iter().find(|stream| stream.range == range.range));
     if let Some(stream) = stream.filter(|stream| is_full(stream)) {
         remedies.push(format!(
-            "its stream is full, so give it more bytes: `nats stream edit {} --max-bytes BYTES` (docs/CLUSTER.md)",
+            "its stream is full, so give it more bytes: `nats stream edit {} --max-bytes BYTES` (docs/guides/grow-and-repair-a-cluster.md)",
             stream.stream
         ));
     }

@@ -111,7 +111,7 @@ impl Kind {
                 "unauthorized",
                 StatusCode::UNAUTHORIZED,
                 false,
-                "no token came that is known here and has not expired; the server was started with tokens (docs/SECURITY.md)",
+                "no token came that is known here and has not expired; the server was started with tokens (docs/reference/security.md)",
             ),
             Self::Forbidden => (
                 "forbidden",
@@ -158,7 +158,7 @@ impl Kind {
                 "misdirected",
                 StatusCode::MISDIRECTED_REQUEST,
                 false,
-                "`Host` is a name that the server was not given (docs/SECURITY.md)",
+                "`Host` is a name that the server was not given (docs/reference/security.md)",
             ),
             Self::NotByThisPolicy => (
                 "not-by-this-policy",

@@ -107,21 +107,21 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Stable name of the kind of error, `urn:doppel:problem:<name>`. There are these, and others may be added: -
     `urn:doppel:problem:bad-request` (400): the request, or the parameter or field that `field` names, is
     wrong - `urn:doppel:problem:unauthorized` (401): no token came that is known here and has not expired; the
-    server was started with tokens (docs/SECURITY.md) - `urn:doppel:problem:forbidden` (403): the token has a
-    lesser role than is needed, or operators ask for this at another listener - `urn:doppel:problem:cross-
-    site` (403): a browser sent this for another site's page - `urn:doppel:problem:not-found` (404): what is
-    named is not there - `urn:doppel:problem:method-not-allowed` (405): the path is not for this method;
-    `Allow` names those that it is for - `urn:doppel:problem:slow-body` (408): the body came too slowly -
-    `urn:doppel:problem:rebalancing` (409): a change of the mapping is under way -
-    `urn:doppel:problem:nothing-to-cancel` (409): there is no request to cancel - `urn:doppel:problem:cursor-
-    gone` (410): the feed cannot go on at this cursor: export again, and go on with the cursor of the export -
-    `urn:doppel:problem:too-large` (413): the body is over a limit: send it in parts -
-    `urn:doppel:problem:media-type` (415): a content type or encoding that this operation does not take -
-    `urn:doppel:problem:misdirected` (421): `Host` is a name that the server was not given (docs/SECURITY.md)
-    - `urn:doppel:problem:not-by-this-policy` (422): the collection's policy has no such thing -
-    `urn:doppel:problem:backlog-full` (429): too many pages are pending - `urn:doppel:problem:client-limit`
-    (429): the client holds as much as one may hold at once, or has just had its turn -
-    `urn:doppel:problem:internal` (500): an error inside the service; its log says more -
+    server was started with tokens (docs/reference/security.md) - `urn:doppel:problem:forbidden` (403): the
+    token has a lesser role than is needed, or operators ask for this at another listener -
+    `urn:doppel:problem:cross-site` (403): a browser sent this for another site's page -
+    `urn:doppel:problem:not-found` (404): what is named is not there - `urn:doppel:problem:method-not-allowed`
+    (405): the path is not for this method; `Allow` names those that it is for - `urn:doppel:problem:slow-
+    body` (408): the body came too slowly - `urn:doppel:problem:rebalancing` (409): a change of the mapping is
+    under way - `urn:doppel:problem:nothing-to-cancel` (409): there is no request to cancel -
+    `urn:doppel:problem:cursor-gone` (410): the feed cannot go on at this cursor: export again, and go on with
+    the cursor of the export - `urn:doppel:problem:too-large` (413): the body is over a limit: send it in
+    parts - `urn:doppel:problem:media-type` (415): a content type or encoding that this operation does not
+    take - `urn:doppel:problem:misdirected` (421): `Host` is a name that the server was not given
+    (docs/reference/security.md) - `urn:doppel:problem:not-by-this-policy` (422): the collection's policy has
+    no such thing - `urn:doppel:problem:backlog-full` (429): too many pages are pending -
+    `urn:doppel:problem:client-limit` (429): the client holds as much as one may hold at once, or has just had
+    its turn - `urn:doppel:problem:internal` (500): an error inside the service; its log says more -
     `urn:doppel:problem:damaged` (500): a record that is needed is damaged; the service's log says which -
     `urn:doppel:problem:storage` (500): the request could not be stored - `urn:doppel:problem:busy` (503): as
     many such requests are in work as are taken at once - `urn:doppel:problem:not-ready` (503): less of the
