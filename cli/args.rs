@@ -54,8 +54,8 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
     /// How pages are compared: jaccard (by shingles of 5 words, or of 3 to 13 as in jaccard:words=3), supershingle, projection, combined, by-site, simhash, imatch,
-    /// multi-simhash, overlap, content or copies (docs/POLICIES.md), with parameters as in by-site:site=host,across=376. Words are compared without
-    /// punctuation and case; jaccard:tokens=code compares code, where both count (docs/WORDS.md). Fixed when a collection is
+    /// multi-simhash, overlap, content or copies (docs/reference/policies.md), with parameters as in by-site:site=host,across=376. Words are compared without
+    /// punctuation and case; jaccard:tokens=code compares code, where both count (docs/reference/text.md). Fixed when a collection is
     /// created. With a threshold below 0.46 time grows with the square of the number of pages [default: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,

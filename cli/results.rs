@@ -32,7 +32,7 @@ pub(crate) use verdicts::{Decisions, TakenRecords, Verdicts};
 
 /// Bytes of inputs from which on it is said what memory a run takes.
 const MEMORY_TOLD: u64 = 64 << 20;
-/// What grouping takes for each page, in bytes, as measured (docs/BENCHMARKS.md: 460 with 10 million pages, 600 with 5 million short rows that have ids).
+/// What grouping takes for each page, in bytes, as measured (docs/evaluation/memory-and-disk.md: 460 with 10 million pages, 600 with 5 million short rows that have ids).
 const GROUPING_PAGE_BYTES: u64 = 600;
 /// What the first reading takes for each page beside what grouping takes, in bytes: an entry of a table that may be half empty.
 pub(crate) const PAGE_BYTES: u64 = 58;
@@ -45,7 +45,7 @@ pub(crate) const ANNOTATED_RECORD_BYTES: u64 = 9;
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ResultArgs {
     /// Write the records that are kept to this directory: the original records, file by file, in the format and order of the inputs
-    /// (docs/RESULTS.md). The inputs are read twice.
+    /// (docs/reference/results.md). The inputs are read twice.
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) kept: Option<PathBuf>,
     /// Write the records that are removed to this directory: near-duplicates of records that are kept; with --latest or --data also
@@ -56,7 +56,7 @@ pub(crate) struct ResultArgs {
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) superseded: Option<PathBuf>,
     /// Write beside each of these records its group, the winner of that, the kept page that it is a duplicate of, the files and ids of these two
-    /// records, how similar it is to the kept one, and why it is removed (docs/RESULTS.md has the fields).
+    /// records, how similar it is to the kept one, and why it is removed (docs/reference/results.md has the fields).
     #[arg(long, help_heading = "Results")]
     pub(crate) annotate: bool,
 }

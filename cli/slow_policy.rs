@@ -1,4 +1,4 @@
-//! Policies with a threshold so low that time grows with the square of the pages (docs/POLICIES.md, Candidates).
+//! Policies with a threshold so low that time grows with the square of the pages (docs/reference/policies.md, Candidates).
 
 use doppel_model::pairwise::Policy;
 

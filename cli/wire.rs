@@ -31,7 +31,7 @@ use crate::served;
 use crate::winners::Winners;
 use doppel_terminal::whole_file;
 
-/// What a new data directory has. One range costs the least on two cores (docs/BENCHMARKS.md).
+/// What a new data directory has. One range costs the least on two cores (docs/evaluation/speed.md).
 pub(crate) const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
 
 /// The name of the only node.

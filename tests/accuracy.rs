@@ -1,7 +1,7 @@
 //! Measures the correctness of the duplicate groups: compares `doppel dedup` on real crawls with the oracle.
 //!
 //! `cargo test --release --test accuracy -- --ignored --nocapture report` prints the tables of
-//! docs/EVALUATION.md.
+//! docs/evaluation/correctness.md.
 
 mod oracle;
 

@@ -41,9 +41,9 @@ use reported::ReportPlan;
 /// nothing is kept. With --data the collection stays, of each URL the newest version, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
 /// once where nothing is kept, or the directory is empty or none yet: two runs of the same command give the same output, ids
 /// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, the same command goes on behind the last
-/// file that was read to its end, or begins anew (docs/INPUTS.md). A directory that is made so has no snapshots, so the first `doppel serve` makes
+/// file that was read to its end, or begins anew (docs/reference/records.md). A directory that is made so has no snapshots, so the first `doppel serve` makes
 /// the index of all signatures: status is answered at once, new pages are decided later. A collection that is there goes on
-/// page by page. A policy that reads tables (docs/POLICIES.md) learns them from the inputs, which are read twice then, unless
+/// page by page. A policy that reads tables (docs/reference/policies.md) learns them from the inputs, which are read twice then, unless
 /// they are given or the collection has them; the summary names them. With --data they are kept and never change. A file that the collection has taken to its end, and that is as
 /// it was, is not read again, unless --kept, --removed or --report needs its records. The options for shards, ranges and languages have an effect with --data or --incremental; those for
 /// partitions, dimensions, nodes, snapshots, pending pages, cohesion and retention where pages are recorded one by one. A line names
@@ -73,7 +73,7 @@ pub(crate) struct Dedup {
     /// goes on where it was.
     #[arg(long)]
     incremental: bool,
-    /// Read all files, those too that the collection has taken before and that are as they were (docs/INPUTS.md).
+    /// Read all files, those too that the collection has taken before and that are as they were (docs/reference/records.md).
     #[arg(long, requires = "data")]
     read_again: bool,
     /// Write one line of JSON for every record, in the order of the inputs, to this file; with --latest or --data for every live page, sorted

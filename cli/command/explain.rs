@@ -23,7 +23,7 @@ use doppel_terminal::output::{Output, as_of, plural, table};
 ///
 /// Of two URLs it asks the server, and shows what each page is, what the two have in common, and where they lie in the index. Two
 /// files are compared here under any policy, without a server: files of HTML, text or Markdown, or crawl files, of which --url-a and
-/// --url-b name the page. Where the policy reads the main content (docs/POLICIES.md), it shows what of each page that is, and what is
+/// --url-b name the page. Where the policy reads the main content (docs/reference/policies.md), it shows what of each page that is, and what is
 /// left out by which rule; a server does not keep what is left out.
 #[derive(Debug, Args)]
 #[command(after_help = "\

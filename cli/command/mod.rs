@@ -23,6 +23,8 @@ mod probe;
 mod purge;
 mod ready;
 mod rebalance;
+#[cfg(test)]
+mod reference;
 mod repair;
 mod repairs;
 mod report;

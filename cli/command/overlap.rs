@@ -22,7 +22,7 @@ use report::{Chunks, Report, Whole};
 /// Count how much all pages of crawls have in common, in bounded memory and without a server.
 ///
 /// Cuts every page into chunks of four lines, and into chunks of two, and finds all pairs of pages that share at least 15 of the
-/// former, or 25 of the latter, as in "Finding near-replicas of documents on the Web" (docs/POLICIES.md, policy overlap). Prints how
+/// former, or 25 of the latter, as in "Finding near-replicas of documents on the Web" (docs/reference/policies.md, policy overlap). Prints how
 /// many replicas pages have; what a crawler would save that visits no exact copy, and no page that shares so much with one that it
 /// has visited; the hosts that mirror each other; and the pages that are on most hosts.
 ///

@@ -72,7 +72,7 @@ pub(crate) struct Pilot {
     /// Judge pages instead of records: the newest version of each URL stands for it, as in a collection.
     #[arg(long)]
     latest: bool,
-    /// Try this policy (docs/POLICIES.md), with parameters as in by-site:site=host. May be given several times; all with their
+    /// Try this policy (docs/reference/policies.md), with parameters as in by-site:site=host. May be given several times; all with their
     /// defaults unless it is.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
     policies: Vec<Policy>,

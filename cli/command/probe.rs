@@ -22,7 +22,7 @@ use doppel_terminal::output::{Output, table};
 /// Say what a page would be, without recording it.
 ///
 /// Prints one line as `doppel status` does: `unique`, `winner`, `duplicate` or `secondary`. Where the collection's policy reads the main
-/// content (docs/POLICIES.md), it shows what of the page that is, and what is left out by which rule. Nothing is stored.
+/// content (docs/reference/policies.md), it shows what of the page that is, and what is left out by which rule. Nothing is stored.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -18,6 +18,7 @@ mod mapping;
 mod operations;
 mod pages;
 mod raw_page;
+mod reference;
 mod repairs;
 mod request_id;
 mod routes;

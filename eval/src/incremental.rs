@@ -39,7 +39,7 @@ const REPLAY_BATCH: usize = 1_000;
 /// Measure what incremental work saves as the collection grows.
 ///
 /// The collection begins with the pages of the inputs and goes on with pages that are made from them
-/// (recombined stretches of real pages, in families of constant size; see docs/EVALUATION.md). At each size
+/// (recombined stretches of real pages, in families of constant size; see docs/evaluation/paper-clustering.md). At each size
 /// a batch of new and updated pages is decided by the engine, down to the last background work, and the
 /// whole collection is compared from scratch: tier 2's pass over all signatures, then components in
 /// memory. Both are divided by the pages of the batch. Then the inputs are replayed as they are, for the

@@ -60,9 +60,9 @@ fn the_output_for_another_tau_does_not_pass() -> Result<()> {
     Ok(())
 }
 
-/// Prints the tables of docs/EVALUATION.md, and checks the outputs from which they are computed.
+/// Prints the tables of docs/evaluation/correctness.md, and checks the outputs from which they are computed.
 #[test]
-#[ignore = "a minute; prints the tables of docs/EVALUATION.md"]
+#[ignore = "a minute; prints the tables of docs/evaluation/correctness.md"]
 fn report() -> Result<()> {
     let (mut truths, mut agreements) = (Vec::new(), Vec::new());
     for corpus in [&QUICK, &MID, &TRACE] {
@@ -87,7 +87,7 @@ fn report() -> Result<()> {
 
 /// Prints the first table only, which describes the crawls and needs no run of the product.
 #[test]
-#[ignore = "half a minute; prints a table of docs/EVALUATION.md"]
+#[ignore = "half a minute; prints a table of docs/evaluation/correctness.md"]
 fn truth_table() -> Result<()> {
     println!("{TRUTH_HEAD}");
     for corpus in [&QUICK, &MID, &TRACE] {

@@ -174,7 +174,7 @@ fn a_plan_follows_sites_that_arrive_one_after_another() -> Result<()> {
 }
 
 #[test]
-#[ignore = "prints a table of docs/EVALUATION.md"]
+#[ignore = "prints a table of docs/evaluation/mapping.md"]
 fn follow_report() -> Result<()> {
     let Some(contents) = arrivals()? else { return Ok(()) };
     println!(

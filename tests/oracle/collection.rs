@@ -89,7 +89,7 @@ impl Collection {
         Resolution::Unresolved(Reason::LoopOrTooLong)
     }
 
-    /// The page that the target of a redirect stands for, by docs/PAGES.md: the page whose URL is equal to the target as it was sent; or
+    /// The page that the target of a redirect stands for, by docs/reference/versions.md: the page whose URL is equal to the target as it was sent; or
     /// else to the normal form of the target; or else the first in byte order of the other pages whose URLs have that normal form.
     fn page_of_target(&self, redirect: &str, target: &str) -> Option<&str> {
         let form = redirect::normal(target)?;

@@ -1,4 +1,4 @@
-//! Pages that send their readers elsewhere, by the rule of docs/PAGES.md alone: on the tree that html5ever builds of the page for a browser
+//! Pages that send their readers elsewhere, by the rule of docs/reference/text.md alone: on the tree that html5ever builds of the page for a browser
 //! with scripts.
 
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Scripts that set the location of their page in a statement of their own, by the rule of docs/PAGES.md.
+//! Scripts that set the location of their page in a statement of their own, by the rule of docs/reference/text.md.
 //!
 //! Comments are cut out, strings are replaced by numbers, and the rest is split into statements by brackets, semicolons and lines.
 

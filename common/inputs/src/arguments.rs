@@ -16,7 +16,7 @@ use crate::spool::Spool;
 pub struct InputArgs {
     /// Files, directories and patterns to read. A file is WARC, WET, ARC, WACZ, JSON lines, CSV, TSV, Parquet
     /// or Arrow. A directory contains such files, or HTML, text and Markdown files. A pattern in quotes, such
-    /// as 'data/**/*.jsonl.zst', names all files that match it, and - is standard input (docs/FORMATS.md).
+    /// as 'data/**/*.jsonl.zst', names all files that match it, and - is standard input (docs/reference/formats.md).
     /// Several inputs are successive crawls, in the order given. In a directory with HTML pages, crawl files
     /// are not read, only counted. The URL of a page is used as it is spelt, without the fragment: another
     /// case of the host or a default port makes another page.

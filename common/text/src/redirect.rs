@@ -1,5 +1,5 @@
 //! Finds redirects inside a page: a refresh or a script makes a browser leave a page that shows almost no
-//! text. docs/PAGES.md defines the rule.
+//! text. docs/reference/text.md defines the rule.
 //!
 //! Only a page with a sign of a redirect comes here. It is read a second time, like by a browser with scripts
 //! and frames. Reading stops as soon as the page has shown too many words for a redirect, so most pages cost

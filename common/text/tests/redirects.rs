@@ -1,5 +1,5 @@
 //! Compares redirects inside pages with two independent answers. The first is what the sources of the crawls
-//! say about their own redirect stubs. The second is the rule of docs/PAGES.md on the tree that html5ever
+//! say about their own redirect stubs. The second is the rule of docs/reference/text.md on the tree that html5ever
 //! builds.
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use crate::crawl::Html;
 
 mod crawl;
 
-/// Implementation of the rule of docs/PAGES.md on the tree that html5ever builds.
+/// Implementation of the rule of docs/reference/text.md on the tree that html5ever builds.
 #[allow(dead_code, reason = "the tests of the program use all of it")]
 #[path = "../../../tests/oracle"]
 mod oracle {

@@ -1,5 +1,5 @@
 //! Tests the words of HTML and XHTML whose characters are written in many ways, against the rule of
-//! docs/WORDS.md: every tag except `<wbr>` separates words. Entities are decoded and comments are dropped;
+//! docs/reference/text.md: every tag except `<wbr>` separates words. Entities are decoded and comments are dropped;
 //! neither separates words.
 #![allow(clippy::unwrap_used)]
 
@@ -93,7 +93,7 @@ fn piece(is_html: bool) -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// Returns a document with the text that it has by docs/WORDS.md, once with and once without the invisible
+/// Returns a document with the text that it has by docs/reference/text.md, once with and once without the invisible
 /// characters of [`Piece::Invisible`].
 fn document_with_texts(pieces: &[Piece], is_html: bool) -> (String, [String; 2]) {
     let (mut document, mut text, mut visible) = (String::new(), String::new(), String::new());

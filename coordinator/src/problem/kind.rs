@@ -1,7 +1,7 @@
 //! The kinds of problems: the stable type names of error answers, with their statuses and meanings.
 //!
-//! Invariants: a published name keeps its status and meaning for the lifetime of `/v1` (docs/HTTP.md). The
-//! OpenAPI document and docs/HTTP.md list all kinds.
+//! Invariants: a published name keeps its status and meaning for the lifetime of `/v1` (docs/reference/http-conventions.md). The
+//! OpenAPI document and docs/reference/http-conventions.md list all kinds.
 
 use axum::http::StatusCode;
 

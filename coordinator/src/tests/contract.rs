@@ -207,7 +207,7 @@ fn the_limits_are_those_of_the_service() {
 
 #[test]
 fn the_manual_lists_every_type_of_problem() {
-    let manual = include_str!("../../../docs/HTTP.md");
+    let manual = include_str!("../../../docs/reference/http-conventions.md");
     let row = |kind: Kind| format!("| `{}` | {} | {} |", kind.name(), kind.status().as_u16(), kind.meaning());
     let expected = Kind::ALL.map(row).join("\n");
     assert!(manual.contains(&expected), "the table should be:\n{expected}");

@@ -67,7 +67,7 @@ def _options() -> argparse.Namespace:
         prog="eval/peers/run",
         description="Doppel and other near-duplicate tools on the same input in one run: seconds, memory, bytes, and precision, recall and F1 "
         "against the exact truth. Needs Python 3.11 with venv and pip, and Linux; makes an environment for each tool.",
-        epilog="docs/COMPARISON.md says what the figures mean.",
+        epilog="docs/evaluation/comparison.md says what the figures mean.",
     )
     add = parser.add_argument
     add("inputs", nargs="*", type=Path, metavar="INPUT", help="crawls, as `doppel dedup` reads them [default: mid/mid-*.warc.gz in $DOPPEL_DATA, or in ../shared/data]")

@@ -91,8 +91,8 @@ def dedup(
 
     With `progress=True` lines on standard error say how many rows were read and how long the grouping takes.
 
-    `tau` and `policy` say what is a duplicate (docs/POLICIES.md): Jaccard of shingles of 5 words above 0.8 where neither is given.
-    Punctuation and case are ignored (docs/WORDS.md): `policy="jaccard:tokens=code"` compares code, where they count. Other parameters
+    `tau` and `policy` say what is a duplicate (docs/reference/policies.md): Jaccard of shingles of 5 words above 0.8 where neither is given.
+    Punctuation and case are ignored (docs/reference/text.md): `policy="jaccard:tokens=code"` compares code, where they count. Other parameters
     are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how files are read
     and what is written. An unknown one is a `TypeError` that names those that are meant, and nothing is read.
 

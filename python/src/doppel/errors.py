@@ -52,7 +52,7 @@ class Refused(DoppelError):
 
     @property
     def kind(self) -> str:
-        """The stable name of the problem, such as `not-found`: docs/HTTP.md lists them."""
+        """The stable name of the problem, such as `not-found`: docs/reference/http-conventions.md lists them."""
         return self.problem.type.removeprefix(PREFIX)
 
     @property

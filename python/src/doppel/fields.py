@@ -1,4 +1,4 @@
-"""Which column is what: by name, or by a guess from the first rows, as the program guesses (docs/INPUTS.md)."""
+"""Which column is what: by name, or by a guess from the first rows, as the program guesses (docs/reference/records.md)."""
 
 from __future__ import annotations
 

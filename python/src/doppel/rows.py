@@ -31,7 +31,7 @@ DIGITS = 12
 """Of the number of a row in its name."""
 _MILLISECOND = timedelta(milliseconds=1)
 _PAGE_BYTES_MAX = 16 << 20
-# These stay as they are in a name (docs/INPUTS.md), with letters and digits.
+# These stay as they are in a name (docs/reference/records.md), with letters and digits.
 _UNQUOTED = "-._~!$&'()*+,;:@/"
 
 

@@ -1,4 +1,4 @@
-"""CSV and TSV as the program reads them (docs/FORMATS.md): a stray quote costs one row, and not all rows up to the next quote."""
+"""CSV and TSV as the program reads them (docs/reference/formats.md): a stray quote costs one row, and not all rows up to the next quote."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 //! instead of shingles of five. A changed word, such as a version or another package name, changes two pairs
 //! but five shingles. With pairs, the coefficients of copies are further from those of pages that only
 //! resemble each other. The default thresholds are round numbers in the gaps between judged pairs
-//! (`doppel-eval copies`, docs/POLICIES.md).
+//! (`doppel-eval copies`, docs/reference/policies.md).
 //!
 //! The Jaccard distance is a metric. Code that relies on a metric uses the lowest of the three thresholds,
 //! because every pair that F accepts is above it. F itself uses the threshold of the pair.

@@ -52,7 +52,7 @@ fn oracle(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Examples of docs/WORDS.md.
+/// Examples of docs/reference/text.md.
 #[test]
 fn examples_have_the_expected_tokens() {
     for (text, words) in [
