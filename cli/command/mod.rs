@@ -24,7 +24,7 @@ mod purge;
 mod ready;
 mod rebalance;
 #[cfg(test)]
-mod reference;
+mod reference_tests;
 mod repair;
 mod repairs;
 mod report;
