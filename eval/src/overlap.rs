@@ -7,12 +7,12 @@ mod print;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel::bounded::{self, BoundsArgs};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::hashed_lines;
 use doppel_overlap::{
     Builder, Chunking, Collection, Maps, Mirror, Replicated, Replication, Space, Way, Work,
 };
+use doppel_terminal::bounded::{self, BoundsArgs};
 use doppel_terminal::output::share;
 use doppel_terminal::progress;
 use serde::Serialize;

@@ -5,13 +5,17 @@
 //! |---|---|
 //! | [`output`], [`shown`] | text and JSON on standard output and standard error |
 //! | [`progress`] | progress bars |
+//! | [`svg`] | diagrams as SVG |
 //! | [`exit`], [`memory`] | exit codes, and advice for failures |
+//! | [`bounded`] | options that limit memory and temporary files |
 //! | [`destination`], [`whole_file`] | files that appear complete or not at all |
+//! | [`toml_file`] | TOML files that people write |
 //! | [`scratch`] | temporary directory |
 //! | [`interrupt`] | files to remove when a signal ends the command |
 //! | [`size`], [`span`] | sizes and durations as arguments |
 #![forbid(unsafe_code)]
 
+pub mod bounded;
 pub mod destination;
 pub mod exit;
 pub mod interrupt;
@@ -22,4 +26,6 @@ pub mod scratch;
 pub mod shown;
 pub mod size;
 pub mod span;
+pub mod svg;
+pub mod toml_file;
 pub mod whole_file;
