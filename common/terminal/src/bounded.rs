@@ -1,4 +1,4 @@
-//! Commands that count in bounded memory and disk: the options that say how much, and what the process had in the end.
+//! Options that bound the memory and the temporary files of a command, and the peak memory of the process.
 
 use std::path::PathBuf;
 
@@ -10,34 +10,34 @@ use crate::memory::counted;
 use crate::output::bytes;
 use crate::size::Size;
 
-/// The least memory.
+/// Least value of `--memory`, in bytes.
 const MEMORY_MIN: u64 = 96 << 20;
 
-/// How much a command may take.
+/// Options that bound the memory and the temporary files of a command.
 #[derive(Debug, Clone, Args)]
 pub struct BoundsArgs {
     /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
     #[arg(long, value_name = "SIZE", default_value = "512MB")]
     memory: Size,
-    /// Room for temporary files. Where it does not suffice, nothing is found and the command says so.
+    /// Room for temporary files. If it does not suffice, the command reports that and finds nothing.
     #[arg(long, value_name = "SIZE", default_value = "16GB")]
     disk: Size,
-    /// Where temporary files are [default: TMPDIR, or /tmp].
+    /// Directory of temporary files [default: TMPDIR, or /tmp].
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 }
 
 impl BoundsArgs {
-    /// The memory that may be used.
+    /// Memory that the command may use, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.0
     }
 
-    /// What may be counted with.
+    /// The budget of memory and disk for counting.
     ///
     /// # Errors
-    /// When the memory is less than the least.
+    /// Fails if `--memory` is less than 96 MiB.
     pub fn budget(&self) -> Result<Budget, Failure> {
         let memory = self.memory.0;
         if memory < MEMORY_MIN {
@@ -48,7 +48,7 @@ impl BoundsArgs {
     }
 }
 
-/// The most memory that this process had, where the system says it.
+/// Peak memory of this process in bytes, if the system reports it.
 #[must_use]
 pub fn process_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -57,7 +57,7 @@ pub fn process_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// How much that was, beside what was allowed.
+/// A sentence that compares the peak memory with the allowed memory.
 #[must_use]
 pub fn told(most: u64, allowed: u64) -> String {
     format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))

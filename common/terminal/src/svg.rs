@@ -21,23 +21,23 @@ text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;font-size:1
 .c0{stroke:#56b4e9}.c4{stroke:#f0e442}.c5{stroke:#ccc}}";
 const COLOURS: usize = 6;
 
-/// A line.
+/// A line that connects points of a plot.
 #[derive(Debug, Clone)]
-pub struct Series {
-    /// Its name in the legend.
+pub struct PlotSeries {
+    /// Name of the line in the legend.
     pub name: String,
-    /// Whether it is dashed.
+    /// Whether the line is dashed.
     pub dashed: bool,
-    /// In order of x.
+    /// Points as x and y, in ascending order of x.
     pub points: Vec<(f64, f64)>,
 }
 
 /// A rectangle from its least to its greatest corner.
 #[derive(Debug, Clone)]
 pub struct Rectangle {
-    /// Shown when one points at it.
+    /// Text that a browser shows when the pointer rests on the rectangle.
     pub name: String,
-    /// Rectangles of one group have one colour; there are fewer colours than groups may be.
+    /// Number of the rectangle's group. Rectangles of one group have one colour. Colours repeat if there are more groups than colours.
     pub group: usize,
     /// The corner of least x and y.
     pub least: (f64, f64),
@@ -45,14 +45,14 @@ pub struct Rectangle {
     pub greatest: (f64, f64),
 }
 
-/// A figure of its own. Values that are not finite are left out, on a logarithmic axis also those up to 0.
+/// One plot of a drawing. Values that are not finite are left out, and so are values of at most 0 on a logarithmic axis.
 #[derive(Debug, Clone, Default)]
 pub struct Panel {
-    /// Above the plot.
+    /// Title above the plot.
     pub title: String,
-    /// What the x axis is.
+    /// Label of the x axis.
     pub x: String,
-    /// What the y axis is.
+    /// Label of the y axis.
     pub y: String,
     /// Whether the x axis is logarithmic.
     pub logarithmic_x: bool,
@@ -60,11 +60,11 @@ pub struct Panel {
     pub powers_of_two: bool,
     /// Whether the y axis is logarithmic.
     pub logarithmic_y: bool,
-    /// The lines.
-    pub series: Vec<Series>,
-    /// The rectangles below them.
+    /// Lines that connect points, in the order of the legend.
+    pub series: Vec<PlotSeries>,
+    /// Rectangles, which lie below the lines.
     pub boxes: Vec<Rectangle>,
-    /// Horizontal lines to compare with.
+    /// Horizontal lines for comparison, as a value of y and a label.
     pub marks: Vec<(f64, String)>,
 }
 
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_plot_has_its_lines_and_escaped_names() {
         let series =
-            Series { name: "a < b & c".to_owned(), dashed: false, points: vec![(0.0, 0.0), (10.0, 4.0)] };
+            PlotSeries { name: "a < b & c".to_owned(), dashed: false, points: vec![(0.0, 0.0), (10.0, 4.0)] };
         let panel = Panel { title: "t".to_owned(), series: vec![series], ..Panel::default() };
         let svg = document(&[panel]);
         assert!(svg.contains("a &lt; b &amp; c") && !svg.contains("a < b"));

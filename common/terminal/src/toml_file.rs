@@ -1,4 +1,4 @@
-//! Files of TOML that people write: they are bounded, and what is wrong in one is named with its line.
+//! TOML files that people write. A file is bounded in size, and an error names the line of the fault.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-/// Why a file cannot be used.
+/// Error of a TOML file.
 #[derive(Debug, thiserror::Error)]
 pub enum TomlFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Io {
         /// The file.
@@ -20,46 +20,46 @@ pub enum TomlFileError {
         /// The reason.
         source: io::Error,
     },
-    /// It is another kind of file, for sure.
+    /// The file is longer than any file of its kind.
     #[error("{} has more than {max} bytes", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The most that is read.
+        /// Limit in bytes.
         max: u64,
     },
-    /// It says something that cannot be.
+    /// A line of the file is not valid.
     #[error("{}, line {line}: {reason}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// Reason why the line is not valid.
         reason: String,
     },
 }
 
-/// What is wrong, and where in the text.
-pub type Fault = (Range<usize>, String);
+/// A fault of a text: the range of its bytes and the reason.
+pub type TomlFault = (Range<usize>, String);
 
-/// Reads a file of at most `max` bytes, and makes of its text what `make` says.
+/// Reads a file of at most `max` bytes, and converts its text with `make`.
 ///
 /// # Errors
-/// When it cannot be read, is longer, or has a fault.
+/// Fails if the file cannot be read, is longer, or has a fault.
 pub fn read<T>(
     path: &Path,
     max: u64,
-    make: impl FnOnce(&str) -> Result<T, Fault>,
+    make: impl FnOnce(&str) -> Result<T, TomlFault>,
 ) -> Result<T, TomlFileError> {
     let file = File::open(path).map_err(|source| TomlFileError::Io { path: path.to_owned(), source })?;
     of_bytes(path, &bytes(path, max, file)?, make)
 }
 
-/// The bytes of a file that is open.
+/// Reads the bytes of an open file, at most `max`.
 ///
 /// # Errors
-/// When they cannot be read, or are more than `max`.
+/// Fails if the file cannot be read, or has more than `max` bytes.
 pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFileError> {
     let mut bytes = Vec::new();
     let read = from.take(max + 1).read_to_end(&mut bytes);
@@ -70,14 +70,14 @@ pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFile
     Ok(bytes)
 }
 
-/// What `make` makes of the text of a file.
+/// Converts the text of a file with `make`.
 ///
 /// # Errors
-/// When it is no text, or has a fault.
+/// Fails if the bytes are not UTF-8, or if the text has a fault.
 pub fn of_bytes<T>(
     path: &Path,
     bytes: &[u8],
-    make: impl FnOnce(&str) -> Result<T, Fault>,
+    make: impl FnOnce(&str) -> Result<T, TomlFault>,
 ) -> Result<T, TomlFileError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| (error.valid_up_to()..error.valid_up_to(), "is not UTF-8".to_owned()));
@@ -87,26 +87,26 @@ pub fn of_bytes<T>(
     })
 }
 
-/// The value of a text, or what TOML says on one line.
+/// Parses a TOML text. The reason of a fault is one line.
 ///
 /// # Errors
-/// When it is not of this form.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+/// Fails if the text is not valid TOML, or does not have the fields of `T`.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
     toml::from_str(text).map_err(|error| {
         let reason = error.message().trim().replace('\n', ", ");
         (error.span().unwrap_or_default(), reason)
     })
 }
 
-/// A value that is written as a text.
+/// Parses a value that the file writes as a string.
 ///
 /// # Errors
-/// When it is none; the fault is that of the value's type.
-pub fn value<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, Fault> {
+/// Fails with the reason that the type of the value gives.
+pub fn value<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, TomlFault> {
     written.get_ref().parse().map_err(|error: T::Err| (written.span(), error.to_string()))
 }
 
-/// The line in which a byte is, from 1.
+/// Number of the line that contains the byte `at`, from 1.
 pub fn line(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at.min(bytes.len())].iter().filter(|byte| **byte == b'\n').count()
 }
