@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use doppel_contract::Outcome;
+use doppel_contract::answer::Savings;
 use doppel_dataset::accounts::{Accounts, Decided};
 use doppel_dataset::extracted::{self, ExtractedPage};
 use doppel_dataset::weights::Weights;
@@ -12,8 +14,7 @@ use doppel_inputs::processor;
 use doppel_inputs::tally::Tally;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::TablesHash;
-use doppel_protocol::answer::Savings;
-use doppel_protocol::{Body, Outcome, WinnerOrder};
+use doppel_protocol::{Body, WinnerOrder};
 use doppel_terminal::output::plural;
 use doppel_terminal::progress;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Unit, Within};
