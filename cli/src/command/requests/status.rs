@@ -3,7 +3,7 @@
 use clap::Args;
 use doppel_contract::answer::{Advice, StatusAnswer};
 use doppel_contract::client::{Client, Method};
-use doppel_contract::{Status, words};
+use doppel_contract::words;
 use doppel_terminal::output::{Output, as_of, table};
 use serde::Deserialize;
 use serde_json::json;
@@ -93,7 +93,9 @@ pub(super) fn about(advice: &Advice) -> String {
     let why = advice.rule.map(|rule| format!(" ({})", words::rule(rule))).unwrap_or_default();
     match (&advice.duplicate_of, &advice.winner, advice.status) {
         (Some(kept), ..) => about.push(format!("of {kept}{why}")),
-        (None, Some(winner), Status::Secondary) => about.push(format!("beside {winner}{why}")),
+        (None, Some(winner), doppel_contract::Status::Secondary) => {
+            about.push(format!("beside {winner}{why}"));
+        }
         _ => {}
     }
     about.extend(advice.similarity.map(|similarity| format!("similarity {similarity:.3}")));
