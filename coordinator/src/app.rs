@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
+use doppel_contract::{Market, Markets};
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{
-    Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
-};
+use doppel_protocol::{Aged, ClusterApi, MappingApi, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};

@@ -16,7 +16,7 @@ pub(crate) mod refusals;
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::{HeaderName, header};
-use doppel_protocol::answer;
+use doppel_contract::answer;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;

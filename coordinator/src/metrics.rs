@@ -16,8 +16,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doppel_protocol::answer::{ClusterStatus, GroupSizes, LineCode};
-use doppel_protocol::{Backlog, Counters, LoadReport, NodeTraffic, Outcome, RebalanceProgress, Totals};
+use doppel_contract::answer::{ClusterStatus, GroupSizes, LineCode};
+use doppel_contract::{Backlog, Counters, LoadReport, Outcome, RebalanceProgress};
+use doppel_protocol::{NodeTraffic, Totals};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;

@@ -10,11 +10,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use doppel_contract::answer;
 use doppel_engine::export::ExportError;
 use doppel_engine::probe::ProbeError;
 use doppel_model::pairwise::Policy;
 use doppel_partitioning::MappingError;
-use doppel_protocol::{IndexError, RebalanceError, Tier1Error, answer};
+use doppel_protocol::{IndexError, RebalanceError, Tier1Error};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 

@@ -30,8 +30,9 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use doppel_contract::Markets;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{ClusterApi, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::ServiceExt;

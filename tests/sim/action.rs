@@ -1,8 +1,8 @@
 //! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
 //! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
 
+use doppel_contract::Rule;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::Rule;
 use doppel_protocol::index_node::SearchLimits;
 use doppel_tier1::simulation::Kind;
 

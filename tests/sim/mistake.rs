@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use doppel_contract::Rule;
 use doppel_model::{ContentHash, GroupId, PageId};
-use doppel_protocol::{IndexCommand, Rule, WinnerOrder};
+use doppel_protocol::{IndexCommand, WinnerOrder};
 use doppel_tier1::simulation::{
     Command, Effect, Envelope, Forgotten, Kind, forget_contents, is_feed_row, is_outbox_row,
     is_signature_row, redirect_forward,

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use doppel_contract::{Market, Markets};
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::{IndexCommand, Market, Markets, RangeMap};
+use doppel_protocol::{IndexCommand, RangeMap};
 use doppel_tier1::simulation::{
     Command, Effect, Envelope, FeedExtent, Intercepted, Owed, PostReply, Row, Settings, Settled, SimPost,
     SimRange, StatusFill, Worker, rows,

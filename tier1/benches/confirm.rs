@@ -14,12 +14,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use doppel_contract::{LoadReport, Outcome};
 use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Random, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
-    PartitionLookup, RefusedOrders, SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders,
+    SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
 };
 use doppel_tier1::{Config, Database, Memory, Retention, Rules, Store, Tier1};
 

@@ -28,10 +28,11 @@ mod underway;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use doppel_contract::Backlog;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId};
-use doppel_protocol::{Backlog, IndexStateItem, RangeMap, WinnerOrder};
+use doppel_protocol::{IndexStateItem, RangeMap, WinnerOrder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -30,7 +30,8 @@ use crate::record::Meta;
 use crate::store::{Store, StoreError, Write};
 use crate::totals;
 use crate::txn::read;
-use doppel_protocol::{Backlog, RangeMap};
+use doppel_contract::Backlog;
+use doppel_protocol::RangeMap;
 use inbox::Inbox;
 use outbox::Outbox;
 

@@ -8,9 +8,10 @@ mod encoding;
 mod group;
 mod version;
 
+use doppel_contract::{Counters, Status, TrailEvent, Unresolved};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{Counters, Rank, Status, TrailEvent, Unresolved};
+use doppel_protocol::Rank;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "simulation"))]

@@ -14,9 +14,10 @@ mod statuses;
 mod tampering;
 mod worker;
 
+use doppel_contract::{Backlog, Outcome};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::{Backlog, IndexCommand, Outcome, RangeMap, SearchResult, Submission, WinnerOrder};
+use doppel_protocol::{IndexCommand, RangeMap, SearchResult, Submission, WinnerOrder};
 
 pub use envelope::{Envelope, Kind};
 pub use post::{PostReply, SimPost};

@@ -1,6 +1,6 @@
 //! A shard's totals follow its records: each commit moves them by what changed.
 
-use doppel_protocol::{Backlog, Counters, Status};
+use doppel_contract::{Backlog, Counters, Status};
 
 use crate::record::Meta;
 use crate::txn::{GroupShare, PageShare};

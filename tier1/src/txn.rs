@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use doppel_contract::CROWDED_REDIRECTS;
 use doppel_model::{ClientId, GroupId, PageId, ShardId};
-use doppel_protocol::CROWDED_REDIRECTS;
 use serde::de::DeserializeOwned;
 
 use crate::key;
@@ -16,7 +16,7 @@ use crate::store::{Store, StoreError, Write};
 /// What of a page is counted in its shard's totals; see [`Txn::finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PageShare {
-    pub(crate) status: Option<doppel_protocol::Status>,
+    pub(crate) status: Option<doppel_contract::Status>,
     pub(crate) redirect: bool,
     pub(crate) content: bool,
     /// The client for which the page is pending.

@@ -1,12 +1,12 @@
 //! Everything in the report that is counted over live pages, in two passes: the second counts what the first has chosen.
 
+use doppel_contract::Status;
+use doppel_contract::answer::Savings;
 use doppel_coordinator::limits::MIRRORS_COUNTED;
 use doppel_dataset::accounts;
 use doppel_dataset::weights::{Weight, Weights};
 use doppel_engine::savings::{Counting, Page};
 use doppel_model::pairwise::Policy;
-use doppel_protocol::Status;
-use doppel_protocol::answer::Savings;
 use doppel_tier1::bulk::Unit;
 
 use super::examples::{Example, Examples};

@@ -71,8 +71,8 @@ pub use zstd_header::ZSTD_WINDOW_BYTES_MAX;
 
 pub use opening::{open, open_as, open_copy, open_pipe};
 
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_model::{PageUrl, RawContent, Timestamp};
-use doppel_protocol::page::{PageBody, PageItem};
 use record::{FieldMap, FieldNames, IdChoices};
 
 /// One fetch of one page, as the crawl records it.

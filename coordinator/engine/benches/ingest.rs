@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
 use doppel_engine::ingest::{Ingest, Source};
 use doppel_model::RawContent;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::page::{PageBody, PageItem};
 use doppel_text::decode;
 
 const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);

@@ -8,12 +8,13 @@
 //! the safe answer,
 //! `secondary`, which means: keep the page.
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Market, Rule, Status};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    BATCH_MAX, Compared, GroupState, GroupSummary, Line, Market, MemberView, PageView, Rank, Rule, Status,
-    Tier1Error, Tier1Reads, WinnerOrder,
+    BATCH_MAX, Compared, GroupState, GroupSummary, Line, MemberView, PageView, Rank, Tier1Error, Tier1Reads,
+    WinnerOrder,
 };
 
 use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
@@ -85,7 +86,7 @@ impl<'a> Advisor<'a> {
             if let Some(advice) = self.attempt(&view)? {
                 return Ok(advice);
             }
-            safe = Advice::on_record(&view);
+            safe = view.recorded_advice();
             safe.status = Status::Secondary;
         }
         Ok(safe)
@@ -129,7 +130,7 @@ impl<'a> Advisor<'a> {
 
     /// Computes advice from records that are read one after the other. Returns `None` if one of them changed meanwhile.
     fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Tier1Error> {
-        let mut advice = Advice::on_record(view);
+        let mut advice = view.recorded_advice();
         let (Status::Pending | Status::Winner | Status::Duplicate | Status::Secondary, Some(group)) =
             (view.line.status, view.line.group)
         else {

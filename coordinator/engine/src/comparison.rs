@@ -6,9 +6,9 @@
 
 use std::cmp::Ordering;
 
+use doppel_contract::answer::{Criterion, Examples, LeftOut, MainContent, Measures, Shingles};
 use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
-use doppel_protocol::answer::{Criterion, Examples, LeftOut, MainContent, Measures, Shingles};
 use doppel_text::{Omitted, Taken};
 
 use crate::limits::EXAMPLES;

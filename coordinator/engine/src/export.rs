@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use doppel_protocol::answer::ExportLine;
+use doppel_contract::answer::ExportLine;
 use doppel_protocol::{Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 
 use crate::advise::Advisor;

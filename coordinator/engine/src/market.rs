@@ -10,9 +10,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use doppel_contract::{Market, Status};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
-use doppel_protocol::{Line, Market, PageView, Status, Tier1Error, Tier1Reads, WinnerOrder};
+use doppel_protocol::{Line, PageView, Tier1Error, Tier1Reads, WinnerOrder};
 
 use crate::limits::{LIST, MARKET_GROUPS, MARKET_MEMBERS_TOTAL};
 

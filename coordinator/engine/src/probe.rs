@@ -5,12 +5,11 @@
 
 use std::collections::HashSet;
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Status, Unresolved};
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{
-    Body, IndexError, PageView, Pair, Rank, Status, Submission, Tier1Error, Tier2Api, Unresolved,
-};
+use doppel_protocol::{Body, IndexError, PageView, Pair, Rank, Submission, Tier1Error, Tier2Api};
 
 use crate::advise::{Advisor, Winner, name};
 use crate::limits::{ADVICE_ATTEMPTS, PROBE_KEPT, PROBE_PARTNERS};

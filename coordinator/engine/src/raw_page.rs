@@ -4,9 +4,9 @@
 //! `raw_page_query` reads the other fields from the query string.
 
 use bytes::Bytes;
+use doppel_contract::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 use doppel_crawls::{Fetched, FetchedBody};
 use doppel_model::{PageUrl, RawContent, Timestamp};
-use doppel_protocol::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 
 /// Media type of a page body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

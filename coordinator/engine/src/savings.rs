@@ -16,10 +16,10 @@ mod wordless;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use doppel_contract::Status;
+use doppel_contract::answer::{Saving, Savings};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, PageUrl};
-use doppel_protocol::Status;
-use doppel_protocol::answer::{Saving, Savings};
 
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS, MIRRORS, MIRRORS_COUNTED};
 use crate::sort::Sorter;

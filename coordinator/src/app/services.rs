@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use doppel_contract::Markets;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{ClusterApi, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 
 use crate::access::Tokens;

@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-use doppel_protocol::NodeTraffic;
-use doppel_protocol::answer::{
+use doppel_contract::answer::{
     ClusterNode, ClusterRange, ClusterStatus, EngineStatus, EngineStream, NodeRole,
 };
+use doppel_protocol::NodeTraffic;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_protocol::answer::GroupSizes;
+use doppel_contract::answer::GroupSizes;
 use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, ShardTotals, Tier1Api, Totals};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use doppel_contract::{LoadReport, PartitionLoad, RebalanceProgress};
 use doppel_model::NodeId;
-use doppel_protocol::{LoadReport, PartitionLoad, RebalanceProgress};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;

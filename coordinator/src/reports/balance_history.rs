@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use doppel_contract::LoadReport;
+use doppel_contract::answer::LoadPoint;
 use doppel_model::Timestamp;
-use doppel_protocol::LoadReport;
-use doppel_protocol::answer::LoadPoint;
 
 use crate::limits::HISTORY_POINTS;
 
@@ -42,8 +42,8 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::{LengthBox, PartitionLoad};
     use doppel_model::{NodeId, PartitionId};
-    use doppel_protocol::{LengthBox, PartitionLoad};
 
     use super::*;
 

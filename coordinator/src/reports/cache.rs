@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doppel_protocol::answer::{GroupSizes, Savings, WhatIfs};
+use doppel_contract::answer::{GroupSizes, Savings, WhatIfs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{REPORT_AGE, REPORT_AGE_TIMES};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel_protocol::answer::{Group, GroupSizes, SizeClass};
+use doppel_contract::answer::{Group, GroupSizes, SizeClass};
 use doppel_protocol::{GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};

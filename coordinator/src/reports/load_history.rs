@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use doppel_contract::LoadReport;
+use doppel_contract::answer::{LoadSample, PartitionSample};
 use doppel_model::{PartitionId, Timestamp};
-use doppel_protocol::answer::{LoadSample, PartitionSample};
-use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, LoadReport, Totals};
+use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, Totals};
 
 use crate::limits::{LOAD_FIRST_STEP, LOAD_FIRST_STEPS, LOAD_PARTITIONS, LOAD_POINTS, LOAD_STEP};
 
@@ -161,8 +162,8 @@ fn quantile(classes: &[u64], hundredths: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::{Backlog, Counters, LengthBox, PartitionLoad};
     use doppel_model::NodeId;
-    use doppel_protocol::{Backlog, Counters, LengthBox, PartitionLoad};
 
     use super::*;
 

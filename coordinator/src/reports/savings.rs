@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use doppel_contract::answer::Savings;
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::answer::Savings;
 use doppel_protocol::{BATCH_MAX, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 
 use crate::problem::Problem;

@@ -3,8 +3,8 @@
 
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use doppel_contract::{Market, Markets};
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::{Market, Markets};
 use doppel_protocol::{NoRepairId, RepairId};
 use serde::de::DeserializeOwned;
 

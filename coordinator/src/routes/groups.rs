@@ -5,9 +5,10 @@ pub(crate) mod repair_trail;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::Market;
+use doppel_contract::answer::{Group, GroupIdForm, GroupList, GroupPage, MarketForm, Member};
 use doppel_model::{ContentHash, GroupId};
-use doppel_protocol::answer::{Group, GroupIdForm, GroupList, GroupPage, MarketForm, Member};
-use doppel_protocol::{GroupFilter, GroupPosition, Line, Market, MemberView, Tier1Reads};
+use doppel_protocol::{GroupFilter, GroupPosition, Line, MemberView, Tier1Reads};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

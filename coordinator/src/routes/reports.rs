@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::{GroupSizes, Quality, Savings};
 use doppel_protocol::Totals;
-use doppel_protocol::answer::{GroupSizes, Quality, Savings};
 
 use crate::app::App;
 use crate::contract::refusals;

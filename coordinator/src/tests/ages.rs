@@ -164,7 +164,7 @@ async fn of_many_pages_those_are_read_again_that_were_read_first() {
 async fn what_the_table_has_told_is_looked_at_again_when_the_rows_take_long() {
     let door = Arc::new(door().await);
     let page = |url: &str| PageUrl::parse(url).unwrap();
-    let known: doppel_protocol::answer::Advice =
+    let known: doppel_contract::answer::Advice =
         serde_json::from_value(door.status("http://near/copy").await).unwrap();
     door.tiers.state().known.insert(page("http://near/copy"), known);
     let (hold, before) = (door.tiers.gate.close("pages"), door.tiers.gate.count("pages"));
@@ -178,7 +178,7 @@ async fn what_the_table_has_told_is_looked_at_again_when_the_rows_take_long() {
     {
         let mut state = door.tiers.state();
         let mut changed = state.known[&page("http://near/copy")].clone();
-        changed.status = doppel_protocol::Status::Pending;
+        changed.status = doppel_contract::Status::Pending;
         state.known.insert(page("http://near/copy"), changed);
     }
     tokio::time::sleep(Duration::from_millis(5_100)).await;

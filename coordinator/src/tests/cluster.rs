@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use doppel_model::{PartitionId, RangeId};
-use doppel_protocol::answer::{
+use doppel_contract::answer::{
     Attention, ClusterNode, ClusterRange, ClusterStatus, EngineServer, EngineStatus, EngineStream, NodeRole,
     Standby,
 };
+use doppel_model::{PartitionId, RangeId};
 use doppel_protocol::{CallTraffic, ClusterApi, NodeTraffic, TakeOverError};
 
 use super::*;

@@ -160,8 +160,8 @@ fn what_an_operation_can_be_refused_for_is_said() {
 
 #[test]
 fn the_limits_are_those_of_the_service() {
+    use doppel_contract::page::PAGE_BYTES_MAX;
     use doppel_protocol::RepairPosition;
-    use doppel_protocol::page::PAGE_BYTES_MAX;
 
     let parameter = |operation: &str, name: &str| -> &'static Value {
         let (_, of) = operations().into_iter().find(|(called, _)| called == operation).unwrap();

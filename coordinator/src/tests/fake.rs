@@ -9,14 +9,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{RebalanceOutcome, RebalanceProgress};
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
 use doppel_partitioning::Plan;
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{
-    Change, GroupSummary, IndexError, PageView, RebalanceOutcome, RebalanceProgress, RepairDetails,
-    Tier1Error, WinnerOrder,
-};
+use doppel_protocol::{Change, GroupSummary, IndexError, PageView, RepairDetails, Tier1Error, WinnerOrder};
 
 use super::gate::Gate;
 

@@ -1,6 +1,6 @@
 //! Tests of groups, repairs and reports.
 
-use doppel_protocol::Status;
+use doppel_contract::Status;
 
 use super::*;
 

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 
+use doppel_contract::RebalanceProgress;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, Tau};
 use doppel_partitioning::{PartitionMap, Plan};
-use doppel_protocol::{IndexError, RebalanceProgress};
+use doppel_protocol::IndexError;
 
 use super::*;
 

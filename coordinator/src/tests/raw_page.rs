@@ -1,6 +1,6 @@
 //! Tests of `POST /v1/pages` with a page as the raw body.
 
-use doppel_protocol::page::PAGE_BYTES_MAX;
+use doppel_contract::page::PAGE_BYTES_MAX;
 
 use super::limits::gzip;
 use super::*;

@@ -1,7 +1,8 @@
 //! Tests of the audit trail of repairs.
 
+use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{RepairDetails, RepairEntry, RepairId, TrailEvent};
+use doppel_protocol::{RepairDetails, RepairEntry, RepairId};
 
 use super::*;
 

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Market, Status};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{GroupState, Market, Status};
+use doppel_protocol::GroupState;
 
 use super::fake::Page;
 use super::*;

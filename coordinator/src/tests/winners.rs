@@ -1,6 +1,6 @@
 //! Tests of winners by other than the default rules, and for named markets.
 
-use doppel_protocol::{Market, Rule};
+use doppel_contract::{Market, Rule};
 
 use super::*;
 

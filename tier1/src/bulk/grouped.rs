@@ -1,7 +1,8 @@
 //! The answer: every page or record with what it is told, and the groups.
 
+use doppel_contract::{Counters, Status, Unresolved};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
-use doppel_protocol::{Counters, Line, Status, Unresolved};
+use doppel_protocol::Line;
 
 /// The collection at rest.
 #[derive(Debug)]

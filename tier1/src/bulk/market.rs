@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
+use doppel_contract::Market;
 use doppel_join::{ContentIndex, Contents, Read};
 use doppel_model::pairwise::Similarity;
-use doppel_protocol::{Market, WinnerOrder};
+use doppel_protocol::WinnerOrder;
 use rayon::prelude::*;
 
 use super::BulkError;

@@ -49,7 +49,8 @@ use crate::store::StoreError;
 #[cfg(any(test, feature = "simulation"))]
 use crate::store::Write;
 use databases::NewDatabases;
-use doppel_protocol::{Market, Outcome, RangeMap, Submission, WinnerOrder};
+use doppel_contract::{Market, Outcome};
+use doppel_protocol::{RangeMap, Submission, WinnerOrder};
 pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
 use resolved::Resolved;
 use rows::Rows;

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use doppel_contract::Unresolved;
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::Unresolved;
 use rayon::prelude::*;
 
 use super::versions::{State, Versions};

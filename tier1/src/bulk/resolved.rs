@@ -1,8 +1,9 @@
 //! What becomes of every page when all versions are known: the statuses are those of `machine::publish`.
 
+use doppel_contract::{Counters, Market, Status, Unresolved};
 use doppel_join::{ContentIndex, Contents, Read};
 use doppel_model::ShardId;
-use doppel_protocol::{Counters, Market, Status, Unresolved, WinnerOrder};
+use doppel_protocol::WinnerOrder;
 
 use super::cover::cover;
 use super::grouped::{BulkGroup, Grouped, GroupedPage};

@@ -8,9 +8,10 @@
 //!
 //! Memory: 20 bytes for each page, 84 for each redirect, and 36 for each page that is spelled otherwise than in its normalised form.
 
+use doppel_contract::Status;
 use doppel_join::ContentIndex;
 use doppel_model::{ClientId, PageId, ShardId, Timestamp};
-use doppel_protocol::{RepairId, Status};
+use doppel_protocol::RepairId;
 use rayon::prelude::*;
 
 use super::groups::{CoveredBy, Group as Grouping, Place};

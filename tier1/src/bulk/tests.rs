@@ -1,8 +1,9 @@
 //! Collections of a few pages whose groups are plain to see.
 
+use doppel_contract::{Counters, Status, Unresolved};
 use doppel_model::Timestamp;
 use doppel_model::signature::{Builder, Signature};
-use doppel_protocol::{Body, Counters, Status, Unresolved};
+use doppel_protocol::Body;
 
 use super::*;
 use crate::check;

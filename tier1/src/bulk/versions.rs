@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use doppel_contract::{Counters, Market, Outcome, Rule};
 use doppel_join::ContentIndex;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_protocol::{
-    Body, Counters, DatedPopularity, FetchResult, Market, Outcome, Rank, Rule, Submission, VersionDetails,
-    VersionPlace, WinnerOrder,
+    Body, DatedPopularity, FetchResult, Rank, Submission, VersionDetails, VersionPlace, WinnerOrder,
 };
 
 use super::{BulkError, InputRecord, Unit};

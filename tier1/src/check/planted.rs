@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use doppel_contract::Status;
 use doppel_model::signature::{Builder, Kind as SignatureKind};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{IndexStateItem, Status};
+use doppel_protocol::IndexStateItem;
 
 use super::Invariant;
 use super::rows::{RowKey, pieces};

@@ -1,7 +1,7 @@
 //! Redirects: their edges at both ends, where their chains end, and what they were told of the target.
 
+use doppel_contract::{Status, Unresolved};
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::{Status, Unresolved};
 
 use super::rows::RowKey;
 use super::{Checker, Found, Invariant};

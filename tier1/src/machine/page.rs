@@ -7,9 +7,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use doppel_contract::{Outcome, Status};
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, PageId, PageUrl};
-use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Search, Status, Submission};
+use doppel_protocol::{Body, IndexCommand, Rank, Search, Submission};
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;

@@ -29,9 +29,9 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, RangeId, ShardId, Timestamp};
 
+use doppel_contract::{Rule, Status, TrailEvent, Unresolved};
 use doppel_protocol::{
-    Body, IndexCommand, Pair, RangeMap, Rank, RepairId, Rule, Search, SearchResult, Status, Submission,
-    TrailEvent, Unresolved, WinnerOrder,
+    Body, IndexCommand, Pair, RangeMap, Rank, RepairId, Search, SearchResult, Submission, WinnerOrder,
 };
 use index::Index;
 

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use doppel_contract::{Backlog, Counters};
 use doppel_model::{ClientId, PageId};
-use doppel_protocol::{Backlog, Counters, DecisionTimes, ShardTotals};
+use doppel_protocol::{DecisionTimes, ShardTotals};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 

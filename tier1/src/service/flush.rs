@@ -117,8 +117,8 @@ fn is_at_rest(reports: &[RangeReport]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::Backlog;
     use doppel_model::Epoch;
-    use doppel_protocol::Backlog;
     use doppel_protocol::range_owner::Traffic;
 
     use super::*;

@@ -8,11 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use doppel_contract::{Backlog, Counters, Outcome};
 use doppel_model::{Epoch, PageId, RangeId};
 use doppel_protocol::range_owner::PostDone;
-use doppel_protocol::{
-    Backlog, Counters, LogPosition, Moment, Outcome, SearchResult, Submission, Tier1Error,
-};
+use doppel_protocol::{LogPosition, Moment, SearchResult, Submission, Tier1Error};
 
 use super::figures::Figures;
 use super::job::Job;

@@ -4,12 +4,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
 use doppel_model::{ClientId, GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
     BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Row,
 };
 use doppel_protocol::{
-    Aged, LogPosition, Outcome, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error, Whom,
+    Aged, LogPosition, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error, Whom,
 };
 
 use super::Tier1;

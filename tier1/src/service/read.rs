@@ -1,8 +1,9 @@
 //! Pages as the coordinator sees them.
 
+use doppel_contract::Status;
 use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl, ShardId};
-use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Status, Tier1Error};
+use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Tier1Error};
 
 use super::Tier1;
 use super::rows::Rows;

@@ -1,7 +1,8 @@
 //! Recomputation of a group, for the background and for the operator.
 
+use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, TrailEvent, within};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
 
 use super::Tier1;
 use super::members::{ReadAhead, by_content};

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use doppel_contract::{Backlog, Outcome};
 use doppel_model::{GroupId, RangeId};
 use doppel_protocol::range_owner::{PostDone, Traffic};
-use doppel_protocol::{Backlog, Outcome, SearchResult, Submission, Tier1Error};
+use doppel_protocol::{SearchResult, Submission, Tier1Error};
 
 use super::changes::FollowCommits;
 use super::room::{Arriving, Place, Reply};

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use doppel_contract::{LoadReport, Outcome, Status};
 use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
-    PartitionLookup, RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier1Reads,
-    Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders,
+    SearchResult, Submission, Tier1Api, Tier1Error, Tier1Reads, Tier2Api, WinnerOrder,
 };
 
 use super::{Config, Tier1};
@@ -313,7 +313,7 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     // "http://host/1" begins other URLs, too.
     assert_eq!(named(&url(2)), 0);
     let redirect = tier1.pages(&[url(30).id()]).unwrap().remove(0).unwrap();
-    assert_eq!(redirect.unresolved, Some(doppel_protocol::Unresolved::UnknownTarget));
+    assert_eq!(redirect.unresolved, Some(doppel_contract::Unresolved::UnknownTarget));
 
     assert_eq!(replay(&tier1, Some(up_to_date)).unwrap_err(), Tier1Error::CursorGone);
     assert_eq!(replay(&tier1, Some(begun)).unwrap_err(), Tier1Error::CursorGone);

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError};
-use doppel_protocol::{Backlog, Tier1Error};
+use doppel_contract::Backlog;
+use doppel_protocol::Tier1Error;
 use doppel_threads::{GiveWay, give_way};
 
 use super::Tier1;

@@ -1,9 +1,9 @@
 //! What a store holds, as public types.
 
+use doppel_contract::{Status, Unresolved};
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};

@@ -4,9 +4,10 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
+use doppel_contract::Status;
+use doppel_contract::answer::Advice;
 use doppel_model::{PageUrl, RangeId};
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{RangeMap, Status, WinnerOrder};
+use doppel_protocol::{RangeMap, WinnerOrder};
 
 use super::entry::Told;
 use super::secret::SecretKey;

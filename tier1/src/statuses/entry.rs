@@ -3,9 +3,10 @@
 //! A page in a group takes more room than one on its own, so there are two kinds of entries. URLs and contents are hashed
 //! with a secret key.
 
+use doppel_contract::Status;
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{Rank, Status};
+use doppel_protocol::Rank;
 use serde::{Deserialize, Serialize};
 
 use super::secret::SecretKey;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Rule, Status};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, RangeId, ShardId, Timestamp};
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{RangeMap, Rank, Rule, Status, WinnerOrder};
+use doppel_protocol::{RangeMap, Rank, WinnerOrder};
 
 use super::*;
 use crate::key;

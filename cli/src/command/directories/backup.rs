@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use doppel_contract::client::Method;
 use doppel_model::tables::TablesHash;
 use doppel_node::directory::manifest::Manifest;
 use doppel_node::directory::policy_tables;
 use doppel_node::directory::served;
 use doppel_protocol::BackupSummary;
-use doppel_protocol::client::Method;
 use doppel_terminal::destination::{Destination, directory_of, refuse_input};
 use doppel_terminal::output::{Output, bytes, plural};
 use doppel_terminal::progress;

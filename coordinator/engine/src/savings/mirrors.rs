@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use doppel_protocol::answer::Mirror;
+use doppel_contract::answer::Mirror;
 
 use crate::limits::MIRROR_NAME_BYTES;
 

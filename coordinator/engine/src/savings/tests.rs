@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use doppel_contract::answer::Mirror;
 use doppel_model::Tau;
 use doppel_model::signature::Builder;
-use doppel_protocol::answer::Mirror;
 use proptest::prelude::*;
 
 use super::*;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::{Advice, Content, Explanation, KeptBefore, PageUrlForm, Side};
+use doppel_contract::words;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, PageUrlForm, Side};
-use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
+use doppel_protocol::{Aged, PageView, Rank, Tier1Reads};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

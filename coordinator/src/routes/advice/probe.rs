@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
+use doppel_contract::answer::{Advice, MarketForm, PageUrlForm, Probed};
+use doppel_contract::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use doppel_crawls::Fetched;
-use doppel_protocol::answer::{Advice, MarketForm, PageUrlForm, Probed};
-use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use doppel_protocol::{Submission, Tier1Reads};
 use serde::Deserialize;
 use utoipa::ToSchema;

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
+use doppel_contract::answer::{Advice, MarketForm, PageUrlForm, StatusAnswers};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::{Advice, MarketForm, PageUrlForm, StatusAnswers};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
+use doppel_contract::Market;
+use doppel_contract::answer::{Advice, StatusAnswer};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::{Advice, StatusAnswer};
-use doppel_protocol::{Market, Moments, Question, TooOld};
+use doppel_protocol::{Moments, Question, TooOld};
 
 use crate::app::App;
 use crate::limits::{STATUS_HELPERS, STATUS_PAGES_EACH, STATUS_THREADS};

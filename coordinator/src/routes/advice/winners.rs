@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::answer::Winners;
+use doppel_contract::answer::Winners;
 
 use crate::app::App;
 

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use doppel_protocol::answer::{ExportLine, MarketForm};
+use doppel_contract::answer::{ExportLine, MarketForm};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

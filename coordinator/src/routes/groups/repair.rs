@@ -5,8 +5,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::{GroupIdForm, Repair, Repairs};
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::answer::{GroupIdForm, Repair, Repairs};
 use doppel_protocol::{RepairReport, within};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};

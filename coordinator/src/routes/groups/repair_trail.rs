@@ -5,7 +5,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, GroupIdForm, RepairIdForm, Trail};
+use doppel_contract::answer::{AppliedRepair, AppliedRepairUrls, GroupIdForm, RepairIdForm, Trail};
 use doppel_protocol::{NoRepairPosition, RepairPosition};
 use serde::Deserialize;
 use utoipa::IntoParams;

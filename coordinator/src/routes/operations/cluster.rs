@@ -4,8 +4,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use doppel_contract::answer::ClusterStatus;
 use doppel_model::RangeId;
-use doppel_protocol::answer::ClusterStatus;
 use doppel_protocol::{TakeOverError, Tier1Error};
 use serde::Deserialize;
 use utoipa::ToSchema;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::Flushed;
 use doppel_protocol::Tier1Error;
-use doppel_protocol::answer::Flushed;
 use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;

@@ -6,8 +6,8 @@
 //! removed all coordinators would make the outage worse.
 
 use axum::extract::State;
+use doppel_contract::answer::{ClusterRange, ClusterStatus};
 use doppel_protocol::Tier1Error;
-use doppel_protocol::answer::{ClusterRange, ClusterStatus};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 

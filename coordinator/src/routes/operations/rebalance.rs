@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::{Present, WhatIfs};
+use doppel_contract::{RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PartitionId};
 use doppel_partitioning::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
-use doppel_protocol::answer::{Present, WhatIfs};
-use doppel_protocol::{MappingApi, RebalanceOutcome, RebalancePlan, RebalanceRequest};
+use doppel_protocol::MappingApi;
 use serde::Deserialize;
 use utoipa::ToSchema;
 

@@ -5,8 +5,8 @@
 //! never records a page that it could not answer for lack of memory.
 
 use axum::body::Bytes;
-use doppel_protocol::Outcome;
-use doppel_protocol::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
+use doppel_contract::Outcome;
+use doppel_contract::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
 
 use crate::app::App;
 use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};

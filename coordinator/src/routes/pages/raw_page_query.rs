@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use axum::http::{HeaderMap, header};
+use doppel_contract::answer::{PageUrlForm, TimeForm};
+use doppel_contract::page::{self, ItemError, ItemReason};
 use doppel_model::Timestamp;
-use doppel_protocol::answer::{PageUrlForm, TimeForm};
-use doppel_protocol::page::{self, ItemError, ItemReason};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

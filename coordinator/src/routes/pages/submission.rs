@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
 use doppel_model::ClientId;
-use doppel_protocol::{Outcome, Submission, Tier1Error};
+use doppel_protocol::{Submission, Tier1Error};
 
 use crate::access::Caller;
 use crate::app::App;

@@ -7,10 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use doppel_contract::LoadReport;
+use doppel_contract::answer::{LoadBalance, LoadHistory, NodeLoad};
 use doppel_model::NodeId;
 use doppel_partitioning::Plan;
-use doppel_protocol::answer::{LoadBalance, LoadHistory, NodeLoad};
-use doppel_protocol::{LoadReport, MappingApi};
+use doppel_protocol::MappingApi;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

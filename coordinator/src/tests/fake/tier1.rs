@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Backlog, Counters, Outcome, Status};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    Aged, Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters,
-    DecisionTimes, GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView,
-    Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
-    ScanPosition, ShardTotals, Status, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
+    Aged, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, DecisionTimes, GroupFilter,
+    GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, PageView, Question,
+    RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, ShardTotals,
+    Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
 
 use super::{Fake, Page};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use doppel_protocol::Counters;
+use doppel_contract::Counters;
 
 use super::*;
 

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use doppel_contract::Status;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::{Rank, Status};
+use doppel_protocol::Rank;
 
 use super::*;
 use crate::log::{Copied, Payload, Position};

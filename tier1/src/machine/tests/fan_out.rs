@@ -1,6 +1,6 @@
 //! Pages with many redirects that change faster than the redirects can be told.
 
-use doppel_protocol::CROWDED_REDIRECTS;
+use doppel_contract::CROWDED_REDIRECTS;
 
 use super::*;
 use crate::machine::Message;

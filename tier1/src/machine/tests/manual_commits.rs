@@ -1,7 +1,7 @@
 //! Helpers for tests of single rules: commits, messages and answers built by hand.
 
+use doppel_contract::Outcome;
 use doppel_model::ClientId;
-use doppel_protocol::Outcome;
 
 use super::*;
 use crate::machine::{EvictedMember, Message};

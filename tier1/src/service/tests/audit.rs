@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Instant;
 
+use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, ShardId};
-use doppel_protocol::{RangeMap, RepairEntry, RepairId, TrailEvent};
+use doppel_protocol::{RangeMap, RepairEntry, RepairId};
 
 use super::*;
 use crate::check::rows::pieces;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use doppel_protocol::answer::Advice;
+use doppel_contract::answer::Advice;
 
 use super::*;
 use crate::key::Kind;

@@ -7,8 +7,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use doppel_contract::Outcome;
 use doppel_model::PageUrl;
-use doppel_protocol::{Outcome, Tier1Error};
+use doppel_protocol::Tier1Error;
 
 use crate::machine::Command;
 use crate::range::Range;

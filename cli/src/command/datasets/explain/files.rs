@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
+use doppel_contract::answer::{LeftOut, MainContent, Measures};
 use doppel_engine::{comparison, ingest};
 use doppel_inputs::reading::one_page::OnePage;
 use doppel_inputs::records::FieldArgs;
@@ -14,7 +15,6 @@ use doppel_model::pairwise::Signer;
 use doppel_model::signature::Signature;
 use doppel_node::args::PolicyArgs;
 use doppel_node::directory::policy_tables;
-use doppel_protocol::answer::{LeftOut, MainContent, Measures};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, plural, table};
 use doppel_text::{Extracted, Extractor};
