@@ -6,6 +6,8 @@
 //! - Equal contents are near-duplicates, but a content without tokens is never a near-duplicate.
 //! - A content of fewer than [`TOKENS_MIN`] tokens is a near-duplicate only of equal contents.
 //!
+//! The modules of `policies`:
+//!
 //! | module | policy | F |
 //! |---|---|---|
 //! | `jaccard` | `jaccard`, the default | the Jaccard coefficient of the sets of shingles is above tau |
@@ -32,24 +34,14 @@
 //! ```
 
 mod bands;
-mod combined;
-mod content;
-mod copies;
 mod criteria;
 mod equality;
-mod fingerprints;
-mod imatch;
-mod jaccard;
 mod keys;
-mod multi_simhash;
-mod overlap;
+mod policies;
 mod policy_text;
-mod projection;
 mod signer;
-mod simhash;
 mod similarity;
 mod sites;
-mod supershingle;
 mod tokens;
 
 use serde::{Deserialize, Serialize};
@@ -57,12 +49,17 @@ use serde::{Deserialize, Serialize};
 pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
 pub use criteria::Criterion;
 pub use keys::Key;
-pub use overlap::chunks;
+pub use policies::overlap::chunks;
 pub use policy_text::PolicyError;
 pub use signer::{Features, Signer};
-pub use similarity::Similarity;
+pub use similarity::{Comparison, Similarity};
 pub use sites::Sites;
 pub use tokens::Tokens;
+
+use policies::{
+    combined, content, copies, fingerprints, imatch, jaccard, multi_simhash, overlap, projection, simhash,
+    supershingle,
+};
 
 use crate::Tau;
 use crate::signature::{Kind, SHINGLE_TOKENS, Signature};
@@ -175,24 +172,6 @@ pub enum Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self::jaccard(Tau::DEFAULT)
-    }
-}
-
-/// The result of comparing two contents.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Comparison {
-    /// The similarity of the contents, as the policy measures it.
-    pub similarity: Similarity,
-    /// Whether both have the same content hash.
-    pub same_content: bool,
-    /// F: whether the contents are near-duplicates.
-    pub similar: bool,
-}
-
-impl Comparison {
-    /// The result for two different contents that share `shared` of `of` units.
-    fn new(shared: u32, of: u32, similar: bool) -> Self {
-        Self { similarity: Similarity { shared, of }, same_content: false, similar }
     }
 }
 

@@ -8,17 +8,17 @@ use crate::signature::{SHINGLE_TOKENS, Signature, shingles};
 use crate::sketch::{BINS, sketch};
 
 /// Replaces `set` by the set of shingles, and appends the sketch to the payload.
-pub(super) fn sign(tokens: &[u64], set: &mut Vec<u64>, payload: &mut Vec<u8>) {
+pub(in crate::pairwise) fn sign(tokens: &[u64], set: &mut Vec<u64>, payload: &mut Vec<u8>) {
     shingles::<SHINGLE_TOKENS>(tokens, set);
     payload.extend(sketch(set));
 }
 
 /// Whether the payload of a signature has the length of a sketch, and its set has the size in the signature.
-pub(super) fn is_payload(signature: &Signature) -> bool {
+pub(in crate::pairwise) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == BINS && is_set(signature)
 }
 
 /// Whether the set has the size in the signature, and at most one shingle for each token.
-pub(super) fn is_set(signature: &Signature) -> bool {
+pub(in crate::pairwise) fn is_set(signature: &Signature) -> bool {
     signature.set().len() == signature.size() as usize && signature.size() <= signature.tokens()
 }

@@ -25,28 +25,34 @@ use crate::signature::{Signature, shingles};
 use crate::sketch::{BINS, sketch};
 
 /// Number of tokens in a shingle.
-pub(super) const WORDS: usize = 2;
+pub(in crate::pairwise) const WORDS: usize = 2;
 
 /// Default threshold of two plain texts.
-pub(super) const TEXT: Tau = Tau::of_hundredths(85);
+pub(in crate::pairwise) const TEXT: Tau = Tau::of_hundredths(85);
 
 /// Default threshold of a pair on one site.
-pub(super) const WITHIN: Tau = Tau::of_hundredths(90);
+pub(in crate::pairwise) const WITHIN: Tau = Tau::of_hundredths(90);
 
 /// Default threshold of a pair on two sites.
-pub(super) const ACROSS: Tau = Tau::of_hundredths(85);
+pub(in crate::pairwise) const ACROSS: Tau = Tau::of_hundredths(85);
 
 /// Number of bytes of the site's hash.
 const SITE_BYTES: usize = 8;
 
 /// The form byte, which says whether a page is plain text.
-pub(super) fn form_byte(is_text: bool) -> &'static [u8] {
+pub(in crate::pairwise) fn form_byte(is_text: bool) -> &'static [u8] {
     if is_text { &[1] } else { &[0] }
 }
 
 /// Replaces `set` by the set of word pairs, and appends the sketch, the site and the form byte to the
 /// payload.
-pub(super) fn sign(tokens: &[u64], site: u64, is_text: bool, set: &mut Vec<u64>, payload: &mut Vec<u8>) {
+pub(in crate::pairwise) fn sign(
+    tokens: &[u64],
+    site: u64,
+    is_text: bool,
+    set: &mut Vec<u64>,
+    payload: &mut Vec<u8>,
+) {
     shingles::<WORDS>(tokens, set);
     payload.extend(sketch(set));
     payload.extend(site.to_le_bytes());
@@ -55,7 +61,7 @@ pub(super) fn sign(tokens: &[u64], site: u64, is_text: bool, set: &mut Vec<u64>,
 
 /// The kind of a pair of pages, which decides its threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PairKind {
+pub(in crate::pairwise) enum PairKind {
     /// Both pages are plain text.
     Text,
     /// Both pages are on one site, and at least one is markup.
@@ -66,7 +72,7 @@ pub(super) enum PairKind {
 
 impl PairKind {
     /// Reads the kind of a pair from the payloads of its signatures.
-    pub(super) fn of(a: &Signature, b: &Signature) -> Self {
+    pub(in crate::pairwise) fn of(a: &Signature, b: &Signature) -> Self {
         let (x, y) = (site_and_form(a), site_and_form(b));
         let is_text = |site_and_form: &[u8]| site_and_form.last() == form_byte(true).last();
         if is_text(x) && is_text(y) {
@@ -79,7 +85,7 @@ impl PairKind {
     }
 
     /// Selects the threshold for this kind of pair.
-    pub(super) fn threshold(self, text: Tau, within: Tau, across: Tau) -> Tau {
+    pub(in crate::pairwise) fn threshold(self, text: Tau, within: Tau, across: Tau) -> Tau {
         match self {
             Self::Text => text,
             Self::Within => within,
@@ -88,7 +94,7 @@ impl PairKind {
     }
 
     /// Says in words for which pairs the threshold is.
-    pub(super) fn threshold_note(self) -> &'static str {
+    pub(in crate::pairwise) fn threshold_note(self) -> &'static str {
         match self {
             Self::Text => " (the threshold of two plain texts)",
             Self::Within => " (the threshold within a site)",
@@ -98,7 +104,7 @@ impl PairKind {
 }
 
 /// The lowest of the three thresholds.
-pub(super) const fn lowest(text: Tau, within: Tau, across: Tau) -> Tau {
+pub(in crate::pairwise) const fn lowest(text: Tau, within: Tau, across: Tau) -> Tau {
     let lower = if text.numerator() < within.numerator() { text } else { within };
     if lower.numerator() < across.numerator() { lower } else { across }
 }
@@ -109,7 +115,7 @@ fn site_and_form(signature: &Signature) -> &[u8] {
 }
 
 /// Whether the payload of a signature has the right length, and its set has the size in the signature.
-pub(super) fn is_payload(signature: &Signature) -> bool {
+pub(in crate::pairwise) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == BINS + SITE_BYTES + 1 && content::is_set(signature)
 }
 

@@ -21,29 +21,29 @@ use crate::stable_hash64;
 use crate::tables::Tables;
 
 /// The largest number of random lexicons.
-pub(super) const LEXICONS_MAX: u32 = crate::tables::LEXICONS as u32 - 1;
+pub(in crate::pairwise) const LEXICONS_MAX: u32 = crate::tables::LEXICONS as u32 - 1;
 
 /// The smallest number of different words for which there is a fingerprint.
-pub(super) const WORDS_MIN: usize = 5;
+pub(in crate::pairwise) const WORDS_MIN: usize = 5;
 
 /// The lexicons for which a signature has fingerprints.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lexicons {
+pub(in crate::pairwise) struct Lexicons {
     /// Number of random lexicons.
-    pub(super) random: u32,
+    pub(in crate::pairwise) random: u32,
     /// Minimum weight of a word in the first lexicon, in percent of the greatest weight.
-    pub(super) idf_from: u32,
+    pub(in crate::pairwise) idf_from: u32,
     /// Maximum weight of a word in the first lexicon, in percent of the greatest weight.
-    pub(super) idf_to: u32,
+    pub(in crate::pairwise) idf_to: u32,
 }
 
 /// The number of fingerprints of a content: one for each random lexicon, and one for the first lexicon.
-pub(super) const fn fingerprints(random: u32) -> u32 {
+pub(in crate::pairwise) const fn fingerprints(random: u32) -> u32 {
     random + 1
 }
 
 /// Appends the fingerprints of a sequence of terms to the payload. `words` is a scratch buffer.
-pub(super) fn sign(
+pub(in crate::pairwise) fn sign(
     terms: &[u64],
     lexicons: Lexicons,
     tables: &Tables,

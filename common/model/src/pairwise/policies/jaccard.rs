@@ -4,12 +4,12 @@
 //! The comparison is exact, in integers ([`Tau::exceeded_by`]). Candidates come from the bands of the sketch.
 //! A pair that shares no band is not linked, so the link relation is F and a shared band.
 
-use super::Comparison;
 use crate::Tau;
+use crate::pairwise::similarity::Comparison;
 use crate::signature::Signature;
 
 /// Compares two contents that differ, and counts the shingles that they share.
-pub(super) fn compare(tau: Tau, a: &Signature, b: &Signature) -> Comparison {
+pub(in crate::pairwise) fn compare(tau: Tau, a: &Signature, b: &Signature) -> Comparison {
     let shared = a.shared_with(b);
     // Input limits keep both sizes far below the limit of a u32.
     let union = a.size().saturating_add(b.size()).saturating_sub(shared);
@@ -18,7 +18,7 @@ pub(super) fn compare(tau: Tau, a: &Signature, b: &Signature) -> Comparison {
 
 /// Whether the coefficient is above tau. Like [`compare`], but counts shared shingles only if the sizes do
 /// not rule it out.
-pub(super) fn similar(tau: Tau, a: &Signature, b: &Signature) -> bool {
+pub(in crate::pairwise) fn similar(tau: Tau, a: &Signature, b: &Signature) -> bool {
     exceeded(tau, a.size().min(b.size()), a, b) && exceeded(tau, a.shared_with(b), a, b)
 }
 

@@ -24,17 +24,17 @@ use crate::sketch::mix;
 use crate::tables::Tables;
 
 /// Number of bits of a fingerprint.
-pub(super) const BITS: u32 = 32;
+pub(in crate::pairwise) const BITS: u32 = 32;
 
 /// The largest value of the parameter `below`. With larger values the pieces are too short to select
 /// candidates.
-pub(super) const BELOW_MAX: u32 = 7;
+pub(in crate::pairwise) const BELOW_MAX: u32 = 7;
 
 /// The largest number of words in a feature.
-pub(super) const WORDS_MAX: u32 = 5;
+pub(in crate::pairwise) const WORDS_MAX: u32 = 5;
 
 /// The largest number of lexicons. A payload has 16 bits that say which lexicons have a fingerprint.
-pub(super) const LEXICONS_MAX: u32 = u16::BITS;
+pub(in crate::pairwise) const LEXICONS_MAX: u32 = u16::BITS;
 
 /// Number of bytes that say which lexicons have a fingerprint.
 const PRESENT_BYTES: usize = 2;
@@ -43,22 +43,22 @@ const PRESENT_BYTES: usize = 2;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The length of a payload in bytes.
-pub(super) const fn payload_bytes(lexicons: u32) -> usize {
+pub(in crate::pairwise) const fn payload_bytes(lexicons: u32) -> usize {
     PRESENT_BYTES + 4 * lexicons as usize
 }
 
 /// The parameters of a signature.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SignParameters {
+pub(in crate::pairwise) struct SignParameters {
     /// Number of words in a feature.
-    pub(super) words: u32,
+    pub(in crate::pairwise) words: u32,
     /// Number of lexicons.
-    pub(super) lexicons: u32,
+    pub(in crate::pairwise) lexicons: u32,
 }
 
 /// Buffers that are reused from one signature to the next.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scratch {
+pub(in crate::pairwise) struct Scratch {
     /// The terms that the current lexicon keeps.
     terms: Vec<u64>,
     /// The weights of these terms.
@@ -68,7 +68,7 @@ pub(super) struct Scratch {
 }
 
 /// Appends the fingerprints of a sequence of terms to the payload.
-pub(super) fn sign(
+pub(in crate::pairwise) fn sign(
     terms: &[u64],
     SignParameters { words, lexicons }: SignParameters,
     tables: &Tables,
@@ -129,7 +129,7 @@ fn fingerprints(payload: &[u8]) -> impl Iterator<Item = (u32, u32)> + '_ {
 
 /// The number of agreeing bits in the lexicon with the most agreeing bits. 0 if no lexicon has a fingerprint
 /// of both contents.
-pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
+pub(in crate::pairwise) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
     let mut best = 0;
     let mut others = fingerprints(b).peekable();
     for (lexicon, fingerprint) in fingerprints(a) {
@@ -142,7 +142,7 @@ pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
 }
 
 /// Calls `each` for every key. In each lexicon there is one key for each choice of three pieces.
-pub(super) fn keys(payload: &[u8], below: u32, mut each: impl FnMut(u64)) {
+pub(in crate::pairwise) fn keys(payload: &[u8], below: u32, mut each: impl FnMut(u64)) {
     let differing = below.clamp(1, BELOW_MAX) - 1;
     let choices_each = (differing + 3) * (differing + 2) * (differing + 1) / 6;
     for (lexicon, fingerprint) in fingerprints(payload) {

@@ -6,7 +6,7 @@
 //! distinct fingerprints: 15 of four lines, or 25 of two lines.
 //!
 //! Equal texts are near-duplicates whatever their lines are, so the payload is the hash of the text. The set
-//! has the fingerprints. A text of fewer than [`TOKENS_MIN`](super::TOKENS_MIN) tokens has no fingerprints,
+//! has the fingerprints. A text of fewer than [`TOKENS_MIN`](crate::pairwise::TOKENS_MIN) tokens has no fingerprints,
 //! so it is a near-duplicate only of its copies.
 //!
 //! The similarity is the number of fingerprints in both pages, divided by the number in at least one. Equal
@@ -23,20 +23,20 @@
 //! fingerprints would not do: pages of T fingerprints each may be parts of one long page, and each must share
 //! a key with it. The price is that pages are compared even if they share a single chunk, such as a menu.
 
-use super::{Comparison, Similarity};
+use crate::pairwise::similarity::{Comparison, Similarity};
 use crate::signature::Signature;
 use crate::sketch::mix;
 use crate::stable_hash128;
 
 /// The largest number of lines in a chunk.
-pub(super) const LINES_MAX: u32 = 64;
+pub(in crate::pairwise) const LINES_MAX: u32 = 64;
 
 /// The largest T that an operator can choose.
-pub(super) const SHARED_MAX: u32 = 255;
+pub(in crate::pairwise) const SHARED_MAX: u32 = 255;
 
 /// The largest number of fingerprints in a signature, which covers at least 16,384 lines at four lines per
 /// chunk.
-pub(super) const CHUNKS_MAX: usize = 4_096;
+pub(in crate::pairwise) const CHUNKS_MAX: usize = 4_096;
 
 /// Number of bytes of a payload, which is the hash of the text.
 const BYTES: usize = 16;
@@ -48,7 +48,7 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 const TEXT_KEY_NUMBER: u64 = 16;
 
 /// T of the paper for chunks of `lines` lines. The paper gives T for two lines and for four.
-pub(super) const fn shared_by_default(lines: u32) -> u32 {
+pub(in crate::pairwise) const fn shared_by_default(lines: u32) -> u32 {
     if lines <= 2 { 25 } else { 15 }
 }
 
@@ -66,7 +66,7 @@ fn fingerprint(lines: &[u64]) -> u32 {
 }
 
 /// Replaces `set` by the distinct fingerprints of a page, ascending, and keeps the [`CHUNKS_MAX`] smallest.
-pub(super) fn sign(lines: &[u64], lines_each: u32, set: &mut Vec<u64>) {
+pub(in crate::pairwise) fn sign(lines: &[u64], lines_each: u32, set: &mut Vec<u64>) {
     set.clear();
     chunks(lines, lines_each, |fingerprint| set.push(fingerprint.into()));
     set.sort_unstable();
@@ -76,7 +76,7 @@ pub(super) fn sign(lines: &[u64], lines_each: u32, set: &mut Vec<u64>) {
 
 /// Hashes a text and its fingerprints to the id of the content. Equal texts with different lines are two
 /// contents.
-pub(super) fn content_hash(text: [u8; BYTES], set: &[u64]) -> [u8; 16] {
+pub(in crate::pairwise) fn content_hash(text: [u8; BYTES], set: &[u64]) -> [u8; 16] {
     // Without fingerprints the id is the hash of the text, as under other policies.
     if set.is_empty() {
         return text;
@@ -86,12 +86,12 @@ pub(super) fn content_hash(text: [u8; BYTES], set: &[u64]) -> [u8; 16] {
 }
 
 /// Whether two contents have the same text.
-pub(super) fn is_one_text(a: &Signature, b: &Signature) -> bool {
+pub(in crate::pairwise) fn is_one_text(a: &Signature, b: &Signature) -> bool {
     a.payload().len() == BYTES && a.payload() == b.payload()
 }
 
 /// Measures the similarity: the number of fingerprints in both contents, and the number in at least one.
-pub(super) fn measure(a: &Signature, b: &Signature) -> Similarity {
+pub(in crate::pairwise) fn measure(a: &Signature, b: &Signature) -> Similarity {
     if is_one_text(a, b) {
         return Similarity::of_copies(a.set().len().max(1) as u32);
     }
@@ -102,13 +102,13 @@ pub(super) fn measure(a: &Signature, b: &Signature) -> Similarity {
 }
 
 /// Compares two contents that differ. F requires equal texts, or at least `least` shared fingerprints.
-pub(super) fn compare(least: u32, a: &Signature, b: &Signature) -> Comparison {
+pub(in crate::pairwise) fn compare(least: u32, a: &Signature, b: &Signature) -> Comparison {
     let Similarity { shared, of } = measure(a, b);
     Comparison::new(shared, of, is_one_text(a, b) || shared >= least)
 }
 
 /// Calls `each` for every key: the hash of the text, and all fingerprints but the `least - 1` greatest.
-pub(super) fn keys(signature: &Signature, least: u32, mut each: impl FnMut(u64)) {
+pub(in crate::pairwise) fn keys(signature: &Signature, least: u32, mut each: impl FnMut(u64)) {
     if let Some(text) = signature.payload().first_chunk() {
         each(u64::from_le_bytes(*text) << 8 | TEXT_KEY_NUMBER);
     }
@@ -119,7 +119,7 @@ pub(super) fn keys(signature: &Signature, least: u32, mut each: impl FnMut(u64))
 }
 
 /// Whether the payload of a signature has the length of a hash, and its set is within the limit.
-pub(super) fn is_payload(signature: &Signature) -> bool {
+pub(in crate::pairwise) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == BYTES && signature.set().len() <= CHUNKS_MAX
 }
 

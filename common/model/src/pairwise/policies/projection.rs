@@ -14,17 +14,17 @@
 use crate::sketch::mix;
 
 /// b, the number of bits of a projection.
-pub(super) const BITS: u32 = 384;
+pub(in crate::pairwise) const BITS: u32 = 384;
 
 /// The smallest number of agreeing bits that an operator can choose. Below it, pieces of fewer than 16 bits
 /// would make candidates of all pages.
-pub(super) const AGREEING_MIN: u32 = BITS - 23;
+pub(in crate::pairwise) const AGREEING_MIN: u32 = BITS - 23;
 
 /// Number of 64-bit words of a projection.
 const WORDS: usize = BITS as usize / 64;
 
 /// Number of bytes of a payload.
-pub(super) const BYTES: usize = 8 * WORDS;
+pub(in crate::pairwise) const BYTES: usize = 8 * WORDS;
 
 /// Multiplier that gives each word of a token's vector another seed: 2^64 / golden ratio, odd.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -36,7 +36,7 @@ fn vector(token: u64) -> [u64; WORDS] {
 }
 
 /// Appends the projection of a sequence of tokens to the payload.
-pub(super) fn sign(tokens: &[u64], payload: &mut Vec<u8>) {
+pub(in crate::pairwise) fn sign(tokens: &[u64], payload: &mut Vec<u8>) {
     // The number of tokens whose vector has each bit set.
     let mut ones = [0_u32; BITS as usize];
     for token in tokens {
@@ -61,13 +61,13 @@ fn words(projection: &[u8]) -> impl Iterator<Item = u64> + '_ {
 }
 
 /// The C-similarity: the number of bits that agree in the projections at the beginning of `a` and `b`.
-pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
+pub(in crate::pairwise) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
     words(a).zip(words(b)).map(|(a, b)| (a ^ b).count_zeros()).sum()
 }
 
 /// Calls `each` for every key of a projection: its pieces. Two projections that agree in at least `agreeing`
 /// bits share a key.
-pub(super) fn keys(projection: &[u8], agreeing: u32, mut each: impl FnMut(u64)) {
+pub(in crate::pairwise) fn keys(projection: &[u8], agreeing: u32, mut each: impl FnMut(u64)) {
     let words: Vec<u64> = words(projection).collect();
     if words.len() < WORDS {
         return;

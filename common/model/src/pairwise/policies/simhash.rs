@@ -14,11 +14,11 @@ use crate::signature::Signature;
 use crate::sketch::mix;
 
 /// f, the number of bits of a fingerprint.
-pub(super) const BITS: u32 = 64;
+pub(in crate::pairwise) const BITS: u32 = 64;
 
 /// The largest number of differing bits that an operator can choose. With more, keys are too short to select
 /// candidates.
-pub(super) const DIFFERING_MAX: u32 = 6;
+pub(in crate::pairwise) const DIFFERING_MAX: u32 = 6;
 
 /// The largest weight of a feature.
 const WEIGHT_MAX: i64 = 8;
@@ -30,7 +30,7 @@ const PIECES_PER_KEY: u32 = 3;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Appends the fingerprint of a sequence of tokens to the payload. `features` is a scratch buffer.
-pub(super) fn sign(tokens: &[u64], features: &mut Vec<u64>, payload: &mut Vec<u8>) {
+pub(in crate::pairwise) fn sign(tokens: &[u64], features: &mut Vec<u64>, payload: &mut Vec<u8>) {
     features.clear();
     features.extend(tokens.iter().map(|token| mix(*token)));
     features.extend(tokens.windows(2).map(|two| mix(two[0].wrapping_mul(MULTIPLIER).wrapping_add(two[1]))));
@@ -48,17 +48,17 @@ pub(super) fn sign(tokens: &[u64], features: &mut Vec<u64>, payload: &mut Vec<u8
 }
 
 /// Reads the fingerprint of a payload.
-pub(super) fn fingerprint(payload: &[u8]) -> u64 {
+pub(in crate::pairwise) fn fingerprint(payload: &[u8]) -> u64 {
     payload.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// The number of bits in which two payloads agree.
-pub(super) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
+pub(in crate::pairwise) fn agreeing(a: &[u8], b: &[u8]) -> u32 {
     (fingerprint(a) ^ fingerprint(b)).count_zeros()
 }
 
 /// Calls `each` for every key: one for each choice of three pieces.
-pub(super) fn keys(payload: &[u8], differing: u32, mut each: impl FnMut(u64)) {
+pub(in crate::pairwise) fn keys(payload: &[u8], differing: u32, mut each: impl FnMut(u64)) {
     let fingerprint = fingerprint(payload);
     let mut number = 0;
     piece_masks(BITS, differing.min(DIFFERING_MAX), |mask| {
@@ -70,7 +70,7 @@ pub(super) fn keys(payload: &[u8], differing: u32, mut each: impl FnMut(u64)) {
 /// Calls `each` with the mask of every choice of three pieces of a fingerprint of `bits` bits.
 ///
 /// If two fingerprints differ in at most `differing` bits, they are equal under at least one of the masks.
-pub(super) fn piece_masks(bits: u32, differing: u32, mut each: impl FnMut(u64)) {
+pub(in crate::pairwise) fn piece_masks(bits: u32, differing: u32, mut each: impl FnMut(u64)) {
     let pieces = differing + PIECES_PER_KEY;
     let mask = |piece: u32| {
         let (from, to) = (bits * piece / pieces, bits * (piece + 1) / pieces);
@@ -86,7 +86,7 @@ pub(super) fn piece_masks(bits: u32, differing: u32, mut each: impl FnMut(u64)) 
 }
 
 /// Whether the payload of a signature has the length of a fingerprint.
-pub(super) fn is_payload(signature: &Signature) -> bool {
+pub(in crate::pairwise) fn is_payload(signature: &Signature) -> bool {
     signature.payload().len() == 8
 }
 

@@ -17,24 +17,24 @@ use crate::sketch::mix;
 use crate::stable_hash64;
 
 /// k, the number of tokens in a shingle by default, as in the paper.
-pub(super) const SHINGLE_TOKENS: u32 = 8;
+pub(in crate::pairwise) const SHINGLE_TOKENS: u32 = 8;
 
-/// The largest k that an operator can choose. It is below [`TOKENS_MIN`](super::TOKENS_MIN), so every content
+/// The largest k that an operator can choose. It is below [`TOKENS_MIN`](crate::pairwise::TOKENS_MIN), so every content
 /// that is compared by similarity has a shingle.
-pub(super) const SHINGLE_TOKENS_MAX: u32 = 16;
+pub(in crate::pairwise) const SHINGLE_TOKENS_MAX: u32 = 16;
 
 /// m, the number of hash functions, each of which gives one minimum.
-pub(super) const MINIMA: usize = 84;
+pub(in crate::pairwise) const MINIMA: usize = 84;
 
 /// m', the number of supershingles of a content.
-pub(super) const SUPERSHINGLES: usize = 6;
+pub(in crate::pairwise) const SUPERSHINGLES: usize = 6;
 
 /// l, the number of minima in a supershingle.
-pub(super) const MINIMA_EACH: usize = MINIMA / SUPERSHINGLES;
+pub(in crate::pairwise) const MINIMA_EACH: usize = MINIMA / SUPERSHINGLES;
 
 /// Number of bytes of a payload with supershingles. The payload of a content with fewer than k tokens is
 /// empty.
-pub(super) const BYTES: usize = 8 * SUPERSHINGLES;
+pub(in crate::pairwise) const BYTES: usize = 8 * SUPERSHINGLES;
 
 /// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -46,13 +46,13 @@ const fn seed(function: usize) -> u64 {
 
 /// Hashes the tokens of a shingle to 64 bits.
 #[inline]
-pub(super) fn shingle(tokens: &[u64]) -> u64 {
+pub(in crate::pairwise) fn shingle(tokens: &[u64]) -> u64 {
     mix(tokens.iter().fold(0, |sum: u64, token| sum.wrapping_mul(MULTIPLIER).wrapping_add(*token)))
 }
 
 /// Appends the supershingles of a sequence of tokens, with k tokens per shingle. Appends nothing for fewer
 /// than k tokens. `shingles` is a scratch buffer.
-pub(super) fn sign(tokens: &[u64], k: u32, shingles: &mut Vec<u64>, payload: &mut Vec<u8>) {
+pub(in crate::pairwise) fn sign(tokens: &[u64], k: u32, shingles: &mut Vec<u64>, payload: &mut Vec<u8>) {
     shingles.clear();
     shingles.extend(tokens.windows(k.clamp(1, SHINGLE_TOKENS_MAX) as usize).map(shingle));
     if shingles.is_empty() {
@@ -80,17 +80,17 @@ fn supershingles(payload: &[u8]) -> &[u8] {
 }
 
 /// The B-similarity: the number of equal supershingles at the beginning of two payloads.
-pub(super) fn equal(a: &[u8], b: &[u8]) -> u32 {
+pub(in crate::pairwise) fn equal(a: &[u8], b: &[u8]) -> u32 {
     fingerprints::equal(supershingles(a), supershingles(b))
 }
 
 /// Calls `each` for every key. Each supershingle gives one key, so every pair that F accepts shares a key.
-pub(super) fn keys(payload: &[u8], each: impl FnMut(u64)) {
+pub(in crate::pairwise) fn keys(payload: &[u8], each: impl FnMut(u64)) {
     fingerprints::keys(supershingles(payload), each);
 }
 
 /// Whether the payload of a signature is empty, or has the length of six supershingles.
-pub(super) fn is_payload(signature: &Signature) -> bool {
+pub(in crate::pairwise) fn is_payload(signature: &Signature) -> bool {
     [0, BYTES].contains(&signature.payload().len())
 }
 
