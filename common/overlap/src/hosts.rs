@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use crate::bits::Bits;
 use crate::documents::Documents;
-use crate::sorted::Sorted;
-use crate::sorter::Sorter;
-use crate::source::{Source, pair, unpack_pair};
+use crate::external_sort::sorted::Sorted;
+use crate::external_sort::sorter::Sorter;
+use crate::pairing::pair_source::{PairSource, pair, unpack_pair};
 use crate::{Budget, OverlapError};
 
 /// Two hosts that share chunks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Mirror {
+pub struct MirrorPair {
     /// Name of the first host.
     pub a: String,
     /// Name of the second host.
@@ -34,7 +34,7 @@ pub struct Mirror {
 
 /// A document with exact copies on several hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Replicated {
+pub struct ReplicatedPage {
     /// URL of the central document.
     pub url: String,
     /// Number of exact copies, the central document included.
@@ -60,7 +60,7 @@ pub(crate) fn fingerprints(
 ) -> Result<HostFingerprints, OverlapError> {
     let room = budget.free().saturating_sub(chunks.scan_bytes()) / 3;
     let mut sorter = Sorter::new(budget, room, false)?;
-    let mut groups = Source { sorted: chunks, included: Some(live) }.groups()?;
+    let mut groups = PairSource { sorted: chunks, included: Some(live) }.groups()?;
     let mut fingerprint = 0_u32;
     let (mut hosts, mut sizes) = (Vec::new(), vec![0; documents.hosts()]);
     while let Some(group) = groups.next()? {
@@ -84,18 +84,18 @@ pub(crate) fn fingerprints(
 pub(crate) struct TopMirrors {
     max: usize,
     /// At most `max` shares with their pairs of hosts. The least share is on top of the heap.
-    heap: BinaryHeap<Reverse<(Share, Reverse<u64>)>>,
+    heap: BinaryHeap<Reverse<(ChunkShare, Reverse<u64>)>>,
 }
 
 /// A fraction `shared / of`, compared exactly. Of two equal fractions, the one with more shared chunks is
 /// greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Share {
+struct ChunkShare {
     shared: u64,
     of: u64,
 }
 
-impl Ord for Share {
+impl Ord for ChunkShare {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let shares = product(self.shared, other.of).cmp(&product(other.shared, self.of));
@@ -103,7 +103,7 @@ impl Ord for Share {
     }
 }
 
-impl PartialOrd for Share {
+impl PartialOrd for ChunkShare {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
@@ -116,18 +116,18 @@ impl TopMirrors {
 
     pub(crate) fn add(&mut self, a: u32, b: u32, shared: u32, sizes: &[u64]) {
         let of = sizes[a as usize].min(sizes[b as usize]);
-        self.heap.push(Reverse((Share { shared: shared.into(), of }, Reverse(pair(a, b)))));
+        self.heap.push(Reverse((ChunkShare { shared: shared.into(), of }, Reverse(pair(a, b)))));
         if self.heap.len() > self.max {
             self.heap.pop();
         }
     }
 
     /// The mirrors in descending order of their shares.
-    pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<Mirror> {
+    pub(crate) fn finish(self, documents: &Documents, sizes: &[u64]) -> Vec<MirrorPair> {
         let sorted = self.heap.into_sorted_vec();
-        let mirror = |(share, pair): (Share, Reverse<u64>)| {
+        let mirror = |(share, pair): (ChunkShare, Reverse<u64>)| {
             let (a, b) = unpack_pair(pair.0);
-            Mirror {
+            MirrorPair {
                 a: documents.host_name(a).to_owned(),
                 b: documents.host_name(b).to_owned(),
                 shared: share.shared,

@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use doppel_crawls::Fetched;
 use doppel_model::RawContent;
 use doppel_model::pairwise::Policy;
-use doppel_overlap::{Builder, Document};
+use doppel_overlap::{CollectionBuilder, Document};
 use doppel_text::{Extractor, HashedLines, is_read_in_place};
 
 use crate::arguments::InputArgs;
@@ -49,7 +49,7 @@ type Hash = fn(&mut Extractor, &Fetched) -> Option<HashedLines>;
 /// Hashes pages, and pushes their lines into a builder.
 struct Hashing<'b> {
     extractors: Vec<Extractor>,
-    builder: &'b mut Builder,
+    builder: &'b mut CollectionBuilder,
     hash: Hash,
     batch: Vec<Fetched>,
     batch_bytes: u64,
@@ -61,7 +61,7 @@ struct Hashing<'b> {
 ///
 /// # Errors
 /// If an input does not exist, or if the memory budget is too small.
-pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
+pub fn read(inputs: &InputArgs, builder: &mut CollectionBuilder) -> anyhow::Result<Read> {
     let begin = Instant::now();
     let mut hashing = Hashing::new(processor::cores().min(EXTRACTORS_MAX), builder, hash);
     hashing.failed = Unusable::of(inputs);
@@ -72,7 +72,7 @@ pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
 }
 
 impl<'b> Hashing<'b> {
-    fn new(threads: usize, builder: &'b mut Builder, hash: Hash) -> Self {
+    fn new(threads: usize, builder: &'b mut CollectionBuilder, hash: Hash) -> Self {
         let extractors = (0..threads).map(|_| extractor()).collect();
         Self { extractors, builder, hash, batch: Vec::new(), batch_bytes: 0, failed: Unusable::default() }
     }
@@ -130,7 +130,7 @@ impl<'b> Hashing<'b> {
                 let host = page.url.host();
                 self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
             }
-            Some(None) => self.builder.gone(url)?,
+            Some(None) => self.builder.push_removal(url)?,
             None => self.failed.note(tally::FAILED, (&page.url, bytes), &tally::FAILED),
         }
         Ok(())
@@ -169,7 +169,7 @@ fn hash(extractor: &mut Extractor, page: &Fetched) -> Option<HashedLines> {
 mod tests {
     use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
-    use doppel_overlap::{Budget, Chunking};
+    use doppel_overlap::{Budget, Chunking, ExactCopy};
 
     use super::*;
 
@@ -183,8 +183,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let chunking = Chunking { lines: 4, shared: 15 };
         let budget = Budget::new(96 << 20, 1 << 30, home.path());
-        let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
-        let before = budget.peaks().0;
+        let mut builder = CollectionBuilder::new(&budget, &[chunking], false).unwrap();
+        let before = budget.peaks().memory_bytes;
         let mut hashing = Hashing::new(2, &mut builder, hash);
         for number in 0..3 {
             hashing.take(page_of(number, "a\n".repeat(if number == 1 { 3 << 20 } else { 9 }))).unwrap();
@@ -192,16 +192,16 @@ mod tests {
         hashing.flush().unwrap();
         // Three times the 6 MiB of text, the hashes of 3 Mi lines, and the chunks of the page; less the
         // memory that is set aside.
-        assert!(budget.peaks().0 >= before + (18 << 20) + (24 << 20) - ASIDE_BYTES + (3 << 20));
+        assert!(budget.peaks().memory_bytes >= before + (18 << 20) + (24 << 20) - ASIDE_BYTES + (3 << 20));
         let collection = builder.finish().unwrap();
         assert_eq!(
             (0..3).map(|document| collection.url(document).unwrap()).collect::<Vec<_>>(),
             ["http://h/0", "http://h/1", "http://h/2"]
         );
-        assert_eq!(collection.copies().collect::<Vec<_>>(), [(0, 2)]);
+        assert_eq!(collection.copies().collect::<Vec<_>>(), [ExactCopy { central: 0, copy: 2 }]);
         // A page that does not fit is refused, and the error names the page.
         let budget = Budget::new(4 << 20, 1 << 30, home.path());
-        let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
+        let mut builder = CollectionBuilder::new(&budget, &[chunking], false).unwrap();
         let refused =
             Hashing::new(2, &mut builder, hash).take(page_of(7, "a\n".repeat(3 << 20))).unwrap_err();
         let refused = format!("{refused:#}");
@@ -228,7 +228,8 @@ mod tests {
         let page = |number: usize| page_of(number, "the text of all".to_owned());
         let home = tempfile::tempdir().unwrap();
         let budget = Budget::new(96 << 20, 1 << 30, home.path());
-        let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
+        let mut builder =
+            CollectionBuilder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
         let mut hashing = Hashing::new(2, &mut builder, failing);
         (0..6).try_for_each(|number| hashing.take(page(number))).unwrap();
         // Also a large page, which is hashed alone.
@@ -240,7 +241,7 @@ mod tests {
         // The other pages have the same text, so each of them but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();
-        let copies: Vec<_> = collection.copies().map(|(of, copy)| (url(of), url(copy))).collect();
+        let copies: Vec<_> = collection.copies().map(|one| (url(one.central), url(one.copy))).collect();
         let expected = [1, 2, 4, 5].map(|n| ("http://h/0".to_owned(), format!("http://h/{n}")));
         assert_eq!(copies, expected);
     }

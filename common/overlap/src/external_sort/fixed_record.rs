@@ -1,14 +1,14 @@
 //! Fixed-length records that `Sorter` can sort and write to disk.
 
 /// An unsigned integer with a fixed length in a file.
-pub(crate) trait Record: Copy + Ord {
+pub(crate) trait FixedRecord: Copy + Ord {
     /// Length of the record in a file, in bytes.
     const BYTES: usize;
     fn write(self, out: &mut Vec<u8>);
     fn read(bytes: &[u8]) -> Self;
 }
 
-impl Record for u64 {
+impl FixedRecord for u64 {
     const BYTES: usize = 8;
 
     fn write(self, out: &mut Vec<u8>) {
@@ -20,7 +20,7 @@ impl Record for u64 {
     }
 }
 
-impl Record for u128 {
+impl FixedRecord for u128 {
     const BYTES: usize = 16;
 
     fn write(self, out: &mut Vec<u8>) {

@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::budget::Claim;
-use crate::record::Record;
-use crate::spill::Spill;
+use crate::budget::MemoryClaim;
+use crate::external_sort::fixed_record::FixedRecord;
+use crate::external_sort::temporary_file::TemporaryFile;
 use crate::{Budget, OverlapError};
 
 /// A sorted run of records in a temporary file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run {
+pub(crate) struct SortedRun {
     /// Offset of the first byte of the run.
     pub(crate) from: u64,
     pub(crate) records: u64,
@@ -26,25 +26,25 @@ pub(crate) struct Sorted<R> {
 
 #[derive(Debug)]
 enum RecordStore<R> {
-    Memory(Vec<R>, #[expect(dead_code, reason = "holds the claim of the memory")] Claim),
-    Runs { budget: Budget, spill: Option<Spill>, runs: Vec<Run>, piece: usize },
+    Memory(Vec<R>, #[expect(dead_code, reason = "holds the claim of the memory")] MemoryClaim),
+    Runs { budget: Budget, file: Option<TemporaryFile>, runs: Vec<SortedRun>, piece: usize },
 }
 
-impl<R: Record> Sorted<R> {
+impl<R: FixedRecord> Sorted<R> {
     /// Takes a sorted buffer, which stays in memory under `claim`.
-    pub(crate) fn in_memory(records: Vec<R>, claim: Claim) -> Self {
+    pub(crate) fn in_memory(records: Vec<R>, claim: MemoryClaim) -> Self {
         Self { store: RecordStore::Memory(records, claim), distinct: false }
     }
 
     /// Takes sorted runs in a file. A scan reads `piece` bytes of each run at a time.
     pub(crate) fn in_runs(
         budget: Budget,
-        spill: Option<Spill>,
-        runs: Vec<Run>,
+        file: Option<TemporaryFile>,
+        runs: Vec<SortedRun>,
         piece: usize,
         distinct: bool,
     ) -> Self {
-        Self { store: RecordStore::Runs { budget, spill, runs, piece }, distinct }
+        Self { store: RecordStore::Runs { budget, file, runs, piece }, distinct }
     }
 
     /// Number of records. For runs, this counts a record once for each run that contains it, even if
@@ -65,28 +65,28 @@ impl<R: Record> Sorted<R> {
     }
 
     /// Starts a scan over all records.
-    pub(crate) fn scan(&self) -> Result<Scan<'_, R>, OverlapError> {
+    pub(crate) fn scan(&self) -> Result<RecordScan<'_, R>, OverlapError> {
         Ok(match &self.store {
-            RecordStore::Memory(records, _) => Scan::Memory(records.iter()),
-            RecordStore::Runs { budget, spill, runs, piece } => {
+            RecordStore::Memory(records, _) => RecordScan::Memory(records.iter()),
+            RecordStore::Runs { budget, file, runs, piece } => {
                 let claim = budget.claim(self.scan_bytes(), "merging sorted runs")?;
-                let merging = match spill {
-                    Some(spill) => MergeScan::new(spill, runs, *piece, self.distinct)?,
+                let merging = match file {
+                    Some(file) => MergeScan::new(file, runs, *piece, self.distinct)?,
                     None => MergeScan::empty(),
                 };
-                Scan::Runs(merging, claim)
+                RecordScan::Runs(merging, claim)
             }
         })
     }
 }
 
 /// Reads sorted records one by one.
-pub(crate) enum Scan<'s, R> {
+pub(crate) enum RecordScan<'s, R> {
     Memory(std::slice::Iter<'s, R>),
-    Runs(MergeScan<'s, R>, #[expect(dead_code, reason = "holds the claim of the memory")] Claim),
+    Runs(MergeScan<'s, R>, #[expect(dead_code, reason = "holds the claim of the memory")] MemoryClaim),
 }
 
-impl<R: Record> Scan<'_, R> {
+impl<R: FixedRecord> RecordScan<'_, R> {
     /// Reads the next record. `None` after the last record.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<R>, OverlapError> {
@@ -115,15 +115,15 @@ impl<R: Record> Scan<'_, R> {
 }
 
 /// Merges several runs into one run that is appended to the file `into`.
-pub(crate) fn merge<R: Record>(
-    from: &Spill,
-    runs: &[Run],
+pub(crate) fn merge<R: FixedRecord>(
+    from: &TemporaryFile,
+    runs: &[SortedRun],
     piece: usize,
     distinct: bool,
-    into: &mut Spill,
-) -> Result<Run, OverlapError> {
+    into: &mut TemporaryFile,
+) -> Result<SortedRun, OverlapError> {
     let mut merging = MergeScan::<R>::new(from, runs, piece, distinct)?;
-    let mut run = Run { from: into.len(), records: 0 };
+    let mut run = SortedRun { from: into.len(), records: 0 };
     let mut written = Vec::with_capacity(piece);
     while let Some(record) = merging.next()? {
         record.write(&mut written);
@@ -139,23 +139,28 @@ pub(crate) fn merge<R: Record>(
 
 /// Merges several runs while it reads them.
 pub(crate) struct MergeScan<'s, R> {
-    readers: Vec<Reader<'s>>,
+    readers: Vec<RunReader<'s>>,
     /// The next record of each run that is not at its end, with the number of the run.
     heads: BinaryHeap<Reverse<(R, usize)>>,
     last: Option<R>,
     distinct: bool,
 }
 
-impl<'s, R: Record> MergeScan<'s, R> {
+impl<'s, R: FixedRecord> MergeScan<'s, R> {
     fn empty() -> Self {
         Self { readers: Vec::new(), heads: BinaryHeap::new(), last: None, distinct: false }
     }
 
-    fn new(spill: &'s Spill, runs: &[Run], piece: usize, distinct: bool) -> Result<Self, OverlapError> {
+    fn new(
+        file: &'s TemporaryFile,
+        runs: &[SortedRun],
+        piece: usize,
+        distinct: bool,
+    ) -> Result<Self, OverlapError> {
         let mut merging = Self { distinct, ..Self::empty() };
         for (number, run) in runs.iter().enumerate() {
             let (next, end) = (run.from, run.from + run.records * R::BYTES as u64);
-            let mut reader = Reader { spill, next, end, piece: Vec::with_capacity(piece), at: 0 };
+            let mut reader = RunReader { file, next, end, piece: Vec::with_capacity(piece), at: 0 };
             if let Some(head) = reader.next()? {
                 merging.heads.push(Reverse((head, number)));
             }
@@ -181,8 +186,8 @@ impl<'s, R: Record> MergeScan<'s, R> {
 }
 
 /// Reads the records of one run in pieces.
-struct Reader<'s> {
-    spill: &'s Spill,
+struct RunReader<'s> {
+    file: &'s TemporaryFile,
     /// Offset of the first byte that is not read yet. `end` is the end of the run.
     next: u64,
     end: u64,
@@ -190,8 +195,8 @@ struct Reader<'s> {
     at: usize,
 }
 
-impl Reader<'_> {
-    fn next<R: Record>(&mut self) -> Result<Option<R>, OverlapError> {
+impl RunReader<'_> {
+    fn next<R: FixedRecord>(&mut self) -> Result<Option<R>, OverlapError> {
         if self.at == self.piece.len() {
             let bytes =
                 (self.end - self.next).min(self.piece.capacity() as u64 / R::BYTES as u64 * R::BYTES as u64);
@@ -199,7 +204,7 @@ impl Reader<'_> {
                 return Ok(None);
             }
             self.piece.resize(bytes as usize, 0);
-            self.spill.read(&mut self.piece, self.next)?;
+            self.file.read(&mut self.piece, self.next)?;
             self.next += bytes;
             self.at = 0;
         }

@@ -3,10 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::budget::Claim;
-use crate::record::Record;
-use crate::sorted::{Run, Sorted, merge};
-use crate::spill::Spill;
+use crate::budget::MemoryClaim;
+use crate::external_sort::fixed_record::FixedRecord;
+use crate::external_sort::sorted::{Sorted, SortedRun, merge};
+use crate::external_sort::temporary_file::TemporaryFile;
 use crate::{Budget, OverlapError};
 
 /// Minimum and maximum size, in bytes, of the piece of a run that one call reads or writes.
@@ -23,16 +23,16 @@ pub(crate) struct Sorter<R> {
     budget: Budget,
     /// Bytes of memory that the sorter may use, including the buffer.
     bytes: u64,
-    claim: Claim,
+    claim: MemoryClaim,
     buffer: Vec<R>,
     capacity: usize,
     /// Whether to keep only one of several equal records.
     distinct: bool,
-    spill: Option<Spill>,
-    runs: Vec<Run>,
+    file: Option<TemporaryFile>,
+    runs: Vec<SortedRun>,
 }
 
-impl<R: Record> Sorter<R> {
+impl<R: FixedRecord> Sorter<R> {
     /// Creates an empty sorter that uses `bytes` bytes of memory, or the minimum for a merge if that is more.
     pub(crate) fn new(budget: &Budget, bytes: u64, distinct: bool) -> Result<Self, OverlapError> {
         // The memory must hold a piece for writing a run, and three pieces for merging two runs into a third.
@@ -40,7 +40,7 @@ impl<R: Record> Sorter<R> {
         let claim = budget.claim(bytes, "sorting")?;
         let capacity = (bytes - piece_bytes(bytes, 64)) as usize / size_of::<R>();
         let (budget, buffer) = (budget.clone(), Vec::with_capacity(capacity));
-        Ok(Self { budget, bytes, claim, buffer, capacity, distinct, spill: None, runs: Vec::new() })
+        Ok(Self { budget, bytes, claim, buffer, capacity, distinct, file: None, runs: Vec::new() })
     }
 
     pub(crate) fn push(&mut self, record: R) -> Result<(), OverlapError> {
@@ -63,16 +63,16 @@ impl<R: Record> Sorter<R> {
     }
 
     fn write_run(&mut self) -> Result<(), OverlapError> {
-        let spill = match &mut self.spill {
-            Some(spill) => spill,
-            none => none.insert(Spill::new(&self.budget)?),
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(TemporaryFile::new(&self.budget)?),
         };
-        self.runs.push(Run { from: spill.len(), records: self.buffer.len() as u64 });
+        self.runs.push(SortedRun { from: file.len(), records: self.buffer.len() as u64 });
         let mut piece = Vec::with_capacity(piece_bytes(self.bytes, 64) as usize);
         for records in self.buffer.chunks(piece.capacity() / R::BYTES) {
             piece.clear();
             records.iter().for_each(|record| record.write(&mut piece));
-            spill.append(&piece)?;
+            file.append(&piece)?;
         }
         self.buffer.clear();
         Ok(())
@@ -95,17 +95,17 @@ impl<R: Record> Sorter<R> {
         // A merge needs a piece for each run that it reads, and a piece for the run that it writes.
         let runs_max = (self.bytes / PIECE_BYTES.start() - 1) as usize;
         let piece = |runs: usize| piece_bytes(self.bytes, runs as u64 + 1) as usize / R::BYTES * R::BYTES;
-        let (mut runs, mut spill) = (self.runs, self.spill);
+        let (mut runs, mut file) = (self.runs, self.file);
         while runs.len() > runs_max {
-            let Some(from) = spill.take() else { break };
-            let (mut into, mut merged) = (Spill::new(&self.budget)?, Vec::new());
+            let Some(from) = file.take() else { break };
+            let (mut into, mut merged) = (TemporaryFile::new(&self.budget)?, Vec::new());
             for group in runs.chunks(runs_max) {
                 merged.push(merge::<R>(&from, group, piece(group.len()), self.distinct, &mut into)?);
             }
-            (runs, spill) = (merged, Some(into));
+            (runs, file) = (merged, Some(into));
         }
         let piece = piece(runs.len());
         drop(self.claim);
-        Ok(Sorted::in_runs(self.budget, spill, runs, piece, self.distinct))
+        Ok(Sorted::in_runs(self.budget, file, runs, piece, self.distinct))
     }
 }

@@ -8,13 +8,13 @@ use crate::{Budget, OverlapError};
 
 /// A temporary file that grows at its end and can be read at any offset.
 #[derive(Debug)]
-pub(crate) struct Spill {
+pub(crate) struct TemporaryFile {
     file: File,
     bytes: u64,
     budget: Budget,
 }
 
-impl Spill {
+impl TemporaryFile {
     /// Creates an empty file in the directory of the budget.
     pub(crate) fn new(budget: &Budget) -> Result<Self, OverlapError> {
         let made = tempfile::tempfile_in(budget.dir()).map_err(|source| failure(budget, source));
@@ -41,7 +41,7 @@ impl Spill {
     }
 }
 
-impl Drop for Spill {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         self.budget.give_disk(self.bytes);
     }

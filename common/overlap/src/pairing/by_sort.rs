@@ -3,19 +3,19 @@
 //!
 //! The number of written records grows with the square of the number of documents that share a fingerprint.
 
-use crate::sorter::Sorter;
-use crate::source::{Source, unpack_pair};
-use crate::way::{PairSink, Work};
+use crate::external_sort::sorter::Sorter;
+use crate::pairing::method::{PairSink, PairingStatistics};
+use crate::pairing::pair_source::{PairSource, unpack_pair};
 use crate::{Budget, OverlapError};
 
 /// Passes each pair that shares at least `min_shared` fingerprints to `sink`, in ascending order.
 pub(crate) fn pairs(
-    source: Source<'_>,
+    source: PairSource<'_>,
     min_shared: u8,
     budget: &Budget,
     sink: &mut PairSink<'_>,
-) -> Result<Work, OverlapError> {
-    let mut work = Work::default();
+) -> Result<PairingStatistics, OverlapError> {
+    let mut work = PairingStatistics::default();
     let room = budget.free().saturating_sub(source.sorted.scan_bytes());
     let mut sorter = Sorter::new(budget, room, false)?;
     source.pairs(|pair| {

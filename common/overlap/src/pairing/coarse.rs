@@ -11,12 +11,12 @@
 //! The number of counters and of hash functions changes only the running time, not the result. The paper
 //! leaves the choice open. This implementation chooses by a pilot sample (`pilot`).
 
-use crate::counters::{Counters, FUNCTIONS_MAX, Filter};
-use crate::pilot;
-use crate::recount::{CANDIDATE_BYTES, Recount};
-use crate::sorter::Sorter;
-use crate::source::{Source, unpack_pair};
-use crate::way::{PairSink, Parameters, Work};
+use crate::external_sort::sorter::Sorter;
+use crate::pairing::counters::{BucketCounters, FUNCTIONS_MAX, Filter};
+use crate::pairing::method::{CoarseParameters, PairSink, PairingStatistics};
+use crate::pairing::pair_source::{PairSource, unpack_pair};
+use crate::pairing::pilot;
+use crate::pairing::recount::{CANDIDATE_BYTES, Recount};
 use crate::{Budget, OverlapError};
 
 /// Minimum number of counters, as a base-2 logarithm.
@@ -34,14 +34,14 @@ fn max_counters_log2(room: u64) -> u32 {
 
 /// Passes each pair that shares at least `min_shared` fingerprints to `sink`, in ascending order.
 pub(crate) fn pairs(
-    source: Source<'_>,
+    source: PairSource<'_>,
     min_shared: u8,
-    parameters: Option<Parameters>,
+    parameters: Option<CoarseParameters>,
     budget: &Budget,
     sink: &mut PairSink<'_>,
-) -> Result<Work, OverlapError> {
+) -> Result<PairingStatistics, OverlapError> {
     let room = budget.free().saturating_sub(source.sorted.scan_bytes());
-    let (mut work, log2_max) = (Work::default(), max_counters_log2(room));
+    let (mut work, log2_max) = (PairingStatistics::default(), max_counters_log2(room));
     let parameters = match parameters {
         Some(parameters) => parameters,
         None => {
@@ -55,7 +55,7 @@ pub(crate) fn pairs(
     (work.counters, work.functions) = (1 << counters_log2, functions);
     let mut filters: Vec<Filter> = Vec::new();
     for function in 0..functions {
-        let mut counters = Counters::new(function, counters_log2, budget)?;
+        let mut counters = BucketCounters::new(function, counters_log2, budget)?;
         let mut occurrences = 0;
         source.pairs(|pair| {
             occurrences += 1;
@@ -105,10 +105,10 @@ fn passes(filters: &[Filter], pair: u64) -> bool {
 
 /// Collects the pairs that pass all filters, each once.
 fn candidates(
-    source: Source<'_>,
+    source: PairSource<'_>,
     filters: &[Filter],
     budget: &Budget,
-) -> Result<crate::sorted::Sorted<u64>, OverlapError> {
+) -> Result<crate::external_sort::sorted::Sorted<u64>, OverlapError> {
     let room = budget.free().saturating_sub(source.sorted.scan_bytes());
     // The rest of the memory is for the recount.
     let mut candidates = Sorter::new(budget, room / 3, true)?;

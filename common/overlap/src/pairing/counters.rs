@@ -1,7 +1,7 @@
 //! Counts pairs by hash bucket, and filters pairs by the buckets that are heavy.
 
 use crate::bits::Bits;
-use crate::budget::Claim;
+use crate::budget::MemoryClaim;
 use crate::{Budget, OverlapError};
 
 /// Maximum number of hash functions.
@@ -34,13 +34,13 @@ impl PairHash {
 
 /// The array A\[1..m\] of the paper: the number of pairs in each bucket, up to 255.
 #[derive(Debug)]
-pub(crate) struct Counters {
+pub(crate) struct BucketCounters {
     hash: PairHash,
     counts: Vec<u8>,
-    claim: Claim,
+    claim: MemoryClaim,
 }
 
-impl Counters {
+impl BucketCounters {
     /// Creates 2^`counters_log2` counters, all zero, for the hash function with number `function`.
     pub(crate) fn new(function: u32, counters_log2: u32, budget: &Budget) -> Result<Self, OverlapError> {
         let count = 1_u64 << counters_log2;
@@ -71,7 +71,7 @@ impl Counters {
 pub(crate) struct Filter {
     hash: PairHash,
     heavy: Bits,
-    _claim: Claim,
+    _claim: MemoryClaim,
 }
 
 impl Filter {

@@ -6,7 +6,7 @@ use crate::OverlapError;
 
 /// The parameters of coarse counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parameters {
+pub struct CoarseParameters {
     /// Base-2 logarithm of the number of counters. Coarse counting uses fewer if memory is too small.
     pub counters_log2: u32,
     /// Number of hash functions, 1 to 4.
@@ -15,11 +15,11 @@ pub struct Parameters {
 
 /// Method that finds overlapping pairs. Both methods find the same pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum PairingMethod {
     /// Sorts all pairs.
     Sort,
     /// Counts coarsely, with the given parameters. `None` lets a pilot sample choose the parameters.
-    Coarse(Option<Parameters>),
+    Coarse(Option<CoarseParameters>),
 }
 
 /// Receives two document numbers and the number of fingerprints that they share.
@@ -27,7 +27,7 @@ pub(crate) type PairSink<'e> = dyn FnMut(u32, u32, u32) -> Result<(), OverlapErr
 
 /// Statistics of a pairing: how much it did, and what it used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Work {
+pub struct PairingStatistics {
     /// Number of pairs, where a pair counts once for each fingerprint that it shares.
     pub occurrences: u64,
     /// Number of pairs that were counted exactly.

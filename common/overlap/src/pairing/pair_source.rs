@@ -3,7 +3,7 @@
 
 use crate::OverlapError;
 use crate::bits::Bits;
-use crate::sorted::{Scan, Sorted};
+use crate::external_sort::sorted::{RecordScan, Sorted};
 
 /// Packs a pair of documents into one number, with the smaller number in the upper 32 bits.
 pub(crate) fn pair(a: u32, b: u32) -> u64 {
@@ -17,14 +17,14 @@ pub(crate) fn unpack_pair(pair: u64) -> (u32, u32) {
 
 /// The records to pair, and the documents that take part.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'s> {
+pub(crate) struct PairSource<'s> {
     /// Distinct records, with the fingerprint in the upper 32 bits and the document in the lower 32 bits.
     pub(crate) sorted: &'s Sorted<u64>,
     /// The documents that take part. `None` if all documents take part.
     pub(crate) included: Option<&'s Bits>,
 }
 
-impl<'s> Source<'s> {
+impl<'s> PairSource<'s> {
     /// Starts a scan over all groups.
     pub(crate) fn groups(self) -> Result<Groups<'s>, OverlapError> {
         let mut scan = self.sorted.scan()?;
@@ -52,7 +52,7 @@ impl<'s> Source<'s> {
 
 /// Reads the groups one by one.
 pub(crate) struct Groups<'s> {
-    scan: Scan<'s, u64>,
+    scan: RecordScan<'s, u64>,
     head: Option<u64>,
     included: Option<&'s Bits>,
     documents: Vec<u32>,

@@ -8,10 +8,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::counters::FUNCTIONS_MAX;
-use crate::sorter::Sorter;
-use crate::source::{Source, pair};
-use crate::way::Parameters;
+use crate::external_sort::sorter::Sorter;
+use crate::pairing::counters::FUNCTIONS_MAX;
+use crate::pairing::method::CoarseParameters;
+use crate::pairing::pair_source::{PairSource, pair};
 use crate::{Budget, OverlapError};
 
 /// Minimum number of counters to try, as a base-2 logarithm.
@@ -35,7 +35,7 @@ pub(crate) struct Estimate {
 
 /// Counts all occurrences of pairs and samples their distribution. Also returns the number of scans.
 pub(crate) fn estimate(
-    source: Source<'_>,
+    source: PairSource<'_>,
     min_shared: u8,
     room: u64,
     budget: &Budget,
@@ -129,10 +129,10 @@ const CANDIDATE_NANOS: f64 = 60.0;
 
 /// The parameters with the least expected time. `counters` is the range of base-2 logarithms of the number of
 /// counters.
-pub(crate) fn choose(estimate: &Estimate, counters: RangeInclusive<u32>) -> Parameters {
+pub(crate) fn choose(estimate: &Estimate, counters: RangeInclusive<u32>) -> CoarseParameters {
     let all = estimate.occurrences as f64;
     let heavy_occurrences = (all - occurrences(&estimate.light)).max(0.0);
-    let mut best = (f64::INFINITY, Parameters { counters_log2: *counters.end(), functions: 1 });
+    let mut best = (f64::INFINITY, CoarseParameters { counters_log2: *counters.end(), functions: 1 });
     for counters_log2 in counters {
         let buckets = (1_u64 << counters_log2) as f64;
         let mut light = estimate.light.clone();
@@ -146,7 +146,7 @@ pub(crate) fn choose(estimate: &Estimate, counters: RangeInclusive<u32>) -> Para
             let asking =
                 2.0 * (all * (PAIR_NANOS + access_nanos(buckets / 8.0)) + reaching * CANDIDATE_NANOS);
             if time + asking < best.0 {
-                best = (time + asking, Parameters { counters_log2, functions });
+                best = (time + asking, CoarseParameters { counters_log2, functions });
             }
             time += all * access_nanos(buckets / 8.0);
         }

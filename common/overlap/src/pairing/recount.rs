@@ -1,6 +1,6 @@
 //! Counts candidate pairs exactly.
 
-use crate::budget::Claim;
+use crate::budget::MemoryClaim;
 use crate::{Budget, OverlapError};
 
 /// Bytes for a candidate: the pair, its count, and at most four slots of the hash table.
@@ -16,7 +16,7 @@ pub(crate) struct Recount {
     /// free. At least half of the slots are free.
     slots: Vec<u32>,
     shift: u32,
-    _claim: Claim,
+    _claim: MemoryClaim,
 }
 
 impl Recount {
