@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use doppel_crawls::Fetched;
 use doppel_model::pairwise::Signer;
 use doppel_model::{ContentHash, PageUrl, RawContent};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 
 use super::examples::{Duplicate, Example};
 use super::{Run, words};
@@ -101,7 +101,7 @@ fn text(
     raw: RawContent<'_>,
     wanted: &HashSet<(PageUrl, ContentHash)>,
 ) -> Option<(ContentHash, String)> {
-    let Extracted::Page(page) = extractor.extract(url, raw) else { return None };
+    let Extraction::Page(page) = extractor.extract(url, raw) else { return None };
     let content = page.signature.content();
     if !wanted.contains(&(url.clone(), content)) {
         return None;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use doppel_crawls::Fetched;
 use doppel_model::PageId;
 use doppel_model::pairwise::{Policy, Signer};
-use doppel_text::{Extractor, Part};
+use doppel_text::{Extractor, PagePart};
 use serde::Serialize;
 
 use doppel_inputs::processor::thread_seconds;
@@ -60,11 +60,11 @@ impl Sample {
         let mut extractor = Extractor::new(Policy::default());
         let taken = self.pages.values().filter_map(|page| {
             let raw = page.body.raw_content()?;
-            extractor.guarded(|extractor| extractor.taken(&page.url, raw, 0)).flatten()
+            extractor.guarded(|extractor| extractor.main_content_report(&page.url, raw, 0)).flatten()
         });
         taken.fold(MainContents::default(), |found, taken| MainContents {
             pages: found.pages + 1,
-            whole: found.whole + u64::from(taken.part == Part::Whole),
+            whole: found.whole + u64::from(taken.part == PagePart::Whole),
         })
     }
 }

@@ -21,7 +21,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{RawContent, Timestamp};
 use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageItem};
 use doppel_protocol::{Body, Submission};
-use doppel_text::{Extracted, Extractor, Taken};
+use doppel_text::{Extraction, Extractor, MainContentReport};
 use doppel_threads::{GiveWay, give_way};
 
 use crate::raw_page::RawPage;
@@ -100,7 +100,7 @@ enum Work {
 }
 
 /// A page with the report on its main content. The report is `None` if the page is a redirect or not HTML.
-type Read = (Fetched, Option<Taken>);
+type Read = (Fetched, Option<MainContentReport>);
 
 /// A run of consecutive sources of one batch.
 #[derive(Debug)]
@@ -219,7 +219,11 @@ impl Ingest {
     ///
     /// # Errors
     /// [`IngestError::Panicked`] if the extractor panics on the page.
-    pub fn main_content(&self, page: Fetched, chars: usize) -> Result<(Fetched, Option<Taken>), IngestError> {
+    pub fn main_content(
+        &self,
+        page: Fetched,
+        chars: usize,
+    ) -> Result<(Fetched, Option<MainContentReport>), IngestError> {
         let (answer, answered) = bounded(1);
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(Box::new(page), chars, answer)));
         answered.recv().unwrap_or(Err(IngestError::Panicked))
@@ -287,7 +291,7 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
 }
 
 fn main_content(extractor: &mut Extractor, page: Fetched, chars: usize) -> Read {
-    let taken = page.body.raw_content().and_then(|raw| extractor.taken(&page.url, raw, chars));
+    let taken = page.body.raw_content().and_then(|raw| extractor.main_content_report(&page.url, raw, chars));
     (page, taken)
 }
 
@@ -303,10 +307,10 @@ impl Source {
 }
 
 /// Extracts a page of a crawl. Returns `None` for a page that no longer exists.
-pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted> {
+pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extraction> {
     match (page.body.raw_content(), &page.body) {
         (Some(raw), _) => Some(extractor.extract(&page.url, raw)),
-        (None, FetchedBody::Redirect(target)) => Some(Extracted::Redirect(target.clone())),
+        (None, FetchedBody::Redirect(target)) => Some(Extraction::Redirect(target.clone())),
         (None, _) => None,
     }
 }
@@ -344,10 +348,10 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
     let Fetched { url, fetched_at, popularity, language, .. } = fetched;
     let given = language.map(String::into_boxed_str);
     let (body, language, canonical) = match extracted {
-        Some(Extracted::Page(page)) => {
+        Some(Extraction::Page(page)) => {
             (Body::Content(Arc::new(page.signature)), given.or(page.language), page.canonical)
         }
-        Some(Extracted::Redirect(target)) => (Body::Redirect(target), given, None),
+        Some(Extraction::Redirect(target)) => (Body::Redirect(target), given, None),
         None => (Body::Dead, given, None),
     };
     Ok(Submission { url, fetched_at: fetched_at.unwrap_or(now), popularity, language, canonical, body })

@@ -20,7 +20,7 @@ enum ContentSwitch {
 
 /// Stack of the open switches between HTML and foreign content.
 #[derive(Debug, Default)]
-pub(super) struct Foreign {
+pub(crate) struct Foreign {
     open: Vec<ContentSwitch>,
 }
 
@@ -32,17 +32,17 @@ const IN_MATH: [&str; 5] = ["mi", "mo", "mn", "ms", "mtext"];
 
 impl Foreign {
     /// Whether no foreign element is open, not even around the current HTML content.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
     /// Whether the current position is in foreign content.
-    pub(super) fn is_inside(&self) -> bool {
+    pub(crate) fn is_inside(&self) -> bool {
         matches!(self.open.last(), Some(ContentSwitch::Svg(_) | ContentSwitch::Math(_)))
     }
 
     /// Returns the name of the root of the current foreign content, or `None` in HTML content.
-    pub(super) fn root(&self) -> Option<&'static [u8]> {
+    pub(crate) fn root(&self) -> Option<&'static [u8]> {
         match self.open.last() {
             Some(ContentSwitch::Svg(_)) => Some(b"svg"),
             Some(ContentSwitch::Math(_)) => Some(b"math"),
@@ -53,7 +53,7 @@ impl Foreign {
     /// Takes a start tag. Returns whether the tag itself is foreign. The answer equals
     /// [`is_inside`](Self::is_inside) after the call, except for a root, and for a foreign element whose
     /// content is HTML.
-    pub(super) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
+    pub(crate) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
         let holds_html = |names: &[&'static str]| names.iter().find(|n| n.as_bytes() == name).copied();
         match self.open.last_mut() {
             None | Some(ContentSwitch::Html(_)) => {
@@ -82,7 +82,7 @@ impl Foreign {
     }
 
     /// Takes an end tag.
-    pub(super) fn end(&mut self, name: &[u8]) {
+    pub(crate) fn end(&mut self, name: &[u8]) {
         let closed = match self.open.last_mut() {
             None => return,
             Some(ContentSwitch::Html(element)) => element.as_bytes() == name,

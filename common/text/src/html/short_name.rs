@@ -3,19 +3,19 @@
 
 /// Name of at most 16 bytes. Longer names are never compared with a known name, so they may all look alike.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Name {
+pub(crate) struct Name {
     bytes: [u8; 16],
     len: usize,
 }
 
 impl Name {
-    pub(super) fn of(name: &[u8]) -> Self {
+    pub(crate) fn of(name: &[u8]) -> Self {
         let mut new = Self::default();
         new.push(name);
         new
     }
 
-    pub(super) fn push(&mut self, piece: &[u8]) {
+    pub(crate) fn push(&mut self, piece: &[u8]) {
         if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
             room.copy_from_slice(piece);
         }
@@ -23,11 +23,11 @@ impl Name {
         self.len += piece.len();
     }
 
-    pub(super) fn get(&self) -> &[u8] {
+    pub(crate) fn get(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(b"\0")
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 }

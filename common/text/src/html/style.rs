@@ -6,7 +6,7 @@
 
 /// Whether the style hides the element. The last declaration of a property counts, unless only an earlier one
 /// is important. A style that cannot be read with certainty hides no element.
-pub(super) fn is_hidden_by_style(style: &str) -> bool {
+pub(crate) fn is_hidden_by_style(style: &str) -> bool {
     let has =
         |word: &[u8]| style.as_bytes().windows(word.len()).any(|piece| piece.eq_ignore_ascii_case(word));
     // Most styles contain none of these words and need no reading.

@@ -11,15 +11,15 @@ use std::convert::Infallible;
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::foreign::Foreign;
-use super::short_name::Name;
+use crate::html::short_name::Name;
 use super::syntax::{Syntax, has_raw_text, raw_state};
 
 /// Maximum number of words in swallowed text that is ignored. Only longer swallowed text distinguishes pages.
-pub(super) const WORDS_MAX: usize = 20;
+pub(crate) const WORDS_MAX: usize = 20;
 
 /// Returns the position in an HTML page where its swallowed text begins, or `None` if the page ends outside
 /// all such markup.
-pub(super) fn begins_at(text: &str, syntax: Syntax) -> Option<usize> {
+pub(crate) fn begins_at(text: &str, syntax: Syntax) -> Option<usize> {
     let mut at = None;
     let finder = SwallowedTextFinder {
         text: text.as_bytes(),

@@ -7,11 +7,11 @@
 
 use html5gum::State;
 
-use super::xhtml;
+use crate::xhtml;
 
 /// Syntax by which a page is read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(crate) enum Syntax {
     /// HTML, as a browser reads it.
     #[default]
     Html,
@@ -24,24 +24,24 @@ pub(super) enum Syntax {
 
 impl Syntax {
     /// Returns the syntax that the media type and the beginning of the page claim.
-    pub(super) fn of(text: &str, is_xhtml: bool) -> Self {
+    pub(crate) fn of(text: &str, is_xhtml: bool) -> Self {
         if is_xhtml || xhtml::begins_with_xml_declaration(text) { Self::Xml } else { Self::Html }
     }
 }
 
 /// Outputs that the reader of a page produces in addition to the text.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct ReadOptions {
+pub(crate) struct ReadOptions {
     /// Regions of the main content.
-    pub(super) main: bool,
+    pub(crate) main: bool,
     /// Lines as a browser shows them.
-    pub(super) lines: bool,
+    pub(crate) lines: bool,
     /// Text and images for source tokens. Ignored if `lines` is set.
-    pub(super) source: bool,
+    pub(crate) source: bool,
 }
 
 /// Returns the tokenizer state for the content of the element, or `None` if the content is markup.
-pub(super) fn raw_state(element: &[u8]) -> Option<State> {
+pub(crate) fn raw_state(element: &[u8]) -> Option<State> {
     match element {
         b"title" | b"textarea" => Some(State::RcData),
         // The content of `iframe` and `noframes` is markup, because pages are read like a browser without
@@ -54,7 +54,7 @@ pub(super) fn raw_state(element: &[u8]) -> Option<State> {
 }
 
 /// Whether some browser, with or without scripts and frames, reads the content of the element as raw text.
-pub(super) fn has_raw_text(element: &[u8]) -> bool {
+pub(crate) fn has_raw_text(element: &[u8]) -> bool {
     raw_state(element).is_some() || matches!(element, b"iframe" | b"noframes" | b"noscript")
 }
 
@@ -100,7 +100,7 @@ const fn hash_slot(first: u8, second: u8) -> usize {
 
 /// Whether an element is certainly not in [`SPECIAL_ELEMENTS`]. True for most elements, but never for a
 /// special one.
-pub(super) fn is_ordinary(element: &[u8]) -> bool {
+pub(crate) fn is_ordinary(element: &[u8]) -> bool {
     let [first, second, ..] = *element else { return true };
     let length = 1_u16.checked_shl(element.len() as u32).unwrap_or_default();
     SPECIAL_LENGTHS[hash_slot(first, second)] & length == 0
@@ -108,14 +108,14 @@ pub(super) fn is_ordinary(element: &[u8]) -> bool {
 
 /// Element whose text the reader drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IgnoredElement {
+pub(crate) enum IgnoredElement {
     None,
     Script,
     Style,
 }
 
 impl IgnoredElement {
-    pub(super) fn of(name: &[u8]) -> Self {
+    pub(crate) fn of(name: &[u8]) -> Self {
         match name {
             b"script" => Self::Script,
             b"style" => Self::Style,

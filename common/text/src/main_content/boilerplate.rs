@@ -17,25 +17,25 @@
 //! text. An id therefore counts only by its last word, and only on layout elements. It does not count inside
 //! the main element, articles and sections, or if a class of the element names a section of a text.
 
-use super::Rule;
-use super::short_name::Name;
-use super::style::is_hidden_by_style;
+use super::omission_rule::OmissionRule;
+use crate::html::short_name::Name;
+use crate::html::style::is_hidden_by_style;
 
 /// Properties of an element that the attributes of its start tag state.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct ElementTraits {
+pub(crate) struct ElementTraits {
     /// Whether the role is that of the main content.
-    pub(super) is_main: bool,
+    pub(crate) is_main: bool,
     /// Rule of the role, if it is boilerplate.
-    role: Option<Rule>,
+    role: Option<OmissionRule>,
     /// Whether an attribute hides the element.
     is_hidden: bool,
     /// Rule of a class that names boilerplate.
-    class: Option<Rule>,
+    class: Option<OmissionRule>,
     /// Rule of a word in a class that counts only on lists and tables.
-    list_class: Option<Rule>,
+    list_class: Option<OmissionRule>,
     /// Rule of the last word of the id, if it names boilerplate.
-    id: Option<Rule>,
+    id: Option<OmissionRule>,
     /// Whether a class names a section of a text.
     is_section: bool,
     /// Attributes that the tag has, as [`bit`]s.
@@ -48,11 +48,11 @@ enum Meaning {
     /// No meaning.
     None,
     /// Boilerplate if it is the last word of a name.
-    Last(Rule),
+    Last(OmissionRule),
     /// Boilerplate if it is the last word of a name, or any word of a name on a list or table.
-    Navigation(Rule),
+    Navigation(OmissionRule),
     /// Boilerplate at any position in a name.
-    Any(Rule),
+    Any(OmissionRule),
     /// Navigation if `Previous` and `Next` occur in the same name.
     Previous,
     Next,
@@ -62,43 +62,43 @@ enum Meaning {
 
 fn meaning(word: &[u8]) -> Meaning {
     match word {
-        b"nav" | b"navbar" | b"navigation" | b"menu" => Meaning::Navigation(Rule::Navigation),
-        b"sidebar" => Meaning::Navigation(Rule::SideBar),
-        b"breadcrumb" | b"breadcrumbs" | b"pagination" | b"skip" => Meaning::Any(Rule::Navigation),
-        b"copyright" | b"legal" => Meaning::Any(Rule::Footer),
-        b"cookie" => Meaning::Any(Rule::Dialog),
+        b"nav" | b"navbar" | b"navigation" | b"menu" => Meaning::Navigation(OmissionRule::Navigation),
+        b"sidebar" => Meaning::Navigation(OmissionRule::SideBar),
+        b"breadcrumb" | b"breadcrumbs" | b"pagination" | b"skip" => Meaning::Any(OmissionRule::Navigation),
+        b"copyright" | b"legal" => Meaning::Any(OmissionRule::Footer),
+        b"cookie" => Meaning::Any(OmissionRule::Dialog),
         b"prev" | b"previous" => Meaning::Previous,
         b"next" => Meaning::Next,
         b"section" | b"subsection" | b"subsubsection" | b"sect" | b"refsect" | b"chapter" | b"appendix"
         | b"preface" => Meaning::Section,
         b"navbars" | b"navigator" | b"navheader" | b"navfooter" | b"navlinks" | b"menubar" | b"crumbs"
-        | b"sidenav" | b"toc" | b"skiplink" | b"pager" | b"headerlink" => Meaning::Last(Rule::Navigation),
-        b"banner" | b"masthead" => Meaning::Last(Rule::Header),
-        b"footer" => Meaning::Last(Rule::Footer),
-        b"search" | b"searchbox" => Meaning::Last(Rule::Search),
-        b"cookies" | b"modal" | b"popup" => Meaning::Last(Rule::Dialog),
+        | b"sidenav" | b"toc" | b"skiplink" | b"pager" | b"headerlink" => Meaning::Last(OmissionRule::Navigation),
+        b"banner" | b"masthead" => Meaning::Last(OmissionRule::Header),
+        b"footer" => Meaning::Last(OmissionRule::Footer),
+        b"search" | b"searchbox" => Meaning::Last(OmissionRule::Search),
+        b"cookies" | b"modal" | b"popup" => Meaning::Last(OmissionRule::Dialog),
         b"ad" | b"ads" | b"advert" | b"advertisement" | b"social" | b"share" | b"sharing" | b"related" => {
-            Meaning::Last(Rule::Promotion)
+            Meaning::Last(OmissionRule::Promotion)
         }
         _ => Meaning::None,
     }
 }
 
 /// ARIA roles of boilerplate.
-const ROLES: [(&str, Rule); 9] = [
-    ("navigation", Rule::Navigation),
-    ("menu", Rule::Navigation),
-    ("menubar", Rule::Navigation),
-    ("banner", Rule::Header),
-    ("contentinfo", Rule::Footer),
-    ("search", Rule::Search),
-    ("complementary", Rule::SideBar),
-    ("dialog", Rule::Dialog),
-    ("alert", Rule::Dialog),
+const ROLES: [(&str, OmissionRule); 9] = [
+    ("navigation", OmissionRule::Navigation),
+    ("menu", OmissionRule::Navigation),
+    ("menubar", OmissionRule::Navigation),
+    ("banner", OmissionRule::Header),
+    ("contentinfo", OmissionRule::Footer),
+    ("search", OmissionRule::Search),
+    ("complementary", OmissionRule::SideBar),
+    ("dialog", OmissionRule::Dialog),
+    ("alert", OmissionRule::Dialog),
 ];
 
 /// Whether the rules read the attribute.
-pub(super) fn is_read(attribute: &[u8]) -> bool {
+pub(crate) fn is_read(attribute: &[u8]) -> bool {
     bit(attribute) != 0
 }
 
@@ -118,7 +118,7 @@ fn bit(attribute: &[u8]) -> u8 {
 impl ElementTraits {
     /// Reads an attribute. `value` is `None` if the value is too long. If an attribute occurs twice, the
     /// first counts, as in a browser.
-    pub(super) fn read(&mut self, attribute: &[u8], value: Option<&str>) {
+    pub(crate) fn read(&mut self, attribute: &[u8], value: Option<&str>) {
         let bit = bit(attribute);
         let is_first = self.seen_attributes & bit == 0;
         self.seen_attributes |= bit;
@@ -158,7 +158,7 @@ impl ElementTraits {
         });
         let whole = match last {
             Meaning::Last(rule) | Meaning::Navigation(rule) => Some(rule),
-            _ if has_previous && has_next => Some(Rule::Navigation),
+            _ if has_previous && has_next => Some(OmissionRule::Navigation),
             _ => None,
         };
         self.class = self.class.or(whole);
@@ -175,15 +175,15 @@ impl ElementTraits {
     /// Returns the rule that omits the element `element`, or `None` if the element is content. `is_inside`
     /// says whether the element is inside a main element, an article or a section, whose own header or footer
     /// is content.
-    pub(super) fn omission_rule(self, element: &[u8], is_inside: bool) -> Option<Rule> {
+    pub(crate) fn omission_rule(self, element: &[u8], is_inside: bool) -> Option<OmissionRule> {
         match element {
-            b"nav" => return Some(Rule::Navigation),
-            b"noscript" | b"iframe" | b"template" => return Some(Rule::Hidden),
-            b"button" | b"select" => return Some(Rule::Control),
-            b"dialog" => return Some(Rule::Dialog),
-            b"aside" if !is_inside => return Some(Rule::SideBar),
-            b"header" if !is_inside => return Some(Rule::Header),
-            b"footer" if !is_inside => return Some(Rule::Footer),
+            b"nav" => return Some(OmissionRule::Navigation),
+            b"noscript" | b"iframe" | b"template" => return Some(OmissionRule::Hidden),
+            b"button" | b"select" => return Some(OmissionRule::Control),
+            b"dialog" => return Some(OmissionRule::Dialog),
+            b"aside" if !is_inside => return Some(OmissionRule::SideBar),
+            b"header" if !is_inside => return Some(OmissionRule::Header),
+            b"footer" if !is_inside => return Some(OmissionRule::Footer),
             // These elements wrap the whole page, or the stream does not show where they end.
             b"html" | b"head" | b"body" | b"main" | b"title" | b"option" | b"optgroup" | b"caption"
             | b"colgroup" | b"rp" | b"rt" => return None,
@@ -197,7 +197,7 @@ impl ElementTraits {
         let list_class = self.list_class.filter(|_| is_list);
         let class = self.class.or(list_class).filter(|_| is_class_element);
         let id = self.id.filter(|_| is_layout && !is_inside && !self.is_section);
-        self.role.or(self.is_hidden.then_some(Rule::Hidden)).or(class).or(id)
+        self.role.or(self.is_hidden.then_some(OmissionRule::Hidden)).or(class).or(id)
     }
 }
 
@@ -230,7 +230,7 @@ fn each_word(name: &[u8], mut each: impl FnMut(&[u8])) {
 mod tests {
     use super::*;
 
-    fn rule(element: &str, attributes: &[(&str, &str)]) -> Option<Rule> {
+    fn rule(element: &str, attributes: &[(&str, &str)]) -> Option<OmissionRule> {
         let mut traits = ElementTraits::default();
         attributes.iter().for_each(|(name, value)| traits.read(name.as_bytes(), Some(value)));
         traits.omission_rule(element.as_bytes(), false)
@@ -243,27 +243,27 @@ mod tests {
     #[test]
     fn the_first_sign_determines_the_rule() {
         for (element, attribute, value, expected) in [
-            ("nav", "class", "footer", Rule::Navigation),
-            ("header", "id", "x", Rule::Header),
-            ("aside", "id", "x", Rule::SideBar),
-            ("template", "id", "x", Rule::Hidden),
-            ("select", "id", "x", Rule::Control),
-            ("footer", "role", "search", Rule::Footer),
-            ("div", "role", "contentinfo", Rule::Footer),
-            ("div", "role", "alert", Rule::Dialog),
-            ("p", "hidden", "", Rule::Hidden),
-            ("div", "class", "page-masthead", Rule::Header),
-            ("div", "class", "copyright-note nav", Rule::Footer),
-            ("div", "class", "cookie-bar", Rule::Dialog),
-            ("div", "id", "site-cookie", Rule::Dialog),
-            ("div", "id", "siteSearch", Rule::Search),
-            ("div", "class", "previous-and-next-page", Rule::Navigation),
-            ("ul", "class", "sidebar-items", Rule::SideBar),
-            ("ul", "class", "share", Rule::Promotion),
+            ("nav", "class", "footer", OmissionRule::Navigation),
+            ("header", "id", "x", OmissionRule::Header),
+            ("aside", "id", "x", OmissionRule::SideBar),
+            ("template", "id", "x", OmissionRule::Hidden),
+            ("select", "id", "x", OmissionRule::Control),
+            ("footer", "role", "search", OmissionRule::Footer),
+            ("div", "role", "contentinfo", OmissionRule::Footer),
+            ("div", "role", "alert", OmissionRule::Dialog),
+            ("p", "hidden", "", OmissionRule::Hidden),
+            ("div", "class", "page-masthead", OmissionRule::Header),
+            ("div", "class", "copyright-note nav", OmissionRule::Footer),
+            ("div", "class", "cookie-bar", OmissionRule::Dialog),
+            ("div", "id", "site-cookie", OmissionRule::Dialog),
+            ("div", "id", "siteSearch", OmissionRule::Search),
+            ("div", "class", "previous-and-next-page", OmissionRule::Navigation),
+            ("ul", "class", "sidebar-items", OmissionRule::SideBar),
+            ("ul", "class", "share", OmissionRule::Promotion),
         ] {
             assert_eq!(rule(element, &[(attribute, value)]), Some(expected), "{element} {attribute}={value}");
         }
-        assert_eq!(rule("div", &[("hidden", ""), ("role", "banner"), ("class", "ads")]), Some(Rule::Header));
+        assert_eq!(rule("div", &[("hidden", ""), ("role", "banner"), ("class", "ads")]), Some(OmissionRule::Header));
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
         assert!(!is_omitted("div", &[("class", "text"), ("class", "nav")]));
         assert!(is_omitted("div", &[("class", "nav"), ("class", "text")]));
         assert!(is_omitted("div", &[("class", "text"), ("id", "nav")]));
-        assert_eq!(rule("p", &[("role", "banner"), ("role", "search")]), Some(Rule::Header));
+        assert_eq!(rule("p", &[("role", "banner"), ("role", "search")]), Some(OmissionRule::Header));
         assert!(!is_omitted("p", &[("style", ""), ("style", "display:none")]));
         // The first attribute counts even if its value is too long to be read.
         let mut traits = ElementTraits::default();

@@ -3,7 +3,7 @@
 
 /// Reason why a piece of text is not part of the main content. If several rules apply, the first one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum OmissionRule {
     /// Menus, breadcrumbs, tables of contents, links to the previous and the next page, skip links.
     Navigation,
     /// Header of the site.
@@ -28,7 +28,7 @@ pub enum Rule {
     OutsideMain,
 }
 
-impl Rule {
+impl OmissionRule {
     /// Name of the rule in answers to clients.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -15,16 +15,16 @@ static LOCATION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("location")
 
 /// Location that a script sets.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Location {
+pub(crate) struct Location {
     /// String to which the script sets the location.
-    pub(super) reference: String,
+    pub(crate) reference: String,
     /// Whether the script appends the query of the page to the string.
-    pub(super) with_query: bool,
+    pub(crate) with_query: bool,
 }
 
 /// Whether a piece of a script may set the location to a string. This quick test decides whether a page with
 /// a script is read again for redirects.
-pub(super) fn can_set_location(script: &[u8]) -> bool {
+pub(crate) fn can_set_location(script: &[u8]) -> bool {
     LOCATION
         .find_iter(script)
         .any(|at| find_string_assignment(&script[at + LOCATION.needle().len()..]).is_some())
@@ -48,7 +48,7 @@ fn find_string_assignment(rest: &[u8]) -> Option<()> {
 
 /// Returns the location that a script certainly sets. If several statements set the location, the last one
 /// counts.
-pub(super) fn location(script: &str) -> Option<Location> {
+pub(crate) fn location(script: &str) -> Option<Location> {
     Statements { scanner: Scanner::new(script), last: None }.read().ok()?
 }
 

@@ -3,15 +3,15 @@
 
 /// Meta refresh with its delay and its target.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refresh<'c> {
+pub(crate) struct Refresh<'c> {
     /// Delay in whole seconds.
-    pub(super) delay_s: u32,
+    pub(crate) delay_s: u32,
     /// URL as the page writes it. Empty if the refresh names no URL and reloads the page itself.
-    pub(super) reference: &'c str,
+    pub(crate) reference: &'c str,
 }
 
 /// Parses the value of `content`. Returns `None` if a browser ignores it.
-pub(super) fn parse(content: &str) -> Option<Refresh<'_>> {
+pub(crate) fn parse(content: &str) -> Option<Refresh<'_>> {
     let rest = content.trim_ascii_start();
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 && !rest.starts_with('.') {

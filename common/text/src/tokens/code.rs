@@ -13,13 +13,13 @@ use doppel_model::stable_hash64;
 
 /// Turns code into token hashes, with a buffer that is reused from text to text.
 #[derive(Debug, Default)]
-pub(super) struct CodeTokens {
+pub(crate) struct CodeTokens {
     hashes: Vec<u64>,
 }
 
 impl CodeTokens {
     /// Returns the hashes of the tokens of `text`, in text order.
-    pub(super) fn tokens(&mut self, text: &[u8]) -> &[u64] {
+    pub(crate) fn tokens(&mut self, text: &[u8]) -> &[u64] {
         self.hashes.clear();
         let text = String::from_utf8_lossy(text);
         each_token(&compose(&text), |token| self.hashes.push(stable_hash64(token.as_bytes())));

@@ -29,11 +29,11 @@ const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_
 const CASE: CaseMapperBorrowed<'static> = CaseMapper::new();
 
 /// Arabic character that only lengthens the line between two letters, for decoration.
-pub(super) const TATWEEL: char = '\u{640}';
+pub(crate) const TATWEEL: char = '\u{640}';
 
 /// Makes the form of words, with buffers that are reused.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Form {
+pub(crate) struct Form {
     decomposed: String,
     visible: String,
     composed: String,
@@ -41,7 +41,7 @@ pub(super) struct Form {
 
 impl Form {
     /// Returns the form of `text` from which words are cut.
-    pub(super) fn fold(&mut self, text: &str) -> &str {
+    pub(crate) fn fold(&mut self, text: &str) -> &str {
         if text.is_ascii() {
             self.composed.clear();
             self.composed.push_str(text);
@@ -63,7 +63,7 @@ impl Form {
 #[cfg(test)]
 impl Form {
     /// Returns the total capacity of the buffers in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.decomposed.capacity() + self.visible.capacity() + self.composed.capacity()
     }
 }
@@ -76,7 +76,7 @@ pub fn compose(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the form of lines: NFKC without default-ignorable characters.
-pub(super) fn normalise_line(text: &str) -> Cow<'_, str> {
+pub(crate) fn normalise_line(text: &str) -> Cow<'_, str> {
     normalise_visible(text, &NFKC)
 }
 
@@ -94,7 +94,7 @@ fn normalise_visible<'t>(text: &'t str, form: &ComposingNormalizerBorrowed<'stat
 /// Whether a character is invisible (`Default_Ignorable_Code_Point`), such as soft hyphens, zero-width spaces
 /// and joiners, and variation selectors.
 #[inline]
-pub(super) fn is_ignorable(c: char) -> bool {
+pub(crate) fn is_ignorable(c: char) -> bool {
     c >= '\u{ad}' && CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
 }
 

@@ -32,7 +32,7 @@ const CLASSES: CanonicalCombiningClassMapBorrowed<'static> = CanonicalCombiningC
 
 /// Role of a character in the form of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CharKind {
+pub(crate) enum CharKind {
     /// Character that separates words, as its form does.
     Separator,
     /// Letter or digit, with its form.
@@ -50,7 +50,7 @@ pub(super) enum CharKind {
 }
 
 /// Character of a script with spaces whose form differs from it only in case, or is a few ASCII letters.
-pub(super) enum PlainCharacter {
+pub(crate) enum PlainCharacter {
     /// Letter or digit: its form in UTF-8, in the first bytes of the array, and the number of these bytes.
     Letter([u8; 3], usize),
     /// Any character that separates words.
@@ -59,7 +59,7 @@ pub(super) enum PlainCharacter {
 
 /// Category of a character in a text that is already normalised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CharCategory {
+pub(crate) enum CharCategory {
     /// Letter or digit.
     Letter,
     /// Combining mark.
@@ -71,7 +71,7 @@ pub(super) enum CharCategory {
 impl CharKind {
     /// Whether the form of the character is independent of the characters before it.
     #[inline]
-    pub(super) fn is_regular(self) -> bool {
+    pub(crate) fn is_regular(self) -> bool {
         !matches!(self, Self::OrderedMark | Self::Irregular)
     }
 }
@@ -228,23 +228,23 @@ fn is_mark(c: char) -> bool {
 }
 
 /// Returns the canonical combining class, by which NFC sorts the marks after a letter.
-pub(super) fn combining_class(c: char) -> u8 {
+pub(crate) fn combining_class(c: char) -> u8 {
     CLASSES.get_u8(c)
 }
 
 /// Handle to the table of characters, which is built once for the process.
 #[derive(Clone, Copy)]
-pub(super) struct Letters(&'static Table);
+pub(crate) struct Letters(&'static Table);
 
 impl Letters {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(&TABLE)
     }
 
     /// Returns the role of `c` in any text. The role of a rare character may be `Irregular` although it is
     /// regular: computing the form of a single character would be slow.
     #[inline]
-    pub(super) fn kind(self, c: char) -> CharKind {
+    pub(crate) fn kind(self, c: char) -> CharKind {
         match self.0.first_blocks.get(c as usize).copied() {
             Some(entry) => kind_of_entry(entry, c),
             // Unified ideographs and Hangul syllables are their own form.
@@ -262,14 +262,14 @@ impl Letters {
     }
 
     /// Whether `c` is regular. Unlike [`kind`](Self::kind), the answer is exact, but it takes long.
-    pub(super) fn is_regular(self, c: char) -> bool {
+    pub(crate) fn is_regular(self, c: char) -> bool {
         self.0.kind(c, &mut Form::default()).is_regular()
     }
 
     /// Reads the first character of `text` and returns its length in bytes with the character. `None` if it
     /// is not plain, is not in the table, or is not valid UTF-8.
     #[inline]
-    pub(super) fn plain(self, text: &[u8]) -> Option<(usize, PlainCharacter)> {
+    pub(crate) fn plain(self, text: &[u8]) -> Option<(usize, PlainCharacter)> {
         let (length, code) = match *text {
             [first @ 0xc2..=0xdf, second @ 0x80..=0xbf, ..] => {
                 (2, usize::from(first & 0x1f) << 6 | usize::from(second & 0x3f))
@@ -308,7 +308,7 @@ impl Letters {
 
     /// Returns the category of `c` in a text that is already normalised, in whatever form.
     #[inline]
-    pub(super) fn category(self, c: char) -> CharCategory {
+    pub(crate) fn category(self, c: char) -> CharCategory {
         match self.kind(c) {
             CharKind::Letter(own) if own == c => CharCategory::Letter,
             CharKind::Mark(_) | CharKind::OrderedMark => CharCategory::Mark,
@@ -321,7 +321,7 @@ impl Letters {
     }
 
     /// Returns the form of a character with the role [`CharKind::Sequence`].
-    pub(super) fn sequence(self, at: u16) -> &'static str {
+    pub(crate) fn sequence(self, at: u16) -> &'static str {
         self.0.sequences.get(usize::from(at)).map_or("", |form| form)
     }
 }

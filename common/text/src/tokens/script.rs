@@ -5,7 +5,7 @@ use unicode_script::{Script, UnicodeScript};
 
 /// Script class of a letter. The tokeniser splits a run of letters where the class changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Class {
+pub(crate) enum Class {
     /// Any script with spaces between words. A run of such letters is a single token.
     #[default]
     Spaced,
@@ -25,7 +25,7 @@ const FIRST: char = '\u{e00}';
 impl Class {
     /// Returns the class of an alphanumeric character by its Unicode script extensions (UAX 24). The
     /// prolonged sound mark is therefore Kana, and full-width digits are [`Spaced`](Self::Spaced).
-    pub(super) fn of(c: char) -> Self {
+    pub(crate) fn of(c: char) -> Self {
         match c {
             ..FIRST | '\u{10a0}'..'\u{1780}' | '\u{1e00}'..'\u{2e80}' | '\u{ac00}'..='\u{d7a3}' => {
                 Self::Spaced

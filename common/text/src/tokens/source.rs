@@ -36,7 +36,7 @@ use url::{Position, Url};
 
 /// Images of a page, in page order.
 #[derive(Debug, Default)]
-pub(super) struct Images {
+pub(crate) struct Images {
     /// Links of all images, concatenated.
     links: String,
     entries: Vec<ImageEntry>,
@@ -53,13 +53,13 @@ struct ImageEntry {
 
 impl Images {
     /// Forgets the images of the previous page.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.links.clear();
         self.entries.clear();
     }
 
     /// Adds an image with its link. `text_at` is the length of the text before the image.
-    pub(super) fn push(&mut self, link: &str, text_at: usize) {
+    pub(crate) fn push(&mut self, link: &str, text_at: usize) {
         self.links.push_str(link);
         self.entries.push(ImageEntry { text_at, link_end: self.links.len() });
     }
@@ -73,7 +73,7 @@ impl Images {
 }
 
 /// Resolves the links of images on a page.
-pub(super) struct LinkResolver {
+pub(crate) struct LinkResolver {
     page: Url,
     base: Url,
 }
@@ -84,7 +84,7 @@ const BASE_BYTES: usize = 1_024;
 impl LinkResolver {
     /// Creates a resolver against `base`, or against the root of its host if `base` is too long. `None` if
     /// the root is also too long.
-    pub(super) fn of(page: &PageUrl, base: &PageUrl) -> Option<Self> {
+    pub(crate) fn of(page: &PageUrl, base: &PageUrl) -> Option<Self> {
         let (page, mut base) = (Url::parse(page.as_str()).ok()?, Url::parse(base.as_str()).ok()?);
         if base.as_str().len() > BASE_BYTES {
             base = base.join("/").ok().filter(|root| root.as_str().len() <= BASE_BYTES)?;
@@ -118,7 +118,7 @@ impl LinkResolver {
 
 /// Turns text with images into token hashes, with buffers that are reused.
 #[derive(Debug, Default)]
-pub(super) struct SourceTokens {
+pub(crate) struct SourceTokens {
     hashes: Vec<u64>,
     form: Form,
 }
@@ -126,7 +126,7 @@ pub(super) struct SourceTokens {
 impl SourceTokens {
     /// Returns the hashes of the tokens of `text` and `images`, in page order. Without `links`, images have
     /// no tokens.
-    pub(super) fn tokens(&mut self, text: &[u8], images: &Images, links: Option<&LinkResolver>) -> &[u64] {
+    pub(crate) fn tokens(&mut self, text: &[u8], images: &Images, links: Option<&LinkResolver>) -> &[u64] {
         self.hashes.clear();
         let mut from = 0;
         for (at, link) in images.iter() {
@@ -219,7 +219,7 @@ fn is_punctuation(c: char) -> bool {
 
 /// Whether an element only formats text and therefore separates no terms: the font elements of HTML 4, and
 /// the elements for emphasis.
-pub(super) fn is_formatting(element: &[u8]) -> bool {
+pub(crate) fn is_formatting(element: &[u8]) -> bool {
     matches!(
         element,
         b"b" | b"big" | b"em" | b"font" | b"i" | b"s" | b"small" | b"strike" | b"strong" | b"tt" | b"u"

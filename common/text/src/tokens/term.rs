@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use doppel_model::stable_hash64;
 use frostem::{Algorithm, Stemmer};
 
-use super::token::Tokeniser;
+use super::tokeniser::Tokeniser;
 
 /// Maximum length of a token that is stemmed. A longer token is not an English word.
 const WORD_BYTES_MAX: usize = 48;
@@ -24,7 +24,7 @@ const CACHE_SLOTS: usize = 1 << 13;
 
 /// Turns tokens into terms, with a cache and buffers that are reused from text to text.
 #[derive(Clone)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     stemmer: Stemmer,
     /// Hashes of the stop words.
     stop_words: BTreeSet<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // The initial hash of a slot belongs to another slot, so no lookup matches it.
         let cache = (0..CACHE_SLOTS as u64).map(|slot| (!slot, None)).collect();
         let stop_words = stop_words().collect();
@@ -43,12 +43,12 @@ impl Terms {
     }
 
     /// Begins a new text.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.terms.clear();
     }
 
     /// Appends the term of the next token. `token` is in the form of words, and `hash` is its hash.
-    pub(super) fn push(&mut self, token: &[u8], hash: u64) {
+    pub(crate) fn push(&mut self, token: &[u8], hash: u64) {
         let slot = hash as usize % CACHE_SLOTS;
         if self.cache[slot].0 != hash {
             self.cache[slot] = (hash, self.term(token, hash));
@@ -57,7 +57,7 @@ impl Terms {
     }
 
     /// Returns the terms of the text so far.
-    pub(super) fn get(&self) -> &[u64] {
+    pub(crate) fn get(&self) -> &[u64] {
         &self.terms
     }
 

@@ -9,7 +9,7 @@
 //! class changes.
 //!
 //! Each token is represented by its [`stable_hash64`]. Any change of these rules needs a new
-//! [`TOKENISER_VERSION`](super::TOKENISER_VERSION). The Unicode tables come from ICU4X; a newer version of
+//! [`TOKENISER_VERSION`](crate::TOKENISER_VERSION). The Unicode tables come from ICU4X; a newer version of
 //! the tables only adds characters.
 
 use std::str::Chars;
@@ -27,14 +27,14 @@ const NORMALISED_BYTES: usize = 4 << 10;
 
 /// Turns texts into token hashes, with buffers that are reused from text to text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tokeniser {
+pub(crate) struct Tokeniser {
     hashes: Vec<u64>,
     word: Vec<u8>,
     form: Form,
 }
 
 /// Receiver of the tokens of a text, in text order.
-pub(super) trait TokenSink {
+pub(crate) trait TokenSink {
     /// Takes the next token.
     fn push_token(&mut self, token: &[u8]);
 }
@@ -74,14 +74,14 @@ impl TokenSink for TextHasher {
 impl Tokeniser {
     /// Returns the hashes of the tokens of `text`, and changes its ASCII letters to lower case in place.
     /// Bytes that are not UTF-8 separate tokens.
-    pub(super) fn tokens(&mut self, text: &mut [u8]) -> &[u64] {
+    pub(crate) fn tokens(&mut self, text: &mut [u8]) -> &[u64] {
         self.hashes.clear();
         Reader { tokens: &mut self.hashes, word: &mut self.word, form: &mut self.form }.read(text);
         &self.hashes
     }
 
     /// Like [`tokens`](Self::tokens), but also passes every token with its hash to `each`.
-    pub(super) fn visit_tokens(&mut self, text: &mut [u8], each: impl FnMut(&[u8], u64)) -> &[u64] {
+    pub(crate) fn visit_tokens(&mut self, text: &mut [u8], each: impl FnMut(&[u8], u64)) -> &[u64] {
         self.hashes.clear();
         let mut sink = ObservingSink(&mut self.hashes, each);
         Reader { tokens: &mut sink, word: &mut self.word, form: &mut self.form }.read(text);
@@ -90,14 +90,14 @@ impl Tokeniser {
 
     /// Returns a single hash of all tokens of `text`, without a buffer for them, or `None` if there are no
     /// tokens. Also changes ASCII letters to lower case.
-    pub(super) fn hash(&mut self, text: &mut [u8]) -> Option<u64> {
+    pub(crate) fn hash(&mut self, text: &mut [u8]) -> Option<u64> {
         let mut whole = TextHasher::default();
         Reader { tokens: &mut whole, word: &mut self.word, form: &mut self.form }.read(text);
         whole.has_tokens.then(|| whole.hasher.finish())
     }
 
     /// Returns the hashes that the last call of [`tokens`](Self::tokens) returned.
-    pub(super) fn last_tokens(&self) -> &[u64] {
+    pub(crate) fn last_tokens(&self) -> &[u64] {
         &self.hashes
     }
 }

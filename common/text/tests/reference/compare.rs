@@ -10,7 +10,7 @@ use doppel_join::{ContentIndex, Contents};
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::tables::{Sample, Tables};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 
 use crate::page::{Page, Source};
 use crate::rule::{PolicyFeatures, PolicyPage, Reader, Rule};
@@ -102,8 +102,8 @@ fn signature(extractor: &mut Extractor, page: &Page) -> Signature {
     match &page.source {
         Source::Text(text) => extractor.text_at(&page.url, text).signature,
         Source::Html(html) => match extractor.html(&page.url, html.as_bytes(), Some("utf-8")) {
-            Extracted::Page(page) => page.signature,
-            Extracted::Redirect(target) => panic!("{:?} redirects to {target:?}", page.url),
+            Extraction::Page(page) => page.signature,
+            Extraction::Redirect(target) => panic!("{:?} redirects to {target:?}", page.url),
         },
     }
 }
