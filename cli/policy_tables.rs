@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::anyhow;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
 use doppel_text::Extractor;
@@ -316,7 +316,7 @@ pub(crate) fn why_empty(tables: &Tables) -> Option<String> {
 ///
 /// # Errors
 /// When an input is not there, or a thread cannot be started.
-pub(crate) fn sample(inputs: &InputArgs, also: impl FnMut(&Fetched)) -> anyhow::Result<(Sample, Tally)> {
+pub(crate) fn sample(inputs: &InputArgs, also: impl FnMut(&FetchedPage)) -> anyhow::Result<(Sample, Tally)> {
     sample_noting(inputs, (true, None), also)
 }
 
@@ -324,11 +324,11 @@ pub(crate) fn sample(inputs: &InputArgs, also: impl FnMut(&Fetched)) -> anyhow::
 fn sample_noting(
     inputs: &InputArgs,
     (tell, failed): (bool, Option<&Mutex<Unusable>>),
-    mut also: impl FnMut(&Fetched),
+    mut also: impl FnMut(&FetchedPage),
 ) -> anyhow::Result<(Sample, Tally)> {
     let sample = Mutex::new(Sample::new());
     let threads = processor::cores();
-    let (sender, batches) = sync_channel::<Vec<Fetched>>(threads);
+    let (sender, batches) = sync_channel::<Vec<FetchedPage>>(threads);
     let batches = Mutex::new(batches);
     let tally = thread::scope(|scope| {
         for number in 0..threads {
@@ -347,7 +347,7 @@ fn sample_noting(
 
 /// Takes the words of pages to the sample.
 fn read_words(
-    batches: &Mutex<Receiver<Vec<Fetched>>>,
+    batches: &Mutex<Receiver<Vec<FetchedPage>>>,
     sample: &Mutex<Sample>,
     failed: Option<&Mutex<Unusable>>,
 ) {
@@ -369,7 +369,7 @@ fn read_words(
     }
 }
 
-fn take_words(extractor: &mut Extractor, page: &Fetched, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
+fn take_words(extractor: &mut Extractor, page: &FetchedPage, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
     let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
     let Some(words) = words else { return };
     let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, language, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 22] = [
+const CRATES: [(&str, &str, &[&str]); 23] = [
     ("model", "common/model", &[]),
     ("charset", "common/charset", &["model"]),
     ("text", "common/text", &["model", "charset"]),
@@ -23,7 +23,8 @@ const CRATES: [(&str, &str, &[&str]); 22] = [
     ("snapshot", "common/snapshot", &["model"]),
     ("partitioning", "common/partitioning", &["model"]),
     ("protocol", "common/protocol", &["model", "partitioning"]),
-    ("crawls", "common/crawls", &["model", "charset", "protocol"]),
+    ("streams", "common/streams", &["model", "charset", "protocol"]),
+    ("crawls", "common/crawls", &["model", "charset", "protocol", "streams"]),
     ("http", "common/http", &[]),
     ("threads", "common/threads", &[]),
     ("terminal", "common/terminal", &["overlap", "protocol"]),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use doppel_crawls::{Fetched, FetchedBody, Location};
+use doppel_crawls::{FetchedBody, FetchedPage, Location};
 use doppel_protocol::answer::Flushed;
 use doppel_protocol::client::{Client, Method};
 use doppel_protocol::page::{PageBody, PageItem};
@@ -173,7 +173,7 @@ impl Load {
     /// Where to go on, after all lanes have ended.
     fn goes_on_at(&self, first: &Posted) -> String {
         let Posted { url, at, .. } = first;
-        let location = Location { path: &at.path, place: at.place };
+        let location = Location { path: &at.path, position: at.position };
         format!(
             "the first page that was not acknowledged is {url} ({location}); the same command sends all of it again, of which the \
              server takes only what it does not have"
@@ -189,8 +189,8 @@ impl Lane {
 }
 
 /// A page in the public form.
-pub(super) fn item(page: Fetched) -> PageItem {
-    let Fetched { url, fetched_at, body, popularity, language } = page;
+pub(super) fn item(page: FetchedPage) -> PageItem {
+    let FetchedPage { url, fetched_at, body, popularity, language } = page;
     let body = match body {
         FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),
         FetchedBody::Xhtml { bytes, charset } => PageBody::of_xhtml(unicode(bytes, charset.as_deref())),

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_model::Tau;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::{Sample, Tables};
@@ -240,7 +240,11 @@ impl Pilot {
     }
 
     /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
-    fn read(&self, learns: bool, mut take: impl FnMut(&Fetched)) -> anyhow::Result<(Option<Sample>, Tally)> {
+    fn read(
+        &self,
+        learns: bool,
+        mut take: impl FnMut(&FetchedPage),
+    ) -> anyhow::Result<(Option<Sample>, Tally)> {
         if learns {
             let (words, tally) = policy_tables::sample(&self.inputs, take)?;
             return Ok((Some(words), tally));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_protocol::answer::{Advice, Probed};
 use doppel_protocol::client::{Answer, Method};
 use doppel_protocol::page::PageBody;
@@ -68,7 +68,7 @@ impl Probe {
     }
 
     /// What is asked. A file that was found nowhere has no URL.
-    fn body(&self, page: Fetched) -> Result<Value, Failure> {
+    fn body(&self, page: FetchedPage) -> Result<Value, Failure> {
         let item = load::item(page);
         let url = (self.url.is_some() || !item.url.host().is_empty()).then(|| item.url.to_string());
         let (form, content) = match item.body {

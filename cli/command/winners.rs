@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{DatedPopularity, Market, Markets, Rank, Rule, WinnerOrder, words};
 use serde::Serialize;
@@ -105,7 +105,7 @@ impl WinnersFile {
             let url = PageUrl::parse(page).map_err(|error| {
                 Failure::Usage(format!("{page} is neither a file nor a page URL ({error})"))
             })?;
-            known.note(Fetched {
+            known.note(FetchedPage {
                 url,
                 // The same of all, so that rules on dates do not distinguish them.
                 fetched_at: Some(Timestamp::from_millis(0)),
@@ -138,8 +138,8 @@ struct Record {
 
 impl Records {
     /// Takes a version.
-    fn note(&mut self, page: Fetched) -> Result<(), Failure> {
-        let Fetched { url, fetched_at, body, popularity, .. } = page;
+    fn note(&mut self, page: FetchedPage) -> Result<(), Failure> {
+        let FetchedPage { url, fetched_at, body, popularity, .. } = page;
         let date = fetched_at.unwrap_or(Timestamp::from_millis(0));
         if self.0.len() >= PAGES_MAX && !self.0.contains_key(&url) {
             let text =
@@ -207,9 +207,9 @@ fn print(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn version(url: &str, day: i64, popularity: Option<f64>, body: FetchedBody) -> Fetched {
+    fn version(url: &str, day: i64, popularity: Option<f64>, body: FetchedBody) -> FetchedPage {
         let fetched_at = Some(Timestamp::from_millis(day * Timestamp::DAY_MS));
-        Fetched { url: PageUrl::parse(url).unwrap(), fetched_at, body, popularity, language: None }
+        FetchedPage { url: PageUrl::parse(url).unwrap(), fetched_at, body, popularity, language: None }
     }
 
     #[test]

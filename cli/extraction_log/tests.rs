@@ -3,7 +3,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_crawls::Place;
+use doppel_crawls::InputPosition;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body, Submission};
@@ -33,7 +33,12 @@ fn page(record: u64) -> ExtractedPage {
     // A path need not be UTF-8.
     let path = Path::new(OsStr::from_bytes(b"a\xff.jsonl")).into();
     let id = record.is_multiple_of(2).then(|| format!("id {record}").into());
-    let origin = Origin { path, place: Place::Line(record + 1), id, refers_back: (record == 3).then_some(2) };
+    let origin = Origin {
+        path,
+        position: InputPosition::Line(record + 1),
+        id,
+        refers_back: (record == 3).then_some(2),
+    };
     ExtractedPage { record, submission, bytes: text.len() as u64, origin }
 }
 
@@ -77,8 +82,8 @@ fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
             assert_eq!(contents[0], contents[1]);
             let expected = written.origin;
             assert_eq!(
-                (&origin.path, origin.place, &origin.id, origin.refers_back),
-                (&expected.path, expected.place, &expected.id, expected.refers_back)
+                (&origin.path, origin.position, &origin.id, origin.refers_back),
+                (&expected.path, expected.position, &expected.id, expected.refers_back)
             );
             records.push(record);
         }

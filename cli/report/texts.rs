@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::anyhow;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_model::pairwise::Signer;
 use doppel_model::{ContentHash, PageUrl, RawContent};
 use doppel_text::{Extraction, Extractor};
@@ -78,7 +78,7 @@ impl Look {
         Self { wanted, extractor: Extractor::signing(signer), texts: HashMap::new() }
     }
 
-    fn take(&mut self, page: &Fetched) {
+    fn take(&mut self, page: &FetchedPage) {
         let Some(raw) =
             page.body.raw_content().filter(|_| self.wanted.iter().any(|(url, _)| *url == page.url))
         else {

@@ -17,7 +17,7 @@ use super::places::{places, resolved};
 use super::taken::{Taken, one_paths};
 use super::{ANNOTATED_RECORD_BYTES, GROUPING_PAGE_BYTES, MEMORY_TOLD, PAGE_BYTES, RECORD_BYTES, ResultArgs};
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::sources::{self, Place, Source};
+use doppel_inputs::sources::{self, Source, SourceKind};
 use doppel_inputs::version::Version;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
@@ -167,7 +167,7 @@ impl Results {
 fn check_types(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     for source in sources.iter().filter(|source| is_file(source)) {
-        if let Place::File(path, name) = &source.place {
+        if let SourceKind::File(path, name) = &source.kind {
             copy::check(path, name.clone(), &options)?;
         }
     }
@@ -198,7 +198,7 @@ fn directory(dir: &Path) -> io::Result<PathBuf> {
 
 /// Whether it is a file, which can be opened more than once.
 fn is_file(source: &Source) -> bool {
-    matches!(&source.place, Place::File(path, _) if path.is_file())
+    matches!(&source.kind, SourceKind::File(path, _) if path.is_file())
 }
 
 /// Whether an input is a pattern, and matches a path.

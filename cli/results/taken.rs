@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::places::resolved;
-use doppel_inputs::sources::{self, Place, Source};
+use doppel_inputs::sources::{self, Source, SourceKind};
 
 /// The inputs by their one paths.
 pub(super) struct Taken {
@@ -20,9 +20,9 @@ impl Taken {
     pub(super) fn by(sources: &[Source]) -> io::Result<Self> {
         let mut taken = Self { files: HashSet::new(), pages: Vec::new() };
         for source in sources {
-            if let Place::File(path, _) = &source.place {
+            if let SourceKind::File(path, _) = &source.kind {
                 taken.files.extend(one_paths(path)?);
-            } else if let Place::Pages(dir) = &source.place {
+            } else if let SourceKind::Pages(dir) = &source.kind {
                 taken.pages.push(fs::canonicalize(dir)?);
             }
         }

@@ -18,7 +18,7 @@ use super::part_file::{PartFile, Prepared};
 use super::places::no_object;
 use super::verdicts::Decisions;
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::sources::{Place, Source};
+use doppel_inputs::sources::{Source, SourceKind};
 use doppel_inputs::tally::Met;
 use doppel_inputs::version::Version;
 use doppel_terminal::destination::directory_of;
@@ -116,10 +116,10 @@ impl Results {
             first.check_seen(source)?;
             writing.input = earlier::name_of(source);
             let reading;
-            match &source.place {
-                Place::Standard => bail!("standard input cannot be read twice"),
-                Place::Object(_) => return Err(no_object(path).into()),
-                Place::Pages(dir) => {
+            match &source.kind {
+                SourceKind::Standard => bail!("standard input cannot be read twice"),
+                SourceKind::Object(_) => return Err(no_object(path).into()),
+                SourceKind::Pages(dir) => {
                     let of = (&mut decisions, &read as &dyn Fn(u64));
                     let (here, is_whole) = self.directory((dir, place), &options, of, &mut writing)?;
                     first.check_met(&here, &decisions)?;
@@ -130,7 +130,7 @@ impl Results {
                     };
                     copied.add(&here);
                 }
-                Place::File(path, name) => {
+                SourceKind::File(path, name) => {
                     let is_as_it_was = |here: &Copied, decisions: &Decisions| {
                         first.check_met(here, decisions)?;
                         first.check_seen(source)

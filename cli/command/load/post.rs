@@ -327,7 +327,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use doppel_crawls::Place;
+    use doppel_crawls::InputPosition;
 
     use super::*;
 
@@ -339,7 +339,7 @@ mod tests {
             before: 0,
             input: 0,
             path: Path::new("a").into(),
-            place: Place::File,
+            position: InputPosition::File,
         };
         let page = |url: &str| Posted { begin: 0, url: url.to_owned(), at: at.clone(), fetched_at: None };
         let sent = [page("http://a/"), page("http://b/")];

@@ -31,12 +31,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use doppel_streams::{InputError, InputPosition, Reason, Stream};
 use parquet::schema::types::SchemaDescriptor;
 
-use super::error::{InputError, Place, Reason};
 use super::record::{Guess, IdRows, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, id_of};
-use super::stream::Stream;
-use super::{Fetched, Item};
+use super::{FetchedPage, Item};
 use cells::{BatchRow, Columns};
 use ipc::{FileBatches, StreamBatches};
 use parquet_file::ParquetBatches;
@@ -139,8 +138,8 @@ impl Rows {
     }
 
     /// The row of the last item.
-    pub(super) fn place(&self) -> Place {
-        Place::Row(self.number)
+    pub(super) fn position(&self) -> InputPosition {
+        InputPosition::Row(self.number)
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -191,7 +190,7 @@ impl Rows {
     }
 
     fn bad_item(&mut self, reason: Reason) -> Item {
-        Item::Bad(InputError::new(&self.path, self.place(), reason))
+        Item::Bad(InputError::new(&self.path, self.position(), reason))
     }
 
     /// Ends the file because of damage. If the file declares its number of rows, the iterator will report
@@ -275,7 +274,7 @@ impl Iterator for Rows {
         self.number += 1;
         let item = self.item();
         self.unpacked += ROW_BYTES;
-        if let Ok(Item::Page(Fetched { body, .. })) = &item {
+        if let Ok(Item::Page(FetchedPage { body, .. })) = &item {
             self.unpacked += body.raw_content().map_or(0, |content| content.size() as u64);
         }
         // The encodings of columns can repeat a value for almost no stored bytes, so a small file can expand

@@ -39,12 +39,11 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use doppel_streams::{InputError, InputPosition, Reason, Stream};
 use serde::Serialize;
 
-use crate::error::{InputError, Place, Reason};
 use crate::record::RecordFile;
-use crate::stream::Stream;
-use crate::{Fetched, InputOptions, Item, Source, open_as};
+use crate::{FetchedPage, InputOptions, Item, Source, open_as};
 pub use files::{FileVisitor, copy_directory};
 pub use note::{NAMES, Note, RecordName};
 
@@ -125,7 +124,7 @@ pub trait Judge {
     ///
     /// # Errors
     /// If the page is not the one that the judge expects, because the input has changed.
-    fn page(&mut self, page: &Fetched) -> io::Result<Option<Fate>>;
+    fn page(&mut self, page: &FetchedPage) -> io::Result<Option<Fate>>;
 
     /// Returns the annotations of a record.
     ///
@@ -279,7 +278,7 @@ pub fn check(path: &Path, name: RecordFile, options: &InputOptions) -> Result<()
     match open_as(path, name, options.clone()).map(|input| input.source) {
         Ok(Source::Columns(rows)) => {
             let types = rows.parquet_types().map_or(Ok(()), parquet_types::check_types);
-            types.map_err(|reason| InputError::new(&path.into(), Place::File, reason))
+            types.map_err(|reason| InputError::new(&path.into(), InputPosition::File, reason))
         }
         _ => Ok(()),
     }
@@ -327,7 +326,7 @@ impl Job<'_> {
 
     /// The error for an input that cannot be copied for this reason.
     fn input_error(&self, reason: Reason) -> CopyError {
-        InputError::new(&self.path.into(), Place::File, reason).into()
+        InputError::new(&self.path.into(), InputPosition::File, reason).into()
     }
 }
 

@@ -7,6 +7,7 @@
 //! name has no effect.
 
 mod directory;
+pub(crate) mod page_dates;
 mod pages;
 
 use std::fs::File;
@@ -15,13 +16,12 @@ use std::sync::Arc;
 use std::vec;
 
 use directory::{CentralDirectory, Entry, UnreadableFile};
+use doppel_streams::{FilePart, InputError, InputPosition, Reason};
 
-use crate::error::{InputError, Place, Reason};
 use crate::format::{self, Format};
-use crate::page_dates::PageDates;
-use crate::part::FilePart;
 use crate::warc::Pages;
 use crate::{InputOptions, Item};
+use page_dates::PageDates;
 
 /// Reader of the pages of all WARC files in a WACZ file, in the order of the names of these files.
 pub(super) struct Wacz {
@@ -98,8 +98,8 @@ impl Wacz {
     }
 
     /// Position of the last record in the WACZ file.
-    pub(super) fn place(&self) -> Place {
-        self.current.as_ref().map_or(Place::File, Pages::place)
+    pub(super) fn position(&self) -> InputPosition {
+        self.current.as_ref().map_or(InputPosition::File, Pages::position)
     }
 
     /// The WARC file that is being read.
@@ -120,7 +120,7 @@ impl Wacz {
             Err(UnreadableFile { name, reason }) => {
                 self.finished_files.broke_off = true;
                 let path = Arc::from(self.path.join(name));
-                Err(Item::Bad(InputError::new(&path, Place::File, reason)))
+                Err(Item::Bad(InputError::new(&path, InputPosition::File, reason)))
             }
         })
     }

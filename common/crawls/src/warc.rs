@@ -18,6 +18,7 @@
 //! nothing behind the damage.
 
 mod arc;
+pub(crate) mod arc_line;
 mod archive_format;
 mod chunked;
 mod codings;
@@ -27,19 +28,17 @@ mod original;
 pub(crate) mod record;
 mod record_end;
 mod unpack;
+pub(crate) mod version_line;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{HeadError, InputError, Place, Reason, Skip};
-use super::limits::Limits;
-use super::page_dates::PageDates;
-use super::part::FilePart;
-use super::stream::Stream;
-use super::{Fetched, InputOptions, Item};
+use super::wacz::page_dates::PageDates;
+use super::{FetchedPage, InputOptions, Item};
 pub(crate) use archive_format::ArchiveFormat;
 use doppel_model::{PageUrl, UrlError};
 use doppel_protocol::page::is_language;
+use doppel_streams::{FilePart, HeadError, InputError, InputPosition, Limits, Reason, SkipReason, Stream};
 use head::{Field, Kind};
 use http::{Block, ExtractedBody, NotAPage};
 use original::{FileLocation, Original, Originals};
@@ -177,10 +176,10 @@ impl Pages {
     }
 
     /// Position of the last record.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn position(&self) -> InputPosition {
         let (location, records) = (self.originals.location(), &self.records);
         let unpacked = records.offset_unpacked(location.is_deflated());
-        location.place(records.offset(), unpacked.map(|unpacked| self.unpacked_before + unpacked))
+        location.position(records.offset(), unpacked.map(|unpacked| self.unpacked_before + unpacked))
     }
 
     /// Number of unpacked bytes read from this file and the files before it.
@@ -231,7 +230,7 @@ impl Pages {
     }
 
     fn bad(&self, reason: Reason, skipped: u64) -> Item {
-        Item::Bad(InputError { skipped, ..InputError::new(&self.path, self.place(), reason) })
+        Item::Bad(InputError { skipped, ..InputError::new(&self.path, self.position(), reason) })
     }
 }
 
@@ -249,7 +248,7 @@ impl Iterator for Pages {
 
 /// A page, with facts about its record.
 struct ParsedPage {
-    page: Fetched,
+    page: FetchedPage,
     date: DateUse,
     /// Whether the body of the page ends early.
     is_cut_off: bool,
@@ -276,15 +275,15 @@ fn page_of_record(
 ) -> Result<Option<ParsedPage>, NotAPage> {
     match record.head.kind {
         Kind::Auxiliary => return Ok(None),
-        Kind::Unknown => return Err(Skip::RecordKind.into()),
+        Kind::Unknown => return Err(SkipReason::RecordKind.into()),
         Kind::Response | Kind::Resource | Kind::Revisit | Kind::Conversion | Kind::ArcResponse => {}
     }
     let url = match PageUrl::parse(&record.head.target(record.head_bytes)?) {
-        Err(UrlError::Scheme(_)) => return Err(Skip::Scheme.into()),
+        Err(UrlError::Scheme(_)) => return Err(SkipReason::Scheme.into()),
         parsed => parsed?,
     };
     if record.get(Field::SegmentNumber)?.is_some() {
-        return Err(Skip::Segment.into());
+        return Err(SkipReason::Segment.into());
     }
     let (ExtractedBody { body, is_cut_off }, original) = if record.head.kind == Kind::Revisit {
         resolve_revisit(&url, record, originals, limits)?
@@ -303,7 +302,7 @@ fn page_of_record(
     };
     originals.remember_last_content(&url, content);
     let original = original.map(|original| original.number);
-    let page = Fetched { url, fetched_at, body, popularity: None, language: language(record) };
+    let page = FetchedPage { url, fetched_at, body, popularity: None, language: language(record) };
     Ok(Some(ParsedPage { page, date, is_cut_off, original }))
 }
 
@@ -325,11 +324,11 @@ fn extract(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Extract
                 http::page(url, block, limits)
             }
             None => http::page(url, block, limits),
-            Some(_) => Err(Skip::ContentType.into()),
+            Some(_) => Err(SkipReason::ContentType.into()),
         },
         Kind::ArcResponse if record.block.starts_with(b"HTTP") => http::page(url, block, limits),
         Kind::Conversion if content_type.is_none_or(|media| !is_plain_text(media)) => {
-            Err(Skip::ContentType.into())
+            Err(SkipReason::ContentType.into())
         }
         _ => http::document(content_type, block, limits),
     }
@@ -362,7 +361,7 @@ fn resolve_revisit(
         }
         &[Field::RefersTo, Field::PayloadDigest]
     } else {
-        return Err(Skip::RevisitProfile.into());
+        return Err(SkipReason::RevisitProfile.into());
     };
     let last = originals.last_content(url);
     let Some(original) = originals.find(record, fields)? else {
@@ -373,12 +372,12 @@ fn resolve_revisit(
         let names_none = fields.len() == 1 && record.get(Field::RefersTo)?.is_none();
         let is_of_before = (last.is_none() || names_none) && refers_to.is_none_or(is_of_it);
         let is_unchanged = is_of_before && !originals.judges_records();
-        return Err(if is_unchanged { Skip::Unchanged } else { Skip::OriginalUnknown }.into());
+        return Err(if is_unchanged { SkipReason::Unchanged } else { SkipReason::OriginalUnknown }.into());
     };
     if last == Some(original.content) {
-        return Err(Skip::Unchanged.into());
+        return Err(SkipReason::Unchanged.into());
     }
-    let stored = originals.read(original)?.ok_or(Skip::OriginalUnknown)?;
+    let stored = originals.read(original)?.ok_or(SkipReason::OriginalUnknown)?;
     Ok((extract(url, stored, limits)?, Some(original)))
 }
 

@@ -23,7 +23,7 @@ use doppel_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::records::FieldArgs;
-use crate::sources::{Place, Source};
+use crate::sources::{Source, SourceKind};
 use crate::version::Version;
 use doppel_terminal::whole_file::{self, Earlier};
 
@@ -103,10 +103,10 @@ impl Named {
         if source.copy_of.is_some() {
             return None;
         }
-        let (path, name) = match &source.place {
-            Place::File(path, name) => (fs::canonicalize(path).ok()?, name),
-            Place::Object(object) => (object.path().to_owned(), object.name()),
-            Place::Standard | Place::Pages(_) => return None,
+        let (path, name) = match &source.kind {
+            SourceKind::File(path, name) => (fs::canonicalize(path).ok()?, name),
+            SourceKind::Object(object) => (object.path().to_owned(), object.name()),
+            SourceKind::Standard | SourceKind::Pages(_) => return None,
         };
         Some(Self { file: path.to_str()?.to_owned(), name: name.as_str().to_owned() })
     }

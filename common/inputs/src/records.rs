@@ -3,7 +3,7 @@
 
 pub mod bad_records;
 pub mod named_fields;
-pub mod place_fields;
+pub mod position_fields;
 pub mod record_names;
 pub mod shown_messages;
 pub mod unusable;
@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::records::bad_records::BadFile;
 use crate::records::shown_messages::ShownMessages;
-use crate::sources::{Place, Source, Sources};
+use crate::sources::{Source, SourceKind, Sources};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 use doppel_terminal::size::Size;
@@ -218,7 +218,7 @@ impl RecordArgs {
     pub fn check_names(&self, sources: &Sources, options: &InputOptions, tell: bool) -> Result<(), Failure> {
         let mut named: HashMap<&RecordFile, (&Path, &Source)> = HashMap::new();
         for source in &sources.all {
-            let Place::File(path, name) = &source.place else { continue };
+            let SourceKind::File(path, name) = &source.kind else { continue };
             let first = named.insert(name, (path, source)).filter(|_| path.is_file());
             let Some((first, first_source)) = first else { continue };
             let is_same = first

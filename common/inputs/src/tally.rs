@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use doppel_crawls::record::Ignored;
-use doppel_crawls::{InputError, Skip};
+use doppel_crawls::{InputError, SkipReason};
 use doppel_model::Timestamp;
 use serde::Serialize;
 
@@ -258,7 +258,7 @@ impl Tally {
     /// Moves the crawl files of a directory from the skipped files with an unknown name to
     /// [`Self::crawl_files`].
     pub fn leave_out(&mut self, files: BTreeMap<String, u64>) {
-        let strange = Skip::FileName.to_string();
+        let strange = SkipReason::FileName.to_string();
         let skipped = self.skipped.remove(&strange).unwrap_or(0);
         let others = skipped.saturating_sub(files.values().sum());
         if others > 0 {

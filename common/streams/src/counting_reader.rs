@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// A reader that counts the bytes read and can take bytes back.
-pub(super) struct CountingReader {
+pub(crate) struct CountingReader {
     from: Origin,
     read: u64,
     /// Bytes to deliver before the next bytes of the source, in reverse order.
@@ -30,36 +30,36 @@ enum Origin {
 
 impl CountingReader {
     /// Opens a file, or the reading end of a named pipe.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::from_file(File::open(path)?)
     }
 
     /// Creates a reader over an open file or the reading end of a named pipe, from its current position.
-    pub(super) fn from_file(file: File) -> io::Result<Self> {
+    pub(crate) fn from_file(file: File) -> io::Result<Self> {
         Ok(if file.metadata()?.is_file() { Self::seekable(file) } else { Self::unseekable(file) })
     }
 
     /// Creates a reader over a seekable source. The caller must have positioned the source at its beginning.
-    pub(super) fn seekable(from: impl Read + Seek + Send + 'static) -> Self {
+    pub(crate) fn seekable(from: impl Read + Seek + Send + 'static) -> Self {
         Self { from: Origin::Seekable(Box::new(from)), read: 0, returned: Vec::new() }
     }
 
     /// Creates a reader over a source that cannot seek, such as a pipe.
-    pub(super) fn unseekable(from: impl Read + Send + 'static) -> Self {
+    pub(crate) fn unseekable(from: impl Read + Send + 'static) -> Self {
         Self { from: Origin::Unseekable(Box::new(from)), read: 0, returned: Vec::new() }
     }
 
     /// File offset of the next byte.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.read
     }
 
-    pub(super) fn is_seekable(&self) -> bool {
+    pub(crate) fn is_seekable(&self) -> bool {
         matches!(self.from, Origin::Seekable(_))
     }
 
     /// Like `read`, but repeats an interrupted call.
-    pub(super) fn read_retrying(&mut self, out: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read_retrying(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.read(out) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -69,14 +69,14 @@ impl CountingReader {
     }
 
     /// Takes back bytes that were read last. The next reads return them again.
-    pub(super) fn give_back(&mut self, bytes: &[u8]) {
+    pub(crate) fn give_back(&mut self, bytes: &[u8]) {
         self.read = self.read.saturating_sub(bytes.len() as u64);
         self.returned.extend(bytes.iter().rev());
     }
 }
 
 /// File offset of the next byte that a buffered reader returns.
-pub(super) fn position(file: &BufReader<CountingReader>) -> u64 {
+pub(crate) fn position(file: &BufReader<CountingReader>) -> u64 {
     file.get_ref().position() - file.buffer().len() as u64
 }
 

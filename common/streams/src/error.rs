@@ -1,15 +1,14 @@
 //! Errors of reading a crawl, with the position of each error in the input.
 //!
 //! Every reader reports a file, record or line that it cannot read as an [`InputError`]. A [`Location`] or
-//! [`Place`] says where, and a [`Reason`] says why. A valid record that gives no page is not an error;
-//! [`Skip`] lists the reasons.
+//! [`InputPosition`] says where, and a [`Reason`] says why. A valid record that gives no page is not an error;
+//! [`SkipReason`](crate::SkipReason) lists the reasons.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use super::skip::Skip;
 use super::zstd_header::ZSTD_WINDOW_BYTES_MAX;
 use doppel_charset::NoText;
 use doppel_model::{TimeError, Timestamp, UrlError};
@@ -21,7 +20,7 @@ pub struct InputError {
     /// Path of the file or directory.
     pub path: Arc<Path>,
     /// Position in the file.
-    pub place: Place,
+    pub position: InputPosition,
     /// Why it could not be read.
     pub reason: Reason,
     /// Number of unpacked bytes, from the beginning of this record on, that the reader skipped to find the
@@ -38,12 +37,12 @@ pub struct Location<'p> {
     /// Path of the file or directory.
     pub path: &'p Path,
     /// Position in the file.
-    pub place: Place,
+    pub position: InputPosition,
 }
 
 /// A position in an input file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Place {
+pub enum InputPosition {
     /// The file as a whole.
     File,
     /// The record at this byte offset of the stored file. In a compressed file, the first record of the
@@ -339,7 +338,7 @@ fn window_message(asked: u64, max: u64) -> String {
 impl Reason {
     /// Creates a [`Reason::Columns`] from the message of a decoder. Joins the lines of the message into one
     /// line.
-    pub(crate) fn columns(described: impl fmt::Display) -> Self {
+    pub fn columns(described: impl fmt::Display) -> Self {
         let described = described.to_string();
         let lines: Vec<_> = described.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         Self::Columns(lines.join("; "))
@@ -359,14 +358,14 @@ impl Reason {
 impl InputError {
     /// Creates an error without skipped bytes and without a faulty line.
     #[must_use]
-    pub fn new(path: &Arc<Path>, place: Place, reason: Reason) -> Self {
-        Self { path: Arc::clone(path), place, reason, skipped: 0, line: None }
+    pub fn new(path: &Arc<Path>, position: InputPosition, reason: Reason) -> Self {
+        Self { path: Arc::clone(path), position, reason, skipped: 0, line: None }
     }
 }
 
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Location { path: &self.path, place: self.place }, self.reason)?;
+        write!(f, "{}: {}", Location { path: &self.path, position: self.position }, self.reason)?;
         if self.skipped > 0 {
             write!(f, "; {} bytes were skipped", self.skipped)?;
         }
@@ -377,12 +376,12 @@ impl fmt::Display for InputError {
 impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
-        match self.place {
-            Place::File => Ok(()),
-            Place::Record(offset) => write!(f, ", record at byte {offset}"),
-            Place::Unpacked(offset) => write!(f, ", record at byte {offset} of the unpacked data"),
-            Place::Line(line) => write!(f, ", line {line}"),
-            Place::Row(row) => write!(f, ", row {row}"),
+        match self.position {
+            InputPosition::File => Ok(()),
+            InputPosition::Record(offset) => write!(f, ", record at byte {offset}"),
+            InputPosition::Unpacked(offset) => write!(f, ", record at byte {offset} of the unpacked data"),
+            InputPosition::Line(line) => write!(f, ", line {line}"),
+            InputPosition::Row(row) => write!(f, ", row {row}"),
         }
     }
 }

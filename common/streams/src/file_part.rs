@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use flate2::bufread::DeflateDecoder;
 
-use super::Limits;
 use super::error::Reason;
+use super::limits::Limits;
 use super::stream::Stream;
 
 /// A byte range of a file that is a file of its own.
-pub(super) struct FilePart {
+pub struct FilePart {
     file: Arc<File>,
     range: Range<u64>,
     /// Whether the bytes are deflated. A deflated part can be read only from its beginning.
@@ -24,12 +24,14 @@ pub(super) struct FilePart {
 }
 
 impl FilePart {
-    pub(super) fn new(file: &Arc<File>, range: Range<u64>, is_deflated: bool) -> Self {
+    /// Creates the part of `file` in a byte range.
+    #[must_use]
+    pub fn new(file: &Arc<File>, range: Range<u64>, is_deflated: bool) -> Self {
         Self { file: Arc::clone(file), range, is_deflated }
     }
 
     /// Opens the part as a stream.
-    pub(super) fn open(&self, limits: &Limits) -> Result<Stream, Reason> {
+    pub fn open(&self, limits: &Limits) -> Result<Stream, Reason> {
         let part = PartReader { file: Arc::clone(&self.file), range: self.range.clone(), at: 0 };
         if !self.is_deflated {
             return Stream::seekable(part, limits);
@@ -41,12 +43,12 @@ impl FilePart {
     }
 
     /// Whether the bytes of the part are deflated.
-    pub(super) fn is_deflated(&self) -> bool {
+    pub fn is_deflated(&self) -> bool {
         self.is_deflated
     }
 
     /// File offset of an offset `in_part`. For a deflated part, the file offset of the part itself.
-    pub(super) fn offset(&self, in_part: u64) -> u64 {
+    pub fn offset(&self, in_part: u64) -> u64 {
         self.range.start + if self.is_deflated { 0 } else { in_part }
     }
 }

@@ -27,7 +27,7 @@ const RECOGNITION_BYTES: usize = HEADER_MAX + (1 << 10) + PREFIX_BYTES;
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// A gzip file with a read position in one of its members.
-pub(super) struct Gzip {
+pub(crate) struct Gzip {
     file: BufReader<CountingReader>,
     inflate: Decompress,
     crc: Crc,
@@ -51,7 +51,7 @@ enum Phase {
 
 impl Gzip {
     /// Creates a reader that is positioned before the first member of `file`.
-    pub(super) fn new(file: BufReader<CountingReader>) -> Self {
+    pub(crate) fn new(file: BufReader<CountingReader>) -> Self {
         Self {
             file,
             inflate: Decompress::new(false),
@@ -63,22 +63,22 @@ impl Gzip {
     }
 
     /// File offset of the current member.
-    pub(super) fn member(&self) -> u64 {
+    pub(crate) fn member(&self) -> u64 {
         self.member
     }
 
     /// Number of compressed bytes read so far.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         position(&self.file)
     }
 
     /// Whether [`seek`](Self::seek) works, that is, whether the source is not a pipe.
-    pub(super) fn is_seekable(&self) -> bool {
+    pub(crate) fn is_seekable(&self) -> bool {
         self.file.get_ref().is_seekable()
     }
 
     /// Enters the member at `offset`. Returns false at the end of the file.
-    pub(super) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
         self.file.seek(SeekFrom::Start(offset)).map_err(Reason::Io)?;
         self.ended = true;
         self.next_member()
@@ -86,7 +86,7 @@ impl Gzip {
 
     /// Enters the next member. The caller must have read the current member to its end. Returns false at the
     /// end of the file.
-    pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
+    pub(crate) fn next_member(&mut self) -> Result<bool, Reason> {
         if !self.ended {
             return Err(Reason::Truncated);
         }
@@ -97,14 +97,14 @@ impl Gzip {
         (self.ended, self.phase) = (false, Phase::Data);
         self.inflate.reset(false);
         self.crc.reset();
-        read_header(&mut self.file)?;
+        read_gzip_header(&mut self.file)?;
         Ok(true)
     }
 
     /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the member, after
     /// verifying its checksum. If the member is damaged, the bytes before the damage come first, and a later
     /// call returns the error.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
             match &self.phase {
                 Phase::Data => {}
@@ -165,7 +165,7 @@ impl Gzip {
     /// The search begins inside the current member. If that member was cut off, the next member begins before
     /// the position where the decoder failed. In a pipe, the search begins where the decoder failed. The
     /// search examines every byte of a file at most once, however many members are broken.
-    pub(super) fn find_member(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
+    pub(crate) fn find_member(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let from = if self.ended { self.bytes_read() } else { self.member + 1 };
         self.ended = true;
         let pattern = MemberPattern { magic: &MAGIC, recognition_bytes: RECOGNITION_BYTES };
@@ -179,7 +179,7 @@ impl Gzip {
 
 /// Whether `member` begins with a gzip member whose unpacked content satisfies `begins`.
 fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], begins: impl Fn(&[u8]) -> bool) -> bool {
-    if read_header(&mut member).is_err() {
+    if read_gzip_header(&mut member).is_err() {
         return false;
     }
     inflate.reset(false);
@@ -199,7 +199,7 @@ fn unpacks_to(inflate: &mut Decompress, mut member: &[u8], begins: impl Fn(&[u8]
 }
 
 /// Reads and checks the header of a gzip member.
-pub(super) fn read_header(file: &mut impl BufRead) -> Result<(), Reason> {
+pub fn read_gzip_header(file: &mut impl BufRead) -> Result<(), Reason> {
     const HEADER_CHECKSUM: u8 = 2;
     const EXTRA: u8 = 4;
     const NAME: u8 = 8;

@@ -62,7 +62,7 @@ impl Limits {
     }
 
     /// Checks that `stored` bytes may unpack to `unpacked` bytes.
-    pub(super) fn check_expansion(&self, stored: u64, unpacked: u64) -> Result<(), Reason> {
+    pub fn check_expansion(&self, stored: u64, unpacked: u64) -> Result<(), Reason> {
         let allowed =
             stored.saturating_mul(self.expansion_ratio_max).saturating_add(self.expansion_free_bytes);
         if unpacked <= allowed {
@@ -72,18 +72,18 @@ impl Limits {
     }
 
     /// Checks the size of a page, given in bytes.
-    pub(super) fn check_page(&self, bytes: usize) -> Result<(), Reason> {
+    pub fn check_page(&self, bytes: usize) -> Result<(), Reason> {
         too_large("a page", bytes as u64, self.page_bytes_max)
     }
 
     /// Checks that a date is not too far in the future, and returns it.
-    pub(super) fn check_date(&self, date: Timestamp) -> Result<Timestamp, Reason> {
+    pub fn check_date(&self, date: Timestamp) -> Result<Timestamp, Reason> {
         if date > self.now.plus_millis(AHEAD_MAX_MS) { Err(Reason::Ahead(date)) } else { Ok(date) }
     }
 }
 
 /// Checks that `bytes` is at most `max`. `what` names the object in the error message.
-pub(super) fn too_large(what: &'static str, bytes: u64, max: usize) -> Result<(), Reason> {
+pub fn too_large(what: &'static str, bytes: u64, max: usize) -> Result<(), Reason> {
     let max = max as u64;
     if bytes > max { Err(Reason::TooLarge { what, bytes, max }) } else { Ok(()) }
 }

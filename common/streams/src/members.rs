@@ -9,22 +9,22 @@ use super::counting_reader::{CountingReader, position};
 use super::error::Reason;
 
 /// Size of the window that the search examines at a time, in bytes.
-pub(super) const SEARCH_WINDOW_BYTES: usize = 256 << 10;
+pub(crate) const SEARCH_WINDOW_BYTES: usize = 256 << 10;
 
 /// Maximum number of unpacked bytes by which the content of a member is recognised.
-pub(super) const PREFIX_BYTES: usize = 1 << 10;
+pub(crate) const PREFIX_BYTES: usize = 1 << 10;
 
 /// What identifies the beginning of a member.
-pub(super) struct MemberPattern<'m> {
+pub(crate) struct MemberPattern<'m> {
     /// The magic number at the beginning of a member.
-    pub(super) magic: &'m [u8],
+    pub(crate) magic: &'m [u8],
     /// Number of bytes that suffice to recognise a member. Must be less than [`SEARCH_WINDOW_BYTES`].
-    pub(super) recognition_bytes: usize,
+    pub(crate) recognition_bytes: usize,
 }
 
 /// Skips padding between members: zeros, which tapes and block devices add, and line ends, which some tools
 /// append. Returns false at the end of the file.
-pub(super) fn skip_padding(file: &mut impl BufRead) -> Result<bool, Reason> {
+pub(crate) fn skip_padding(file: &mut impl BufRead) -> Result<bool, Reason> {
     loop {
         let bytes = file.fill_buf().map_err(Reason::Io)?;
         let (length, padding) =
@@ -41,7 +41,7 @@ pub(super) fn skip_padding(file: &mut impl BufRead) -> Result<bool, Reason> {
 /// begins at the current position.
 ///
 /// The search examines every byte at most once.
-pub(super) fn find(
+pub(crate) fn find(
     file: &mut BufReader<CountingReader>,
     from: u64,
     pattern: &MemberPattern<'_>,

@@ -8,7 +8,7 @@ use super::limits::{Limits, too_large};
 use super::stream::Stream;
 
 /// Reads the lines of a file.
-pub(super) struct RawLines {
+pub struct RawLines {
     stream: Stream,
     limits: Limits,
     line: Vec<u8>,
@@ -20,28 +20,30 @@ pub(super) struct RawLines {
 }
 
 impl RawLines {
-    pub(super) fn new(stream: Stream, limits: Limits) -> Self {
+    /// Creates a reader of the lines of `stream`.
+    #[must_use]
+    pub fn new(stream: Stream, limits: Limits) -> Self {
         let line = Vec::new();
         Self { stream, limits, line, number: 0, ended: false, broke_off: false, damage: None }
     }
 
     /// The last line read, with its line feed.
-    pub(super) fn last_line(&self) -> &[u8] {
+    pub fn last_line(&self) -> &[u8] {
         &self.line
     }
 
     /// Whether damage ended the reading.
-    pub(super) fn broke_off(&self) -> bool {
+    pub fn broke_off(&self) -> bool {
         self.broke_off
     }
 
     /// Stops reading, because the caller cannot use the file.
-    pub(super) fn break_off(&mut self) {
+    pub fn break_off(&mut self) {
         (self.ended, self.broke_off) = (true, true);
     }
 
     /// Number of stored bytes read.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         self.stream.bytes_read()
     }
 
@@ -51,7 +53,7 @@ impl RawLines {
     /// If damage interrupts a line, `is_whole` tells whether the bytes before the damage are a complete line
     /// without a line feed. A complete line is returned before the damage. An incomplete line is dropped, and
     /// only the damage is returned.
-    pub(super) fn next(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> Option<(u64, Result<&[u8], Reason>)> {
+    pub fn next(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> Option<(u64, Result<&[u8], Reason>)> {
         if self.ended {
             let damage = self.damage.take()?;
             self.number += 1;

@@ -1,13 +1,13 @@
 //! Reasons for which a valid record or file gives no page.
 //!
-//! A skip is not an error: readers return a [`Skip`] item, and callers count the items by reason. Damaged or
+//! A skip is not an error: readers return a [`SkipReason`] item, and callers count the items by reason. Damaged or
 //! invalid input is an [`InputError`](crate::InputError) instead.
 
 use std::fmt;
 
 /// Why a valid record or file gives no page. Skipped items are counted by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Skip {
+pub enum SkipReason {
     /// An HTTP status that says nothing about the content of the page.
     Status(u16),
     /// The content is neither HTML nor text.
@@ -42,7 +42,7 @@ pub enum Skip {
     NoRow,
 }
 
-impl Skip {
+impl SkipReason {
     /// Whether the skipped item counts as a record: a capture, a row, or a file of a directory of pages.
     /// Other records of a WARC file, links and hidden files do not count.
     #[must_use]
@@ -51,7 +51,7 @@ impl Skip {
     }
 }
 
-impl fmt::Display for Skip {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Status(status) => return write!(f, "HTTP status {status}"),

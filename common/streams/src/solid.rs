@@ -15,30 +15,30 @@ use super::error::Reason;
 const XZ_MEMORY_KIB: u32 = 132 << 10;
 
 /// The first bytes of an xz stream.
-pub(super) const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+pub(crate) const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 
 /// Whether `bytes` begin like a bzip2 file: the magic number, the block size, and the magic number of a block
 /// or of the end of a stream.
-pub(super) fn is_bzip2(bytes: &[u8]) -> bool {
+pub(crate) fn is_bzip2(bytes: &[u8]) -> bool {
     matches!(bytes, [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..]
         if rest.starts_with(&[0x31, 0x41, 0x59]) || rest.starts_with(&[0x17, 0x72, 0x45]))
 }
 
 /// A bzip2 file with any number of streams.
-pub(super) struct Bzip2(MultiBzDecoder<BufReader<CountingReader>>);
+pub(crate) struct Bzip2(MultiBzDecoder<BufReader<CountingReader>>);
 
 impl Bzip2 {
-    pub(super) fn new(file: BufReader<CountingReader>) -> Self {
+    pub(crate) fn new(file: BufReader<CountingReader>) -> Self {
         Self(MultiBzDecoder::new(file))
     }
 
     /// Number of compressed bytes read so far.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         position(self.0.get_ref())
     }
 
     /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the file.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         loop {
             match self.0.read(out) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -49,24 +49,24 @@ impl Bzip2 {
 }
 
 /// An xz file with any number of streams.
-pub(super) struct Xz {
+pub(crate) struct Xz {
     file: BufReader<CountingReader>,
     decoder: XzStream,
     ended: bool,
 }
 
 impl Xz {
-    pub(super) fn new(file: BufReader<CountingReader>) -> Self {
+    pub(crate) fn new(file: BufReader<CountingReader>) -> Self {
         Self { file, decoder: XzStream::new_mem_limit(true, XZ_MEMORY_KIB), ended: false }
     }
 
     /// Number of compressed bytes read so far.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         position(&self.file)
     }
 
     /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the file.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
             let packed = self.file.fill_buf().map_err(Reason::Io)?;
             let at_end = packed.is_empty();

@@ -13,10 +13,10 @@ use std::path::Path;
 
 use tempfile::SpooledTempFile;
 
-use super::Limits;
 use super::counting_reader::CountingReader;
 use super::error::Reason;
 use super::gzip::Gzip;
+use super::limits::Limits;
 use super::solid::{self, Bzip2, Xz};
 use super::zstd_frames::{self, ZstdFrames};
 
@@ -29,11 +29,16 @@ const READ_BUFFER_BYTES: usize = 128 << 10;
 
 /// How a file is compressed. The first bytes of the file decide, never its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packing {
+pub enum Packing {
+    /// No compression.
     Plain,
+    /// One or more gzip members.
     Gzip,
+    /// One or more zstd frames.
     Zstd,
+    /// The bzip2 format.
     Bzip2,
+    /// The xz format.
     Xz,
 }
 
@@ -47,7 +52,7 @@ enum Codec {
 
 /// An open file or pipe of any compression. A stream of gzip or zstd starts before its first member, and
 /// [`next_member`](Self::next_member) enters it.
-pub(super) struct Stream {
+pub struct Stream {
     codec: Codec,
     limits: Limits,
     /// Unpacked bytes, of which `start..end` are not consumed. May exceed [`WINDOW_BYTES`] after a put-back.
@@ -73,7 +78,7 @@ pub(super) struct Stream {
 }
 
 /// A position in the unpacked data of a file, to which [`Stream::return_to`] can return.
-pub(super) struct ReturnPoint {
+pub struct ReturnPoint {
     /// File offset of the member that contains the position.
     member: u64,
     /// Number of unpacked bytes before the position: within the member, and in all members.
@@ -89,22 +94,22 @@ struct Tap {
 
 impl Stream {
     /// Opens a file, or the reading end of a named pipe.
-    pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, Reason> {
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self, Reason> {
         Self::new(CountingReader::open(path).map_err(Reason::Io)?, limits)
     }
 
     /// Creates a stream over a seekable reader, such as a part of a file.
-    pub(super) fn seekable(from: impl Read + Seek + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
+    pub fn seekable(from: impl Read + Seek + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
         Self::new(CountingReader::seekable(from), limits)
     }
 
     /// Creates a stream over an open file, from its current position.
-    pub(super) fn from_file(file: File, limits: &Limits) -> Result<Self, Reason> {
+    pub fn from_file(file: File, limits: &Limits) -> Result<Self, Reason> {
         Self::new(CountingReader::from_file(file).map_err(Reason::Io)?, limits)
     }
 
     /// Creates a stream over a reader that cannot seek, such as a pipe.
-    pub(super) fn unseekable(from: impl Read + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
+    pub fn unseekable(from: impl Read + Send + 'static, limits: &Limits) -> Result<Self, Reason> {
         Self::new(CountingReader::unseekable(from), limits)
     }
 
@@ -141,7 +146,9 @@ impl Stream {
         })
     }
 
-    pub(super) fn packing(&self) -> Packing {
+    /// The compression that was detected in the first bytes.
+    #[must_use]
+    pub fn packing(&self) -> Packing {
         match self.codec {
             Codec::Plain(_) => Packing::Plain,
             Codec::Gzip(_) => Packing::Gzip,
@@ -151,12 +158,14 @@ impl Stream {
         }
     }
 
-    pub(super) fn is_compressed(&self) -> bool {
+    /// Whether the bytes of the file are compressed.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
         self.packing() != Packing::Plain
     }
 
     /// Number of stored bytes read.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         match &self.codec {
             Codec::Plain(file) => file.position(),
             Codec::Gzip(gzip) => gzip.bytes_read(),
@@ -167,7 +176,7 @@ impl Stream {
     }
 
     /// File offset of the next byte, or of the compressed member that contains it.
-    pub(super) fn offset(&self) -> u64 {
+    pub fn offset(&self) -> u64 {
         match &self.codec {
             Codec::Plain(file) => file.position() - (self.end - self.start) as u64,
             Codec::Gzip(gzip) => gzip.member(),
@@ -178,7 +187,7 @@ impl Stream {
 
     /// Returns an offset from which [`seek`](Self::seek) can resume at the current position. `None` for a
     /// pipe, for bzip2 and xz files, and inside a gzip member or zstd frame.
-    pub(super) fn mark(&self) -> Option<u64> {
+    pub fn mark(&self) -> Option<u64> {
         let seekable = match &self.codec {
             Codec::Plain(file) => file.is_seekable(),
             Codec::Gzip(gzip) => gzip.is_seekable() && self.at_member_start,
@@ -189,7 +198,7 @@ impl Stream {
     }
 
     /// Seeks to an offset that [`mark`](Self::mark) returned.
-    pub(super) fn seek(&mut self, mark: u64) -> Result<(), Reason> {
+    pub fn seek(&mut self, mark: u64) -> Result<(), Reason> {
         match &mut self.codec {
             Codec::Plain(file) => file.seek(SeekFrom::Start(mark)).map(drop).map_err(Reason::Io)?,
             Codec::Gzip(gzip) => gzip.seek(mark).map(drop)?,
@@ -201,12 +210,12 @@ impl Stream {
     }
 
     /// Number of unpacked bytes consumed so far from all members.
-    pub(super) fn consumed(&self) -> u64 {
+    pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
     /// Returns a position for [`return_to`](Self::return_to). `None` for a pipe and for bzip2 and xz files.
-    pub(super) fn return_point(&self) -> Option<ReturnPoint> {
+    pub fn return_point(&self) -> Option<ReturnPoint> {
         let (seekable, skipped) = match &self.codec {
             Codec::Plain(file) => (file.is_seekable(), 0),
             Codec::Gzip(gzip) => (gzip.is_seekable(), self.consumed - self.consumed_before),
@@ -217,7 +226,7 @@ impl Stream {
     }
 
     /// Returns to a position by unpacking its member again. Counts towards [`Limits::expansion_ratio_max`].
-    pub(super) fn return_to(&mut self, return_point: &ReturnPoint) -> Result<(), Reason> {
+    pub fn return_to(&mut self, return_point: &ReturnPoint) -> Result<(), Reason> {
         self.seek(return_point.member)?;
         self.consumed = return_point.consumed - return_point.skipped;
         self.consumed_before = self.consumed;
@@ -236,7 +245,7 @@ impl Stream {
 
     /// Puts back the bytes of the current member that were consumed last. They count as unpacked again. This
     /// bounds the work for a file in which every record claims the bytes that follow it.
-    pub(super) fn put_back(&mut self, mut bytes: Vec<u8>) -> Result<(), Reason> {
+    pub fn put_back(&mut self, mut bytes: Vec<u8>) -> Result<(), Reason> {
         self.consumed -= bytes.len() as u64;
         self.unpacked += bytes.len() as u64;
         bytes.extend_from_slice(&self.window[self.start..self.end]);
@@ -248,7 +257,7 @@ impl Stream {
 
     /// Puts back consumed bytes that precede lost bytes. The member then seems to end before the gap, and
     /// [`skip_gap`](Self::skip_gap) continues behind it.
-    pub(super) fn put_back_before_gap(&mut self, bytes: Vec<u8>) -> Result<(), Reason> {
+    pub fn put_back_before_gap(&mut self, bytes: Vec<u8>) -> Result<(), Reason> {
         let behind = self.available().to_vec();
         self.after_gap = Some((behind, self.member_ended));
         self.start = self.end;
@@ -257,7 +266,7 @@ impl Stream {
     }
 
     /// Continues behind the gap of lost bytes. Returns false if there is no gap.
-    pub(super) fn skip_gap(&mut self) -> bool {
+    pub fn skip_gap(&mut self) -> bool {
         let Some((mut bytes, ended)) = self.after_gap.take() else { return false };
         (self.start, self.end, self.member_ended) = (0, bytes.len(), ended);
         bytes.resize(bytes.len().max(WINDOW_BYTES), 0);
@@ -266,7 +275,7 @@ impl Stream {
     }
 
     /// Like [`seek`](Self::seek), but counts the stored bytes from there on once more.
-    pub(super) fn reread(&mut self, mark: u64) -> Result<(), Reason> {
+    pub fn reread(&mut self, mark: u64) -> Result<(), Reason> {
         self.stored_up_to = mark;
         self.seek(mark)
     }
@@ -278,13 +287,13 @@ impl Stream {
     }
 
     /// Returns the next bytes of the current member, at least one. Empty at the end of the member.
-    pub(super) fn data(&mut self) -> Result<&[u8], Reason> {
+    pub fn data(&mut self) -> Result<&[u8], Reason> {
         self.peek(1)?;
         Ok(&self.window[self.start..self.end])
     }
 
     /// Returns at least `wanted` bytes without consuming them. Returns fewer only at the end of the member.
-    pub(super) fn peek(&mut self, wanted: usize) -> Result<&[u8], Reason> {
+    pub fn peek(&mut self, wanted: usize) -> Result<&[u8], Reason> {
         while self.end - self.start < wanted && !self.member_ended {
             if self.start == self.end {
                 (self.start, self.end) = (0, 0);
@@ -315,7 +324,7 @@ impl Stream {
     }
 
     /// Like [`peek`](Self::peek), but returns the bytes before damage instead of the error, if there are any.
-    pub(super) fn peek_available(&mut self, wanted: usize) -> Result<&[u8], Reason> {
+    pub fn peek_available(&mut self, wanted: usize) -> Result<&[u8], Reason> {
         if let Err(error) = self.peek(wanted)
             && self.start == self.end
         {
@@ -325,12 +334,12 @@ impl Stream {
     }
 
     /// Returns the next bytes that are already in memory, without reading.
-    pub(super) fn available(&self) -> &[u8] {
+    pub fn available(&self) -> &[u8] {
         &self.window[self.start..self.end]
     }
 
     /// Consumes bytes that [`data`](Self::data) or [`peek`](Self::peek) returned.
-    pub(super) fn consume(&mut self, bytes: usize) {
+    pub fn consume(&mut self, bytes: usize) {
         self.at_member_start &= bytes == 0;
         let end = (self.start + bytes).min(self.end);
         if let Some(Tap { bytes, failed: failed @ None }) = &mut self.tap {
@@ -341,19 +350,19 @@ impl Stream {
     }
 
     /// Starts a copy of all bytes consumed from here on. Drops an earlier copy.
-    pub(super) fn tap(&mut self) {
+    pub fn tap(&mut self) {
         self.tap = Some(Tap { bytes: SpooledTempFile::new(TAP_MEMORY_BYTES), failed: None });
     }
 
     /// Takes the copy that [`tap`](Self::tap) started. Fails if there is no copy or it is incomplete.
-    pub(super) fn take_tapped(&mut self) -> Result<impl Read + Seek, Reason> {
+    pub fn take_tapped(&mut self) -> Result<impl Read + Seek, Reason> {
         let Some(Tap { mut bytes, failed }) = self.tap.take() else { return Err(Reason::Truncated) };
         failed.map_or(Ok(()), Err).and_then(|()| bytes.rewind()).map_err(Reason::Io)?;
         Ok(bytes)
     }
 
     /// Appends the next `wanted` bytes to `out`, across members. Appends fewer only at the end of the file.
-    pub(super) fn read_up_to(&mut self, wanted: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+    pub fn read_up_to(&mut self, wanted: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
         let mut left = wanted;
         while left > 0 {
             let data = self.data()?;
@@ -370,7 +379,7 @@ impl Stream {
     }
 
     /// Enters the next member after the current member is consumed. Returns false at the end of the file.
-    pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
+    pub fn next_member(&mut self) -> Result<bool, Reason> {
         if self.skip_gap() {
             return Ok(true);
         }
@@ -386,7 +395,7 @@ impl Stream {
     }
 
     /// After an error, enters the next member whose content satisfies `begins`. Returns false at the end.
-    pub(super) fn find_member(&mut self, begins: &dyn Fn(&[u8]) -> bool) -> Result<bool, Reason> {
+    pub fn find_member(&mut self, begins: &dyn Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let found = match &mut self.codec {
             Codec::Gzip(gzip) => gzip.find_member(begins)?,
             Codec::Zstd(zstd) => zstd.find_frame(begins)?,

@@ -13,7 +13,7 @@ use super::error::Reason;
 
 /// A reader whose clones share one source and one copy.
 #[derive(Clone)]
-pub(super) struct TeeReader(Arc<Mutex<TeeState>>);
+pub struct TeeReader(Arc<Mutex<TeeState>>);
 
 struct TeeState {
     from: Box<dyn Read + Send>,
@@ -22,25 +22,25 @@ struct TeeState {
 
 impl TeeReader {
     /// Creates a reader that makes no copy.
-    pub(super) fn new(from: impl Read + Send + 'static) -> Self {
+    pub fn new(from: impl Read + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(TeeState { from: Box::new(from), copy: None })))
     }
 
     /// Creates a reader that copies what it reads to a temporary file.
-    pub(super) fn copying(from: impl Read + Send + 'static) -> Result<Self, Reason> {
+    pub fn copying(from: impl Read + Send + 'static) -> Result<Self, Reason> {
         let this = Self::new(from);
         this.lock().copy = Some(NamedTempFile::new().map_err(Reason::Io)?);
         Ok(this)
     }
 
     /// Drops the copy and continues without one.
-    pub(super) fn stop_copying(&self) {
+    pub fn stop_copying(&self) {
         self.lock().copy = None;
     }
 
     /// Reads the source to its end and returns a copy of its whole content. `None` if the reader makes no
     /// copy.
-    pub(super) fn take_whole_copy(&self) -> io::Result<Option<NamedTempFile>> {
+    pub fn take_whole_copy(&self) -> io::Result<Option<NamedTempFile>> {
         let tee = &mut *self.lock();
         let Some(mut copy) = tee.copy.take() else { return Ok(None) };
         io::copy(&mut tee.from, &mut copy)?;

@@ -15,7 +15,7 @@ use super::members::{self, MemberPattern, PREFIX_BYTES};
 use super::zstd_header::{self, ZSTD_WINDOW_BYTES_MAX};
 
 /// The first bytes of a frame.
-pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The first bytes of a dictionary.
 const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
@@ -31,7 +31,7 @@ const DICTIONARY_BYTES_MAX: usize = 16 << 20;
 const RECOGNITION_BYTES: usize = 18 + 3 + (128 << 10);
 
 /// Whether `bytes` begin like a zstd file: with a frame or a skippable frame.
-pub(super) fn is_zstd(bytes: &[u8]) -> bool {
+pub(crate) fn is_zstd(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC) || is_skippable(bytes)
 }
 
@@ -40,7 +40,7 @@ fn is_skippable(magic: &[u8]) -> bool {
 }
 
 /// A zstd file with a read position in one of its frames.
-pub(super) struct ZstdFrames {
+pub(crate) struct ZstdFrames {
     file: BufReader<CountingReader>,
     decoder: Decoder<'static>,
     /// File offset of the current frame.
@@ -54,7 +54,7 @@ pub(super) struct ZstdFrames {
 impl ZstdFrames {
     /// Creates a reader that is positioned before the first frame of `file`, after an optional dictionary. A
     /// frame may request a window of at most `window_max` bytes.
-    pub(super) fn new(mut file: BufReader<CountingReader>, window_max: u64) -> Result<Self, Reason> {
+    pub(crate) fn new(mut file: BufReader<CountingReader>, window_max: u64) -> Result<Self, Reason> {
         let dictionary = dictionary(&mut file)?;
         let mut decoder = Decoder::with_dictionary(&dictionary).map_err(corrupt)?;
         // The decoder accepts every supported window. `next_frame` enforces the limit, because it can name
@@ -66,22 +66,22 @@ impl ZstdFrames {
     }
 
     /// File offset of the current frame.
-    pub(super) fn frame(&self) -> u64 {
+    pub(crate) fn frame(&self) -> u64 {
         self.frame
     }
 
     /// Number of compressed bytes read so far.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         position(&self.file)
     }
 
     /// Whether [`seek`](Self::seek) works, that is, whether the source is not a pipe.
-    pub(super) fn is_seekable(&self) -> bool {
+    pub(crate) fn is_seekable(&self) -> bool {
         self.file.get_ref().is_seekable()
     }
 
     /// Enters the frame at `offset`. Returns false at the end of the file.
-    pub(super) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
+    pub(crate) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
         self.file.seek(SeekFrom::Start(offset)).map_err(Reason::Io)?;
         self.ended = true;
         self.next_frame()
@@ -89,7 +89,7 @@ impl ZstdFrames {
 
     /// Enters the next frame that is not skippable. The caller must have read the current frame to its end.
     /// Returns false at the end of the file.
-    pub(super) fn next_frame(&mut self) -> Result<bool, Reason> {
+    pub(crate) fn next_frame(&mut self) -> Result<bool, Reason> {
         if !self.ended {
             return Err(Reason::Truncated);
         }
@@ -130,7 +130,7 @@ impl ZstdFrames {
 
     /// Unpacks into `out` and returns the number of bytes. Returns 0 at the end of the frame, after verifying
     /// its checksum if it has one.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
             let packed = self.file.fill_buf().map_err(Reason::Io)?;
             let at_end = packed.is_empty();
@@ -150,7 +150,7 @@ impl ZstdFrames {
     /// After an error in the current frame, enters the next frame whose unpacked content satisfies `begins`.
     /// The function receives up to [`PREFIX_BYTES`] bytes. Returns false if there is no such frame. The
     /// search begins inside the current frame, or, in a pipe, where the decoder failed.
-    pub(super) fn find_frame(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
+    pub(crate) fn find_frame(&mut self, begins: impl Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let from = if self.ended { self.bytes_read() } else { self.frame + 1 };
         self.ended = true;
         let pattern = MemberPattern { magic: &MAGIC, recognition_bytes: RECOGNITION_BYTES };

@@ -7,16 +7,16 @@
 pub const ZSTD_WINDOW_BYTES_MAX: u64 = 1 << 31;
 
 /// Length of the longest frame header after the magic number, in bytes.
-pub(super) const HEADER_MAX: usize = 1 + 1 + 4 + 8;
+pub(crate) const HEADER_MAX: usize = 1 + 1 + 4 + 8;
 
 /// Length of a header whose first byte is `descriptor`, in bytes.
-pub(super) fn length(descriptor: u8) -> usize {
+pub(crate) fn length(descriptor: u8) -> usize {
     let window = usize::from(!is_single_segment(descriptor));
     1 + window + dictionary_bytes(descriptor) + content_size_bytes(descriptor)
 }
 
 /// The window that a complete header requests, in bytes. `None` if the header is cut off.
-pub(super) fn window(header: &[u8]) -> Option<u64> {
+pub(crate) fn window(header: &[u8]) -> Option<u64> {
     let (descriptor, rest) = header.split_first()?;
     if !is_single_segment(*descriptor) {
         let window = rest.first()?;

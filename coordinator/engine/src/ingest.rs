@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_charset::NoText;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::pairwise::Policy;
 use doppel_model::{RawContent, Timestamp};
 use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageItem};
@@ -48,7 +48,7 @@ pub enum Source {
     /// A page sent as a raw request body.
     Raw(RawPage),
     /// A page read from a file. The reader of the file has already checked that the content is text.
-    Fetched(Fetched),
+    Fetched(FetchedPage),
 }
 
 /// Reason why a source did not become a submission.
@@ -96,11 +96,11 @@ enum Work {
     Job(Job),
     /// Report the main content of a page. The number limits the characters shown of the text that each rule
     /// leaves out.
-    Main(Box<Fetched>, usize, Sender<Result<Read, IngestError>>),
+    Main(Box<FetchedPage>, usize, Sender<Result<Read, IngestError>>),
 }
 
 /// A page with the report on its main content. The report is `None` if the page is a redirect or not HTML.
-type Read = (Fetched, Option<MainContentReport>);
+type Read = (FetchedPage, Option<MainContentReport>);
 
 /// A run of consecutive sources of one batch.
 #[derive(Debug)]
@@ -221,9 +221,9 @@ impl Ingest {
     /// [`IngestError::Panicked`] if the extractor panics on the page.
     pub fn main_content(
         &self,
-        page: Fetched,
+        page: FetchedPage,
         chars: usize,
-    ) -> Result<(Fetched, Option<MainContentReport>), IngestError> {
+    ) -> Result<(FetchedPage, Option<MainContentReport>), IngestError> {
         let (answer, answered) = bounded(1);
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(Box::new(page), chars, answer)));
         answered.recv().unwrap_or(Err(IngestError::Panicked))
@@ -290,7 +290,7 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
     }
 }
 
-fn main_content(extractor: &mut Extractor, page: Fetched, chars: usize) -> Read {
+fn main_content(extractor: &mut Extractor, page: FetchedPage, chars: usize) -> Read {
     let taken = page.body.raw_content().and_then(|raw| extractor.main_content_report(&page.url, raw, chars));
     (page, taken)
 }
@@ -301,13 +301,13 @@ impl Source {
         match self {
             Self::Json(json) => json.len(),
             Self::Raw(page) => page.bytes(),
-            Self::Fetched(fetched) => fetched.body.raw_content().map_or(0, RawContent::size),
+            Self::FetchedPage(fetched) => fetched.body.raw_content().map_or(0, RawContent::size),
         }
     }
 }
 
 /// Extracts a page of a crawl. Returns `None` for a page that no longer exists.
-pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extraction> {
+pub fn extracted(extractor: &mut Extractor, page: &FetchedPage) -> Option<Extraction> {
     match (page.body.raw_content(), &page.body) {
         (Some(raw), _) => Some(extractor.extract(&page.url, raw)),
         (None, FetchedBody::Redirect(target)) => Some(Extraction::Redirect(target.clone())),
@@ -330,7 +330,7 @@ pub fn check(content: RawContent<'_>, has_fields: bool) -> Result<(), IngestErro
 fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Ingested {
     let has_fields = matches!(source, Source::Json(_));
     let is_checked = matches!(source, Source::Fetched(_));
-    let fetched: Fetched = match source {
+    let fetched: FetchedPage = match source {
         Source::Json(json) if json.len() > LINE_BYTES_MAX => return Err(IngestError::TooLong(json.len())),
         Source::Json(json) => PageItem::parse(&json, now)?.into(),
         Source::Raw(page) => page.fetched()?,
@@ -345,7 +345,7 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
         return Err(IngestError::NoSite(policy.name()));
     }
     let extracted = extracted(extractor, &fetched);
-    let Fetched { url, fetched_at, popularity, language, .. } = fetched;
+    let FetchedPage { url, fetched_at, popularity, language, .. } = fetched;
     let given = language.map(String::into_boxed_str);
     let (body, language, canonical) = match extracted {
         Some(Extraction::Page(page)) => {

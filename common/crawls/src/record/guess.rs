@@ -10,12 +10,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use doppel_model::PageUrl;
+use doppel_streams::Limits;
 
 use super::date::date;
 use super::fields::{Field, FieldMap, FieldNames, Source, Unmet, joined_paths};
 use super::row::{self, Row, Value};
 use crate::InputOptions;
-use crate::limits::Limits;
 
 /// The maximum number of records in the sample, which are the first records of the file.
 pub const SAMPLE_RECORDS: usize = 1_000;

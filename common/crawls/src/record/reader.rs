@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::page::is_language;
+use doppel_streams::{FieldProblem, Limits, Reason, SkipReason};
 
 use super::date::date;
 use super::faults::{field_error, not_id, not_text, page_url, wrong_type};
@@ -21,9 +22,7 @@ use super::name::RecordFile;
 use super::naming::{IdCheck, IdChoices, NamedBy, OpenIdRows, RepeatedId};
 use super::row::{Row, Value, id_of};
 use super::setup::Setup;
-use crate::error::{FieldProblem, Reason, Skip};
-use crate::limits::Limits;
-use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
+use crate::{FetchedBody, FetchedPage, InputOptions, Item, charset};
 
 /// Makes items of the records of one file.
 pub struct Records {
@@ -201,7 +200,7 @@ impl Records {
     /// If the record has no content, or has a wrong value in a field that is required or named.
     pub fn item<'a>(&mut self, row: &mut impl Row<'a>, number: u64) -> Result<Item, Reason> {
         let url = self.url(row)?;
-        let Some(body) = self.body(row, url.as_ref())? else { return Ok(Item::Skipped(Skip::NoRow)) };
+        let Some(body) = self.body(row, url.as_ref())? else { return Ok(Item::Skipped(SkipReason::NoRow)) };
         charset::check(&body)?;
         let fetched_at = self.date(row)?;
         let popularity = self.popularity(row)?;
@@ -215,7 +214,7 @@ impl Records {
             // This is the last step, because the id of a bad record must not be remembered.
             None => self.name(row, number)?,
         };
-        Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
+        Ok(Item::Page(FetchedPage { url, fetched_at, body, popularity, language }))
     }
 
     fn url<'a>(&self, row: &mut impl Row<'a>) -> Result<Option<PageUrl>, Reason> {

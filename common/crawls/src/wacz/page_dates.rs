@@ -11,19 +11,19 @@ const DATES_MAX: usize = 1 << 19;
 
 /// Dates of pages by the hash of their URL.
 #[derive(Debug, Default)]
-pub(super) struct PageDates(HashMap<u128, Timestamp>);
+pub(crate) struct PageDates(HashMap<u128, Timestamp>);
 
 impl PageDates {
     /// Remembers the date of a page. If a URL occurs again, the first date stays. Beyond the limit, new dates
     /// are dropped.
-    pub(super) fn note(&mut self, url: &PageUrl, date: Timestamp) {
+    pub(crate) fn note(&mut self, url: &PageUrl, date: Timestamp) {
         if self.0.len() < DATES_MAX {
             self.0.entry(key(url)).or_insert(date);
         }
     }
 
     /// Returns the date of a page, if it is remembered.
-    pub(super) fn of(&self, url: &PageUrl) -> Option<Timestamp> {
+    pub(crate) fn of(&self, url: &PageUrl) -> Option<Timestamp> {
         self.0.get(&key(url)).copied()
     }
 }

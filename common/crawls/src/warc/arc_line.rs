@@ -13,25 +13,25 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 /// The URL scheme of the first record of a file, which describes the file itself.
-pub(super) const FILE_DESCRIPTION_SCHEME: &[u8] = b"filedesc:";
+pub(crate) const FILE_DESCRIPTION_SCHEME: &[u8] = b"filedesc:";
 
 /// The longest line that is inspected, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// The parts of a head line, as byte ranges of the line.
-pub(super) struct ArcLine {
-    pub(super) url: Range<usize>,
-    pub(super) date: Range<usize>,
+pub(crate) struct ArcLine {
+    pub(crate) url: Range<usize>,
+    pub(crate) date: Range<usize>,
     /// First word after the date. Empty if the line ends with the date.
-    pub(super) media: Range<usize>,
+    pub(crate) media: Range<usize>,
     /// Last word of the line, if at least two words follow the date.
-    pub(super) length: Option<Range<usize>>,
+    pub(crate) length: Option<Range<usize>>,
     /// Whether the word before the date is an IP address.
     has_address: bool,
 }
 
 impl ArcLine {
-    pub(super) fn parse(line: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         let words: Vec<Range<usize>> = words(line);
         let is_date = |word: &Range<usize>, bytes: &dyn Fn(usize) -> bool| {
             bytes(word.len()) && line[word.clone()].iter().all(u8::is_ascii_digit)
@@ -61,7 +61,7 @@ impl ArcLine {
 }
 
 /// Whether `bytes` begin with a record: a whole line with an address and a date in the positions of a head.
-pub(super) fn is_record_start(bytes: &[u8]) -> bool {
+pub(crate) fn is_record_start(bytes: &[u8]) -> bool {
     let bytes = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
     let line = memchr::memchr(b'\n', bytes).map(|end| &bytes[..end]);
     line.is_some_and(|line| ArcLine::parse(line).is_some_and(|parts| parts.has_address))
@@ -69,7 +69,7 @@ pub(super) fn is_record_start(bytes: &[u8]) -> bool {
 
 /// Whether `bytes` begin with a head line of which one part is damaged. The line must contain two of a URL,
 /// an address and a date in the positions of a head, and end with a length.
-pub(super) fn is_damaged_record_start(bytes: &[u8]) -> bool {
+pub(crate) fn is_damaged_record_start(bytes: &[u8]) -> bool {
     let bytes = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
     let Some(line) = memchr::memchr(b'\n', bytes).map(|end| &bytes[..end]) else { return false };
     let words = words(line);
@@ -82,13 +82,13 @@ pub(super) fn is_damaged_record_start(bytes: &[u8]) -> bool {
 }
 
 /// Whether a file begins like an ARC file.
-pub(super) fn is_arc(beginning: &[u8]) -> bool {
+pub(crate) fn is_arc(beginning: &[u8]) -> bool {
     beginning.starts_with(FILE_DESCRIPTION_SCHEME) || is_record_start(beginning)
 }
 
 /// Whether `bytes`, which are the last bytes of the data, may be the beginning of a head line that is cut
 /// off.
-pub(super) fn is_partial_record_start(bytes: &[u8]) -> bool {
+pub(crate) fn is_partial_record_start(bytes: &[u8]) -> bool {
     let scheme = bytes.iter().take_while(|b| b.is_ascii_alphanumeric()).count();
     !bytes.contains(&b'\n') && (scheme == bytes.len() || bytes[scheme..].starts_with(b"://"))
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_crawls::{CrawlClock, Fetched, Input, InputError, InputOptions, Item, Limits, Place};
+use doppel_crawls::{CrawlClock, FetchedPage, Input, InputError, InputOptions, InputPosition, Item, Limits};
 use doppel_model::{RawContent, Timestamp};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub struct Position {
     /// Path of the file or directory that contains the page: the input, or a file that the input names.
     pub path: Arc<Path>,
     /// Place of the record in the file.
-    pub place: Place,
+    pub position: InputPosition,
     /// Identifier of the record within its file, if it has one.
     pub id: Option<Box<str>>,
     /// Distance in pages from this one back to its original, the page whose content it has. `None` if its
@@ -44,15 +44,15 @@ pub struct Position {
 
 impl From<Position> for Origin {
     fn from(at: Position) -> Self {
-        let Position { path, place, id, refers_back, .. } = at;
-        Self { path, place, id, refers_back }
+        let Position { path, position, id, refers_back, .. } = at;
+        Self { path, position, id, refers_back }
     }
 }
 
 /// An item that reading produces, in the order of the inputs.
 pub enum Read {
     /// A page, a redirect, or a death, and its position in the inputs.
-    Page(Position, Fetched),
+    Page(Position, FetchedPage),
     /// The end of a file that a collection may list as read.
     End(FileEnd),
 }
@@ -74,7 +74,7 @@ pub struct FileEnd {
 /// If an input does not exist, which is found before anything is read; or if `each` fails.
 pub fn read(
     inputs: &InputArgs,
-    mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
+    mut each: impl FnMut(FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     read_numbered(inputs, |_, page| each(page))
 }
@@ -85,7 +85,7 @@ pub fn read(
 /// The errors of [`read`].
 pub fn read_numbered(
     inputs: &InputArgs,
-    mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
+    mut each: impl FnMut(usize, FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     read_placed(inputs, |at, page| each(at.input, page))
 }
@@ -96,7 +96,7 @@ pub fn read_numbered(
 /// The errors of [`read`].
 pub fn read_placed(
     inputs: &InputArgs,
-    each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
+    each: impl FnMut(Position, FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let mut each = each;
     read_all(inputs, ("reading", true), None, |read| match read {
@@ -248,7 +248,7 @@ impl Reader<'_> {
         if let Some(repeated) = input.repeated_late() {
             self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
         }
-        let is_file = matches!(source.place, sources::Place::File(..) | sources::Place::Object(_));
+        let is_file = matches!(source.kind, sources::SourceKind::File(..) | sources::SourceKind::Object(_));
         let has_items = met != Met::default() || self.tally.all_skipped() > skipped;
         if is_file && !has_items && !input.broke_off() {
             self.tally.empty_files += 1;
@@ -313,7 +313,7 @@ impl Reader<'_> {
                         before: self.pages,
                         input: source.input,
                         path: Arc::clone(&shared),
-                        place: input.place(),
+                        position: input.position(),
                         id: input.record_id().map(Into::into),
                         refers_back: input.refers_back(),
                     };
@@ -365,7 +365,7 @@ impl Reader<'_> {
 }
 
 /// Size in bytes of the HTML or text of a page. Zero for a redirect or a death.
-pub fn content_bytes(page: &Fetched) -> u64 {
+pub fn content_bytes(page: &FetchedPage) -> u64 {
     page.body.raw_content().map_or(0, RawContent::size) as u64
 }
 

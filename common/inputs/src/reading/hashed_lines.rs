@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_model::RawContent;
 use doppel_model::pairwise::Policy;
 use doppel_overlap::{CollectionBuilder, Document};
@@ -44,14 +44,14 @@ pub struct Read {
 }
 
 /// Function that hashes the lines of a page. Returns `None` for a redirect or a death.
-type Hash = fn(&mut Extractor, &Fetched) -> Option<HashedLines>;
+type Hash = fn(&mut Extractor, &FetchedPage) -> Option<HashedLines>;
 
 /// Hashes pages, and pushes their lines into a builder.
 struct Hashing<'b> {
     extractors: Vec<Extractor>,
     builder: &'b mut CollectionBuilder,
     hash: Hash,
-    batch: Vec<Fetched>,
+    batch: Vec<FetchedPage>,
     batch_bytes: u64,
     /// Pages on which the extractor panicked.
     failed: Unusable,
@@ -77,7 +77,7 @@ impl<'b> Hashing<'b> {
         Self { extractors, builder, hash, batch: Vec::new(), batch_bytes: 0, failed: Unusable::default() }
     }
 
-    fn take(&mut self, page: Fetched) -> anyhow::Result<()> {
+    fn take(&mut self, page: FetchedPage) -> anyhow::Result<()> {
         let bytes = crawl::content_bytes(&page);
         if bytes > LARGE_BYTES {
             self.flush()?;
@@ -88,7 +88,7 @@ impl<'b> Hashing<'b> {
         if self.batch.len() >= BATCH_PAGES || self.batch_bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
     }
 
-    fn take_large(&mut self, page: &Fetched) -> anyhow::Result<()> {
+    fn take_large(&mut self, page: &FetchedPage) -> anyhow::Result<()> {
         let needed = page.body.raw_content().map_or(0, buffer_bytes).saturating_sub(ASIDE_BYTES);
         let claim = self.builder.claim(needed, "hashing the lines of a page")?;
         let hash = self.hash;
@@ -123,7 +123,7 @@ impl<'b> Hashing<'b> {
 
     /// Pushes the lines of a page into the builder. `hashed` is `None` if the extractor panicked on the page,
     /// and `Some(None)` for a redirect or a death.
-    fn push(&mut self, page: &Fetched, hashed: Option<Option<HashedLines>>) -> anyhow::Result<()> {
+    fn push(&mut self, page: &FetchedPage, hashed: Option<Option<HashedLines>>) -> anyhow::Result<()> {
         let (url, bytes) = (page.url.as_str(), crawl::content_bytes(page));
         match hashed {
             Some(Some(HashedLines { text, lines })) => {
@@ -161,7 +161,7 @@ fn buffer_bytes(raw: RawContent<'_>) -> u64 {
     decoded + 3 * text + 8 * lines
 }
 
-fn hash(extractor: &mut Extractor, page: &Fetched) -> Option<HashedLines> {
+fn hash(extractor: &mut Extractor, page: &FetchedPage) -> Option<HashedLines> {
     page.body.raw_content().and_then(|raw| extractor.lines(&page.url, raw))
 }
 
@@ -173,9 +173,9 @@ mod tests {
 
     use super::*;
 
-    fn page_of(number: usize, text: String) -> Fetched {
+    fn page_of(number: usize, text: String) -> FetchedPage {
         let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
-        Fetched { url, fetched_at: None, body: FetchedBody::Text(text), popularity: None, language: None }
+        FetchedPage { url, fetched_at: None, body: FetchedBody::Text(text), popularity: None, language: None }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads the inputs as batches of dated pages.
 
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 
 use crate::arguments::InputArgs;
 use crate::ingested::Reading;
@@ -27,7 +27,7 @@ pub fn read_batches(
     inputs: &InputArgs,
     doing: (&'static str, bool),
     size: BatchSize,
-    mut each: impl FnMut(Vec<Fetched>) -> anyhow::Result<()>,
+    mut each: impl FnMut(Vec<FetchedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     read_files(inputs, doing, (size, None), |batch| each(batch.pages))
 }
@@ -36,7 +36,7 @@ pub fn read_batches(
 #[derive(Debug, Default)]
 pub struct PageBatch {
     /// The pages, redirects and deaths, in input order.
-    pub pages: Vec<Fetched>,
+    pub pages: Vec<FetchedPage>,
     /// Origin of each page, in the same order.
     pub origins: Vec<Origin>,
     /// Files that end in the batch or before its first page.

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_protocol::answer::{Advice, MarketForm, PageUrlForm, Probed};
 use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use doppel_protocol::{Submission, Tier1Reads};
@@ -79,7 +79,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             // If the text has no URL, it gets one with a host name that never resolves (RFC 6761).
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
-            let mut page = Fetched::from(item);
+            let mut page = FetchedPage::from(item);
             if let Some(content) = page.body.raw_content() {
                 ingest::check(content, true)?;
             }

@@ -201,7 +201,7 @@ fn a_block_that_is_too_large_is_judged_by_its_head() {
         let head = response(&format!("Content-Type: {content_type}\r\n"), &[b'x'; 100]);
         page(&url, Block { bytes: &head, length: 1 << 40 }, &LIMITS)
     };
-    assert!(matches!(cut("video/mp4"), Err(NotAPage::Skip(Skip::ContentType))));
+    assert!(matches!(cut("video/mp4"), Err(NotAPage::Skip(SkipReason::ContentType))));
     let Err(NotAPage::Bad(reason)) = cut("text/html") else { panic!("a block that is too large is a page") };
     assert_eq!(reason.to_string(), "a record of 1099511627732 bytes; at most 33554432 are taken");
 }

@@ -1,11 +1,11 @@
-//! Writes the place of a record in an input file as fields of a line of JSON.
+//! Writes the position of a record in an input file as fields of a line of JSON.
 
-use doppel_crawls::Place;
+use doppel_crawls::InputPosition;
 use serde::Serialize;
 
 /// Place of a record in its file. At most one field is set. No field is set if the record is the whole file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct PlaceFields {
+pub struct PositionFields {
     /// Line of a text file, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
@@ -21,19 +21,19 @@ pub struct PlaceFields {
     unpacked_byte: Option<u64>,
 }
 
-impl From<Place> for PlaceFields {
-    fn from(place: Place) -> Self {
-        match place {
-            Place::File => Self::default(),
-            Place::Line(line) => Self { line: Some(line), ..Self::default() },
-            Place::Row(row) => Self { row: Some(row), ..Self::default() },
-            Place::Record(byte) => Self { byte: Some(byte), ..Self::default() },
-            Place::Unpacked(byte) => Self { unpacked_byte: Some(byte), ..Self::default() },
+impl From<InputPosition> for PositionFields {
+    fn from(position: InputPosition) -> Self {
+        match position {
+            InputPosition::File => Self::default(),
+            InputPosition::Line(line) => Self { line: Some(line), ..Self::default() },
+            InputPosition::Row(row) => Self { row: Some(row), ..Self::default() },
+            InputPosition::Record(byte) => Self { byte: Some(byte), ..Self::default() },
+            InputPosition::Unpacked(byte) => Self { unpacked_byte: Some(byte), ..Self::default() },
         }
     }
 }
 
-impl PlaceFields {
+impl PositionFields {
     /// The field that is set, as text such as `line=7`. `None` if no field is set.
     pub fn text(self) -> Option<String> {
         let Self { line, row, byte, unpacked_byte } = self;
