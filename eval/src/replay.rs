@@ -171,7 +171,7 @@ impl Reader {
     fn end(&mut self) -> anyhow::Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let batch: Batch =
-            self.ingest.start(waiting.iter().cloned().map(Source::FetchedPage).collect(), self.now);
+            self.ingest.start(waiting.iter().cloned().map(Source::Fetched).collect(), self.now);
         let versions: Vec<Version> = waiting.iter().map(|page| self.version(page)).collect();
         for (ingested, version) in batch.wait().into_iter().zip(versions) {
             let submission = ingested.context("a page could not be extracted")?;

@@ -301,7 +301,7 @@ impl Source {
         match self {
             Self::Json(json) => json.len(),
             Self::Raw(page) => page.bytes(),
-            Self::FetchedPage(fetched) => fetched.body.raw_content().map_or(0, RawContent::size),
+            Self::Fetched(fetched) => fetched.body.raw_content().map_or(0, RawContent::size),
         }
     }
 }
