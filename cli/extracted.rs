@@ -15,7 +15,7 @@ use doppel_tier1::bulk::InputRecord;
 use serde::{Deserialize, Serialize};
 
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::ingested::Reading;
+use doppel_inputs::ingested::ReadingPlan;
 use doppel_inputs::processor;
 use doppel_inputs::reading::crawl::{FileEnd, content_bytes};
 use doppel_inputs::reading::page_batches::{BatchSize, PageBatch, read_files};
@@ -108,7 +108,7 @@ pub(crate) fn pages(
 pub(crate) fn files(
     inputs: &InputArgs,
     (signer, detect_language): (Signer, bool),
-    reading: Option<&Reading>,
+    reading: Option<&ReadingPlan>,
     take: impl FnMut(Extracted) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let ingest = extractors(signer, detect_language)?;
@@ -116,7 +116,7 @@ pub(crate) fn files(
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;
         let reader = scope.spawn(move || read(inputs, reading, ingest, &sender));
-        let replayed = reading.map_or(0, Reading::replayed_pages);
+        let replayed = reading.map_or(0, ReadingPlan::replayed_pages);
         let taken = dispatch(batches, replayed, Unusable::of(inputs), take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // When `take` fails, reading stops because of that; so its error comes first.
@@ -129,7 +129,7 @@ pub(crate) fn files(
 /// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
 fn read(
     inputs: &InputArgs,
-    reading: Option<&Reading>,
+    reading: Option<&ReadingPlan>,
     ingest: &Ingest,
     batches: &SyncSender<Extracting>,
 ) -> anyhow::Result<Tally> {

@@ -28,8 +28,8 @@ use doppel_inputs::reading::crawl::content_bytes;
 use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
 use doppel_inputs::records::unusable::Unusable;
 use doppel_inputs::tally::{self, Tally};
+use doppel_terminal::atomic_file::{self, ExistingFile};
 use doppel_terminal::exit::Failure;
-use doppel_terminal::whole_file::{self, Earlier};
 
 /// The name of the file in a data directory.
 pub(crate) const NAME: &str = "policy-tables";
@@ -265,7 +265,7 @@ pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn write(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
-    let written = whole_file::write(path, ASIDE, &tables.to_file(), Earlier::Replaced);
+    let written = atomic_file::write(path, ASIDE, &tables.to_file(), ExistingFile::Replace);
     written.map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
 }
 

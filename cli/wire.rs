@@ -29,7 +29,7 @@ use crate::new_directory;
 use crate::policy_tables;
 use crate::served;
 use crate::winners::Winners;
-use doppel_terminal::whole_file;
+use doppel_terminal::atomic_file;
 
 /// What a new data directory has. One range costs the least on two cores (docs/evaluation/speed.md).
 pub(crate) const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
@@ -212,7 +212,9 @@ fn open_tier1(
     let tier1 = Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()));
     let tier1 = tier1.map_err(|error| served::name_server(dir, error))?;
     // Now the directory is this process's alone.
-    whole_file::remove_left(dir, |name| manifest::is_aside(name) || policy_tables::is_aside(name));
+    atomic_file::remove_temporary_files(dir, |name| {
+        manifest::is_aside(name) || policy_tables::is_aside(name)
+    });
     new_directory::remove_left(dir);
     Ok(tier1)
 }

@@ -99,7 +99,7 @@ impl Load {
         let begin = Instant::now();
         let patience = Duration::from_secs(self.patience);
         let client = connect(&self.server)?;
-        interrupt::announce("interrupted; the same command goes on")?;
+        interrupt::set_message("interrupted; the same command goes on")?;
         let post = Post::new(
             client.clone(),
             patience,
@@ -155,7 +155,7 @@ impl Load {
 
     /// Reads the inputs into the lanes. What did not fill a batch stays in the lanes when it fails.
     fn read(&self, lanes: &mut [Lane], post: &Post) -> anyhow::Result<Tally> {
-        let tally = crawl::read_placed(&self.inputs, |at, page| {
+        let tally = crawl::read_with_positions(&self.inputs, |at, page| {
             let lane = &mut lanes[usize::from(page.url.id().shard(self.lanes).0)];
             let item = item(page);
             if let Err(too_large) = lane.batch.push(&item, at) {

@@ -10,13 +10,13 @@ use doppel_protocol::{Body, Submission};
 use doppel_text::Extractor;
 
 use super::*;
-use doppel_inputs::ingested::Had;
+use doppel_inputs::ingested::FileStatistics;
 use doppel_inputs::records::FieldArgs;
 use doppel_inputs::records::record_names::Origin;
 use doppel_inputs::sources::{self, Sources};
 
-fn reading() -> Reading {
-    Reading::new(&FieldArgs::default(), false).leaving_out(false)
+fn reading() -> ReadingPlan {
+    ReadingPlan::new(&FieldArgs::default(), false).leaving_out(false)
 }
 
 fn page(record: u64) -> ExtractedPage {
@@ -42,8 +42,8 @@ fn page(record: u64) -> ExtractedPage {
     ExtractedPage { record, submission, bytes: text.len() as u64, origin }
 }
 
-fn ingested(source: &Source) -> Ingested {
-    let had = Had { records: 2, ..Had::default() };
+fn ingested(source: &Source) -> IngestedFile {
+    let had = FileStatistics { records: 2, ..FileStatistics::default() };
     reading().ended(source, source.version(), had).unwrap()
 }
 

@@ -4,14 +4,14 @@
 
 use maud::Render;
 
-use doppel_terminal::shown;
+use doppel_terminal::escape;
 
 /// Such text, on one line.
 pub(super) struct Escaped<'t>(pub(super) &'t str);
 
 impl Render for Escaped<'_> {
     fn render_to(&self, page: &mut String) {
-        shown::on_one_line(self.0).as_ref().render_to(page);
+        escape::on_one_line(self.0).as_ref().render_to(page);
     }
 }
 

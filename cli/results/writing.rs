@@ -19,7 +19,7 @@ use super::places::no_object;
 use super::verdicts::Decisions;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::sources::{Source, SourceKind};
-use doppel_inputs::tally::Met;
+use doppel_inputs::tally::SourceCounts;
 use doppel_inputs::version::Version;
 use doppel_terminal::destination::directory_of;
 use doppel_terminal::output::{count, plural};
@@ -58,7 +58,7 @@ type IsAsItWas<'f> = &'f dyn Fn(&Copied, &Decisions) -> anyhow::Result<()>;
 struct First<'s> {
     path: &'s Path,
     seen: Option<&'s Version>,
-    met: Met,
+    met: SourceCounts,
     /// The pages that were asked for before it, and those of them that could not be used.
     asked: (u64, u64),
 }
@@ -75,14 +75,16 @@ impl First<'_> {
         let (asked, unusable) = decisions.asked();
         let pages = asked - self.asked.0;
         let bad = copied.bad.saturating_sub(unusable - self.asked.1);
-        let is_same = Met { pages, bad } == self.met;
-        let told = |met: Met| format!("{} and {}", plural(met.pages, "page"), plural(met.bad, "bad record"));
+        let is_same = SourceCounts { pages, bad } == self.met;
+        let told = |met: SourceCounts| {
+            format!("{} and {}", plural(met.pages, "page"), plural(met.bad, "bad record"))
+        };
         ensure!(
             is_same,
             "{} had {} when it was read first, and {} now; begin anew",
             self.path.display(),
             told(self.met),
-            told(Met { pages, bad })
+            told(SourceCounts { pages, bad })
         );
         Ok(())
     }
@@ -97,7 +99,7 @@ impl Results {
     pub(crate) fn write(
         &self,
         inputs: &InputArgs,
-        (now, met): (Timestamp, &[Met]),
+        (now, met): (Timestamp, &[SourceCounts]),
         mut decisions: Decisions,
     ) -> anyhow::Result<Copied> {
         let sources = &inputs.sources()?.all;
@@ -279,7 +281,7 @@ mod tests {
                 verdicts.note((number as u64, None), (page, false), Outcome::Pending);
             }
             let decisions = verdicts.decide(iter::empty::<Result<Line, Infallible>>(), false).unwrap();
-            results.write(&inputs, (Timestamp::now(), &[Met { pages, bad }]), decisions)
+            results.write(&inputs, (Timestamp::now(), &[SourceCounts { pages, bad }]), decisions)
         };
         for (pages, bad) in [(3, 0), (1, 0), (2, 1)] {
             let error = write(pages, bad).unwrap_err().to_string();

@@ -24,7 +24,7 @@ use crate::results::Verdicts;
 use crate::summary::{Fed, Summary};
 use crate::weights::Weights;
 use crate::wire::{Asked, Engine};
-use doppel_inputs::ingested::{IngestedList, Reading};
+use doppel_inputs::ingested::{IngestedList, ReadingPlan};
 use doppel_inputs::reading::directory;
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
@@ -45,7 +45,7 @@ impl Dedup {
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
         let engine = Engine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
         if let Some(dir) = &self.data {
-            interrupt::announce("interrupted; the same command goes on")?;
+            interrupt::set_message("interrupted; the same command goes on")?;
             named_by::keep_in(dir, &self.inputs.records.fields.ids)?;
         }
         let begin = Instant::now();
@@ -100,7 +100,7 @@ impl Dedup {
     fn record(
         &self,
         engine: &Engine,
-        known: (Option<&Reading>, Option<IngestedList>),
+        known: (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         verdicts: Option<&mut Verdicts>,
     ) -> anyhow::Result<Fed> {
@@ -130,7 +130,7 @@ impl Dedup {
     fn feed(
         &self,
         engine: &Engine,
-        (reading, mut list): (Option<&Reading>, Option<IngestedList>),
+        (reading, mut list): (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         mut verdicts: Option<&mut Verdicts>,
     ) -> anyhow::Result<Fed> {

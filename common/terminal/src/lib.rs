@@ -3,23 +3,23 @@
 //!
 //! | module | responsibility |
 //! |---|---|
-//! | [`output`], [`shown`] | text and JSON on standard output and standard error |
+//! | [`output`], [`escape`] | text and JSON on standard output and standard error |
 //! | [`progress`] | progress bars |
 //! | [`exit`], [`memory`] | exit codes, and advice for failures |
-//! | [`destination`], [`whole_file`] | files that appear complete or not at all |
+//! | [`destination`], [`atomic_file`] | files that appear complete or not at all |
 //! | [`scratch`] | temporary directory |
 //! | [`interrupt`] | files to remove when a signal ends the command |
 //! | [`size`], [`span`] | sizes and durations as arguments |
 #![forbid(unsafe_code)]
 
+pub mod atomic_file;
 pub mod destination;
+pub mod escape;
 pub mod exit;
 pub mod interrupt;
 pub mod memory;
 pub mod output;
 pub mod progress;
 pub mod scratch;
-pub mod shown;
 pub mod size;
 pub mod span;
-pub mod whole_file;

@@ -14,19 +14,19 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{AtMost, InputArgs};
-use crate::ingested::{Had, Ingested, Reading};
+use crate::ingested::{FileStatistics, IngestedFile, ReadingPlan};
 use crate::reading::directory;
 use crate::records;
 use crate::records::named_fields::NamedFields;
 use crate::records::record_names::Origin;
 use crate::sources::{self, Source};
-use crate::tally::{Met, Tally};
+use crate::tally::{SourceCounts, Tally};
 use doppel_terminal::output::{plural, say};
 use doppel_terminal::progress;
 
 /// Position of a page in the inputs.
 #[derive(Debug, Clone)]
-pub struct Position {
+pub struct PagePosition {
     /// Number of pages before this one.
     pub before: u64,
     /// Index of the input, counted from 0.
@@ -42,17 +42,17 @@ pub struct Position {
     pub refers_back: Option<u64>,
 }
 
-impl From<Position> for Origin {
-    fn from(at: Position) -> Self {
-        let Position { path, position, id, refers_back, .. } = at;
+impl From<PagePosition> for Origin {
+    fn from(at: PagePosition) -> Self {
+        let PagePosition { path, position, id, refers_back, .. } = at;
         Self { path, position, id, refers_back }
     }
 }
 
 /// An item that reading produces, in the order of the inputs.
-pub enum Read {
+pub enum ReadItem {
     /// A page, a redirect, or a death, and its position in the inputs.
-    Page(Position, FetchedPage),
+    Page(PagePosition, FetchedPage),
     /// The end of a file that a collection may list as read.
     End(FileEnd),
 }
@@ -65,7 +65,7 @@ pub struct FileEnd {
     /// Number of pages before the end of the file.
     pub before: u64,
     /// Entry of the file for the list of the collection.
-    pub ingested: Ingested,
+    pub ingested: IngestedFile,
 }
 
 /// Reads every input in order and hands each page, with a date, to `each`.
@@ -87,21 +87,21 @@ pub fn read_numbered(
     inputs: &InputArgs,
     mut each: impl FnMut(usize, FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    read_placed(inputs, |at, page| each(at.input, page))
+    read_with_positions(inputs, |at, page| each(at.input, page))
 }
 
 /// Like [`read`], but also passes the position of the page to `each`.
 ///
 /// # Errors
 /// The errors of [`read`].
-pub fn read_placed(
+pub fn read_with_positions(
     inputs: &InputArgs,
-    each: impl FnMut(Position, FetchedPage) -> anyhow::Result<()>,
+    each: impl FnMut(PagePosition, FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let mut each = each;
     read_all(inputs, ("reading", true), None, |read| match read {
-        Read::Page(at, page) => each(at, page),
-        Read::End(_) => Ok(()),
+        ReadItem::Page(at, page) => each(at, page),
+        ReadItem::End(_) => Ok(()),
     })
 }
 
@@ -114,8 +114,8 @@ pub fn read_placed(
 pub fn read_all(
     inputs: &InputArgs,
     (doing, tell): (&'static str, bool),
-    reading: Option<&Reading>,
-    mut each: impl FnMut(Read) -> anyhow::Result<()>,
+    reading: Option<&ReadingPlan>,
+    mut each: impl FnMut(ReadItem) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let sources = inputs.sources()?;
     let now = Timestamp::now();
@@ -175,7 +175,7 @@ const READ_OF_SHARE: u64 = 4;
 /// Reads the files and directories, one after the other.
 struct Reader<'r> {
     options: &'r InputOptions,
-    reading: Option<&'r Reading>,
+    reading: Option<&'r ReadingPlan>,
     /// Whether messages about the inputs are shown.
     tell: bool,
     bar: ProgressBar,
@@ -191,7 +191,7 @@ struct Reader<'r> {
 impl Reader<'_> {
     /// Leaves out a file that an earlier run has read, and counts its records. Returns false, and leaves the
     /// file to be read again, if its pages would get other dates now.
-    fn leaves_out(&mut self, number: usize, known: &Ingested) -> bool {
+    fn leaves_out(&mut self, number: usize, known: &IngestedFile) -> bool {
         let had = known.had();
         let modified = self.tally.now.map_or(known.modified(), |now| known.modified().min(now));
         let is_replayed = self.reading.is_some_and(|reading| reading.replayed(number).is_some());
@@ -203,7 +203,7 @@ impl Reader<'_> {
         }
         self.named.read_before(&had.named);
         self.tally.read_before.add(known);
-        self.tally.met.push(Met::from(had));
+        self.tally.source_counts.push(SourceCounts::from(had));
         true
     }
 
@@ -213,18 +213,18 @@ impl Reader<'_> {
         number: usize,
         source: &Source,
         share: Option<AtMost>,
-        each: &mut impl FnMut(Read) -> anyhow::Result<()>,
+        each: &mut impl FnMut(ReadItem) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let path = source.path();
         let version = self.reading.and_then(|_| source.version());
-        let mut met = Met::default();
+        let mut met = SourceCounts::default();
         self.named.begin_file();
         let mut input = match source.open(self.options.clone()) {
             Ok(input) => input,
             Err(error) => {
                 self.bad(&error);
                 self.tally.incomplete(path);
-                self.tally.met.push(Met { bad: 1, ..met });
+                self.tally.source_counts.push(SourceCounts { bad: 1, ..met });
                 return Ok(());
             }
         };
@@ -249,7 +249,7 @@ impl Reader<'_> {
             self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
         }
         let is_file = matches!(source.kind, sources::SourceKind::File(..) | sources::SourceKind::Object(_));
-        let has_items = met != Met::default() || self.tally.all_skipped() > skipped;
+        let has_items = met != SourceCounts::default() || self.tally.all_skipped() > skipped;
         if is_file && !has_items && !input.broke_off() {
             self.tally.empty_files += 1;
         }
@@ -259,7 +259,7 @@ impl Reader<'_> {
         if input.broke_off() {
             self.tally.incomplete(path);
         } else if let Some(reading) = self.reading.filter(|_| !may_pass) {
-            let had = Had {
+            let had = FileStatistics {
                 records: met.pages,
                 bad: met.bad,
                 unusable: 0,
@@ -269,14 +269,14 @@ impl Reader<'_> {
                 named_by: input.named_by(),
             };
             if let Some(ingested) = reading.ended(source, version, had) {
-                each(Read::End(FileEnd { source: number, before: self.pages, ingested }))?;
+                each(ReadItem::End(FileEnd { source: number, before: self.pages, ingested }))?;
             }
         }
         if source.is_pages() {
             self.tally.leave_out(directory::crawl_files(path));
         }
         self.bytes += input.bytes_total();
-        self.tally.met.push(met);
+        self.tally.source_counts.push(met);
         Ok(())
     }
 
@@ -286,8 +286,8 @@ impl Reader<'_> {
         &mut self,
         (number, source, share): (usize, &Source, Option<AtMost>),
         input: &mut Input,
-        met: &mut Met,
-        each: &mut impl FnMut(Read) -> anyhow::Result<()>,
+        met: &mut SourceCounts,
+        each: &mut impl FnMut(ReadItem) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
         let path = source.path();
         let shared: Arc<Path> = path.into();
@@ -309,7 +309,7 @@ impl Reader<'_> {
                         None if page.url.is_record() => self.clock.date_of_record(),
                         given => self.clock.date(given),
                     });
-                    let at = Position {
+                    let at = PagePosition {
                         before: self.pages,
                         input: source.input,
                         path: Arc::clone(&shared),
@@ -321,7 +321,7 @@ impl Reader<'_> {
                     self.tally.records += 1;
                     met.pages += 1;
                     self.tally.bytes += content_bytes(&page);
-                    each(Read::Page(at, page))?;
+                    each(ReadItem::Page(at, page))?;
                 }
                 Item::Fields(fields) => {
                     for lacks in self.named.note(number, &fields)? {

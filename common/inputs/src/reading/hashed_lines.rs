@@ -36,7 +36,7 @@ const ASIDE_BYTES: u64 = 32 << 20;
 
 /// Result of reading the inputs.
 #[derive(Debug)]
-pub struct Read {
+pub struct ReadReport {
     /// Counts of what was read and what was not taken.
     pub tally: Tally,
     /// Elapsed time in seconds.
@@ -61,14 +61,14 @@ struct Hashing<'b> {
 ///
 /// # Errors
 /// If an input does not exist, or if the memory budget is too small.
-pub fn read(inputs: &InputArgs, builder: &mut CollectionBuilder) -> anyhow::Result<Read> {
+pub fn read(inputs: &InputArgs, builder: &mut CollectionBuilder) -> anyhow::Result<ReadReport> {
     let begin = Instant::now();
     let mut hashing = Hashing::new(processor::cores().min(EXTRACTORS_MAX), builder, hash);
     hashing.failed = Unusable::of(inputs);
     let mut tally = crawl::read(inputs, |page| hashing.take(page))?;
     hashing.flush()?;
     tally.without(hashing.failed);
-    Ok(Read { tally, seconds: begin.elapsed().as_secs_f64() })
+    Ok(ReadReport { tally, seconds: begin.elapsed().as_secs_f64() })
 }
 
 impl<'b> Hashing<'b> {

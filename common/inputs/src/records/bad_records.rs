@@ -146,7 +146,7 @@ impl BadFile {
         }
         writing.failed.as_ref().map_or(Ok(()), |error| {
             let path = self.path.display();
-            Err(Failure::Output(format!(
+            Err(Failure::IncompleteOutput(format!(
                 "{path} does not have all bad records: it cannot be written: {error}; make room or name another file, and run the command \
                  again"
             )))

@@ -37,9 +37,9 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// A writer that escapes the characters that a terminal would interpret, but not line breaks. Each call of
 /// `write` must receive whole characters, as formatting does: incomplete UTF-8 becomes U+FFFD.
 #[derive(Debug)]
-pub struct Shown<W>(pub W);
+pub struct EscapingWriter<W>(pub W);
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         self.0.write_all(escaped(&text, |c| c != '\n' && is_obeyed(c)).as_bytes())?;
@@ -67,7 +67,7 @@ mod tests {
             ("\u{1b}[2J\u{9b}\0\u{7f}\r\t", "\\u{1b}[2J\\u{9b}\\u{0}\\u{7f}\\u{d}\\u{9}"),
         ] {
             assert_eq!(on_one_line(text), shown);
-            let mut out = Shown(Vec::new());
+            let mut out = EscapingWriter(Vec::new());
             writeln!(out, "{text}").unwrap();
             assert_eq!(String::from_utf8(out.0).unwrap(), format!("{shown}\n"));
         }
