@@ -115,7 +115,7 @@ impl Reader {
 
     /// Every input is a round.
     fn inputs(&mut self, inputs: &InputArgs) -> anyhow::Result<(Tally, Vec<String>)> {
-        let tally = crawl::read_numbered(inputs, |round, page| self.take(round, page))?;
+        let tally = crawl::read_with_positions(inputs, |at, page| self.take(at.input, page))?;
         Ok((tally, inputs.inputs.iter().map(|path| name(path)).collect()))
     }
 

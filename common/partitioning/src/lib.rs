@@ -41,7 +41,7 @@ pub use length_vector::LengthVector;
 pub use lexicon::Lexicon;
 pub use limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
 pub use load::{MappingLoad, fan_out_saved};
-pub use paper::{Deviation, PaperLengths, PaperMap, Rho};
+pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_index::PartitionIndex;
 pub use partition_map::PartitionMap;
 pub use plan::{PartitionAssignment, Plan};

@@ -38,11 +38,20 @@ use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 
-pub use rho::{Deviation, Rho};
+pub use rho::Rho;
 
 /// The number of distinct shingles of a content in each sub-dictionary of a [`PaperMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperLengths([u32; DIMENSIONS_MAX]);
+
+impl PaperLengths {
+    /// The lengths in the first `dimensions` sub-dictionaries, at most [`DIMENSIONS_MAX`]. A map with fewer
+    /// sub-dictionaries has lengths of 0 behind them.
+    #[must_use]
+    pub fn first(&self, dimensions: usize) -> &[u32] {
+        &self.0[..dimensions.min(DIMENSIONS_MAX)]
+    }
+}
 
 /// A grid of boxes, and the node of each box.
 ///
@@ -192,13 +201,6 @@ impl PaperMap {
         // The integers strictly inside the open interval.
         let (least, most) = ((positive / wide).floor() + 1.0, (positive * wide).ceil() - 1.0);
         (if length <= 1 { 0 } else { least as u32 }, most as u32)
-    }
-
-    /// How far a content deviates from the assumptions that rho compensates for.
-    #[must_use]
-    pub fn deviation(&self, signature: &Signature) -> Deviation {
-        let lengths = self.lengths(signature);
-        Deviation::of(&lengths.0[..self.dimensions()], signature)
     }
 
     /// The load of each node for contents with these lengths.

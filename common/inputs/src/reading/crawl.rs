@@ -76,18 +76,7 @@ pub fn read(
     inputs: &InputArgs,
     mut each: impl FnMut(FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    read_numbered(inputs, |_, page| each(page))
-}
-
-/// Like [`read`], but also passes the index of the input to `each`.
-///
-/// # Errors
-/// The errors of [`read`].
-pub fn read_numbered(
-    inputs: &InputArgs,
-    mut each: impl FnMut(usize, FetchedPage) -> anyhow::Result<()>,
-) -> anyhow::Result<Tally> {
-    read_with_positions(inputs, |at, page| each(at.input, page))
+    read_with_positions(inputs, |_, page| each(page))
 }
 
 /// Like [`read`], but also passes the position of the page to `each`.
