@@ -33,8 +33,6 @@ mod arrangement;
 mod batch;
 mod compressed;
 mod design;
-#[cfg(test)]
-mod design_tests;
 mod error;
 mod huffman;
 mod ids;

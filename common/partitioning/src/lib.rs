@@ -50,6 +50,4 @@ pub use sample::{Drift, Sample};
 pub use what_if::{WhatIf, what_if};
 
 #[cfg(test)]
-mod plan_tests;
-#[cfg(test)]
 mod tests;

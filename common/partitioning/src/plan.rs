@@ -355,3 +355,6 @@ impl TryFrom<StoredPlan> for Plan {
         drained.into_iter().try_fold(plan, |mut plan, node| plan.set_drained(node, true).map(|()| plan))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,13 @@
 //! are reused. Whether lines and source tokens are requested is a const parameter, so that other readers do
 //! no work for them.
 
+pub(crate) mod attributes;
+pub(crate) mod foreign;
 mod reader;
+pub(crate) mod short_name;
+pub(crate) mod style;
+pub(crate) mod swallowed_text;
+pub(crate) mod syntax;
 
 use html5gum::Tokenizer;
 

@@ -18,6 +18,9 @@
 //!
 //! Memory is bounded by the number of tags, and the cost of a tag does not depend on its depth.
 
+pub(crate) mod boilerplate;
+pub(crate) mod omission_rule;
+
 use crate::html::short_name::Name;
 use boilerplate::ElementTraits;
 use omission_rule::OmissionRule;

@@ -5,8 +5,10 @@
 //! and frames. Reading stops as soon as the page has shown too many words for a redirect, so most pages cost
 //! little. A stack of open elements decides what is shown; its size is bounded by the page.
 
+pub(crate) mod javascript;
 mod open_elements;
 mod reader;
+mod refresh;
 
 use doppel_model::PageUrl;
 use url::Url;

@@ -3,8 +3,8 @@
 
 use doppel_model::PageUrl;
 
-use crate::main_content::boilerplate::{self, ElementTraits};
 use crate::html::short_name::Name;
+use crate::main_content::boilerplate::{self, ElementTraits};
 
 /// Maximum length of an attribute value in bytes. A longer value counts as absent.
 const VALUE_BYTES: usize = PageUrl::BYTES_MAX;

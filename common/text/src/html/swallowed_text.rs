@@ -11,8 +11,8 @@ use std::convert::Infallible;
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::foreign::Foreign;
-use crate::html::short_name::Name;
 use super::syntax::{Syntax, has_raw_text, raw_state};
+use crate::html::short_name::Name;
 
 /// Maximum number of words in swallowed text that is ignored. Only longer swallowed text distinguishes pages.
 pub(crate) const WORDS_MAX: usize = 20;

@@ -72,7 +72,9 @@ fn meaning(word: &[u8]) -> Meaning {
         b"section" | b"subsection" | b"subsubsection" | b"sect" | b"refsect" | b"chapter" | b"appendix"
         | b"preface" => Meaning::Section,
         b"navbars" | b"navigator" | b"navheader" | b"navfooter" | b"navlinks" | b"menubar" | b"crumbs"
-        | b"sidenav" | b"toc" | b"skiplink" | b"pager" | b"headerlink" => Meaning::Last(OmissionRule::Navigation),
+        | b"sidenav" | b"toc" | b"skiplink" | b"pager" | b"headerlink" => {
+            Meaning::Last(OmissionRule::Navigation)
+        }
         b"banner" | b"masthead" => Meaning::Last(OmissionRule::Header),
         b"footer" => Meaning::Last(OmissionRule::Footer),
         b"search" | b"searchbox" => Meaning::Last(OmissionRule::Search),
@@ -263,7 +265,10 @@ mod tests {
         ] {
             assert_eq!(rule(element, &[(attribute, value)]), Some(expected), "{element} {attribute}={value}");
         }
-        assert_eq!(rule("div", &[("hidden", ""), ("role", "banner"), ("class", "ads")]), Some(OmissionRule::Header));
+        assert_eq!(
+            rule("div", &[("hidden", ""), ("role", "banner"), ("class", "ads")]),
+            Some(OmissionRule::Header)
+        );
     }
 
     #[test]
