@@ -6,7 +6,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use doppel_model::{NodeId, PartitionId, Tau};
 
 const NODES: u32 = 5;
 const FIRST: PartitionIndex = PartitionIndex(0);
