@@ -7,17 +7,21 @@
 //!
 //! Invariant: each pair of a query and a stored fingerprint within the distance is reported exactly once.
 
+mod arrangement;
+mod quarters;
+mod query_table;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::arrangement::{Arrangement, TableGroup, groups};
 use crate::compressed::Compressed;
 use crate::design::Design;
 use crate::error::HammingError;
 use crate::limits::QUERIES_MAX;
-use crate::quarters::{PassedQuarters, Quarters};
-use crate::query_table::{BLOCK, BucketRanges, LARGE_BATCH, QueryTable};
+use arrangement::{Arrangement, TableGroup, groups};
+use quarters::{PassedQuarters, Quarters};
+use query_table::{BLOCK, BucketRanges, LARGE_BATCH, QueryTable};
 
 /// Number of stored fingerprints that one task of a parallel scan processes.
 const CHUNK: usize = 1 << 18;

@@ -17,6 +17,10 @@
 //! - A fingerprint has no ids if and only if it is in `dead`. No fingerprint in the buffer is dead.
 //! - When a run was merged, the next older run was more than [`Options::growth`] times as large.
 
+mod ids;
+mod run;
+mod scan;
+
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
@@ -26,11 +30,11 @@ use smallvec::SmallVec;
 
 use crate::design::Design;
 use crate::error::HammingError;
-use crate::ids::Ids;
 use crate::limits::{FINGERPRINTS_MAX, RECENT_MAX};
-use crate::run::{DeadFingerprints, Run};
-use crate::scan::scan;
 use crate::table::{CandidateRange, Storage};
+use ids::Ids;
+use run::{DeadFingerprints, Run};
+use scan::scan;
 
 /// Options that trade memory, query time, and insertion time for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,24 +29,16 @@
 //! ```
 #![deny(unsafe_code)]
 
-mod arrangement;
 mod batch;
 mod compressed;
 mod design;
 mod error;
-mod huffman;
-mod ids;
 mod index;
 pub mod limits;
 pub mod naive;
 pub mod patterns;
 mod permutation;
-mod plain;
-mod quarters;
-mod query_table;
 mod ratio;
-mod run;
-mod scan;
 pub mod search;
 mod table;
 

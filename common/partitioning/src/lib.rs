@@ -17,9 +17,7 @@
 //! tolerance.
 #![forbid(unsafe_code)]
 
-mod balance;
 mod bounding_space;
-mod cut;
 mod error;
 mod intervals;
 mod length_vector;
@@ -32,7 +30,6 @@ mod partition_map;
 mod plan;
 mod rebalancer;
 mod sample;
-mod topics;
 mod what_if;
 
 pub use bounding_space::{BoundingSpace, Bounds};

@@ -1,5 +1,8 @@
 //! The partition map: a lexicon, and the cuts of length-vector space into partitions.
 
+pub(crate) mod balance;
+pub(crate) mod cut;
+
 use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
@@ -7,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
-use crate::balance;
 use crate::bounding_space::{BoundingSpace, Bounds};
-use crate::cut::{DEPTH_MAX, Node};
 use crate::error::MappingError;
 use crate::length_vector::LengthVector;
 use crate::lexicon::Lexicon;
@@ -17,6 +18,7 @@ use crate::limits::PARTITIONS_MAX;
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 use crate::sample::Sample;
+use cut::{DEPTH_MAX, Node};
 
 /// A leaf whose position is not known yet.
 const UNNUMBERED: Node = Node::Leaf(PartitionIndex(0));

@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::partition_map::{balance, cut};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{BUCKETS, Builder, Signature};
 use doppel_model::{Tau, stable_hash64};

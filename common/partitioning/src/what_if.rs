@@ -16,13 +16,13 @@ use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
 use crate::bounding_space::BoundingSpace;
-use crate::cut::grow;
 use crate::error::MappingError;
 use crate::length_vector::LengthVector;
 use crate::lexicon::Lexicon;
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 use crate::partition_map::PartitionMap;
+use crate::partition_map::cut::grow;
 
 /// The numbers of sub-dictionaries that are evaluated.
 const DIMENSIONS: [usize; 4] = [1, 2, 3, 4];

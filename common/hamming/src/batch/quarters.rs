@@ -1,14 +1,14 @@
 //! The fastest filter of a batch, for the paper's design with four tables, where each table leads with 16 of
 //! 64 bits.
 //!
-//! One pass over a block does the work of four [`QueryTable`](crate::query_table::QueryTable) filters. The
+//! One pass over a block does the work of four [`QueryTable`](crate::batch::query_table::QueryTable) filters. The
 //! positions of the four quarters are known at compile time. Their bitmaps together take 32 KiB, so they fit
 //! into the first-level cache.
 //!
 //! Invariant: a table passes exactly the fingerprints whose 16 bits some query shares.
 
+use crate::batch::query_table::BLOCK;
 use crate::design::Design;
-use crate::query_table::BLOCK;
 
 /// Number of 64-bit words in the bitmap of a quarter.
 const WORDS: usize = 1 << 10;

@@ -10,7 +10,7 @@
 
 use std::hint::black_box;
 
-use crate::arrangement::{PIECE_BITS, piece};
+use crate::batch::arrangement::{PIECE_BITS, piece};
 use crate::design::Layout;
 
 /// Number of stored fingerprints that pass through all tables together.

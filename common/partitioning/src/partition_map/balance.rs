@@ -6,8 +6,8 @@
 //! the other parts a little more. It cuts the space several times, each time with weights derived from what
 //! the parts received in the previous round. It keeps the cuts with the least work for the busiest part.
 
+use super::cut::{Contents, Node, Tree};
 use crate::bounding_space::BoundingSpace;
-use crate::cut::{Contents, Node, Tree};
 use crate::length_vector::LengthVector;
 
 /// How much more than the mean a part may be given to store, relative to the mean, to relieve busier parts.
@@ -23,7 +23,7 @@ const ROUNDS: usize = 6;
 /// Cuts the whole space into boxes for `parts` parts, and the space of each part into `boxes_per_part` boxes,
 /// like [`grow`](super::cut::grow). In several dimensions, balances the work of the parts. In one dimension,
 /// balances storage instead.
-pub(super) fn learn(
+pub(crate) fn learn(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
     dimensions: usize,

@@ -20,11 +20,11 @@ const SPACES_MAX: usize = 4_096;
 
 /// The largest depth of the tree. Halving needs a depth of 12 for the maximum number of partitions; only very
 /// skewed samples need more.
-pub(super) const DEPTH_MAX: usize = 64;
+pub(crate) const DEPTH_MAX: usize = 64;
 
 /// A node of the tree. The left child of a cut follows it directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// Vectors whose `feature` is at most `at` are to the left. `right` is the index of the right child.
     Cut { feature: usize, at: i64, right: usize },
     /// A partition.
@@ -33,19 +33,19 @@ pub(super) enum Node {
 
 /// The contents by which a space is cut.
 #[derive(Clone, Copy)]
-pub(super) struct Contents<'s> {
-    pub(super) lengths: &'s [LengthVector],
-    pub(super) spaces: &'s [BoundingSpace],
+pub(crate) struct Contents<'s> {
+    pub(crate) lengths: &'s [LengthVector],
+    pub(crate) spaces: &'s [BoundingSpace],
     /// The weight of each content, above 0.
-    pub(super) weights: &'s [f64],
-    pub(super) dimensions: usize,
+    pub(crate) weights: &'s [f64],
+    pub(crate) dimensions: usize,
 }
 
 /// Cuts the whole space into at most `parts` parts with about the same number of `lengths`, and each part
 /// into `boxes_per_part` boxes. Contents with equal vectors are never separated, so there may be fewer boxes;
 /// a box then counts for as many parts as its share is worth. Returns the tree, and the part of each leaf.
 /// Parts are numbered from 0 and ascend.
-pub(super) fn grow(
+pub(crate) fn grow(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
     dimensions: usize,
@@ -83,21 +83,21 @@ impl CutTarget {
 
 /// The work of a part: the numbers of contents that it stores and receives.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
-    pub(super) stored: usize,
-    pub(super) received: usize,
+pub(crate) struct Part {
+    pub(crate) stored: usize,
+    pub(crate) received: usize,
 }
 
 /// A tree under construction.
-pub(super) struct Tree<'s> {
+pub(crate) struct Tree<'s> {
     contents: Contents<'s>,
     /// The nodes in preorder.
-    pub(super) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     /// The part of each leaf. Parts are numbered from 0 and ascend.
-    pub(super) owners: Vec<u32>,
-    pub(super) parts: Vec<Part>,
+    pub(crate) owners: Vec<u32>,
+    pub(crate) parts: Vec<Part>,
     /// The part of each content.
-    pub(super) homes: Vec<u32>,
+    pub(crate) homes: Vec<u32>,
     /// The number of boxes per part.
     boxes_per_part: u32,
     /// If there is only one feature: the boundaries between parts.
@@ -117,7 +117,7 @@ struct Boundary {
 
 impl<'s> Tree<'s> {
     /// Like [`grow`], with parts of about the same weight.
-    pub(super) fn build(contents: Contents<'s>, parts: u32, boxes_per_part: u32) -> Self {
+    pub(crate) fn build(contents: Contents<'s>, parts: u32, boxes_per_part: u32) -> Self {
         let mut home: Vec<usize> = (0..contents.lengths.len()).collect();
         let probing = home.clone();
         let totals = || contents.lengths.iter().map(|lengths| lengths.feature(0)).collect();
