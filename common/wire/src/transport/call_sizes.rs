@@ -3,7 +3,7 @@
 use doppel_model::PageUrl;
 use doppel_protocol::{Body, Outcome, Submission};
 
-use crate::peer::WireError;
+use crate::transport::peer::WireError;
 
 /// Approximate maximum size of the signatures in a call, in bytes. A call may exceed it by one signature of
 /// any length.

@@ -3,7 +3,7 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use crate::call::VERSION;
+use crate::transport::call::VERSION;
 
 /// Header with the protocol version of the sender.
 pub(crate) const WIRE: HeaderName = HeaderName::from_static("doppel-wire");

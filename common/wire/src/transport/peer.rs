@@ -13,10 +13,10 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::call::{Call, VERSION};
-use crate::identity::{Identity, NodeName};
-use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
 use crate::traffic::{Counts, ReportTraffic, Traffic};
+use crate::transport::call::{Call, VERSION};
+use crate::transport::identity::{Identity, NodeName};
+use crate::transport::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
 
 /// Timeout for establishing a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(2);

@@ -21,10 +21,10 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::call::{Call, VERSION};
-use crate::identity::Identity;
-use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
 use crate::traffic::{Counts, ReportTraffic, Traffic};
+use crate::transport::call::{Call, VERSION};
+use crate::transport::identity::Identity;
+use crate::transport::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
 
 /// How long a request waits for a permit.
 const TURN_TIME: Duration = Duration::from_secs(2);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::secret::Secret;
+use crate::transport::secret::Secret;
 
 /// Maximum length of a node's name in bytes.
 const NAME_BYTES_MAX: usize = 63;

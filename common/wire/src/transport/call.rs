@@ -37,7 +37,7 @@ macro_rules! calls {
         $(#[$doc])*
         pub(crate) struct $name;
 
-        impl $crate::call::Call for $name {
+        impl $crate::transport::call::Call for $name {
             const NAME: &'static str = $path;
             $($(const $constant: $type = $value;)*)?
             type Request = $request;

@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::call::Call;
-use crate::call_sizes::CallError;
-use crate::peer::{Peer, WireError};
+use crate::transport::call::Call;
+use crate::transport::call_sizes::CallError;
+use crate::transport::peer::{Peer, WireError};
 
 /// How long a coordinator waits for a node of tier 1. A read takes about a millisecond; this is the longest
 /// delay that a busy processor or disk should cause.
