@@ -8,7 +8,7 @@ use doppel_overlap::Budget;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::memory::counted;
 use doppel_terminal::output::bytes;
-use doppel_terminal::size::Size;
+use doppel_terminal::size::ByteSize;
 
 /// The least memory.
 const MEMORY_MIN: u64 = 96 << 20;
@@ -18,10 +18,10 @@ const MEMORY_MIN: u64 = 96 << 20;
 pub struct BoundsArgs {
     /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
     #[arg(long, value_name = "SIZE", default_value = "512MB")]
-    memory: Size,
+    memory: ByteSize,
     /// Room for temporary files. Where it does not suffice, nothing is found and the command says so.
     #[arg(long, value_name = "SIZE", default_value = "16GB")]
-    disk: Size,
+    disk: ByteSize,
     /// Where temporary files are [default: TMPDIR, or /tmp].
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,

@@ -19,7 +19,7 @@ use crate::notify;
 use crate::process::{self, LISTEN};
 use crate::token_file::{self, Census};
 use doppel_terminal::exit::Failure;
-use doppel_terminal::size::Size;
+use doppel_terminal::size::ByteSize;
 
 /// The least memory for bodies: four requests of the least that `--body-memory` leaves for one.
 const BODY_MEMORY_MIN: u64 = 16 << 20;
@@ -59,7 +59,7 @@ pub(crate) struct FrontDoorArgs {
     tls_client_ca: Option<PathBuf>,
     /// Memory for request bodies, packed and unpacked, and the answers to their lines, of all requests together; at least 16MiB.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-    body_memory: Size,
+    body_memory: ByteSize,
     /// Requests that one client may have in work at once. A client is a token, or else an address; one on this machine that needs no
     /// token has no limits.
     #[arg(long, value_name = "N", default_value_t = LIMITS.requests, value_parser = up_to::<REQUESTS>)]
@@ -70,7 +70,7 @@ pub(crate) struct FrontDoorArgs {
     /// The part of --body-memory that one client may have at once, at least 4MiB; half of it is for a body as it came, or for what it
     /// unpacks to [default: half of --body-memory].
     #[arg(long, value_name = "SIZE")]
-    client_body_memory: Option<Size>,
+    client_body_memory: Option<ByteSize>,
 }
 
 const LIMITS: ClientLimits = CLIENT;
@@ -175,7 +175,7 @@ impl FrontDoorArgs {
     }
 
     fn limits(&self) -> anyhow::Result<Limits> {
-        let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+        let bytes = |size: ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
         if self.body_memory.0 < BODY_MEMORY_MIN {
             return Err(Failure::Usage("--body-memory is at least 16MiB".to_owned()).into());
         }

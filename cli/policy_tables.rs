@@ -18,7 +18,7 @@ use std::thread;
 use anyhow::anyhow;
 use doppel_crawls::FetchedPage;
 use doppel_model::pairwise::{Policy, Signer};
-use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
+use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Tables, TablesError, TablesHash, TermSample};
 use doppel_text::Extractor;
 
 use crate::args::PolicyArgs;
@@ -316,7 +316,10 @@ pub(crate) fn why_empty(tables: &Tables) -> Option<String> {
 ///
 /// # Errors
 /// When an input is not there, or a thread cannot be started.
-pub(crate) fn sample(inputs: &InputArgs, also: impl FnMut(&FetchedPage)) -> anyhow::Result<(Sample, Tally)> {
+pub(crate) fn sample(
+    inputs: &InputArgs,
+    also: impl FnMut(&FetchedPage),
+) -> anyhow::Result<(TermSample, Tally)> {
     sample_noting(inputs, (true, None), also)
 }
 
@@ -325,8 +328,8 @@ fn sample_noting(
     inputs: &InputArgs,
     (tell, failed): (bool, Option<&Mutex<Unusable>>),
     mut also: impl FnMut(&FetchedPage),
-) -> anyhow::Result<(Sample, Tally)> {
-    let sample = Mutex::new(Sample::new());
+) -> anyhow::Result<(TermSample, Tally)> {
+    let sample = Mutex::new(TermSample::new());
     let threads = processor::cores();
     let (sender, batches) = sync_channel::<Vec<FetchedPage>>(threads);
     let batches = Mutex::new(batches);
@@ -348,7 +351,7 @@ fn sample_noting(
 /// Takes the words of pages to the sample.
 fn read_words(
     batches: &Mutex<Receiver<Vec<FetchedPage>>>,
-    sample: &Mutex<Sample>,
+    sample: &Mutex<TermSample>,
     failed: Option<&Mutex<Unusable>>,
 ) {
     let mut extractor = Extractor::default();
@@ -369,7 +372,7 @@ fn read_words(
     }
 }
 
-fn take_words(extractor: &mut Extractor, page: &FetchedPage, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
+fn take_words(extractor: &mut Extractor, page: &FetchedPage, sample: &Mutex<TermSample>, own: &mut Vec<u64>) {
     let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
     let Some(words) = words else { return };
     let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);

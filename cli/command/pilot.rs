@@ -22,7 +22,7 @@ use clap::Args;
 use doppel_crawls::FetchedPage;
 use doppel_model::Tau;
 use doppel_model::pairwise::Policy;
-use doppel_model::tables::{Sample, Tables};
+use doppel_model::tables::{Tables, TermSample};
 use doppel_tier1::bulk::Unit;
 use serde::Serialize;
 
@@ -186,7 +186,7 @@ impl Pilot {
                 not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: NAME_IT });
                 continue;
             }
-            let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
+            let learn = |words: &TermSample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
             let learnt = given.is_none();
             let words = words.as_ref().filter(|_| policy.reads_tables());
@@ -244,7 +244,7 @@ impl Pilot {
         &self,
         learns: bool,
         mut take: impl FnMut(&FetchedPage),
-    ) -> anyhow::Result<(Option<Sample>, Tally)> {
+    ) -> anyhow::Result<(Option<TermSample>, Tally)> {
         if learns {
             let (words, tally) = policy_tables::sample(&self.inputs, take)?;
             return Ok((Some(words), tally));

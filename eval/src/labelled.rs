@@ -12,7 +12,7 @@ use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
-use doppel_model::tables::{Sample, Tables};
+use doppel_model::tables::{Tables, TermSample};
 use doppel_model::{PageUrl, UnionFind};
 use doppel_text::Extractor;
 use serde::Deserialize;
@@ -115,7 +115,7 @@ pub(crate) struct Crawled {
     /// Pages that died, or redirect now.
     gone: HashSet<PageUrl>,
     /// Read when it is asked for.
-    words: OnceCell<Sample>,
+    words: OnceCell<TermSample>,
 }
 
 impl Crawled {
@@ -161,8 +161,8 @@ impl Crawled {
     }
 
     /// The words of all pages, from which tables are learnt.
-    fn sample(&self) -> Sample {
-        let (mut extractor, mut sample) = (Extractor::default(), Sample::new());
+    fn sample(&self) -> TermSample {
+        let (mut extractor, mut sample) = (Extractor::default(), TermSample::new());
         for page in &self.pages {
             let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
             if let Some(words) = words {

@@ -32,7 +32,7 @@ mod reader;
 mod row;
 mod setup;
 
-pub use fields::{Field, FieldMap, FieldNames, Ignored, NO_FIELD, Source, Unmet};
+pub use fields::{Field, FieldMap, FieldNames, Ignored, NO_FIELD, PathSource, Unmet};
 pub use guess::{Guess, SAMPLE_BYTES, SAMPLE_RECORDS};
 pub use json::JsonRow;
 pub(crate) use mend::MendedLine;

@@ -66,7 +66,7 @@ pub struct Match {
 
 /// The current size of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct IndexSize {
     /// Number of fingerprints that have ids.
     pub fingerprints: usize,
     /// Number of fingerprints without ids that the next merge removes.
@@ -131,8 +131,8 @@ impl Index {
 
     /// The current size of the index.
     #[must_use]
-    pub fn size(&self) -> Size {
-        Size {
+    pub fn size(&self) -> IndexSize {
+        IndexSize {
             fingerprints: self.ids.len() - self.dead.len(),
             dead: self.dead.len(),
             runs: self.runs.len(),

@@ -42,11 +42,11 @@ mod ratio;
 pub mod search;
 mod table;
 
-pub use batch::{Batch, Pair};
+pub use batch::{Batch, NearPair};
 pub use compressed::Compressed;
 pub use design::{Design, Layout, SCANNED};
 pub use error::HammingError;
-pub use index::{Index, Match, Options, Size};
+pub use index::{Index, IndexSize, Match, Options};
 pub use permutation::Permutation;
 pub use ratio::{ExpectedRatio, expected_ratio};
 pub use table::Storage;

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
-use doppel_crawls::record::{Field, FieldMap, FieldNames, IdChoices, RecordFile, Source as NamedBy};
+use doppel_crawls::record::{Field, FieldMap, FieldNames, IdChoices, PathSource, RecordFile};
 use doppel_crawls::{InputFormat, InputOptions, Item, Limits, ZSTD_WINDOW_BYTES_MAX, is_separator};
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ use crate::records::shown_messages::ShownMessages;
 use crate::sources::{Source, SourceKind, Sources};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
-use doppel_terminal::size::Size;
+use doppel_terminal::size::ByteSize;
 
 /// Options that say how to read files of records of any schema, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]
@@ -149,7 +149,7 @@ impl FromStr for Share {
 
 /// Parses the size of a window that zstd supports.
 fn zstd_window(text: &str) -> Result<u64, String> {
-    let Size(bytes) = text.parse()?;
+    let ByteSize(bytes) = text.parse()?;
     if (1 << 10..=ZSTD_WINDOW_BYTES_MAX).contains(&bytes) {
         return Ok(bytes);
     }
@@ -290,7 +290,7 @@ pub fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
         known.files += 1;
         return false;
     }
-    let guessed = map.fields().filter(|(.., source)| *source == NamedBy::Guessed).map(|(field, ..)| field);
+    let guessed = map.fields().filter(|(.., source)| *source == PathSource::Guessed).map(|(field, ..)| field);
     read.push(FieldsRead {
         fields: map.fields().map(|(field, path, _)| (field, path.to_owned())).collect(),
         guessed: guessed.collect(),

@@ -4,7 +4,7 @@
 //! The words of a text are its *terms*: the hashes of its tokens without stop words, each token reduced to
 //! its stem.
 //!
-//! Invariant: tables are learnt once for a collection, from a [`Sample`], and never change. With other
+//! Invariant: tables are learnt once for a collection, from a [`TermSample`], and never change. With other
 //! tables, equal texts would have different signatures. Tables travel as one file. Two processes compare
 //! [`TablesHash`] values to see whether they have equal tables.
 //!
@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use file::{FILE_BYTES_MAX, TablesError};
 pub use log2::log2;
-pub use sample::{CONTENT_TERMS_MAX, SAMPLE_CONTENTS, SAMPLE_TERMS, Sample};
+pub use sample::{CONTENT_TERMS_MAX, SAMPLE_CONTENTS, SAMPLE_TERMS, TermSample};
 
 use crate::sketch::mix;
 use crate::stable_hash128;
@@ -86,7 +86,7 @@ pub struct TablesHashError(String);
 impl Tables {
     /// Learns the tables of a policy from a sample of the collection.
     #[must_use]
-    pub fn learn(policy: &str, sample: &Sample) -> Self {
+    pub fn learn(policy: &str, sample: &TermSample) -> Self {
         let contents = sample.contents() as u32;
         let mut weights = HashMap::new();
         sample.each_common_term(|term, document_frequency| {

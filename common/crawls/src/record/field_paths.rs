@@ -1,7 +1,7 @@
 //! Takes the values of the fields from a record. The paths of each field are looked up in the [`FieldMap`]
 //! once for a file, not once for each record.
 
-use super::fields::{Field, FieldMap, Source};
+use super::fields::{Field, FieldMap, PathSource};
 use super::row::{self, Row, Value};
 use crate::charset;
 
@@ -19,7 +19,7 @@ struct FieldPath {
     /// The number of the path in [`FieldMap::paths`].
     number: usize,
     path: String,
-    source: Source,
+    source: PathSource,
 }
 
 /// The value of a field in a record.
@@ -27,7 +27,7 @@ pub(super) struct FieldValue<'a, 'p> {
     pub(super) value: Value<'a>,
     /// The path at which the record has the value.
     pub(super) path: &'p str,
-    pub(super) source: Source,
+    pub(super) source: PathSource,
 }
 
 impl FieldPaths {

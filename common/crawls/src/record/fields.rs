@@ -1,5 +1,5 @@
 //! The fields that Doppel reads of a record. [`FieldNames`] has the paths that the user gives for them.
-//! [`FieldMap`] has the paths of each field in a file, and the reason for each path ([`Source`]).
+//! [`FieldMap`] has the paths of each field in a file, and the reason for each path ([`PathSource`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -189,7 +189,7 @@ impl FieldNames {
 /// The reason why a field is read at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum PathSource {
     /// The user names the path, or the file is in the page form. A wrong value makes a bad record.
     Named,
     /// The path is guessed from the sample. A value that is not a date, language or popularity is ignored.
@@ -214,7 +214,7 @@ pub struct Unmet {
 #[derive(Debug, Clone)]
 pub struct FieldMap {
     /// In the order of the fields. The paths of one field are in order of preference.
-    fields: Vec<(Field, String, Source)>,
+    fields: Vec<(Field, String, PathSource)>,
     is_page_form: bool,
     /// The path that the user gives for a text that is spread over several fields.
     joined: Option<String>,
@@ -233,12 +233,12 @@ impl FieldMap {
     /// The map of the page form: a record has a URL and exactly one of text, HTML, redirect and death.
     #[must_use]
     pub fn page_form() -> Self {
-        let field = |field: Field| Some((field, field.in_page_form()?.to_owned(), Source::Named));
+        let field = |field: Field| Some((field, field.in_page_form()?.to_owned(), PathSource::Named));
         Self { is_page_form: true, ..Self::new(Field::ALL.into_iter().filter_map(field).collect()) }
     }
 
     /// The map of a file in any other form.
-    pub(super) fn new(fields: Vec<(Field, String, Source)>) -> Self {
+    pub(super) fn new(fields: Vec<(Field, String, PathSource)>) -> Self {
         Self {
             fields,
             is_page_form: false,
@@ -326,9 +326,9 @@ impl FieldMap {
     }
 
     /// The named and guessed fields, without fallbacks. A text in several fields appears once, as a whole.
-    pub fn fields(&self) -> impl Iterator<Item = (Field, &str, Source)> {
+    pub fn fields(&self) -> impl Iterator<Item = (Field, &str, PathSource)> {
         let mut joined = self.joined.as_deref();
-        let fields = self.all().filter(|(.., source)| *source != Source::Fallback);
+        let fields = self.all().filter(|(.., source)| *source != PathSource::Fallback);
         fields.filter_map(move |(field, path, source)| match field {
             Field::Text if self.joins_text() => joined.take().map(|joined| (field, joined, source)),
             _ => Some((field, path, source)),
@@ -336,7 +336,7 @@ impl FieldMap {
     }
 
     /// All paths, fallbacks included, in the order of [`paths`](Self::paths).
-    pub(super) fn all(&self) -> impl Iterator<Item = (Field, &str, Source)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (Field, &str, PathSource)> {
         self.fields.iter().map(|(field, path, source)| (*field, path.as_str(), *source))
     }
 
@@ -357,7 +357,7 @@ impl FieldMap {
 
     /// The path of a field and the source of the path, if the field is named or guessed.
     #[must_use]
-    pub fn get(&self, field: Field) -> Option<(&str, Source)> {
+    pub fn get(&self, field: Field) -> Option<(&str, PathSource)> {
         self.fields().find(|(of, ..)| *of == field).map(|(_, path, source)| (path, source))
     }
 }
@@ -381,7 +381,7 @@ impl fmt::Display for FieldMap {
         }
         for (at, (field, path, source)) in self.fields().enumerate() {
             let separator = if at == 0 && (has_content || !self.is_of_records) { "" } else { ", " };
-            let suffix = if source == Source::Named && !self.is_page_form { " as named" } else { "" };
+            let suffix = if source == PathSource::Named && !self.is_page_form { " as named" } else { "" };
             write!(f, "{separator}{field} from {path}{suffix}")?;
         }
         let name = if self.get(Field::Id).is_some() { "id" } else { "row" };

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::ContentHash;
     use crate::stable_hash128;
-    use crate::tables::{Sample, log2};
+    use crate::tables::{TermSample, log2};
 
     /// A direct implementation of the papers, one lexicon and one word at a time. Of the tables it uses only
     /// the lexicons.
@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn learnt(texts: &[Vec<u64>]) -> Tables {
-        let mut sample = Sample::new();
+        let mut sample = TermSample::new();
         for text in texts {
             let bytes: Vec<u8> = text.iter().flat_map(|term| term.to_le_bytes()).collect();
             sample.add(ContentHash(stable_hash128(&bytes).to_be_bytes()), &mut text.clone());

@@ -164,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tables::Sample;
+    use crate::tables::TermSample;
     use crate::{ContentHash, stable_hash64};
 
     /// A direct implementation of the paper, one lexicon, one bit and one feature at a time.
@@ -223,7 +223,7 @@ mod tests {
             texts in prop::collection::vec(prop::collection::vec((0..30_u64).prop_map(word), 0..50), 1..8),
             words in 1..=WORDS_MAX, lexicons in 1..=LEXICONS_MAX,
         ) {
-            let mut sample = Sample::new();
+            let mut sample = TermSample::new();
             for (number, text) in texts.iter().enumerate().skip(1) {
                 sample.add(ContentHash((number as u128).to_be_bytes()), &mut text.clone());
             }
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!((agreeing(&a, &b), agreeing(&a, &a), agreeing(&b, &b)), (0, 32, 32));
         assert!(keys_of(&payload(0, &[0; 5]), 3).is_empty());
         // A text of one word has no feature of two words.
-        let (tables, mut payload) = (Tables::learn("multi-simhash", &Sample::new()), Vec::new());
+        let (tables, mut payload) = (Tables::learn("multi-simhash", &TermSample::new()), Vec::new());
         let parameters = SignParameters { words: 2, lexicons: 5 };
         sign(&[word(1)], parameters, &tables, &mut Scratch::default(), &mut payload);
         assert_eq!(payload, [0; 22]);
