@@ -19,6 +19,7 @@
 
 mod date;
 mod faults;
+mod field_map;
 mod field_paths;
 mod fields;
 mod guess;
@@ -32,7 +33,8 @@ mod reader;
 mod row;
 mod setup;
 
-pub use fields::{Field, FieldMap, FieldNames, Ignored, NO_FIELD, PathSource, Unmet};
+pub use field_map::{FieldMap, MappedField, PathSource, Unmet};
+pub use fields::{Field, FieldNames, Ignored, NO_FIELD};
 pub use guess::{Guess, SAMPLE_BYTES, SAMPLE_RECORDS};
 pub use json::JsonRow;
 pub(crate) use mend::MendedLine;

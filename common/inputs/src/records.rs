@@ -290,9 +290,9 @@ pub fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
         known.files += 1;
         return false;
     }
-    let guessed = map.fields().filter(|(.., source)| *source == PathSource::Guessed).map(|(field, ..)| field);
+    let guessed = map.fields().filter(|at| at.source == PathSource::Guessed).map(|at| at.field);
     read.push(FieldsRead {
-        fields: map.fields().map(|(field, path, _)| (field, path.to_owned())).collect(),
+        fields: map.fields().map(|at| (at.field, at.path.to_owned())).collect(),
         guessed: guessed.collect(),
         repeated_id: map.repeated_id().map(|repeated| repeated.path.clone()),
         files: 1,

@@ -13,7 +13,8 @@ use doppel_model::PageUrl;
 use doppel_streams::Limits;
 
 use super::date::date;
-use super::fields::{Field, FieldMap, FieldNames, PathSource, Unmet, joined_paths};
+use super::field_map::{FieldMap, PathSource, Unmet};
+use super::fields::{Field, FieldNames, joined_paths};
 use super::row::{self, Row, Value};
 use crate::InputOptions;
 

@@ -15,8 +15,9 @@ use doppel_streams::{FieldProblem, Limits, Reason, SkipReason};
 
 use super::date::date;
 use super::faults::{field_error, not_id, not_text, page_url, wrong_type};
+use super::field_map::{FieldMap, PathSource};
 use super::field_paths::{FieldPaths, FieldValue};
-use super::fields::{Field, FieldMap, Ignored, PathSource};
+use super::fields::{Field, Ignored};
 use super::ids::IdSet;
 use super::name::RecordFile;
 use super::naming::{IdCheck, IdChoices, NamedBy, OpenIdRows, RepeatedId};

@@ -167,6 +167,7 @@ fn hash(extractor: &mut Extractor, page: &FetchedPage) -> Option<HashedLines> {
 
 #[cfg(test)]
 mod tests {
+    use crate::records::unusable::UnusableCount;
     use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
     use doppel_overlap::{Budget, Chunking, ExactCopy};
@@ -237,7 +238,9 @@ mod tests {
         hashing.take(large).unwrap();
         hashing.flush().unwrap();
         let failed: Vec<_> = hashing.failed.by_reason().collect();
-        assert_eq!(failed, [(tally::FAILED, 2, 15 + 2 * LARGE_BYTES)]);
+        let expected =
+            UnusableCount { reason: tally::FAILED.to_owned(), pages: 2, bytes: 15 + 2 * LARGE_BYTES };
+        assert_eq!(failed, [expected]);
         // The other pages have the same text, so each of them but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();

@@ -96,7 +96,7 @@ pub fn require(map: &FieldMap, file: &dyn fmt::Display) -> Result<(), Failure> {
 /// Fields that a file has. Empty if the file has no record.
 fn those_in(map: &FieldMap) -> impl Iterator<Item = Field> {
     let is_unmet = |field: Field| map.unmet().iter().any(|unmet| unmet.field == field && !unmet.is_there);
-    let fields = map.fields().map(|(field, ..)| field);
+    let fields = map.fields().map(|at| at.field);
     fields.filter(move |field| map.is_of_records() && !is_unmet(*field))
 }
 
