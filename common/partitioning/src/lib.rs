@@ -36,7 +36,7 @@ pub use bounding_space::{BoundingSpace, Bounds};
 pub use error::MappingError;
 pub use length_vector::LengthVector;
 pub use lexicon::Lexicon;
-pub use limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
+pub use limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX, PlanSize};
 pub use load::{MappingLoad, fan_out_saved};
 pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_index::PartitionIndex;

@@ -34,7 +34,7 @@ use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::{NodeId, Tau};
 
 use crate::error::MappingError;
-use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
+use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX, PlanSize};
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 
@@ -56,12 +56,12 @@ impl PaperLengths {
 /// A grid of boxes, and the node of each box.
 ///
 /// ```
-/// use doppel_partitioning::{PaperMap, Rho};
+/// use doppel_partitioning::{PaperMap, PlanSize, Rho};
 /// use doppel_model::Tau;
 /// use doppel_model::signature::Builder;
 ///
 /// let contents: Vec<_> = (10..300).map(|n| Builder::new().build(&vec![n << 52; n as usize])).collect();
-/// let map = PaperMap::learn(&contents, (4, 8), Tau::DEFAULT, 2, Rho::new(1.1)?)?;
+/// let map = PaperMap::learn(&contents, PlanSize { nodes: 4, each: 8 }, Tau::DEFAULT, 2, Rho::new(1.1)?)?;
 /// let lengths = map.lengths(&contents[0]);
 /// let mut probed = Vec::new();
 /// map.probed(&lengths, &mut probed);
@@ -92,7 +92,7 @@ impl PaperMap {
     /// If `nodes`, the number of all boxes, or `dimensions` is out of range.
     pub fn learn<S: Borrow<Signature>>(
         sample: &[S],
-        (nodes, each): (u32, u32),
+        PlanSize { nodes, each }: PlanSize,
         tau: Tau,
         dimensions: usize,
         rho: Rho,

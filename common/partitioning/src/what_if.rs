@@ -181,7 +181,7 @@ fn assignments(homes: &[PartitionIndex], partitions: usize, nodes: u32) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Plan;
+    use crate::{Plan, PlanSize};
     use doppel_model::signature::Builder;
     use doppel_model::stable_hash64;
 
@@ -208,7 +208,9 @@ mod tests {
         assert_eq!(rows, what_if(&pages, Tau::DEFAULT).unwrap());
         for row in rows {
             let dimensions = row.dimensions as usize;
-            let plan = Plan::learn(&pages, (row.nodes, 1), Tau::DEFAULT, dimensions, 1).unwrap();
+            let plan =
+                Plan::learn(&pages, PlanSize { nodes: row.nodes, each: 1 }, Tau::DEFAULT, dimensions, 1)
+                    .unwrap();
             let lengths: Vec<LengthVector> = pages.iter().map(|p| plan.map().lexicon().lengths(p)).collect();
             let load = plan.measure(&lengths);
             assert!(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
-use doppel_partitioning::{PaperMap, Rho};
+use doppel_partitioning::{PaperMap, PlanSize, Rho};
 use doppel_terminal::output::known;
 use serde::Serialize;
 
@@ -67,7 +67,8 @@ impl Mapping {
         let mut tolerances = Vec::new();
         for dimensions in self.papers_dimensions() {
             // The sub-dictionaries depend neither on tau nor on the nodes.
-            let map = PaperMap::learn(&collection.contents, (1, 1), Tau::DEFAULT, dimensions, self.rho)?;
+            let size = PlanSize { nodes: 1, each: 1 };
+            let map = PaperMap::learn(&collection.contents, size, Tau::DEFAULT, dimensions, self.rho)?;
             let deviation = |content: &Arc<Signature>| {
                 Deviation::of(map.lengths(content).first(map.dimensions()), content)
             };

@@ -97,7 +97,7 @@ proptest! {
         dimensions in 1usize..=4,
         rho in rhos(),
     ) {
-        let map = PaperMap::learn(&contents, (nodes, each), Tau::DEFAULT, dimensions, rho).unwrap();
+        let map = PaperMap::learn(&contents, PlanSize { nodes, each }, Tau::DEFAULT, dimensions, rho).unwrap();
         prop_assert_eq!((map.nodes(), map.boxes()), (nodes, (nodes * each) as usize));
         prop_assert!(map.cuts.iter().zip(&map.intervals).all(|(cuts, count)| cuts.len() < *count as usize));
         let lengths: Vec<PaperLengths> = contents.iter().map(|s| map.lengths(s)).collect();
@@ -121,7 +121,7 @@ proptest! {
     /// In one dimension, rho = 1 gives the exact bound.
     #[test]
     fn one_dimension_loses_no_near_duplicate(contents in pages(), nodes in 1u32..70, rho in rhos()) {
-        let map = PaperMap::learn(&contents, (nodes, 2), Tau::DEFAULT, 1, rho).unwrap();
+        let map = PaperMap::learn(&contents, PlanSize { nodes, each: 2 }, Tau::DEFAULT, 1, rho).unwrap();
         let mut probed = Vec::new();
         for a in &contents {
             map.probed(&map.lengths(a), &mut probed);
@@ -138,7 +138,9 @@ proptest! {
 fn a_length_of_zero_is_compared_with_other_short_lengths() {
     let contents: Vec<Signature> =
         (1..300_u64).map(|n| Builder::new().build(&vec![1 << 52 | n; 40])).collect();
-    let map = PaperMap::learn(&contents, (64, 1), Tau::DEFAULT, 3, Rho::new(1.0).unwrap()).unwrap();
+    let map =
+        PaperMap::learn(&contents, PlanSize { nodes: 64, each: 1 }, Tau::DEFAULT, 3, Rho::new(1.0).unwrap())
+            .unwrap();
     assert_eq!(
         (map.partner_lengths(0), map.partner_lengths(1), map.partner_lengths(4)),
         ((0, 1), (0, 1), (4, 4))
@@ -185,8 +187,9 @@ fn a_length_counts_shingles_by_their_first_word() {
 #[test]
 fn parameters_out_of_range_are_rejected() {
     let rho = Rho::new(1.1).unwrap();
-    let learn = |shape, dimensions| {
-        PaperMap::learn::<Signature>(&[], shape, Tau::DEFAULT, dimensions, rho).map(|map| map.boxes())
+    let learn = |(nodes, each), dimensions| {
+        let size = PlanSize { nodes, each };
+        PaperMap::learn::<Signature>(&[], size, Tau::DEFAULT, dimensions, rho).map(|map| map.boxes())
     };
     assert_eq!(learn((0, 1), 3), Err(MappingError::Nodes(0)));
     assert_eq!(learn((3, 0), 3), Err(MappingError::Partitions(0)));

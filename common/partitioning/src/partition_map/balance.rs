@@ -9,6 +9,7 @@
 use super::cut::{Contents, Node, Tree};
 use crate::bounding_space::BoundingSpace;
 use crate::length_vector::LengthVector;
+use crate::limits::PlanSize;
 
 /// How much more than the mean a part may be given to store, relative to the mean, to relieve busier parts.
 const STORED_ABOVE_MEAN_MAX: f64 = 0.01;
@@ -20,14 +21,14 @@ const IMBALANCE_MAX: f64 = 1.1;
 /// The number of times that the space is cut.
 const ROUNDS: usize = 6;
 
-/// Cuts the whole space into boxes for `parts` parts, and the space of each part into `boxes_per_part` boxes,
+/// Cuts the whole space into one part for each node, and each part into one box for each partition of a node,
 /// like [`grow`](super::cut::grow). In several dimensions, balances the work of the parts. In one dimension,
 /// balances storage instead.
 pub(crate) fn learn(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
     dimensions: usize,
-    (parts, boxes_per_part): (u32, u32),
+    PlanSize { nodes: parts, each: boxes_per_part }: PlanSize,
 ) -> (Vec<Node>, Vec<u32>) {
     let even = vec![1.0; lengths.len()];
     let contents = Contents { lengths, spaces, weights: &even, dimensions };
