@@ -92,8 +92,8 @@ impl Batch {
         })
     }
 
-    /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`NearPair::stored`] is the index in their
-    /// order.
+    /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`NearPair::stored`] is the index in
+    /// their order.
     pub fn scan_compressed(&self, stored: &Compressed, limit: usize) -> Result<Vec<NearPair>, HammingError> {
         // Without rearranging, each slice is scanned right after it is decoded, while it is still in the
         // cache.

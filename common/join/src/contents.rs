@@ -51,8 +51,8 @@ impl Contents {
         }
     }
 
-    /// Adds a content by its signature. Returns its number, and whether the content is new. A content that was added before
-    /// keeps its number.
+    /// Adds a content by its signature. Returns its number, and whether the content is new. A content that
+    /// was added before keeps its number.
     ///
     /// # Panics
     /// If the collection has 2^32 contents.

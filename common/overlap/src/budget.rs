@@ -1,7 +1,7 @@
 //! BudgetLimits the memory and the disk space that the crate uses.
 //!
-//! Code that needs much memory claims it before it allocates it. Dropping the [`MemoryClaim`] returns the memory to
-//! the budget. Small allocations of a fixed size are not claimed.
+//! Code that needs much memory claims it before it allocates it. Dropping the [`MemoryClaim`] returns the
+//! memory to the budget. Small allocations of a fixed size are not claimed.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -18,8 +18,8 @@ use crate::replication::{Replication, ReplicationCounter};
 use crate::urls::Urls;
 use crate::{Budget, Chunking, MemoryClaim, OverlapError};
 
-/// Maximum capacity, in fingerprints, of the buffer that [`CollectionBuilder`] reuses for the next page. A larger
-/// buffer is freed after its page.
+/// Maximum capacity, in fingerprints, of the buffer that [`CollectionBuilder`] reuses for the next page. A
+/// larger buffer is freed after its page.
 const FINGERPRINTS_REUSED_MAX: usize = 1 << 16;
 
 /// A page to add to a [`CollectionBuilder`].

@@ -1,10 +1,11 @@
 //! Finds all pairs of documents that share enough chunks of lines, in bounded memory and disk space.
 //!
 //! The method is section 2 of Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*,
-//! WebDB 1998. [`CollectionBuilder`] collects documents. For every [`Chunking`] it writes a file of (fingerprint,
-//! document) records, and one such file for whole texts. Exact copies are represented by the document with
-//! the smallest number, the *central* document. The pairing then ignores all other copies. One of two
-//! [`PairingMethod`]s finds the pairs of central documents. Both produce the same pairs in the same order.
+//! WebDB 1998. [`CollectionBuilder`] collects documents. For every [`Chunking`] it writes a file of
+//! (fingerprint, document) records, and one such file for whole texts. Exact copies are represented by the
+//! document with the smallest number, the *central* document. The pairing then ignores all other copies. One
+//! of two [`PairingMethod`]s finds the pairs of central documents. Both produce the same pairs in the same
+//! order.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Errors of reading a crawl, with the position of each error in the input.
 //!
 //! Every reader reports a file, record or line that it cannot read as an [`InputError`]. A [`Location`] or
-//! [`InputPosition`] says where, and a [`Reason`] says why. A valid record that gives no page is not an error;
-//! [`SkipReason`](crate::SkipReason) lists the reasons.
+//! [`InputPosition`] says where, and a [`Reason`] says why. A valid record that gives no page is not an
+//! error; [`SkipReason`](crate::SkipReason) lists the reasons.
 
 use std::fmt;
 use std::io;

@@ -1,11 +1,13 @@
 //! Reads untrusted files as bounded streams of unpacked bytes.
 //!
-//! A [`Stream`] detects gzip, zstd, bzip2 and xz by the first bytes of a file, and unpacks them. It bounds memory and
-//! expansion by [`Limits`], and finds the next compressed member after damage. [`RawLines`] cuts a stream into lines,
-//! [`FilePart`] opens a range of a file as a stream, and [`TeeReader`] copies what is read of a pipe.
+//! A [`Stream`] detects gzip, zstd, bzip2 and xz by the first bytes of a file, and unpacks them. It bounds
+//! memory and expansion by [`Limits`], and finds the next compressed member after damage. [`RawLines`] cuts a
+//! stream into lines, [`FilePart`] opens a range of a file as a stream, and [`TeeReader`] copies what is read
+//! of a pipe.
 //!
-//! The crate does not interpret the bytes. It defines the errors of all readers of crawls, because damage to a
-//! compressed file and damage to a record are reported alike: an [`InputError`] has a position and a [`Reason`].
+//! The crate does not interpret the bytes. It defines the errors of all readers of crawls, because damage to
+//! a compressed file and damage to a record are reported alike: an [`InputError`] has a position and a
+//! [`Reason`].
 #![forbid(unsafe_code)]
 
 mod counting_reader;

@@ -1,7 +1,7 @@
 //! Reasons for which a valid record or file gives no page.
 //!
-//! A skip is not an error: readers return a [`SkipReason`] item, and callers count the items by reason. Damaged or
-//! invalid input is an [`InputError`](crate::InputError) instead.
+//! A skip is not an error: readers return a [`SkipReason`] item, and callers count the items by reason.
+//! Damaged or invalid input is an [`InputError`](crate::InputError) instead.
 
 use std::fmt;
 

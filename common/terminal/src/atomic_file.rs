@@ -2,7 +2,8 @@
 //!
 //! A file is written under a temporary name, flushed to disk, and renamed. Then its directory is flushed. A
 //! process that is killed in between leaves the temporary file behind. The next process that holds the
-//! directory removes the temporary file with [`remove_temporary_files`]. All files have the permissions of any new file.
+//! directory removes the temporary file with [`remove_temporary_files`]. All files have the permissions of
+//! any new file.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};

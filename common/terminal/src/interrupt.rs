@@ -67,8 +67,8 @@ pub fn set_message(words: &'static str) -> io::Result<()> {
 /// signal that arrives during the step waits for its end. If the step succeeds, the interruption prints
 /// `words`.
 ///
-/// `step` must not call [`create_removable`] or [`forget`]: they would wait forever for the lock that this function
-/// holds.
+/// `step` must not call [`create_removable`] or [`forget`]: they would wait forever for the lock that this
+/// function holds.
 ///
 /// # Errors
 /// The error of `step`, if it fails.

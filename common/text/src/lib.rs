@@ -180,7 +180,8 @@ impl Extractor {
         self.signer.policy()
     }
 
-    /// Turns on language detection ([`SignedPage::language`]), which takes longer than everything else together.
+    /// Turns on language detection ([`SignedPage::language`]), which takes longer than everything else
+    /// together.
     #[must_use]
     pub fn detecting_language(mut self) -> Self {
         self.detect_language = true;

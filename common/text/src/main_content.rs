@@ -1,8 +1,9 @@
 //! Finds the main content of a page while the page is read.
 //!
-//! The *main element* is `main` or an element with the ARIA role `main`. [Boilerplate](crate::main_content::boilerplate)
-//! elements are omitted with everything in them. The main element is never omitted, even inside boilerplate.
-//! The main content is the first of the following parts that has at least `TOKENS_MIN` tokens:
+//! The *main element* is `main` or an element with the ARIA role `main`.
+//! [Boilerplate](crate::main_content::boilerplate) elements are omitted with everything in them. The main
+//! element is never omitted, even inside boilerplate. The main content is the first of the following parts
+//! that has at least `TOKENS_MIN` tokens:
 //!
 //! 1. the text of the main element;
 //! 2. the text of the page, without its title;

@@ -1,9 +1,9 @@
 //! The fastest filter of a batch, for the paper's design with four tables, where each table leads with 16 of
 //! 64 bits.
 //!
-//! One pass over a block does the work of four [`QueryTable`](crate::batch::query_table::QueryTable) filters. The
-//! positions of the four quarters are known at compile time. Their bitmaps together take 32 KiB, so they fit
-//! into the first-level cache.
+//! One pass over a block does the work of four [`QueryTable`](crate::batch::query_table::QueryTable) filters.
+//! The positions of the four quarters are known at compile time. Their bitmaps together take 32 KiB, so they
+//! fit into the first-level cache.
 //!
 //! Invariant: a table passes exactly the fingerprints whose 16 bits some query shares.
 

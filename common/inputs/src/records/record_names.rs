@@ -1,5 +1,5 @@
-//! Names of records in results. A name consists of the file, and of the record's identifier or its position in
-//! the file.
+//! Names of records in results. A name consists of the file, and of the record's identifier or its position
+//! in the file.
 
 use std::path::Path;
 use std::sync::Arc;

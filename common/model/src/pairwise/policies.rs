@@ -1,9 +1,9 @@
 //! The comparison functions of the policies, one module for each policy.
 //!
 //! A module makes the payload of the policy's signatures, compares two payloads, and names the keys that find
-//! candidates. It knows neither [`Policy`](super::Policy) nor the other parameters of a collection: `pairwise`
-//! passes the parameters in and decides which module compares. `combined` also reads the payloads of
-//! `projection` and `supershingle`. `fingerprints` compares arrays of 64-bit fingerprints for `imatch` and
+//! candidates. It knows neither [`Policy`](super::Policy) nor the other parameters of a collection:
+//! `pairwise` passes the parameters in and decides which module compares. `combined` also reads the payloads
+//! of `projection` and `supershingle`. `fingerprints` compares arrays of 64-bit fingerprints for `imatch` and
 //! `supershingle`.
 
 pub(super) mod combined;

@@ -16,8 +16,8 @@ pub struct Rho(f64);
 
 impl Rho {
     /// Computes rho from the tolerances for two deviations of a content: (1 + delta) (1 + epsilon) / ((1 -
-    /// delta) (1 - epsilon)). Delta is how unevenly the shingles are spread over the sub-dictionaries. Epsilon
-    /// is how much the number of distinct shingles differs from the number of tokens.
+    /// delta) (1 - epsilon)). Delta is how unevenly the shingles are spread over the sub-dictionaries.
+    /// Epsilon is how much the number of distinct shingles differs from the number of tokens.
     ///
     /// # Errors
     /// If rho is not from 1 to 10, or a tolerance is not from 0 to below 1.

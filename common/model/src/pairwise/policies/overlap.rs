@@ -6,8 +6,8 @@
 //! distinct fingerprints: 15 of four lines, or 25 of two lines.
 //!
 //! Equal texts are near-duplicates whatever their lines are, so the payload is the hash of the text. The set
-//! has the fingerprints. A text of fewer than [`TOKENS_MIN`](crate::pairwise::TOKENS_MIN) tokens has no fingerprints,
-//! so it is a near-duplicate only of its copies.
+//! has the fingerprints. A text of fewer than [`TOKENS_MIN`](crate::pairwise::TOKENS_MIN) tokens has no
+//! fingerprints, so it is a near-duplicate only of its copies.
 //!
 //! The similarity is the number of fingerprints in both pages, divided by the number in at least one. Equal
 //! texts have similarity 1. F does not depend on the similarity: a page is a near-duplicate of a much longer

@@ -19,8 +19,8 @@ use crate::stable_hash64;
 /// k, the number of tokens in a shingle by default, as in the paper.
 pub(in crate::pairwise) const SHINGLE_TOKENS: u32 = 8;
 
-/// The largest k that an operator can choose. It is below [`TOKENS_MIN`](crate::pairwise::TOKENS_MIN), so every content
-/// that is compared by similarity has a shingle.
+/// The largest k that an operator can choose. It is below [`TOKENS_MIN`](crate::pairwise::TOKENS_MIN), so
+/// every content that is compared by similarity has a shingle.
 pub(in crate::pairwise) const SHINGLE_TOKENS_MAX: u32 = 16;
 
 /// m, the number of hash functions, each of which gives one minimum.
