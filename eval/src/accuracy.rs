@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel::svg::{Panel, Series};
 use doppel_model::{GroupId, PageUrl, Tau};
 use doppel_protocol::{Outcome, Tier2Api};
 use doppel_terminal::output::share;
 use doppel_terminal::progress;
+use doppel_terminal::svg::{Panel, Series};
 use doppel_tier1::Rules;
 use indicatif::ProgressBar;
 use serde::Serialize;

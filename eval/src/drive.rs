@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Parser;
-use doppel::args::{EngineArgs, PolicyArgs, TuningArgs};
-use doppel::wire::Engine;
 use doppel_model::{GroupId, PageUrl, Tau};
+use doppel_node::args::{EngineArgs, PolicyArgs, TuningArgs};
+use doppel_node::engine::Engine;
 use doppel_protocol::{BATCH_MAX, GroupState, Outcome, Scan, Submission, Tier1Api, Tier1Reads as _};
 use doppel_terminal::scratch::Scratch;
 use doppel_tier1::Rules;

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use doppel::svg::{Panel, Series};
 use doppel_inputs::arguments::InputArgs;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
+use doppel_terminal::svg::{Panel, Series};
 use doppel_text::Extractor;
 use serde::Serialize;
 

@@ -8,10 +8,10 @@ mod tolerance;
 use std::time::Instant;
 
 use clap::Args;
-use doppel::args;
-use doppel::layout::{self, Layout, RHO_DEFAULT, Shape};
+use doppel_control::layout::{self, Layout, RHO_DEFAULT, Shape};
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, Tau};
+use doppel_node::args;
 use doppel_partitioning::{MappingLoad, Rho};
 use doppel_terminal::progress;
 use rayon::prelude::*;

@@ -7,13 +7,13 @@ mod print;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel::bounded::{self, BoundsArgs};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::hashed_lines;
 use doppel_overlap::{
     Chunking, Collection, CollectionBuilder, FingerprintFile, MirrorPair, PairingMethod, PairingStatistics,
     ReplicatedPage, Replication, TableSizes,
 };
+use doppel_terminal::bounded::{self, BoundsArgs};
 use doppel_terminal::output::share;
 use doppel_terminal::progress;
 use serde::Serialize;

@@ -15,7 +15,6 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel::svg::{Panel, Series};
 use doppel_crawls::FetchedPage;
 use doppel_inputs::arguments::InputArgs;
 use doppel_join::{ContentIndex, Contents};
@@ -24,6 +23,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_terminal::output::share;
 use doppel_terminal::progress;
+use doppel_terminal::svg::{Panel, Series};
 use doppel_text::Extractor;
 use serde::Serialize;
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use doppel::svg::{Panel, Series};
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_inputs::arguments::InputArgs;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
 use doppel_terminal::output::{count, share};
+use doppel_terminal::svg::{Panel, Series};
 use doppel_text::Extractor;
 use serde::Serialize;
 

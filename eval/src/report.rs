@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use doppel::svg::{self, Panel};
 use doppel_terminal::destination::Destination;
 use doppel_terminal::output::{Output, table};
+use doppel_terminal::svg::{self, Panel};
 use serde::Serialize;
 
 /// What an evaluation prints and draws.

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use doppel::svg::{Panel, Series};
 use doppel_model::{PageUrl, Random, Tau};
 use doppel_protocol::client::in_the_clear;
 use doppel_protocol::{Status, Tier1Api};
 use doppel_terminal::output::{count, share};
 use doppel_terminal::progress;
+use doppel_terminal::svg::{Panel, Series};
 use doppel_tier1::Rules;
 use reqwest::blocking::Client;
 use serde::Serialize;

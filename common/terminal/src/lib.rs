@@ -5,14 +5,18 @@
 //! |---|---|
 //! | [`output`], [`escape`] | text and JSON on standard output and standard error |
 //! | [`progress`] | progress bars |
+//! | [`svg`] | diagrams as SVG |
 //! | [`exit`], [`memory`] | exit codes, and advice for failures |
+//! | [`bounded`] | options that limit memory and temporary files |
 //! | [`destination`], [`atomic_file`] | files that appear complete or not at all |
+//! | [`toml_file`] | TOML files that people write |
 //! | [`scratch`] | temporary directory |
 //! | [`interrupt`] | files to remove when a signal ends the command |
 //! | [`size`], [`span`] | sizes and durations as arguments |
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
+pub mod bounded;
 pub mod destination;
 pub mod escape;
 pub mod exit;
@@ -23,3 +27,5 @@ pub mod progress;
 pub mod scratch;
 pub mod size;
 pub mod span;
+pub mod svg;
+pub mod toml_file;

@@ -1,6 +1,6 @@
 //! Tables and plots of the methods, of the thresholds, and of what cross-validation chooses.
 
-use doppel::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, Series};
 
 use super::CopiesResult;
 use super::figures::Figures;

@@ -1,7 +1,7 @@
 //! The tables and figures.
 
-use doppel::svg::{Panel, Series};
 use doppel_terminal::output::known;
+use doppel_terminal::svg::{Panel, Series};
 
 use super::figures::{Cutoff, OfReason, Row};
 use super::found::{self, Large};

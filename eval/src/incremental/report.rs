@@ -1,8 +1,8 @@
 //! Tables and plots of the growth and of the rounds.
 
-use doppel::svg::{Panel, Series};
 use doppel_model::Tau;
 use doppel_terminal::output::count;
+use doppel_terminal::svg::{Panel, Series};
 
 use super::{IncrementalResult, Round, Size};
 use crate::report::{Report, Table, percent};

@@ -3,7 +3,7 @@
 //! Of random fingerprints most neighbours differ first about the log2(n)-th bit, and positions further to either side are half as frequent with
 //! each step. Low positions, to the left, are of neighbours that are more alike than that: what does not decay there is clustering.
 
-use doppel::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, Series};
 use serde::Serialize;
 
 use crate::report::{Table, percent};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use doppel::layout;
 use doppel_baseline::ContentId;
+use doppel_control::layout;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageUrl, Tau, Timestamp};
 use doppel_protocol::Body;

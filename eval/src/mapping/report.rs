@@ -1,9 +1,9 @@
 //! Tables and plots of the measured mappings.
 
 use anyhow::ensure;
-use doppel::layout::SPEED_UP;
-use doppel::svg::{Panel, Series};
+use doppel_control::layout::SPEED_UP;
 use doppel_terminal::output::{NO_FIGURE, count, of_several, plural};
+use doppel_terminal::svg::{Panel, Series};
 
 use super::later::Later;
 use super::{Design, MappingResult, Pairs, Run, Variant, tolerance};

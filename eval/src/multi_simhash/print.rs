@@ -1,8 +1,8 @@
 //! The tables and figures, beside those of the source.
 
-use doppel::svg::{Panel, Series};
 use doppel_model::pairwise::Policy;
 use doppel_terminal::output::{count, known, plural};
+use doppel_terminal::svg::{Panel, Series};
 
 use super::figures::{At, OfPolicy, Spread};
 use super::{BELOW, MultiSimhashResult};

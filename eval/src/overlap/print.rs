@@ -1,9 +1,9 @@
 //! The tables and figures, each beside that of the source.
 
-use doppel::bounded;
-use doppel::svg::{Panel, Rectangle, Series};
 use doppel_overlap::Band;
+use doppel_terminal::bounded;
 use doppel_terminal::output::{bytes, count, interval, known, share};
+use doppel_terminal::svg::{Panel, Rectangle, Series};
 
 use super::{Counted, Measured, OverlapResult};
 use crate::report::{Report, Table, percent};

@@ -1,0 +1,391 @@
+//! Results of earlier runs in the directories that a run writes to.
+//!
+//! Each directory has a list of the results that runs have put there: the path, the input, and what the file was like. A run removes a
+//! result of an earlier run if it reads the input and writes no such file, or if the input has gone from a directory that the run names. It
+//! never removes a file that no run has noted, or that has changed since then: such a file is an error that names the file.
+//!
+//! The list is a file of lines of JSON. A line is written before its file gets its name, so a run that is killed has no result that the
+//! list does not have. At the end of a run the list is written anew without the lines that are of no use any more.
+
+mod named_inputs;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, Metadata};
+use std::hash::BuildHasher;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use doppel_crawls::copy::{Side, Sides};
+use doppel_inputs::sources::Source;
+use doppel_snapshot::{create_directories, sync_directory};
+use doppel_terminal::output::{count, say};
+use serde::{Deserialize, Serialize};
+
+use super::part_file::PartFile;
+pub(super) use named_inputs::NamedInputs;
+use named_inputs::UnreadFile;
+
+/// The list of a directory.
+pub(super) const NAME: &str = ".doppel-results";
+
+/// The first line of a list.
+const HEAD: &[u8] = b"{\"doppel_results\":1}\n";
+
+/// Removed files that are named one by one.
+const NAMED: usize = 20;
+
+/// A result.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    /// Its path below the directory, and the path of its input. Each character is a byte.
+    path: String,
+    input: String,
+    bytes: u64,
+    /// Time of the last change, in seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+/// What a run has read of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// A file, of which the results are written.
+    File,
+    /// A file that cannot be read at all.
+    Bad,
+    /// A directory of pages: what this run has not written is of pages that are bad or have gone.
+    Pages,
+    /// A directory that was read in part, or in which nothing is. It may be one that is not mounted.
+    PagesInPart,
+}
+
+/// An input, as the list names it.
+pub(super) fn name_of(source: &Source) -> String {
+    let path = source.path();
+    to_text(fs::canonicalize(path).as_deref().unwrap_or(path))
+}
+
+/// The results of earlier runs, and of this one.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    lists: Vec<List>,
+    /// Whether a collection is kept: what it has of an input stays, also if the input cannot be read any more.
+    is_collection: bool,
+    inputs: HashMap<String, Reading>,
+    named: NamedInputs,
+    /// Hashes of the sides and paths of results of this run, and of the paths of what it has read and could not use.
+    written: HashSet<u64>,
+    bad: HashSet<u64>,
+    hasher: RandomState,
+    /// Files in the place of results that this run does not have.
+    in_place: Vec<PathBuf>,
+}
+
+/// The list of a directory.
+#[derive(Debug)]
+struct List {
+    side: Side,
+    dir: PathBuf,
+    /// None before the first line.
+    file: Option<File>,
+    /// Bytes that earlier runs have written.
+    earlier: u64,
+}
+
+/// What becomes of a line of an earlier run.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    /// The line goes: there is a newer one, or no such file.
+    Forgotten,
+    Kept,
+    Stale,
+    /// It may be stale, and its input does not tell.
+    Unknown,
+}
+
+/// What was found at the end.
+#[derive(Debug, Default)]
+struct Findings {
+    removed: Vec<PathBuf>,
+    not_removed: usize,
+    unknown: Option<(PathBuf, String)>,
+    /// Results of inputs that are bad or have gone.
+    stays: u64,
+}
+
+impl Earlier {
+    /// Reads which lists there are.
+    pub(super) fn of(dirs: &Sides<PathBuf>, is_collection: bool, named: NamedInputs) -> anyhow::Result<Self> {
+        let dirs =
+            [(Side::Kept, &dirs.kept), (Side::Removed, &dirs.removed), (Side::Superseded, &dirs.superseded)];
+        let wanted = dirs.into_iter().filter_map(|(side, dir)| Some((side, dir.as_ref()?)));
+        let lists = wanted.map(|(side, dir)| List::open(side, dir)).collect::<anyhow::Result<_>>()?;
+        Ok(Self {
+            lists,
+            is_collection,
+            inputs: HashMap::new(),
+            named,
+            written: HashSet::new(),
+            bad: HashSet::new(),
+            hasher: RandomState::new(),
+            in_place: Vec::new(),
+        })
+    }
+
+    fn hash(&self, side: Option<Side>, below: &Path) -> u64 {
+        self.hasher.hash_one((side.map(|side| side as u8), below.as_os_str()))
+    }
+
+    /// Notes a result that is about to get its name.
+    pub(super) fn note(
+        &mut self,
+        (side, below): (Side, &Path),
+        input: &str,
+        file: &Metadata,
+    ) -> io::Result<()> {
+        let Some(list) = self.lists.iter_mut().find(|list| list.side == side) else { return Ok(()) };
+        list.add(&Entry {
+            path: to_text(below),
+            input: input.to_owned(),
+            bytes: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+        })?;
+        let hash = self.hash(Some(side), below);
+        self.written.insert(hash);
+        Ok(())
+    }
+
+    /// Notes what was read of an input.
+    pub(super) fn note_input(&mut self, input: String, reading: Reading) {
+        self.inputs.insert(input, reading);
+    }
+
+    /// Notes that this run has a result on one side alone, or on none, because the input is bad.
+    pub(super) fn note_side(&mut self, below: &Path, side: Option<Side>) {
+        let hash = self.hash(side, below);
+        let is_bad = side.is_none();
+        let noted = if is_bad { &mut self.bad } else { &mut self.written };
+        noted.insert(hash);
+        if is_bad && self.is_collection {
+            return;
+        }
+        let others =
+            self.lists.iter().filter(|list| Some(list.side) != side).map(|list| list.dir.join(below));
+        self.in_place.extend(others.filter(|path| fs::symlink_metadata(path).is_ok()));
+    }
+
+    fn fate(&self, side: Side, below: &Path, entry: &Entry) -> Fate {
+        let is_written = |side| self.written.contains(&self.hash(Some(side), below));
+        if is_written(side) {
+            return Fate::Forgotten;
+        }
+        if Side::ALL.into_iter().any(is_written) {
+            return Fate::Stale;
+        }
+        let is_bad = self.bad.contains(&self.hash(None, below));
+        match self.inputs.get(&entry.input) {
+            None if self.is_collection => Fate::Kept,
+            None => match self.named.unread(&to_path(&entry.input)) {
+                UnreadFile::NotNamed => Fate::Kept,
+                UnreadFile::Gone => Fate::Stale,
+                UnreadFile::Unreachable => Fate::Unknown,
+            },
+            Some(Reading::File) => Fate::Stale,
+            Some(_) if self.is_collection => Fate::Kept,
+            Some(Reading::Bad | Reading::Pages) => Fate::Stale,
+            Some(Reading::PagesInPart) if is_bad => Fate::Stale,
+            Some(Reading::PagesInPart) => Fate::Unknown,
+        }
+    }
+
+    /// Removes what earlier runs have written for the inputs of this run, and this one has not. All results of this run are written.
+    ///
+    /// # Errors
+    /// When a list cannot be read or written, a file cannot be removed, or one stands in the place of a result and is not Doppel's to
+    /// remove.
+    pub(super) fn end(mut self) -> anyhow::Result<()> {
+        let mut findings = Findings::default();
+        for mut list in std::mem::take(&mut self.lists) {
+            let path = list.path();
+            self.end_list(&mut list, &mut findings)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        let Findings { removed, not_removed, unknown, stays } = findings;
+        for path in &removed {
+            say!(
+                "doppel: removed {}: an earlier run wrote it, and its input has no such result now",
+                path.display()
+            );
+        }
+        if not_removed > 0 {
+            say!("doppel: removed {} more results of earlier runs", count(not_removed as u64));
+        }
+        if stays > 0 {
+            say!(
+                "doppel: {} results of earlier runs stay whose inputs are bad or have gone: the collection still has their pages",
+                count(stays)
+            );
+        }
+        self.in_place.retain(|path| fs::symlink_metadata(path).is_ok());
+        if let Some(path) = self.in_place.first() {
+            let more = self.in_place.len() - 1;
+            let others = if more > 0 { format!(" and {} more", count(more as u64)) } else { String::new() };
+            bail!(
+                "{}{others} would be taken for a result of this run, and is none; Doppel does not remove it, because the file has changed \
+                 since a run wrote it, or none did: move it away, and run the command again",
+                path.display()
+            );
+        }
+        if let Some((path, input)) = unknown {
+            bail!(
+                "{} is a result of an earlier run, and it is unknown whether it still holds: {input} was not read to its end, has \
+                 no pages, or has gone with its directory; run the command again when it can be read, or remove the results",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn end_list(&mut self, list: &mut List, findings: &mut Findings) -> anyhow::Result<()> {
+        let path = list.path();
+        let Some(file) = &mut list.file else { return Ok(()) };
+        if list.earlier == HEAD.len() as u64 {
+            file.sync_all()?;
+            return Ok(sync_directory(&list.dir)?);
+        }
+        let mut anew = PartFile::begin(&path)?;
+        anew.write_all(HEAD)?;
+        file.seek(SeekFrom::Start(HEAD.len() as u64))?;
+        let mut lines = BufReader::new(&*file).take(list.earlier - HEAD.len() as u64);
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            // A run that was killed may have left a part of a line.
+            if let Ok(entry) = serde_json::from_slice::<Entry>(&line)
+                && self.keeps((list.side, &list.dir), &entry, findings)?
+            {
+                anew.write_all(&line)?;
+            }
+            line.clear();
+        }
+        file.seek(SeekFrom::Start(list.earlier))?;
+        io::copy(file, &mut anew)?;
+        Ok(anew.finish(|_| Ok(()))?)
+    }
+
+    /// Whether a line of an earlier run stays. A result that is stale is removed.
+    fn keeps(
+        &mut self,
+        (side, dir): (Side, &Path),
+        entry: &Entry,
+        findings: &mut Findings,
+    ) -> anyhow::Result<bool> {
+        let below = to_path(&entry.path);
+        let is_below = below.components().all(|part| matches!(part, Component::Normal(_)));
+        let path = dir.join(&below);
+        let Some(there) = fs::symlink_metadata(&path).ok().filter(|_| is_below) else { return Ok(false) };
+        let is_as_written = there.is_file()
+            && (there.len(), (there.mtime(), there.mtime_nsec())) == (entry.bytes, entry.modified);
+        match self.fate(side, &below, entry) {
+            Fate::Forgotten => return Ok(false),
+            Fate::Kept => {
+                let is_read = self.inputs.contains_key(&entry.input);
+                findings.stays += u64::from(is_as_written && is_read);
+                return Ok(is_as_written);
+            }
+            Fate::Unknown => {
+                if is_as_written {
+                    findings
+                        .unknown
+                        .get_or_insert_with(|| (path, to_path(&entry.input).display().to_string()));
+                }
+                return Ok(is_as_written);
+            }
+            Fate::Stale => {}
+        }
+        if !is_as_written {
+            // A later line may be of this file as it is.
+            self.in_place.push(path);
+            return Ok(false);
+        }
+        let cannot = || format!("cannot remove {}", path.display());
+        fs::remove_file(&path).with_context(cannot)?;
+        path.parent().map_or(Ok(()), sync_directory).with_context(cannot)?;
+        if findings.removed.len() < NAMED {
+            findings.removed.push(path);
+        } else {
+            findings.not_removed += 1;
+        }
+        Ok(false)
+    }
+}
+
+impl List {
+    fn open(side: Side, dir: &Path) -> anyhow::Result<Self> {
+        let mut this = Self { side, dir: dir.to_owned(), file: None, earlier: HEAD.len() as u64 };
+        let path = this.path();
+        let cannot = || format!("cannot read {}", path.display());
+        let file = match File::options().read(true).append(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(this),
+            opened => opened.with_context(cannot)?,
+        };
+        let mut head = Vec::new();
+        (&file).take(HEAD.len() as u64).read_to_end(&mut head).with_context(cannot)?;
+        let metadata = file.metadata().with_context(cannot)?;
+        let mut bytes = metadata.len();
+        ensure!(
+            metadata.is_file() && HEAD.starts_with(&head),
+            "{} is no list of results of this version of Doppel; name another directory, or move the file away",
+            path.display()
+        );
+        if head.len() < HEAD.len() {
+            // The run that began it was killed.
+            (&file).write_all(&HEAD[head.len()..]).with_context(cannot)?;
+            bytes = HEAD.len() as u64;
+        }
+        let mut last = [0];
+        file.read_exact_at(&mut last, bytes - 1).with_context(cannot)?;
+        if last != *b"\n" {
+            (&file).write_all(b"\n").with_context(cannot)?;
+            bytes += 1;
+        }
+        (this.file, this.earlier) = (Some(file), bytes);
+        Ok(this)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join(NAME)
+    }
+
+    /// Adds a line, in one call, so that a run that is killed leaves at most its last line in part.
+    fn add(&mut self, entry: &Entry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
+        line.push(b'\n');
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                create_directories(&self.dir)?;
+                let mut options = File::options();
+                let mut file = options.read(true).append(true).create_new(true).open(self.dir.join(NAME))?;
+                file.write_all(HEAD)?;
+                none.insert(file)
+            }
+        };
+        file.write_all(&line)
+    }
+}
+
+/// A path as text in which each character is a byte.
+fn to_text(path: &Path) -> String {
+    path.as_os_str().as_bytes().iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// The path that such a text is of.
+fn to_path(text: &str) -> PathBuf {
+    let bytes = text.chars().map(|byte| u8::try_from(u32::from(byte)).unwrap_or(b'?')).collect();
+    std::ffi::OsString::from_vec(bytes).into()
+}

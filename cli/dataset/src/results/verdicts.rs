@@ -1,0 +1,280 @@
+//! What is decided of each record, by its number in the order of the inputs.
+
+use std::collections::HashMap;
+use std::io;
+
+use anyhow::Context;
+use doppel_crawls::FetchedPage;
+use doppel_crawls::copy::{Fate, Judge, Note, Removal};
+use doppel_inputs::records::record_names::RecordNames;
+use doppel_model::PageId;
+use doppel_protocol::{Line, Outcome, Status};
+use doppel_tier1::bulk::{Grouped, NamedRecords, Unit};
+
+use super::notes::{Notes, NotesOut, Said};
+use super::originals::{KeptOriginals, References};
+use super::record_verdicts::{Record, Records, Verdict};
+use crate::accounts;
+
+/// Records that are grouped at once: which could be used, so far.
+#[derive(Debug, Default)]
+pub struct TakenRecords {
+    records: Records,
+    references: References,
+}
+
+impl TakenRecords {
+    /// A record was taken, which may have the content of an earlier one, its original. Those between it and the one before could not be used.
+    pub fn note(&mut self, (record, original): (u64, Option<u64>), page: PageId) {
+        // A record that no page names in the end has a newer version.
+        self.records.set(record, Record::new(page, Verdict::Superseded));
+        self.references.note(record, original);
+    }
+
+    /// Decides which records are kept. With `annotate`, which gives their names, the annotation of each record can be read as well.
+    ///
+    /// # Errors
+    /// Those of the temporary file.
+    pub fn decide(
+        mut self,
+        grouped: &Grouped,
+        unit: Unit,
+        annotate: Option<&RecordNames>,
+    ) -> anyhow::Result<Decisions> {
+        let mut notes = annotate.map(|_| NotesOut::new(self.records.0.len())).transpose()?;
+        for page in grouped.pages_with_contents() {
+            let Some(record) = page.records.own else { continue };
+            let verdict = match accounts::removal((page.line.status, page.content), unit) {
+                None => Verdict::Kept,
+                Some(Removal::Redirect) => Verdict::Redirect,
+                Some(_) => Verdict::Duplicate,
+            };
+            self.records.judge(record, verdict);
+            if let (Some(notes), Some(names)) = (&mut notes, annotate) {
+                let NamedRecords { winner, duplicate_of, .. } = page.records;
+                let named = (names.name(winner), names.name(duplicate_of));
+                notes.add(record, &Said::of(page.line, named)).context(CANNOT_NOTE)?;
+            }
+        }
+        for record in &grouped.dead {
+            self.records.judge(*record, Verdict::Dead);
+        }
+        let originals = self.references.keep_originals(&mut self.records);
+        let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
+        Ok(Decisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
+    }
+}
+
+const CANNOT_NOTE: &str = "cannot write to a temporary file";
+
+/// Records that are recorded page by page: which is the present version of its page, so far.
+#[derive(Debug, Default)]
+pub struct Verdicts {
+    present: HashMap<PageId, u64>,
+    records: Records,
+    references: References,
+}
+
+impl Verdicts {
+    /// A record of a page, which may be a redirect, was taken. It may have the content of an earlier one, its original. Those between it
+    /// and the one before could not be used.
+    pub fn note(
+        &mut self,
+        (record, original): (u64, Option<u64>),
+        (page, is_redirect): (PageId, bool),
+        outcome: Outcome,
+    ) {
+        self.references.note(record, original);
+        let verdict = if outcome == Outcome::Stale {
+            Verdict::Superseded
+        } else {
+            // Whether the page is live is known in the end.
+            if let Some(earlier) = self.present.insert(page, record) {
+                self.records.judge(earlier, Verdict::Superseded);
+            }
+            if is_redirect { Verdict::DeadRedirect } else { Verdict::Dead }
+        };
+        self.records.set(record, Record::new(page, verdict));
+    }
+
+    /// Decides which records of these live pages are kept. With `annotate` the annotation of each record can be read as well.
+    ///
+    /// # Errors
+    /// Those of the lines, or of the temporary file.
+    pub fn decide<E>(
+        mut self,
+        live: impl Iterator<Item = Result<Line, E>>,
+        annotate: bool,
+    ) -> anyhow::Result<Decisions>
+    where
+        anyhow::Error: From<E>,
+    {
+        let mut notes = if annotate { Some(NotesOut::new(self.records.0.len())?) } else { None };
+        for line in live {
+            let line = line?;
+            let page = line.url.id();
+            let Some(record) = self.present.get(&page).copied() else { continue };
+            let verdict = match (line.status, self.records.verdict(record)) {
+                (Status::Duplicate, Verdict::DeadRedirect) => Verdict::Redirect,
+                (Status::Duplicate, _) => Verdict::Duplicate,
+                _ => Verdict::Kept,
+            };
+            self.records.judge(record, verdict);
+            if let Some(notes) = &mut notes {
+                // Pages on record have no records.
+                notes.add(record, &Said::of(line, Default::default())).context(CANNOT_NOTE)?;
+            }
+        }
+        let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
+        let originals = self.references.keep_originals(&mut self.records);
+        Ok(Decisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
+    }
+}
+
+/// What is decided of all records. It is told in their order.
+#[derive(Debug)]
+pub struct Decisions {
+    records: Vec<Record>,
+    /// How many originals are kept for a revisit.
+    originals: KeptOriginals,
+    /// The number of the next record.
+    next: u64,
+    /// How many of them could not be used.
+    unusable: u64,
+    notes: Option<Notes>,
+}
+
+impl Decisions {
+    /// How many originals are kept for a revisit, by the reason for which they would not have been kept.
+    pub fn originals(&self) -> &KeptOriginals {
+        &self.originals
+    }
+
+    /// How many records were asked for, and how many of them could not be used.
+    pub(super) fn asked(&self) -> (u64, u64) {
+        (self.next, self.unusable)
+    }
+
+    /// Judges the records of a file; `read` is told how many bytes of it were read.
+    pub(super) fn judge<'d>(&'d mut self, read: &'d dyn Fn(u64)) -> impl Judge + 'd {
+        FileJudge { decisions: self, read }
+    }
+
+    fn fate(&mut self, page: &FetchedPage) -> io::Result<Option<Fate>> {
+        let number = self.next;
+        self.next += 1;
+        let Some(record) = usize::try_from(number).ok().and_then(|at| self.records.get(at)) else {
+            // Bad ones at the end are not noted.
+            self.unusable += 1;
+            return Ok(None);
+        };
+        if !record.is_of(page.url.id()) {
+            return Err(io::Error::other("it has changed since it was read first"));
+        }
+        if record.verdict() == Verdict::Bad {
+            self.unusable += 1;
+            return Ok(None);
+        }
+        Ok(Some(Fate { removal: record.verdict().removal(), record: Some(number) }))
+    }
+}
+
+struct FileJudge<'d> {
+    decisions: &'d mut Decisions,
+    read: &'d dyn Fn(u64),
+}
+
+impl Judge for FileJudge<'_> {
+    fn page(&mut self, page: &FetchedPage) -> io::Result<Option<Fate>> {
+        self.decisions.fate(page)
+    }
+
+    fn note(&mut self, record: u64, removal: Option<Removal>) -> io::Result<Note> {
+        let reason = removal.map(Removal::name);
+        let said = self.decisions.notes.as_ref().map_or(Ok(None), |notes| notes.get(record))?;
+        Ok(match said {
+            Some(said) => said.note(reason),
+            None => Note { reason, ..Note::default() },
+        })
+    }
+
+    fn read(&mut self, bytes: u64) {
+        (self.read)(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use doppel_crawls::FetchedBody;
+    use doppel_model::{GroupId, PageUrl};
+
+    use super::*;
+
+    fn url(name: &str) -> PageUrl {
+        PageUrl::parse(&format!("http://h/{name}")).unwrap()
+    }
+
+    fn line(name: &str, status: Status) -> Result<Line, Infallible> {
+        let winner = (status == Status::Duplicate).then(|| url("winner"));
+        let similarity = winner.as_ref().map(|_| 0.9);
+        let duplicate_of = winner.clone();
+        Ok(Line {
+            url: url(name),
+            status,
+            group: None::<GroupId>,
+            winner,
+            duplicate_of,
+            similarity,
+            reason: None,
+        })
+    }
+
+    #[test]
+    fn the_last_version_that_is_not_stale_stands_for_its_page() {
+        let mut verdicts = Verdicts::default();
+        for (record, name, outcome, is_redirect) in [
+            (0, "a", Outcome::Pending, false),
+            (1, "a", Outcome::Stale, true),
+            (3, "a", Outcome::Unchanged, false),
+            (4, "b", Outcome::Pending, false),
+            (5, "gone", Outcome::Pending, true),
+            (6, "c", Outcome::Confirmed, true),
+            (8, "moved", Outcome::Pending, true),
+        ] {
+            verdicts.note((record, None), (url(name).id(), is_redirect), outcome);
+        }
+        let live = [
+            line("a", Status::Winner),
+            line("b", Status::Duplicate),
+            line("c", Status::Unresolved),
+            line("x", Status::Unique),
+            line("moved", Status::Duplicate),
+        ];
+        let mut decisions = verdicts.decide(live.into_iter(), true).unwrap();
+        let ask = |decisions: &mut Decisions, name: &str| {
+            let body = FetchedBody::Text(String::new());
+            let page =
+                FetchedPage { url: url(name), fetched_at: None, body, popularity: None, language: None };
+            Ok::<_, String>(decisions.fate(&page).map_err(|e| e.to_string())?.map(|fate| fate.removal))
+        };
+        let names = ["a", "a", "bad", "a", "b", "gone", "c", "bad", "moved", "bad"];
+        let fates: Vec<_> = names.iter().map(|name| ask(&mut decisions, name).unwrap()).collect();
+        let superseded = Some(Some(Removal::Superseded));
+        let (duplicate, dead) = (Some(Some(Removal::Duplicate)), Some(Some(Removal::Dead)));
+        let redirect = Some(Some(Removal::Redirect));
+        assert_eq!(
+            fates,
+            [superseded, superseded, None, Some(None), duplicate, dead, Some(None), None, redirect, None]
+        );
+        decisions.next = 0;
+        let others = ["x", "y", "z"].map(|name| ask(&mut decisions, name).is_err());
+        assert!(others.contains(&true), "these are other pages");
+        let mut judge = decisions.judge(&|_| {});
+        let note = judge.note(4, Some(Removal::Duplicate)).unwrap();
+        assert_eq!((note.winner.as_deref(), note.similarity), (Some("http://h/winner"), Some(0.9)));
+        let note = judge.note(1, Some(Removal::Superseded)).unwrap();
+        assert_eq!(note, Note { reason: Some("superseded"), ..Note::default() });
+    }
+}

@@ -1,0 +1,195 @@
+//! How many bytes the pages have that are kept, and those that can be removed.
+
+use std::collections::HashMap;
+
+use doppel_crawls::copy::Removal;
+use doppel_model::PageId;
+use doppel_protocol::{Outcome, Status};
+use doppel_tier1::bulk::{Grouped, Judged, PageWithContent, Unit};
+use serde::Serialize;
+
+use crate::accounts::{self, Decided};
+
+/// The bytes of what was read.
+#[derive(Debug)]
+pub enum Weights {
+    /// Of the newest version of every page that was read. It takes about 20 bytes a page.
+    ByPage(HashMap<u64, PageWeight>),
+    /// Of every record, by its number in the order of the inputs. It takes 4 bytes a record.
+    ByRecord(Vec<u32>),
+}
+
+/// What is known of the newest version of a page that was read.
+#[derive(Debug, Clone, Copy)]
+pub struct PageWeight {
+    bytes: u32,
+    is_redirect: bool,
+}
+
+/// Pages and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Weight {
+    /// Number of pages.
+    pub pages: u64,
+    /// Of their text or HTML as it was read; null where pages are on record that were not read now.
+    pub bytes: Option<u64>,
+}
+
+/// What is to be kept of a collection, and what can be removed: the duplicates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Balance {
+    /// Pages that are kept.
+    pub kept: Weight,
+    /// Pages that are removed.
+    pub removed: Weight,
+}
+
+impl Default for Weight {
+    /// No page, which has no bytes.
+    fn default() -> Self {
+        Self { pages: 0, bytes: Some(0) }
+    }
+}
+
+impl Weight {
+    /// Counts a page.
+    pub fn add(&mut self, bytes: Option<u64>) {
+        self.pages += 1;
+        self.bytes = self.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
+    }
+}
+
+impl Weights {
+    /// Of pages that are recorded one by one.
+    pub fn by_page() -> Self {
+        Self::ByPage(HashMap::new())
+    }
+
+    /// Of records that are grouped at once.
+    pub fn by_record() -> Self {
+        Self::ByRecord(Vec::new())
+    }
+
+    /// Takes note of a record that was read.
+    pub fn note(
+        &mut self,
+        (record, page): (u64, PageId),
+        bytes: u64,
+        (is_redirect, outcome): (bool, Outcome),
+    ) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        match self {
+            Self::ByPage(pages) if outcome != Outcome::Stale => {
+                pages.insert(number(page), PageWeight { bytes, is_redirect });
+            }
+            Self::ByPage(_) => {}
+            Self::ByRecord(records) => {
+                records.resize(record as usize, 0);
+                records.push(bytes);
+            }
+        }
+    }
+
+    /// The bytes of a page that was read.
+    pub fn of(&self, page: &PageWithContent) -> Option<u64> {
+        match self {
+            Self::ByPage(pages) => pages.get(&number(page.line.url.id())).map(|page| u64::from(page.bytes)),
+            Self::ByRecord(_) => self.of_record(page.records.own),
+        }
+    }
+
+    /// The bytes of a record that was read, where they are known by record.
+    fn of_record(&self, record: Option<u64>) -> Option<u64> {
+        let Self::ByRecord(records) = self else { return None };
+        records.get(usize::try_from(record?).ok()?).map(|bytes| u64::from(*bytes))
+    }
+
+    /// What is kept and removed of a collection that was grouped at once, where bytes are known by record.
+    pub fn balance_of(&self, grouped: &Grouped, unit: Unit) -> Balance {
+        let mut balance = Balance::default();
+        for Judged { status, content, records } in grouped.judged() {
+            let Balance { kept, removed } = &mut balance;
+            let side = if accounts::removal((status, content), unit).is_some() { removed } else { kept };
+            side.add(self.of_record(records.own));
+        }
+        balance
+    }
+
+    /// What is kept and removed of all live pages on record, and what is decided of those that were read, where pages are recorded one by
+    /// one. Each live page comes once.
+    ///
+    /// # Errors
+    /// When pages cannot be read.
+    pub fn decided<E>(
+        &self,
+        live: impl Iterator<Item = Result<(PageId, Status), E>>,
+    ) -> Result<(Balance, Decided), E> {
+        let (mut balance, mut decided) = (Balance::default(), Decided::default());
+        let Self::ByPage(pages) = self else { return Ok((balance, decided)) };
+        let mut gone = pages.len() as u64;
+        for page in live {
+            let (page, status) = page?;
+            let Balance { kept, removed } = &mut balance;
+            let side = if status == Status::Duplicate { removed } else { kept };
+            let read = pages.get(&number(page));
+            side.add(read.map(|read| u64::from(read.bytes)));
+            if let Some(read) = read {
+                gone = gone.saturating_sub(1);
+                let reason = if read.is_redirect { Removal::Redirect } else { Removal::Duplicate };
+                decided.count((status == Status::Duplicate).then_some(reason));
+            }
+        }
+        // These were read and are not live.
+        (0..gone).for_each(|_| decided.count(Some(Removal::Dead)));
+        Ok((balance, decided))
+    }
+}
+
+impl Balance {
+    /// The share of pages that can be removed, in percent.
+    pub fn removed_percent(&self) -> f64 {
+        let pages = (self.kept.pages + self.removed.pages).max(1);
+        self.removed.pages as f64 * 100.0 / pages as f64
+    }
+}
+
+/// Half of an id, which is a hash.
+fn number(page: PageId) -> u64 {
+    page.bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::PageUrl;
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_newest_versions() {
+        let page = |name: &str| PageUrl::parse(&format!("http://h/{name}")).unwrap().id();
+        let weights = || {
+            let mut weights = Weights::by_page();
+            weights.note((0, page("a")), 10, (true, Outcome::Pending));
+            weights.note((1, page("a")), 30, (false, Outcome::Confirmed));
+            weights.note((2, page("a")), 20, (false, Outcome::Stale));
+            weights.note((3, page("b")), 5, (false, Outcome::Pending));
+            weights.note((4, page("from")), 7, (true, Outcome::Pending));
+            weights.note((5, page("gone")), 0, (false, Outcome::Confirmed));
+            weights
+        };
+        let decided = |pages: &[(&str, Status)]| {
+            let live = pages.iter().map(|(name, status)| Ok::<_, ()>((page(name), *status)));
+            weights().decided(live).unwrap()
+        };
+        let live = [("a", Status::Winner), ("b", Status::Duplicate), ("from", Status::Duplicate)];
+        let (balance, of_run) = decided(&live);
+        assert_eq!(balance.kept, Weight { pages: 1, bytes: Some(30) });
+        assert_eq!(balance.removed, Weight { pages: 2, bytes: Some(12) });
+        assert!((balance.removed_percent() - 200.0 / 3.0).abs() < 1e-9);
+        let removed = [(Removal::Duplicate, 1), (Removal::Redirect, 1), (Removal::Dead, 1)].into();
+        assert_eq!(of_run, Decided { kept: 1, removed });
+        let (balance, of_run) = decided(&[("a", Status::Winner), ("other", Status::Unique)]);
+        assert_eq!((balance.kept.bytes, balance.removed.bytes), (None, Some(0)));
+        assert_eq!(of_run, Decided { kept: 1, removed: [(Removal::Dead, 3)].into() });
+    }
+}

@@ -1,0 +1,121 @@
+//! What names the records of a collection's files that have no URL, where their id was guessed: their ids, or their rows because an id repeats.
+//!
+//! It is chosen when a collection reads a file of a name for the first time, and kept in its data directory, so that later versions of the file have
+//! records of the same names. A choice is on disk before a record is named by it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use doppel_crawls::record::{IdChoices, NamedBy};
+use doppel_terminal::atomic_file::{self, ExistingFile};
+use serde::{Deserialize, Serialize};
+
+/// The name of the list in a data directory: a line of JSON for each file.
+pub(crate) const NAME: &str = "named_by.jsonl";
+/// How the names begin under which it is written as a whole.
+const ASIDE: &str = "named_by.jsonl.new";
+
+/// Whether a name is that of the list, or of one whose writing was interrupted.
+pub(crate) fn is_name(name: &OsStr) -> bool {
+    name == NAME || name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+}
+
+/// A line of the list.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// How the names of the file's records begin.
+    records: String,
+    named_by: NamedBy,
+}
+
+/// Has `choices` be those of the collection in a directory, and keep new ones there. Only for the process that holds the directory.
+///
+/// # Errors
+/// When the list cannot be read, or a line of it is damaged.
+pub fn keep_in(dir: &Path, choices: &IdChoices) -> anyhow::Result<()> {
+    let path = dir.join(NAME);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| format!("cannot read {}", path.display()))?,
+    };
+    // A line without an end was not written before a record was named.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut kept = BTreeMap::new();
+    for line in whole.lines() {
+        let line = serde_json::from_str::<Line>(line);
+        let Line { records, named_by } =
+            line.with_context(|| format!("{} is damaged; restore it from a backup", path.display()))?;
+        kept.insert(records, named_by);
+    }
+    let is_torn = whole.len() + 1 < text.len();
+    if is_torn {
+        write_new(&path, &kept).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let dir = dir.to_owned();
+    let keep = move |records: &str, named_by| {
+        let is_new = !path.exists();
+        let mut file = File::options().create(true).append(true).open(&path)?;
+        let length = file.metadata()?.len();
+        let written = file.write_all(&line(records, named_by)?).and_then(|()| file.sync_data());
+        written.inspect_err(|_| {
+            // The next line would continue a part of this one.
+            let _ = file.set_len(length);
+        })?;
+        if is_new { File::open(&dir)?.sync_all() } else { Ok(()) }
+    };
+    choices.keep_in(kept, Some(keep));
+    Ok(())
+}
+
+/// Has `choices` be those of a collection that is made as a whole, and [written](write_new) with it.
+pub fn keep_for_new(choices: &IdChoices) {
+    choices.keep_in(BTreeMap::new(), None::<fn(&str, NamedBy) -> io::Result<()>>);
+}
+
+/// Writes a list of these choices.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_new(path: &Path, choices: &BTreeMap<String, NamedBy>) -> io::Result<()> {
+    let lines = choices.iter().map(|(records, named_by)| line(records, *named_by));
+    let lines: Vec<_> = lines.collect::<io::Result<_>>()?;
+    atomic_file::write(path, ASIDE, &lines.concat(), ExistingFile::Replace)
+}
+
+fn line(records: &str, named_by: NamedBy) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(&Line { records: records.to_owned(), named_by })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_there_in_the_next_run() {
+        let home = tempfile::tempdir().unwrap();
+        let kept = || {
+            let choices = IdChoices::default();
+            keep_in(home.path(), &choices).map(|()| choices.kept())
+        };
+        assert_eq!(kept().unwrap(), BTreeMap::new());
+        let all =
+            BTreeMap::from([("record:a".to_owned(), NamedBy::Row), ("record:b".to_owned(), NamedBy::Id)]);
+        let path = home.path().join(NAME);
+        write_new(&path, &all).unwrap();
+        assert_eq!(kept().unwrap(), all);
+        // A torn line was not told.
+        let mut text = fs::read_to_string(&path).unwrap();
+        text.push_str("{\"records\":\"rec");
+        fs::write(&path, &text).unwrap();
+        assert_eq!(kept().unwrap(), all);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2);
+        fs::write(&path, "x\n").unwrap();
+        assert!(kept().is_err());
+    }
+}

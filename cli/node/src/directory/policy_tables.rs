@@ -1,0 +1,384 @@
+//! Tables of a policy: read from a file, learnt from crawls, and kept in a data directory.
+//!
+//! A collection of a policy that reads tables names them in its manifest, by their hash, and has them beside it under [`NAME`]. From
+//! then on it is opened with these alone: signatures that were made with others mean something else. They are written before the
+//! manifest, so a process that is killed meanwhile leaves an empty directory, or one with tables alone, in which the next one
+//! begins anew. Where the file is gone or damaged, as after `doppel restore`, the same tables put it back.
+//!
+//! In a cluster the description has the hash. Only coordinators make signatures, so only they need the file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::anyhow;
+use doppel_crawls::FetchedPage;
+use doppel_inputs::arguments::InputArgs;
+use doppel_inputs::processor;
+use doppel_inputs::reading::crawl::content_bytes;
+use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
+use doppel_inputs::records::unusable::Unusable;
+use doppel_inputs::tally::{self, Tally};
+use doppel_model::pairwise::{Policy, Signer};
+use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Tables, TablesError, TablesHash, TermSample};
+use doppel_terminal::atomic_file::{self, ExistingFile};
+use doppel_terminal::exit::Failure;
+use doppel_text::Extractor;
+
+use crate::args::PolicyArgs;
+
+/// The name of the file in a data directory.
+pub const NAME: &str = "policy-tables";
+/// How the names begin under which it is written.
+const ASIDE: &str = "policy-tables.new";
+/// What a thread reads at once. Words count the same in any order, so batches need not come back in theirs.
+const BATCH: BatchSize = BatchSize { pages: 256, bytes: 4 << 20 };
+
+/// Why there are no tables, or not those that are needed.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyTablesError {
+    /// The operating system said no.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: TablesError,
+    },
+    /// A file with tables of another policy.
+    #[error(
+        "{} has tables of {of}, not of {policy}; learn others with `doppel policy-tables INPUT... --policy {policy} --out FILE`",
+        path.display()
+    )]
+    Another {
+        /// The file.
+        path: PathBuf,
+        /// The policy whose tables it has.
+        of: String,
+        /// The policy that is asked for.
+        policy: &'static str,
+    },
+    /// Tables that the policy cannot read.
+    #[error("--policy-tables: {0}")]
+    Unreadable(TablesError),
+    /// The policy needs tables.
+    #[error(
+        "the policy {0} needs tables of the words in the collection: learn them from pages like those to come, with `doppel \
+         policy-tables INPUT... --policy {0} --out FILE`, and give --policy-tables FILE"
+    )]
+    Needed(&'static str),
+    /// The policy needs none.
+    #[error("the policy {0} reads no tables: leave --policy-tables away")]
+    Unread(&'static str),
+    /// A collection without its tables.
+    #[error(
+        "{} {found}, and no page can be read without it: give the tables of this collection with \
+         --policy-tables FILE; their hash is {hash}", path.display()
+    )]
+    Missing {
+        /// Where they should be.
+        path: PathBuf,
+        /// What is wrong there, such as `is missing`.
+        found: String,
+        /// Which they are.
+        hash: TablesHash,
+    },
+    /// A cluster whose tables are not given.
+    #[error(
+        "the policy {policy} of this cluster reads tables: give --policy-tables FILE, the file that `doppel init` was given; its \
+         hash is {has}"
+    )]
+    NotGiven {
+        /// The policy.
+        policy: &'static str,
+        /// What the cluster has.
+        has: TablesHash,
+    },
+    /// Other tables than a cluster has.
+    #[error(
+        "the tables of the cluster are {has}, and those of --policy-tables are {given}: give this process the file that `doppel init` was given"
+    )]
+    Unlike {
+        /// What the cluster has.
+        has: TablesHash,
+        /// What was given.
+        given: TablesHash,
+    },
+}
+
+impl PolicyTablesError {
+    /// Whether the arguments do not go together, whatever is on disk.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Needed(_) | Self::Unread(_) | Self::Another { .. } | Self::Unreadable(_))
+    }
+}
+
+// Its text is part of this one's, so it is not named as the source again.
+impl From<TablesError> for PolicyTablesError {
+    fn from(error: TablesError) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+/// Whether a policy has tables exactly where it reads some.
+///
+/// # Errors
+/// When it needs some, or has some that it does not read.
+pub fn check(policy: Policy, has_tables: bool) -> Result<(), PolicyTablesError> {
+    match (policy.reads_tables(), has_tables) {
+        (true, false) => Err(PolicyTablesError::Needed(policy.name())),
+        (false, true) => Err(PolicyTablesError::Unread(policy.name())),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// When it cannot be read or used; the message names the file and the reason.
+pub fn read(path: &Path) -> Result<Arc<Tables>, PolicyTablesError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|source| PolicyTablesError::Io { action: "read", path: path.to_owned(), source })?;
+    let tables = Tables::from_file(&bytes);
+    tables.map(Arc::new).map_err(|reason| PolicyTablesError::File { path: path.to_owned(), reason })
+}
+
+/// The tables that the command line names.
+///
+/// # Errors
+/// When the file cannot be used, or its tables are those of another policy than the one that is named.
+pub fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
+    let Some(path) = &args.policy_tables else { return Ok(None) };
+    let tables = read(path)?;
+    if let Some(policy) = args.policy()? {
+        check(policy, true)?;
+        if tables.policy() != policy.name() {
+            let (path, of) = (path.clone(), tables.policy().to_owned());
+            return Err(PolicyTablesError::Another { path, of, policy: policy.name() }.into());
+        }
+    }
+    Ok(Some(tables))
+}
+
+/// A signer of a policy with the tables given.
+///
+/// # Errors
+/// When they do not go together.
+pub fn signer(policy: Policy, tables: Option<Arc<Tables>>) -> Result<Signer, PolicyTablesError> {
+    check(policy, tables.is_some())?;
+    match tables {
+        None => Ok(Signer::new(policy)),
+        Some(tables) => Ok(Signer::with_tables(policy, tables)?),
+    }
+}
+
+/// A signer of a collection in a data directory, whose manifest has this policy and names these tables. Tables that are given have
+/// that name.
+///
+/// # Errors
+/// When the tables of the collection are not there and not given, or cannot be written.
+pub(crate) fn of_directory(
+    dir: &Path,
+    (policy, has): (Policy, Option<TablesHash>),
+    given: Option<Arc<Tables>>,
+) -> Result<Signer, PolicyTablesError> {
+    let Some(hash) = has else { return signer(policy, None) };
+    let path = dir.join(NAME);
+    let found = match read(&path) {
+        Ok(tables) if tables.hash() == hash => return signer(policy, Some(tables)),
+        Ok(tables) => format!("has other tables, {}", tables.hash()),
+        Err(PolicyTablesError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            "is missing".to_owned()
+        }
+        Err(PolicyTablesError::Io { source, .. }) => format!("cannot be read ({source})"),
+        Err(PolicyTablesError::File { reason, .. }) => format!("cannot be used ({reason})"),
+        Err(error) => format!("cannot be used ({error})"),
+    };
+    let Some(tables) = given.filter(|given| given.hash() == hash) else {
+        return Err(PolicyTablesError::Missing { path, found, hash });
+    };
+    write(&path, &tables)?;
+    signer(policy, Some(tables))
+}
+
+/// Whether a directory has the tables that its manifest names.
+pub fn are_there(dir: &Path, has: TablesHash) -> bool {
+    read(&dir.join(NAME)).is_ok_and(|tables| tables.hash() == has)
+}
+
+/// Whether a directory has no file of tables at all, as after `doppel restore` and in the directories of a cluster.
+pub fn is_missing(dir: &Path) -> bool {
+    !dir.join(NAME).exists()
+}
+
+/// What is wrong with the file of a directory whose manifest names these tables; nothing where it [`is_missing`].
+pub fn damage(dir: &Path, has: Option<TablesHash>) -> Option<String> {
+    let has = has?;
+    match read(&dir.join(NAME)) {
+        Ok(tables) if tables.hash() == has => None,
+        Ok(tables) => Some(format!("{NAME} has {}, and the collection {has}", tables.hash())),
+        Err(PolicyTablesError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// A signer of a cluster.
+///
+/// # Errors
+/// When its tables are not given, or others are.
+pub fn of_cluster(
+    (policy, has): (Policy, Option<TablesHash>),
+    given: Option<Arc<Tables>>,
+) -> Result<Signer, PolicyTablesError> {
+    match (has, given.as_deref().map(Tables::hash)) {
+        (Some(has), Some(given)) if has != given => Err(PolicyTablesError::Unlike { has, given }),
+        (Some(has), None) => Err(PolicyTablesError::NotGiven { policy: policy.name(), has }),
+        _ => signer(policy, given),
+    }
+}
+
+/// Writes the file of a directory, unless it is there already.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
+    if read(path).is_ok_and(|there| there.hash() == tables.hash()) { Ok(()) } else { write(path, tables) }
+}
+
+/// Writes the file of a directory: there is a whole one or none.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
+    let written = atomic_file::write(path, ASIDE, &tables.to_file(), ExistingFile::Replace);
+    written.map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
+}
+
+/// Whether a name in a directory is that of the file, or of what is being written.
+pub(crate) fn is_name(name: &OsStr) -> bool {
+    name == NAME || is_aside(name)
+}
+
+/// Whether a name is that of a file whose writing was interrupted, or is under way.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+}
+
+/// Learns the tables of a policy from crawls. Tables without a single word would weigh all words alike for as long as the collection
+/// lives, so there are none of them.
+///
+/// # Errors
+/// Those of [`sample`], and when no word is common to two contents.
+pub fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
+    let failed = tell.then(|| Mutex::new(Unusable::of(inputs)));
+    let (sample, mut tally) = sample_noting(inputs, (tell, failed.as_ref()), |_| ())?;
+    if let Some(failed) = failed {
+        tally.without(failed.into_inner().unwrap_or_else(PoisonError::into_inner));
+    }
+    let tables = Tables::learn(policy.name(), &sample);
+    let Some(why) = why_empty(&tables) else { return Ok((tables, tally)) };
+    tally.verdict(inputs.strict, 0)?;
+    let text = format!(
+        "{why}, so {} can learn nothing from the input, and its tables could never change; give more pages, or \
+         tables that were learnt before with --policy-tables FILE, or take a policy without tables, such as jaccard",
+        policy.name()
+    );
+    Err(Failure::BadInput(text).into())
+}
+
+/// Why tables have no word, where they have none.
+pub fn why_empty(tables: &Tables) -> Option<String> {
+    match (tables.terms(), tables.contents()) {
+        (0, 0) => Some(format!("no page of the input has a word, or all have more than {CONTENT_TERMS_MAX}")),
+        (0, _) => Some("no word is in two contents of the input".to_owned()),
+        _ => None,
+    }
+}
+
+/// The words of crawls, from which the tables of any policy are learnt, read on all cores. Redirects and dead pages have none.
+/// Bad records are counted, and told; pages that the extractor fails on are told of when they are read for good. `also` is shown
+/// each page, in the order of the inputs.
+///
+/// # Errors
+/// When an input is not there, or a thread cannot be started.
+pub fn sample(inputs: &InputArgs, also: impl FnMut(&FetchedPage)) -> anyhow::Result<(TermSample, Tally)> {
+    sample_noting(inputs, (true, None), also)
+}
+
+/// The same; bad records are told of with `tell`, and pages that the extractor fails on are noted where there is a place for them.
+fn sample_noting(
+    inputs: &InputArgs,
+    (tell, failed): (bool, Option<&Mutex<Unusable>>),
+    mut also: impl FnMut(&FetchedPage),
+) -> anyhow::Result<(TermSample, Tally)> {
+    let sample = Mutex::new(TermSample::new());
+    let threads = processor::cores();
+    let (sender, batches) = sync_channel::<Vec<FetchedPage>>(threads);
+    let batches = Mutex::new(batches);
+    let tally = thread::scope(|scope| {
+        for number in 0..threads {
+            let learner = thread::Builder::new().name(format!("learn-{number}"));
+            learner.spawn_scoped(scope, || read_words(&batches, &sample, failed))?;
+        }
+        let tally = read_batches(inputs, ("learning", tell), BATCH, |batch| {
+            batch.iter().for_each(&mut also);
+            sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"))
+        })?;
+        drop(sender);
+        anyhow::Ok(tally)
+    })?;
+    Ok((sample.into_inner().unwrap_or_else(PoisonError::into_inner), tally))
+}
+
+/// Takes the words of pages to the sample.
+fn read_words(
+    batches: &Mutex<Receiver<Vec<FetchedPage>>>,
+    sample: &Mutex<TermSample>,
+    failed: Option<&Mutex<Unusable>>,
+) {
+    let mut extractor = Extractor::default();
+    let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    let mut own = Vec::new();
+    while let Ok(batch) = next() {
+        for page in batch {
+            let read = extractor.guarded(|extractor| take_words(extractor, &page, sample, &mut own));
+            if let (None, Some(failed)) = (read, failed) {
+                let page = (&page.url, content_bytes(&page));
+                failed.lock().unwrap_or_else(PoisonError::into_inner).note(
+                    tally::FAILED,
+                    page,
+                    &tally::FAILED,
+                );
+            }
+        }
+    }
+}
+
+fn take_words(extractor: &mut Extractor, page: &FetchedPage, sample: &Mutex<TermSample>, own: &mut Vec<u64>) {
+    let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
+    let Some(words) = words else { return };
+    let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);
+    if sample().wants(words.content) {
+        own.clear();
+        own.extend(words.terms);
+        // Sorted before the lock is taken again.
+        own.sort_unstable();
+        own.dedup();
+        sample().add(words.content, own);
+    }
+}

@@ -1,0 +1,118 @@
+//! A node of tier 1 in a cluster: its ranges, the way to those of the others, and the router of the index or the way to it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use doppel_control::cluster::Cluster;
+use doppel_protocol::index_node::IndexNode;
+use doppel_protocol::range_owner::RangeOwner;
+use doppel_protocol::{ContentSource, IndexOrders};
+use doppel_tier1::{OtherRanges, Rules, Tier1};
+use doppel_tier2::{StateFiles, Tier2};
+use doppel_wire::index_node::RemoteNode;
+use doppel_wire::orders::RemoteOrders;
+use doppel_wire::range_owner::RemoteRanges;
+use doppel_wire::seat::RouterSeat;
+use doppel_wire::tier1::Collection;
+use doppel_wire::{NodeName, Peer};
+
+use super::{DEFAULTS, Purpose, ensure_not_lost, index, open_tier1};
+use crate::args::TuningArgs;
+use crate::directory::manifest::{Manifest, Wanted};
+
+/// A node of tier 1 whose ranges are nowhere else, started.
+pub struct RecordNode {
+    /// Tier 1 of this node.
+    pub tier1: Arc<Tier1>,
+    /// The router of the index, where this node has the first range.
+    pub seat: Arc<RouterSeat>,
+    /// The collection, as other nodes ask for it.
+    pub collection: Collection,
+    index: Index,
+}
+
+/// Where the router of the index is.
+enum Index {
+    /// In this process.
+    Here(Arc<Tier2>),
+    /// In that of the owner of the first range.
+    There(Arc<RemoteOrders>),
+}
+
+/// How the nodes are reached.
+pub struct Peers {
+    /// Those of tier 1, this one among them, in the order of the description.
+    pub tier1: Vec<Peer>,
+    /// Those of tier 2.
+    pub tier2: Vec<Peer>,
+}
+
+impl RecordNode {
+    /// Opens or creates the collection of a node, recovers it, and starts it. The nodes of the index and the other ranges need
+    /// not be there.
+    ///
+    /// # Errors
+    /// When the directory cannot be used as asked, or a tier does not open.
+    pub fn open(
+        dir: &Path,
+        (cluster, name): (&Cluster, &NodeName),
+        args: &TuningArgs,
+        peers: Peers,
+    ) -> anyhow::Result<Self> {
+        let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
+        let manifest = Manifest::open_or_create(dir, Wanted::of_cluster(cluster), DEFAULTS)?;
+        let mut others = OtherRanges::new();
+        let nodes = cluster.tier1_nodes().iter().zip(&peers.tier1);
+        for (other, peer) in nodes.clone().filter(|(other, _)| other.name != *name) {
+            let owner: Arc<dyn RangeOwner> = Arc::new(RemoteRanges::new(peer.clone()));
+            others.extend(other.ranges.iter().map(|range| (*range, Arc::clone(&owner))));
+        }
+        // A single node has all backups, those of its directory among them.
+        let is_single = cluster.tier1_nodes().len() == 1;
+        let of_backups = if is_single { manifest.clone() } else { manifest.of_cluster(&cluster.id) };
+        let tier1 = open_tier1(dir, (&manifest, &of_backups), args, purpose, others)?;
+        let seat = Arc::new(RouterSeat::new());
+        let router = cluster.router();
+        let index = if router.name == *name {
+            ensure_not_lost(dir, &tier1)?;
+            let nodes =
+                peers.tier2.into_iter().map(|peer| Arc::new(RemoteNode::new(peer)) as Arc<dyn IndexNode>);
+            let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
+            let config = index(dir, &manifest, args);
+            let state = Arc::new(StateFiles::new(&config.dir));
+            let tier2 = Tier2::open_over(config, source, nodes.collect(), state);
+            let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
+            seat.sit(Arc::clone(&tier2) as _, tier2.session());
+            Index::Here(tier2)
+        } else {
+            let peer =
+                nodes.filter(|(node, _)| node.name == router.name).map(|(_, peer)| peer.clone()).next();
+            let peer = peer.context("the node with the router is not in the cluster")?;
+            Index::There(RemoteOrders::start(peer).context("cannot start the thread of orders")?)
+        };
+        tier1.start(index.orders()).context("cannot start tier 1")?;
+        let Manifest { policy, winners, shards, tables, .. } = manifest;
+        let collection = Collection { policy, winners, shards, tables };
+        Ok(Self { tier1, seat, collection, index })
+    }
+
+    /// Ends it; what is pending is decided after the next start.
+    pub fn stop(self) {
+        self.seat.leave();
+        self.tier1.stop();
+        match self.index {
+            Index::Here(tier2) => tier2.stop(),
+            Index::There(orders) => orders.stop(),
+        }
+    }
+}
+
+impl Index {
+    fn orders(&self) -> Arc<dyn IndexOrders> {
+        match self {
+            Self::Here(tier2) => Arc::clone(tier2) as Arc<dyn IndexOrders>,
+            Self::There(orders) => Arc::clone(orders) as Arc<dyn IndexOrders>,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! A node of tier 1 whose ranges are replicated: its replicas, the ranges that it owns at present, and the router of the index
+//! while it owns the first of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use doppel_control::cluster::Cluster;
+use doppel_control::connection::{Hearing, router};
+use doppel_control::description::steps::ROUTERS;
+use doppel_control::log::LogSettings;
+use doppel_model::{Epoch, RangeId, ShardId, stable_hash64};
+use doppel_protocol::index_node::IndexNode;
+use doppel_protocol::membership::Membership;
+use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
+use doppel_protocol::{ContentSource, IndexError, IndexOrders, RangeMap};
+use doppel_shared_log::SharedLog;
+use doppel_tier1::{Keeper, ReplicatedRange, Replication, Rules, Tier1};
+use doppel_tier2::Tier2;
+use doppel_wire::index_node::RemoteNode;
+use doppel_wire::orders::{CurrentRouter, RemoteOrders, RouterAt};
+use doppel_wire::range_owner::RemoteRanges;
+use doppel_wire::seat::RouterSeat;
+use doppel_wire::spread::Owners;
+use doppel_wire::tier1::Collection;
+use doppel_wire::{NodeName, Peer};
+
+use super::record_node::Peers;
+use super::{DEFAULTS, Purpose, config, index};
+use crate::args::TuningArgs;
+use crate::directory::manifest::{Manifest, Wanted};
+
+/// The pause before a router that did not open is opened again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A node of tier 1, started.
+pub struct ReplicatedNode {
+    /// Tier 1 of this node.
+    pub tier1: Arc<Tier1>,
+    /// The place of the router of the index, which this node fills while it owns the first range.
+    pub seat: Arc<RouterSeat>,
+    /// The collection, as other nodes ask for it.
+    pub collection: Collection,
+    /// Keeps the replicas of the ranges of this node.
+    pub keeper: Arc<Keeper>,
+    orders: Arc<RemoteOrders>,
+    router: Arc<RouterHere>,
+    /// The connection to the log of the cluster.
+    pub hearing: Box<Hearing>,
+}
+
+impl ReplicatedNode {
+    /// Opens or creates the replicas of a node, and starts it. It owns nothing before it has taken a range over.
+    ///
+    /// # Errors
+    /// When the directory cannot be used as asked, or a thread cannot be started.
+    pub fn open(
+        dir: &Path,
+        (cluster, name): (&Cluster, &NodeName),
+        args: &TuningArgs,
+        (hearing, owners): (Box<Hearing>, Arc<dyn Owners>),
+        peers: Peers,
+    ) -> anyhow::Result<Self> {
+        let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
+        let manifest = Manifest::open_or_create(dir, Wanted::of_cluster(cluster), DEFAULTS)?;
+        let config = doppel_tier1::Config {
+            // The same at every node, for a consumer of the feed goes on at the next owner.
+            collection: stable_hash64(cluster.id.as_bytes()),
+            ..config(dir, (&manifest, &manifest.of_cluster(&cluster.id)), args, purpose)?
+        };
+        let own = cluster.tier1_names().iter().position(|node| node == name);
+        let own = own.context("the node is not in the cluster")?;
+        let ranges = peers.tier1.iter().map(|peer| Arc::new(RemoteRanges::new(peer.clone())) as _).collect();
+        let membership = Arc::clone(&hearing.membership);
+        let directory =
+            Directory { owners: Arc::clone(&owners), membership, map: cluster.map(), own, ranges };
+        let tier1 = Tier1::open_none(&config, Arc::new(directory))
+            .with_context(|| format!("cannot open {}", dir.display()))?;
+        let seat = Arc::new(RouterSeat::new());
+        let place = RouterPlace { seat: Arc::clone(&seat), owners, own, peers: peers.tier1 };
+        let orders = RemoteOrders::start_at(Arc::new(place)).context("cannot start the thread of orders")?;
+        tier1.start(Arc::clone(&orders) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
+        let router = Arc::new(RouterHere {
+            dir: dir.to_owned(),
+            config: index(dir, &manifest, args),
+            nodes: peers.tier2,
+            tier1: Arc::clone(&tier1),
+            seat: Arc::clone(&seat),
+            wanted: Mutex::default(),
+        });
+        let replication = replication(cluster, name, &hearing, &router);
+        let keeper = Keeper::start(&tier1, &config, replication).context("cannot start the replicas")?;
+        let keeper = Arc::new(keeper);
+        let Manifest { policy, winners, shards, tables, .. } = manifest;
+        let collection = Collection { policy, winners, shards, tables };
+        Ok(Self { tier1, seat, collection, keeper, orders, router, hearing })
+    }
+
+    /// Ends it. What is pending is decided by the next owners.
+    pub fn stop(self) {
+        self.keeper.stop();
+        self.router.stop();
+        self.orders.stop();
+    }
+}
+
+fn replication(
+    cluster: &Cluster,
+    name: &NodeName,
+    hearing: &Hearing,
+    router: &Arc<RouterHere>,
+) -> Replication {
+    let copies = cluster.log().map_or(1, |log| usize::from(log.replicas));
+    let range = |range: RangeId| {
+        let (engine, stream) = (hearing.engine.clone(), cluster.stream(range));
+        ReplicatedRange {
+            range,
+            replicas: cluster.replicas_of(range).iter().map(ToString::to_string).collect(),
+            log: Box::new(move || Ok(Arc::new(engine.open(&stream, copies)?) as Arc<dyn SharedLog>)),
+        }
+    };
+    let router = Arc::clone(router);
+    Replication {
+        cluster: cluster.id.to_string(),
+        node: name.to_string(),
+        ranges: cluster.ranges_of(name).into_iter().map(range).collect(),
+        membership: Arc::clone(&hearing.membership),
+        settlement: cluster.log().map(|log| log.settlement).unwrap_or_default(),
+        log_window: cluster.log().map(LogSettings::window).unwrap_or_default(),
+        tell: Box::new(hearing.tell()),
+        owned: Box::new(move |range, owns| match (range, owns) {
+            (ROUTERS, true) => router.want(),
+            (ROUTERS, false) => router.end(),
+            _ => {}
+        }),
+    }
+}
+
+/// The way to the ranges of the other nodes.
+struct Directory {
+    owners: Arc<dyn Owners>,
+    membership: Arc<Membership>,
+    map: RangeMap,
+    own: usize,
+    ranges: Vec<Arc<dyn RangeOwner>>,
+}
+
+impl Directory {
+    /// Another node, by its place.
+    fn other(&self, node: usize) -> Option<Arc<dyn RangeOwner>> {
+        self.ranges.get(node).filter(|_| node != self.own).cloned()
+    }
+}
+
+impl RangeDirectory for Directory {
+    fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
+        let shard: ShardId = self.map.run(range).start;
+        self.other(self.owners.of_shard(shard)?)
+    }
+
+    fn present_owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
+        self.other(self.owners.present(self.map.run(range).start)?)
+    }
+
+    fn replicas(&self, range: RangeId) -> Vec<Arc<dyn RangeOwner>> {
+        let nodes = self.owners.replicas(self.map.run(range).start);
+        nodes.into_iter().filter_map(|node| self.other(node)).collect()
+    }
+
+    fn epoch(&self, range: RangeId) -> Option<Epoch> {
+        self.membership.epoch(range)
+    }
+
+    fn has_others(&self) -> bool {
+        self.ranges.len() > 1
+    }
+
+    fn may_change(&self) -> bool {
+        self.owners.may_change()
+    }
+}
+
+/// Where the router is: here, or with the node that claims the first range.
+struct RouterPlace {
+    seat: Arc<RouterSeat>,
+    owners: Arc<dyn Owners>,
+    own: usize,
+    peers: Vec<Peer>,
+}
+
+impl CurrentRouter for RouterPlace {
+    fn current(&self) -> Result<RouterAt, IndexError> {
+        if let Ok((router, session)) = self.seat.taken() {
+            return Ok(RouterAt::Here(router, session));
+        }
+        let node = router(&*self.owners).filter(|node| *node != self.own);
+        let peer = node.and_then(|node| self.peers.get(node));
+        let unknown = || IndexError::Unavailable("no router of the index is known".to_owned());
+        Ok(RouterAt::There(peer.ok_or_else(unknown)?.clone()))
+    }
+}
+
+/// The router of the index, while it is at this node. It is opened and ended on threads of its own: the range goes on meanwhile.
+/// What it keeps is in rows of the range, so the next router goes on with it; its directory here has nothing but a lock.
+struct RouterHere {
+    dir: PathBuf,
+    config: doppel_tier2::Config,
+    nodes: Vec<Peer>,
+    tier1: Arc<Tier1>,
+    seat: Arc<RouterSeat>,
+    wanted: Mutex<Option<RouterTerm>>,
+}
+
+/// One stay of the router at this node.
+struct RouterTerm {
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl RouterHere {
+    /// This node owns the first range now.
+    fn want(self: &Arc<Self>) {
+        let ends = Arc::<AtomicBool>::default();
+        let run = {
+            let (this, ends) = (Arc::clone(self), Arc::clone(&ends));
+            move || this.stay(&ends)
+        };
+        match doppel_threads::spawn_vital("router-seat".to_owned(), run) {
+            Ok(thread) => *self.wanted() = Some(RouterTerm { ends, thread }),
+            Err(error) => {
+                tracing::error!(%error, "no thread for the router of the index; pages stay pending");
+            }
+        }
+    }
+
+    /// Another node owns it.
+    fn end(&self) {
+        drop(self.leave());
+    }
+
+    /// The process ends: returns when the router has ended.
+    fn stop(&self) {
+        if self.leave().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread of the router panicked");
+        }
+    }
+
+    fn leave(&self) -> Option<JoinHandle<()>> {
+        let RouterTerm { ends, thread } = self.wanted().take()?;
+        ends.store(true, Ordering::Relaxed);
+        thread.thread().unpark();
+        Some(thread)
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Option<RouterTerm>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> anyhow::Result<Arc<Tier2>> {
+        let nodes = self.nodes.iter();
+        let nodes = nodes.map(|peer| Arc::new(RemoteNode::new(peer.clone())) as Arc<dyn IndexNode>);
+        let source = Arc::clone(&self.tier1) as Arc<dyn ContentSource>;
+        let state = Arc::new(self.tier1.index_state()?);
+        Ok(Tier2::open_over(self.config.clone(), source, nodes.collect(), state)?)
+    }
+
+    /// Has the router until its stay ends. Where it does not open it is tried again: the one before may still have its lock, or the
+    /// range cannot answer now.
+    fn stay(&self, ends: &AtomicBool) {
+        let mut said = String::new();
+        while !ends.load(Ordering::Relaxed) {
+            match self.open() {
+                Ok(router) => {
+                    self.seat.sit(Arc::clone(&router) as _, router.session());
+                    tracing::info!("this node has the router of the index now");
+                    while !ends.load(Ordering::Relaxed) {
+                        std::thread::park();
+                    }
+                    self.seat.leave();
+                    router.stop();
+                }
+                Err(error) => {
+                    if error.to_string() != said {
+                        said = error.to_string();
+                        tracing::error!(%error, dir = %self.dir.display(), "the router of the index does not open; pages stay pending");
+                    }
+                    std::thread::park_timeout(PAUSE);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! All pages at once: the groups are found when the last page is read. Nothing is kept, or a data directory is made.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+use doppel_dataset::accounts::{Accounts, Decided};
+use doppel_dataset::extracted;
+use doppel_dataset::extracted::{Extracted, ExtractedPage};
+use doppel_dataset::extraction_log::{BEGINS_ANEW, ExtractionLog, FRAMES_VERSION, GOES_ON};
+use doppel_dataset::results::{Decisions, TakenRecords};
+use doppel_dataset::weights::Weights;
+use doppel_inputs::ingested::{self, IngestedFile, ReadingPlan};
+use doppel_inputs::reading::directory;
+use doppel_inputs::records::record_names::{RecordLabel, RecordNames};
+use doppel_model::Timestamp;
+use doppel_model::pairwise::Signer;
+use doppel_model::signature::TOKENISER_VERSION;
+use doppel_model::tables::TERMS_VERSION;
+use doppel_node::directory::manifest::{Manifest, Wanted};
+use doppel_node::directory::named_by;
+use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
+use doppel_node::directory::policy_tables;
+use doppel_node::engine::{Asked, DEFAULTS};
+use doppel_protocol::answer::ExportLine;
+use doppel_terminal::scratch::Scratch;
+use doppel_terminal::{interrupt, progress};
+use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};
+use serde::Serialize;
+
+use super::reported::Reported;
+use super::{Dedup, Done, Plan, dead, nothing_is_kept};
+use crate::found::Found;
+use crate::summary::{Fed, Summary};
+
+/// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
+/// temporary file.
+const SIGNATURES_MAX: usize = 128 << 20;
+
+/// What is said when a signal ends a run whose directory is whole, and which has more to write.
+const NOT_WRITTEN: &str =
+    "interrupted; the collection is whole, but not all is written that was to be; the same command writes it";
+
+/// What was read and grouped.
+struct Read {
+    fed: Fed,
+    grouped: Grouped,
+    accounts: Accounts,
+    weights: Weights,
+    /// What records are called, where lines name them.
+    names: Option<RecordNames>,
+    /// Which records are kept, where results are wanted.
+    decisions: Option<Decisions>,
+    /// The files that were read to their ends, where a collection may list them.
+    ended: Vec<IngestedFile>,
+}
+
+/// A line of the output where each record is judged on its own.
+#[derive(Serialize)]
+struct RecordLine<'l> {
+    #[serde(flatten)]
+    line: ExportLine<'l>,
+    /// The record that the line is about.
+    record: Option<RecordLabel<'l>>,
+    /// The record that is the winner of its group.
+    winner_record: Option<RecordLabel<'l>>,
+    /// The kept record that it is a duplicate of.
+    duplicate_of_record: Option<RecordLabel<'l>>,
+}
+
+impl Dedup {
+    /// Groups a collection of which nothing is kept.
+    pub(super) fn at_once(&self, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
+        let scratch = Scratch::new()?;
+        let Asked { wanted: Wanted { policy, winners, .. }, tables, .. } = asked;
+        let signer = policy_tables::signer(policy.unwrap_or_default(), tables)?;
+        let begin = Instant::now();
+        let config = BulkConfig {
+            policy: signer.policy(),
+            winners: winners.unwrap_or_default(),
+            market: plan.market.clone(),
+            group_members_max: self.engine.tuning.group_members_max,
+            unit: self.unit(),
+            keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
+        };
+        let read = self.group(&config, signer.clone(), None)?;
+        Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
+    }
+
+    /// Makes a data directory.
+    pub(super) fn make_directory(&self, dir: &Path, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
+        let Asked { wanted, tables, .. } = asked;
+        let manifest = Manifest::new(wanted, DEFAULTS)?;
+        let signer = policy_tables::signer(manifest.policy, tables)?;
+        let goes_on = plan.reading.as_ref().is_some_and(ReadingPlan::goes_on);
+        let new = if goes_on { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
+        let has_log = new.extraction_log().exists();
+        interrupt::set_message(if has_log { GOES_ON } else { BEGINS_ANEW })?;
+        named_by::keep_for_new(&self.inputs.records.fields.ids);
+        let begin = Instant::now();
+        let (tier1, map) = (new.tier1(), manifest.map()?);
+        let config = BulkConfig {
+            policy: manifest.policy,
+            winners: manifest.winners,
+            market: plan.market.clone(),
+            group_members_max: self.engine.tuning.group_members_max,
+            unit: Unit::Page,
+            keep: Keep::Databases { dir: &tier1, map },
+        };
+        let mut read = self
+            .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
+            .with_context(|| nothing_is_kept(dir, new.keeps_log()))?;
+        // An empty collection would take the next command for one that adds to it. The output is not written, because it may
+        // lie in the directory, which has to stay empty. The caller says that nothing was read.
+        if read.grouped.counters.submissions == 0 {
+            new.keep_log(false);
+            interrupt::set_message(BEGINS_ANEW)?;
+            return Ok(self.answer(read, begin, (&signer, config.unit), None));
+        }
+        let marked = doppel_tier2::check::mark(&new.tier2());
+        marked.with_context(|| format!("cannot write {}", dir.display()))?;
+        if let Some(tables) = signer.tables() {
+            policy_tables::write(&new.tables(), tables)?;
+        }
+        // What names the records of each file, also of files that an interrupted run has read.
+        let mut names = self.inputs.records.fields.ids.kept();
+        names.extend(read.ended.iter().filter_map(IngestedFile::named_by));
+        if !names.is_empty() {
+            let list = new.named_by();
+            named_by::write_new(&list, &names).with_context(|| format!("cannot write {}", list.display()))?;
+        }
+        let list = new.ingested();
+        let ended = std::mem::take(&mut read.ended);
+        ingested::write_new(&list, &ended).with_context(|| format!("cannot write {}", list.display()))?;
+        new.finish(&manifest, if plan.writes() { NOT_WRITTEN } else { WHOLE })?;
+        Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
+    }
+
+    /// Reads all pages and groups them.
+    fn group(
+        &self,
+        config: &BulkConfig<'_>,
+        signer: Signer,
+        making: Option<(&ReadingPlan, &NewDirectory)>,
+    ) -> anyhow::Result<Read> {
+        let is_kept = matches!(config.keep, Keep::Databases { .. });
+        let mut bulk = Bulk::new(config)?;
+        let (mut fed, mut weights) = (Fed::default(), Weights::by_record());
+        let mut names = self.names_records(config.unit).then(RecordNames::default);
+        let mut results = self.results.is_wanted().then(TakenRecords::default);
+        let (mut ended, mut taken) = (Vec::new(), 0);
+        let mut take = |extracted: Extracted| {
+            ended.extend(extracted.ended.into_iter().map(|end| end.ingested));
+            for page in extracted.pages {
+                let (input, original, is_redirect) =
+                    (page.input_record(), page.original(), page.is_redirect());
+                let ExtractedPage { record, submission, bytes, origin } = page;
+                let page = submission.url.id();
+                fed.note_date(submission.fetched_at);
+                let outcome = bulk.submit_record(input, submission)?;
+                weights.note((record, page), bytes, (is_redirect, outcome));
+                if let Some(names) = &mut names {
+                    names.note(record, &origin);
+                }
+                if let Some(results) = &mut results {
+                    results.note((record, original), page);
+                }
+                fed.outcomes.add(&[outcome]);
+                taken += 1;
+            }
+            Ok(())
+        };
+        let (mut log, mut reading) = (None, None);
+        if let Some((all, new)) = making {
+            reading = Some(all.behind(Vec::new()));
+            if all.goes_on() {
+                let sources = &self.inputs.sources()?.all;
+                let maker = maker(&signer, all);
+                let (mut opened, read) = ExtractionLog::open(new.extraction_log(), &maker, (sources, all))?;
+                new.keep_log(opened.has_files());
+                opened.replay(&mut take)?;
+                (log, reading) = (Some(opened), Some(all.behind(read)));
+            }
+        }
+        // Nobody can ask for the language of a page that is not kept.
+        let extractor = (signer, is_kept && self.engine.detect_language);
+        let input = extracted::files(&self.inputs, extractor, reading.as_ref(), |extracted| {
+            if let (Some(log), Some((_, new))) = (&mut log, making) {
+                log.add(&extracted)?;
+                new.keep_log(log.has_files());
+            }
+            take(extracted)
+        })?;
+        fed.input = input;
+        if is_kept {
+            let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
+            if self.count_gone(&mut fed, &gone) {
+                let now = Timestamp::now();
+                gone.into_iter().try_for_each(|url| bulk.submit(dead(url, now)).map(drop))?;
+            }
+        }
+        let spinner = progress::waiting("grouping");
+        let grouped = bulk.finish()?;
+        spinner.finish_and_clear();
+        let annotate = names.as_ref().filter(|_| self.results.annotate);
+        let decisions = results.map(|results| results.decide(&grouped, config.unit, annotate)).transpose()?;
+        // Files of an interrupted run were not read again, but all their records were taken.
+        let bad_before = fed.input.read_before.bad;
+        let decided = Decided::of_grouped(&grouped, config.unit);
+        let mut accounts = Accounts::new(&fed.input, taken, bad_before, config.unit, decided);
+        if let Some(decisions) = &decisions {
+            accounts.keep_originals(decisions.originals());
+        }
+        Ok(Read { fed, grouped, accounts, weights, names, decisions, ended })
+    }
+
+    /// The unit of judging: records, unless the versions of each URL are folded.
+    pub(super) fn unit(&self) -> Unit {
+        if self.latest || self.data.is_some() { Unit::Page } else { Unit::Record }
+    }
+
+    /// Whether lines name the records of the inputs.
+    fn names_records(&self, unit: Unit) -> bool {
+        self.results.annotate || unit == Unit::Record && (self.out.is_some() || self.report.is_some())
+    }
+
+    /// What came of it; nothing is written without a plan.
+    fn answer(
+        &self,
+        read: Read,
+        begin: Instant,
+        (signer, unit): (&Signer, Unit),
+        plan: Option<&Plan>,
+    ) -> Done {
+        let elapsed = begin.elapsed();
+        let Read { fed, grouped, accounts, weights, names, decisions, ended: _ } = read;
+        let grouped = &grouped;
+        let write = |out: &mut dyn Write| {
+            for page in grouped.pages_with_contents() {
+                match names.as_ref().filter(|_| unit == Unit::Record) {
+                    Some(names) => serde_json::to_writer(&mut *out, &record_line(&page, names))?,
+                    None => serde_json::to_writer(&mut *out, &ExportLine::from(&page.line))?,
+                }
+                out.write_all(b"\n")?;
+            }
+            out.flush().map_err(Into::into)
+        };
+        let most = plan.map_or(self.top, |plan| plan.largest(self.top));
+        let mut found = Found::in_bulk(grouped, most);
+        let write_all = |plan: &Plan| {
+            // The report reads the inputs again, and `out` may replace one.
+            let of = Reported { accounts: &accounts, unit, names: names.as_ref(), fed: &fed, found: &found };
+            let reported = self.report(plan, (&mut { grouped }, &weights), &of, signer);
+            plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
+        };
+        let written = plan.map_or(Ok(()), write_all);
+        found.keep(self.top);
+        let balance = weights.balance_of(grouped, unit);
+        let policy = signer.policy();
+        Done { summary: Summary::new(policy, (accounts, fed), elapsed, found, balance), decisions, written }
+    }
+}
+
+fn record_line<'l>(page: &'l PageWithContent, names: &'l RecordNames) -> RecordLine<'l> {
+    let label = |number: Option<u64>| number.and_then(|number| names.label(number));
+    RecordLine {
+        line: ExportLine::from(&page.line),
+        record: label(page.records.own),
+        winner_record: label(page.records.winner),
+        duplicate_of_record: label(page.records.duplicate_of),
+    }
+}
+
+/// What the frames of a log depend on: their version, the policy with its tables, and how pages are read.
+fn maker(signer: &Signer, reading: &ReadingPlan) -> String {
+    let tables = signer.tables().map(|tables| tables.hash().to_string());
+    let versions = format!("{FRAMES_VERSION} {TOKENISER_VERSION} {TERMS_VERSION}");
+    format!("{} {} {versions} {}", signer.policy(), tables.unwrap_or_default(), reading.how())
+}

@@ -1,0 +1,104 @@
+//! `--report`: where the report goes, and what it is made from.
+
+use doppel_dataset::accounts::Accounts;
+use doppel_dataset::weights::Weights;
+use doppel_inputs::records::record_names::RecordNames;
+use doppel_inputs::sources;
+use doppel_model::pairwise::Signer;
+use doppel_terminal::destination::{self, Destination};
+use doppel_terminal::exit::Failure;
+use doppel_tier1::bulk::Unit;
+
+use super::{Dedup, Plan};
+use crate::found::Found;
+use crate::report::{EXAMPLES, Pages, Run};
+use crate::summary::Fed;
+
+/// A report that is to be written.
+pub(super) struct ReportPlan {
+    to: Destination,
+    /// The inputs as the user named them.
+    names: Vec<String>,
+    /// Whether the dates of pages are the same in every run.
+    pub(super) is_dated: bool,
+    /// Whether pages may be on record that are not in the inputs.
+    has_earlier: bool,
+}
+
+/// What a run has found and the report shows.
+pub(super) struct Reported<'r> {
+    pub(super) accounts: &'r Accounts,
+    pub(super) unit: Unit,
+    /// What records are called, where each is judged on its own.
+    pub(super) names: Option<&'r RecordNames>,
+    pub(super) fed: &'r Fed,
+    pub(super) found: &'r Found,
+}
+
+impl Plan {
+    /// Whether standard output is taken, so that the summary goes elsewhere.
+    pub(super) fn prints(&self) -> bool {
+        let to_report = self.report.as_ref().map(|report| &report.to);
+        [self.out.as_ref(), to_report].into_iter().flatten().any(|to| matches!(to, Destination::Standard))
+    }
+
+    /// Whether anything is written but the collection and the summary.
+    pub(super) fn writes(&self) -> bool {
+        self.out.is_some() || self.report.is_some() || self.results.is_some()
+    }
+
+    /// How many of the largest groups are needed, if the summary lists so many.
+    pub(super) fn largest(&self, top: usize) -> usize {
+        if self.report.is_some() { top.max(EXAMPLES) } else { top }
+    }
+}
+
+impl Dedup {
+    /// Where the report goes, beside `out`.
+    pub(super) fn report_plan(&self, out: Option<&Destination>) -> anyhow::Result<Option<ReportPlan>> {
+        let Some(path) = &self.report else { return Ok(None) };
+        self.inputs.refuse_output("--report", path)?;
+        let to = Destination::open(path)?;
+        let are_both_printed = matches!((&to, out), (Destination::Standard, Some(Destination::Standard)));
+        if are_both_printed || self.out.as_deref().is_some_and(|out| destination::is_same_path(out, path)) {
+            return Err(Failure::Usage("--report and --out go to different files".to_owned()).into());
+        }
+        let name = |input: &std::path::PathBuf| {
+            if sources::is_standard(input) {
+                "standard input".to_owned()
+            } else {
+                input.display().to_string()
+            }
+        };
+        let names = self.inputs.inputs.iter().map(name).collect();
+        let has_earlier =
+            self.data.as_deref().is_some_and(|dir| dir.join(doppel_node::directory::manifest::NAME).exists());
+        Ok(Some(ReportPlan { to, names, is_dated: true, has_earlier }))
+    }
+
+    /// Writes the report if it is asked for.
+    pub(super) fn report(
+        &self,
+        plan: &Plan,
+        (pages, weights): (&mut dyn Pages, &Weights),
+        of: &Reported<'_>,
+        signer: &Signer,
+    ) -> anyhow::Result<()> {
+        let Some(ReportPlan { to, names, is_dated, has_earlier }) = &plan.report else { return Ok(()) };
+        let Reported { accounts, unit, names: record_names, fed, found } = *of;
+        let run = Run {
+            accounts,
+            unit,
+            record_names,
+            inputs: &self.inputs,
+            names,
+            is_dated: *is_dated,
+            has_earlier: *has_earlier,
+            signer,
+            fed,
+            found,
+            weights,
+        };
+        to.write(|out| run.write(pages, out))
+    }
+}

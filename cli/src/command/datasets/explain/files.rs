@@ -1,0 +1,199 @@
+//! `doppel explain FILE FILE`: two pages on disk, compared under a policy without a server.
+//!
+//! The answer has the form of the server's as far as it does not rest on a collection. It shows what of each page the policy compares and
+//! what is left out, which a signature does not keep.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::Args;
+use doppel_engine::{comparison, ingest};
+use doppel_inputs::reading::one_page::OnePage;
+use doppel_inputs::records::FieldArgs;
+use doppel_model::pairwise::Signer;
+use doppel_model::signature::Signature;
+use doppel_node::args::PolicyArgs;
+use doppel_node::directory::policy_tables;
+use doppel_protocol::answer::{LeftOut, MainContent, Measures};
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, count, plural, table};
+use doppel_text::{Extraction, Extractor};
+use serde::Serialize;
+
+use super::print_measures;
+
+/// Characters of left-out text that are shown for a rule unless told otherwise.
+const LEFT_OUT: u32 = 200;
+/// The most of them.
+const LEFT_OUT_MAX: i64 = 100_000;
+
+/// What is said of files.
+#[derive(Debug, Args)]
+pub(super) struct FilesArgs {
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// Of files: which page of the first file is meant, if it has several, or where a plain file was found. A policy that reads the
+    /// site needs it.
+    #[arg(long, value_name = "URL")]
+    url_a: Option<String>,
+    /// The same of the second file.
+    #[arg(long, value_name = "URL")]
+    url_b: Option<String>,
+    /// Of files, where the policy reads the main content: characters that are shown of what each rule leaves out; 0 for none
+    /// [default: 200].
+    #[arg(long, value_name = "CHARACTERS", value_parser = clap::value_parser!(u32).range(0..=LEFT_OUT_MAX))]
+    left_out: Option<u32>,
+    #[command(flatten)]
+    fields: FieldArgs,
+}
+
+/// Why two pages on disk are near-duplicates, or are none.
+#[derive(Debug, Serialize)]
+struct Compared {
+    a: Side,
+    b: Side,
+    policy: String,
+    measures: Measures,
+    duplicate: bool,
+    reason: String,
+}
+
+/// What is compared of one page.
+#[derive(Debug, Serialize)]
+struct Side {
+    file: String,
+    url: String,
+    hash: String,
+    tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shingles: Option<u32>,
+    comparable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    main_content: Option<MainContent>,
+}
+
+impl FilesArgs {
+    /// Compares the pages of two files.
+    pub(super) fn run(self, a: &Path, b: &Path, output: Output) -> anyhow::Result<()> {
+        let policy = self.policy.policy()?.unwrap_or_default();
+        let signer = policy_tables::signer(policy, policy_tables::given(&self.policy)?)?;
+        let chars = self.left_out.unwrap_or(LEFT_OUT) as usize;
+        let [a, b] = [("--url-a", a, &self.url_a), ("--url-b", b, &self.url_b)]
+            .map(|(option, file, url)| OnePage { file, option, url: url.as_deref(), fields: &self.fields })
+            .map(|page| side(&page, &signer, chars));
+        let ((a, x), (b, y)) = (a?, b?);
+        let measured = comparison::measured(policy, &x, &y);
+        let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
+        let (comparison, measures) = measured;
+        let compared =
+            Compared { a, b, policy: policy.to_string(), measures, duplicate: comparison.similar, reason };
+        output.print(&compared, |out| print(&compared, out))?;
+        Ok(())
+    }
+
+    /// Refuses what a server is not asked.
+    pub(super) fn check_unused(&self) -> Result<(), Failure> {
+        let PolicyArgs { policy, tau, policy_tables, .. } = &self.policy;
+        let is_given = [
+            (policy.is_some(), "--policy"),
+            (tau.is_some(), "--tau"),
+            (policy_tables.is_some(), "--policy-tables"),
+            (self.url_a.is_some(), "--url-a"),
+            (self.url_b.is_some(), "--url-b"),
+            (self.left_out.is_some(), "--left-out"),
+            (!self.fields.is_empty(), "a field of records"),
+        ];
+        match is_given.into_iter().find(|(is_given, _)| *is_given) {
+            None => Ok(()),
+            Some((_, option)) => Err(Failure::Usage(format!(
+                "{option} is for two files, and these are no files; a server compares by the policy of its collection"
+            ))),
+        }
+    }
+}
+
+fn side(named: &OnePage<'_>, signer: &Signer, chars: usize) -> anyhow::Result<(Side, Signature)> {
+    let (page, policy) = (named.page()?, signer.policy());
+    let file = named.file.display().to_string();
+    if policy.reads_site() && page.url.host().is_empty() {
+        let (name, option) = (policy.name(), named.option);
+        let text = match named.url {
+            Some(url) => {
+                format!("the policy {name} reads the site of a page, and {option} {url} has no host")
+            }
+            None => format!(
+                "the policy {name} reads the site of a page: say with {option} where {file} was found"
+            ),
+        };
+        return Err(Failure::Usage(text).into());
+    }
+    let mut extractor = Extractor::signing(signer.clone());
+    let nothing =
+        |why: String| Failure::BadInput(format!("{file}: {} {why}: there is nothing to compare", page.url));
+    let raw = page.body.raw_content().filter(|_| policy.reads_main());
+    let taken = raw.and_then(|raw| extractor.main_content_report(&page.url, raw, chars));
+    let main_content = taken.map(comparison::main_content);
+    let signature = match ingest::extracted(&mut extractor, &page) {
+        Some(Extraction::Page(page)) => page.signature,
+        Some(Extraction::Redirect(target)) => {
+            return Err(nothing(format!("redirects to {target}")).into());
+        }
+        None => return Err(nothing("is dead".to_owned()).into()),
+    };
+    let side = Side {
+        url: page.url.to_string(),
+        hash: signature.content().to_string(),
+        tokens: signature.tokens(),
+        shingles: signature.kind().is_of_shingles().then(|| signature.size()),
+        comparable: policy.comparable(&signature),
+        main_content,
+        file,
+    };
+    Ok((side, signature))
+}
+
+fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
+    let Compared { a, b, policy, measures, duplicate, reason } = compared;
+    let verdict = if *duplicate { "near-duplicates" } else { "no near-duplicates" };
+    writeln!(out, "{verdict}: {reason}")?;
+    let row = |name: &str, of: fn(&Side) -> String| vec![name.to_owned(), of(a), of(b)];
+    let mut rows = vec![vec![String::new(), "a".to_owned(), "b".to_owned()]];
+    rows.push(row("file", |side| side.file.clone()));
+    rows.push(row("url", |side| side.url.clone()));
+    rows.push(row("tokens", |side| side.tokens.to_string()));
+    if a.shingles.is_some() {
+        rows.push(row("shingles", |side| side.shingles.unwrap_or_default().to_string()));
+    }
+    table(out, &rows)?;
+    print_measures(policy, measures, *duplicate, out)?;
+    for (name, side) in [("a", a), ("b", b)] {
+        if let Some(main_content) = &side.main_content {
+            print_main_content(name, main_content, out)?;
+        }
+    }
+    Ok(())
+}
+
+pub(in crate::command) fn print_main_content(
+    name: &str,
+    main_content: &MainContent,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let MainContent { part, page_tokens, taken_tokens, left_out_tokens, left_out } = main_content;
+    let part = match part.as_str() {
+        "main" => "what stands in main",
+        "page" => "the page by the rules, without its title",
+        "page-and-title" => "the page by the rules, with its title",
+        _ => "the whole page",
+    };
+    let [taken, left] = [*taken_tokens, *left_out_tokens].map(count);
+    writeln!(
+        out,
+        "main content of {name}: {part}; {taken} of {} taken, {left} left out",
+        plural(*page_tokens, "token")
+    )?;
+    let row = |LeftOut { rule, tokens, text }: &LeftOut| {
+        vec![String::new(), rule.clone(), plural(*tokens, "token"), text.clone()]
+    };
+    table(out, &left_out.iter().map(row).collect::<Vec<_>>())
+}

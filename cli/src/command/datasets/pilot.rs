@@ -1,0 +1,274 @@
+//! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
+//!
+//! Policies are tried one after the other, and each reads the inputs anew. Memory is that of one `doppel dedup`, 64 MB of pages for
+//! timing, as much of words where tables are learnt, for the first policy the group of each page that is in one, and while `jaccard` is tried the address of every version that was
+//! read. Tables are learnt from the inputs, as `doppel dedup`
+//! does.
+
+mod examples;
+mod families;
+mod kinds;
+mod print;
+mod sample;
+mod spool;
+mod trial;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use doppel_crawls::FetchedPage;
+use doppel_inputs::arguments::{AtMost, InputArgs};
+use doppel_inputs::reading::crawl;
+use doppel_inputs::tally::Tally;
+use doppel_model::Tau;
+use doppel_model::pairwise::Policy;
+use doppel_model::tables::{Tables, TermSample};
+use doppel_node::directory::policy_tables;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, say};
+use doppel_terminal::scratch::Scratch;
+use doppel_tier1::bulk::Unit;
+use serde::Serialize;
+
+use kinds::Kinds;
+use sample::Sample as Timed;
+use spool::Spool;
+use trial::{Grouping, Reading, TablesRead, Trial};
+
+/// The thresholds of `jaccard` that are tried.
+const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"];
+
+/// The most that a pilot reads, unless the whole inputs are asked for: every policy reads it, and all of them together take less than a
+/// minute on two cores. It is a number of records and bytes rather than a time, so that the same inputs give the same answers.
+const SAMPLE: AtMost = AtMost { records: 20_000, bytes: 32 << 20 };
+
+/// Try the policies on crawls on disk, before a collection is created and its policy fixed.
+///
+/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, what share of the pairs of pages in one
+/// group are joined by others alone and not alike, and what a page costs; what exact
+/// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
+/// the first policy (--json: under each). Of each other policy it shows up to three pairs of pages that it takes for near-duplicates, and
+/// the first policy has in different groups, and the other way round. More removed is not better: the pilot does not know which pages are the same. Look at
+/// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Records are judged each on its own, as there.
+///
+/// Of large inputs the first records are tried, 20,000 or 32 MiB of text and HTML in all, an equal share of each file; the first line says so, and --whole
+/// tries everything. A policy that would give the same groups as another one on these inputs, such as `content` where nothing has markup, is left
+/// out, and a line says why, unless --policy names it.
+///
+/// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
+/// their URLs; and of finding the groups, all cores together, divided by the live pages that have content.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel pilot crawl.warc.gz
+  doppel pilot --policy jaccard --policy by-site:site=host crawl.warc.gz
+  doppel pilot --json crawl-1.warc.gz crawl-2.warc.gz > pilot.json")]
+pub(crate) struct Pilot {
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Judge pages instead of records: the newest version of each URL stands for it, as in a collection.
+    #[arg(long)]
+    latest: bool,
+    /// Try this policy (docs/reference/policies.md), with parameters as in by-site:site=host. May be given several times; all with their
+    /// defaults unless it is.
+    #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
+    policies: Vec<Policy>,
+    /// Try whole inputs, however long it takes; otherwise at most 20,000 records and 32 MiB of text and HTML.
+    #[arg(long)]
+    whole: bool,
+    #[arg(long, hide = true)]
+    tau: Option<Tau>,
+    /// Use these tables for the policy that they are of. Otherwise tables are learnt from the inputs.
+    #[arg(long, value_name = "FILE")]
+    policy_tables: Option<PathBuf>,
+    /// Pairs of hosts that are printed.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Distinct contents past which a group is quarantined, at least 2; all its pages are kept then. Copies of a content count once.
+    #[arg(long, value_name = "CONTENTS", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
+    group_members_max: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Found {
+    input: Tally,
+    policies: Vec<Trial>,
+    /// `jaccard` at several thresholds.
+    taus: Vec<AtTau>,
+    /// What the inputs have more than the records that were tried; none where they were tried whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<SampleOf>,
+    /// Policies that were not tried, since the input or the tables given say nothing about words, or since they cannot differ from
+    /// another one on this input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_tried: Vec<NotTried>,
+    seconds: f64,
+}
+
+/// A part of the inputs that was tried in place of all of them.
+#[derive(Debug, Serialize)]
+struct SampleOf {
+    /// Files and directories of which not everything was read.
+    cut_off: u64,
+    /// Files and directories in all.
+    inputs: u64,
+    /// Bytes of the files, as far as they are known.
+    input_bytes: u64,
+}
+
+/// Why a policy was not tried.
+#[derive(Debug, Serialize)]
+struct NotTried {
+    policy: String,
+    reason: String,
+    /// What to do about it.
+    #[serde(skip)]
+    remedy: &'static str,
+}
+
+const MORE_WORDS: &str = "give more pages, or --policy-tables FILE";
+const NAME_IT: &str = "--policy tries it all the same";
+
+/// What `jaccard` makes of a threshold.
+#[derive(Debug, Serialize)]
+struct AtTau {
+    tau: Tau,
+    #[serde(flatten)]
+    grouping: Grouping,
+}
+
+impl Pilot {
+    pub(crate) fn run(mut self) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        if let Some(tau) = self.tau {
+            return Err(
+                Failure::Usage(format!("--tau is not taken here: say --policy jaccard:tau={tau}")).into()
+            );
+        }
+        let unit = if self.latest { Unit::Page } else { Unit::Record };
+        self.inputs.records.fields.judges_records = unit == Unit::Record;
+        let _copies = self.inputs.spool()?;
+        if !self.whole {
+            self.inputs.at_most = Some(SAMPLE);
+            self.inputs.at_most = Some(families::at_most(&self.inputs, SAMPLE)?);
+        }
+        let scratch = Scratch::new()?;
+        let asked = self.policies();
+        let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
+        let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
+        if let Some(tables) = given.as_ref().filter(|_| !asked.iter().any(is_given)) {
+            let of = tables.policy();
+            return Err(
+                Failure::Usage(format!("--policy-tables: they are of {of}, which is not tried")).into()
+            );
+        }
+        let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
+        let mut sample = Timed::default();
+        let mut kinds = Kinds::default();
+        let (words, input) = self.read(learns, |page| {
+            sample.take(page);
+            kinds.note(page);
+        })?;
+        if input.records == 0 {
+            input.left_out("doppel pilot").inspect(|left_out| say!("doppel: {left_out}"));
+            return Ok(input.verdict(self.inputs.strict, 0)?);
+        }
+        let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
+        for policy in asked.iter().copied() {
+            if let Some(reason) = kinds.why_not(policy, &asked).filter(|_| self.policies.is_empty()) {
+                not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: NAME_IT });
+                continue;
+            }
+            let learn = |words: &TermSample| Arc::new(Tables::learn(policy.name(), words));
+            let given = given.clone().filter(|_| is_given(&policy));
+            let learnt = given.is_none();
+            let words = words.as_ref().filter(|_| policy.reads_tables());
+            let tables = given.or_else(|| words.map(learn));
+            // As in `doppel dedup`, tables without a word are none.
+            if let Some(reason) = tables.as_deref().and_then(policy_tables::why_empty) {
+                not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: MORE_WORDS });
+                continue;
+            }
+            let read = tables.as_ref().map(|tables| TablesRead { hash: tables.hash(), learnt });
+            let signer = policy_tables::signer(policy, tables)?;
+            // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
+            let swept = match policy {
+                Policy::Jaccard { words, tokens, .. } if taus.is_empty() => Some((words, tokens)),
+                _ => None,
+            };
+            let mut spool = swept.map(|_| Spool::new(scratch.path()));
+            let (inputs, group_members_max, temp_dir) =
+                (&self.inputs, self.group_members_max, scratch.path());
+            let reading = Reading { inputs, input: &input, unit, group_members_max, temp_dir };
+            let (trial, weights) =
+                trial::of_policy((&signer, read), reading, &sample, spool.as_mut(), &mut first)?;
+            policies.push(trial);
+            if let (Some(spool), Some((words, tokens))) = (&mut spool, swept) {
+                for text in TAUS {
+                    let tau: Tau = text.parse()?;
+                    let reading = (self.group_members_max, scratch.path());
+                    let policy = Policy::Jaccard { tau, words, tokens };
+                    let grouping = trial::of_spool((policy, unit), reading, spool, &weights)?;
+                    taus.push(AtTau { tau, grouping });
+                }
+            }
+        }
+        if let (true, Some(NotTried { policy, reason, remedy })) = (policies.is_empty(), not_tried.first()) {
+            return Err(Failure::BadInput(format!("{policy} cannot be tried: {reason}; {remedy}")).into());
+        }
+        let sample = self.sample_of(&input)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let found = Found { input, policies, taus, sample, not_tried, seconds };
+        Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
+        let left_out = found.input.left_out("doppel pilot");
+        left_out.inspect(|left_out| say!("doppel: {left_out}"));
+        // Where a part could not be read, the rest was tried all the same.
+        let refused = found.policies.iter().map(|trial| trial.refused.values().sum()).max();
+        found.input.verdict(self.inputs.strict, refused.unwrap_or(0))?;
+        let unused = found.policies.iter().find(|trial| trial.has_used_none());
+        match unused.filter(|_| !self.policies.is_empty()) {
+            Some(trial) => Err(Failure::BadInput(format!("{}: {}", trial.policy(), trial.why_none())).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
+    fn read(
+        &self,
+        learns: bool,
+        mut take: impl FnMut(&FetchedPage),
+    ) -> anyhow::Result<(Option<TermSample>, Tally)> {
+        if learns {
+            let (words, tally) = policy_tables::sample(&self.inputs, take)?;
+            return Ok((Some(words), tally));
+        }
+        let tally = crawl::read(&self.inputs, |page| {
+            take(&page);
+            Ok(())
+        })?;
+        Ok((None, tally))
+    }
+
+    /// The inputs of which the records that were read are a sample; none where all records were read.
+    fn sample_of(&self, input: &Tally) -> anyhow::Result<Option<SampleOf>> {
+        let sources = &self.inputs.sources()?.all;
+        let input_bytes = sources.iter().map(|source| source.bytes).sum();
+        let sample = SampleOf { cut_off: input.cut_off, inputs: sources.len() as u64, input_bytes };
+        Ok((input.cut_off > 0).then_some(sample))
+    }
+
+    /// Those that were asked for, each once, or all.
+    fn policies(&self) -> Vec<Policy> {
+        let mut seen = HashSet::new();
+        let asked = self.policies.iter().copied().filter(|policy| seen.insert(*policy));
+        let asked: Vec<Policy> = asked.collect();
+        if asked.is_empty() { Policy::all().collect() } else { asked }
+    }
+}

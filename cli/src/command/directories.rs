@@ -1,0 +1,5 @@
+//! Commands on the data directory of a collection that no server has open.
+
+pub(crate) mod backup;
+pub(crate) mod check;
+pub(crate) mod restore;

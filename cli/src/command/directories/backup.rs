@@ -1,0 +1,214 @@
+//! `doppel backup`: everything that cannot be derived, as one file, or what has changed of it since earlier ones.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use doppel_model::tables::TablesHash;
+use doppel_node::directory::manifest::Manifest;
+use doppel_node::directory::policy_tables;
+use doppel_node::directory::served;
+use doppel_protocol::BackupSummary;
+use doppel_protocol::client::Method;
+use doppel_terminal::destination::{Destination, directory_of, refuse_input};
+use doppel_terminal::output::{Output, bytes, plural};
+use doppel_terminal::progress;
+use doppel_tier1::backup::{BackupHash, IncrementError, Offline, Reader, State, Written, increment};
+use serde::Serialize;
+
+use crate::args::ServerArgs;
+use crate::client::connect;
+
+/// Back up a collection: from a server while it goes on, or a data directory that no server uses.
+///
+/// The file has the state of one moment, with checksums throughout; `doppel restore` makes a data directory
+/// of it. The index is derived and not in it. The tables of a policy that reads some are not in it either: copy them beside it,
+/// from `policy-tables` in the data directory, or in a cluster the file that the coordinators were given. Whatever the server acknowledged before the backup began is in
+/// it. In a cluster ask any coordinator: the file has all ranges at one moment. A directory has to be writable, because the storage engine completes its own files: copy one on a
+/// read-only or full disk to another place first.
+///
+/// With --since the file has only what has changed since earlier backups, which are named in order: the full one, and the increments
+/// that follow it. `doppel restore` takes them in the same order, and this file after them. What is saved is room: the server
+/// reads and sends everything as for a full backup, and here it is compared with the earlier files.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel backup --out doppel.backup
+  doppel backup --data /var/lib/doppel --out doppel.backup
+  doppel backup --out tuesday.increment --since monday.backup
+  doppel backup --out wednesday.increment --since monday.backup tuesday.increment")]
+pub(crate) struct Backup {
+    /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Back up this data directory instead of asking a server. Of a cluster, that is `collection` below the directory of its
+    /// only node of tier 1; with several nodes ask a coordinator.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Write only what has changed since these: a full backup, and its increments in order.
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    since: Vec<PathBuf>,
+    /// Where the increments of --since are sorted [default: beside --out]. It takes up to twice the room that they have unpacked.
+    #[arg(long, value_name = "DIR", requires = "since")]
+    temp_dir: Option<PathBuf>,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// What was backed up.
+#[derive(Debug, Serialize)]
+struct BackedUp {
+    #[serde(flatten)]
+    summary: BackupSummary,
+    /// Names the file.
+    hash: BackupHash,
+    /// Names the backup that an increment follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<BackupHash>,
+    /// The tables of the policy, which are not in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tables_not_in_it: Option<TablesHash>,
+}
+
+impl Backup {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        refuse_input("--out", &self.out, &self.since)?;
+        let out = Destination::open(&self.out)?;
+        let since = self.since()?;
+        let follows = since.as_ref().map(State::hash);
+        let (written, tables) = match &self.data {
+            Some(dir) => back_up_directory(dir, since, &out)?,
+            None => self.ask_server(since, &out)?,
+        };
+        let Written { summary, hash } = written;
+        let backed_up = BackedUp { summary, hash, follows, tables_not_in_it: tables };
+        let output = Output { json: self.json };
+        if matches!(out, Destination::Standard) {
+            output.print_beside(&backed_up, |out| {
+                tables.map_or(Ok(()), |hash| writeln!(out, "doppel: {}", self.not_in_it(hash)))
+            })?;
+            return Ok(());
+        }
+        output.print(&backed_up, |out| {
+            let BackupSummary { rows, changes, bytes: size } = summary;
+            let of = plural(rows, if follows.is_some() { "changed row" } else { "row" });
+            let meanwhile =
+                if changes > 0 { format!(" and {}", plural(changes, "later change")) } else { String::new() };
+            writeln!(out, "{}: {of}{meanwhile} in {}", self.out.display(), bytes(size))?;
+            tables.map_or(Ok(()), |hash| writeln!(out, "{}", self.not_in_it(hash)))
+        })?;
+        Ok(())
+    }
+
+    /// The state that the earlier backups give; none when a full one is wanted.
+    fn since(&self) -> anyhow::Result<Option<State>> {
+        if self.since.is_empty() {
+            return Ok(None);
+        }
+        let dir = self.temp_dir.clone().unwrap_or_else(|| self.room());
+        ensure!(dir.is_dir(), "{} is no directory; --temp-dir names one with room", dir.display());
+        let bar = progress::waiting("reading");
+        let state = State::of(&self.since, &dir)?;
+        bar.finish_and_clear();
+        Ok(Some(state))
+    }
+
+    /// Where there is room for what is sorted: beside the backup. The system's place for temporary files is memory on some machines.
+    fn room(&self) -> PathBuf {
+        if self.out.exists() && !self.out.is_file() {
+            return std::env::temp_dir();
+        }
+        directory_of(&self.out).to_owned()
+    }
+
+    /// Backs up what a server has.
+    fn ask_server(&self, since: Option<State>, out: &Destination) -> anyhow::Result<Made> {
+        let incomplete = "the backup is incomplete; the server's log says why, and another try may do";
+        let client = connect(&self.server)?;
+        let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
+        out.write(|out| match since {
+            None => {
+                let mut tee = Tee { input: &mut response, out, failed: None };
+                let made = verified(&mut tee);
+                match tee.failed {
+                    Some(error) => Err(error.into()),
+                    None => made.context(incomplete),
+                }
+            }
+            Some(since) => {
+                let tables = tables_of(since.manifest());
+                let written = increment(since, &mut response, out).map_err(|error| match error {
+                    IncrementError::Unusable(_) => anyhow::Error::new(error).context(incomplete),
+                    error => error.into(),
+                })?;
+                Ok((written, tables))
+            }
+        })
+    }
+
+    /// What a restored collection needs besides the file.
+    fn not_in_it(&self, hash: TablesHash) -> String {
+        let path = self.data.as_ref().map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
+        let from = match path {
+            Some(path) => path.display().to_string(),
+            None => "policy-tables in the server's data directory, in a cluster the coordinators' file,"
+                .to_owned(),
+        };
+        format!("not in it: the tables {hash} of this collection; copy {from} beside the backup")
+    }
+}
+
+/// A backup, and the tables of its collection, which are not in it.
+type Made = (Written, Option<TablesHash>);
+
+/// Backs up a directory that no server uses.
+fn back_up_directory(dir: &Path, since: Option<State>, out: &Destination) -> anyhow::Result<Made> {
+    let manifest = Manifest::open(dir)?;
+    let (map, sealed) = (manifest.map()?, manifest.seal()?);
+    let cannot = || format!("cannot back up {}", dir.display());
+    let collection = Offline::open(&dir.join("tier1"), map)
+        .with_context(cannot)
+        .map_err(|error| served::name_server(dir, error))?;
+    let written = out.write(|out| match since {
+        None => collection.back_up(&sealed, out).with_context(cannot),
+        Some(since) => collection.back_up_since(since, &sealed, out).with_context(cannot),
+    })?;
+    Ok((written, manifest.tables))
+}
+
+/// Reads a backup to its end, and the tables that its collection needs. One that is incomplete has no end, and is an error.
+fn verified(input: &mut dyn Read) -> anyhow::Result<Made> {
+    let mut reader = Reader::open(input)?;
+    let tables = tables_of(&reader.head().manifest);
+    while reader.writes()?.is_some() {}
+    Ok((Written { summary: reader.summary(), hash: reader.hash() }, tables))
+}
+
+fn tables_of(manifest: &str) -> Option<TablesHash> {
+    // A server of another version has another manifest, and the backup is as good.
+    Manifest::read(manifest.as_bytes(), Path::new("the backup")).ok()?.tables
+}
+
+/// Copies what is read.
+struct Tee<'t> {
+    input: &'t mut dyn Read,
+    out: &'t mut dyn Write,
+    /// Why the copy cannot be written, which is not the fault of what is read.
+    failed: Option<io::Error>,
+}
+
+impl Read for Tee<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.out.write_all(&buffer[..read]).map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            io::Error::from(kind)
+        })?;
+        Ok(read)
+    }
+}

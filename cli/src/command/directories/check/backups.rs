@@ -1,0 +1,38 @@
+//! Whether a full backup and its increments can be restored, without restoring them.
+
+use std::path::PathBuf;
+
+use doppel_protocol::BackupSummary;
+use doppel_terminal::output::{Output, bytes, plural};
+use doppel_terminal::progress;
+use doppel_tier1::backup::{BackupHash, Series, Verified};
+use serde::Serialize;
+
+/// Backups that are whole and follow each other. Others are an error.
+#[derive(Debug, Serialize)]
+struct CheckedBackups {
+    sound: bool,
+    #[serde(flatten)]
+    summary: BackupSummary,
+    /// What names each of them, in order.
+    hashes: Vec<BackupHash>,
+}
+
+/// Verifies a full backup and its increments.
+///
+/// # Errors
+/// When one is damaged or cut off, is of another collection, or does not follow that before it.
+pub(super) fn check(files: &[PathBuf], output: Output) -> anyhow::Result<()> {
+    let bar = progress::waiting("reading");
+    let Verified { summary, hashes } = Series::open(files)?.verify()?;
+    bar.finish_and_clear();
+    output.print(&CheckedBackups { sound: true, summary, hashes: hashes.clone() }, |out| {
+        for (file, hash) in files.iter().zip(&hashes) {
+            writeln!(out, "{hash} {}", file.display())?;
+        }
+        let BackupSummary { rows, changes, bytes: size } = summary;
+        writeln!(out, "{} and {} in {}", plural(rows, "row"), plural(changes, "change"), bytes(size))?;
+        writeln!(out, "sound")
+    })?;
+    Ok(())
+}

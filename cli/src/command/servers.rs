@@ -1,0 +1,10 @@
+//! Commands that start a server process, or describe one: a single process, and the nodes of a cluster.
+
+pub(crate) mod cluster;
+pub(crate) mod coordinator;
+pub(crate) mod dev_cluster;
+pub(crate) mod init;
+pub(crate) mod serve;
+pub(crate) mod tier1;
+pub(crate) mod tier2;
+pub(crate) mod token;

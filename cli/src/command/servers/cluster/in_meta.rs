@@ -1,0 +1,190 @@
+//! The META of a cluster, as a command reaches it: patiently, and not without a word. What the nodes say is heard on the way.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use doppel_control::cluster::Cluster;
+use doppel_control::connection::hear;
+use doppel_control::description::Description;
+use doppel_control::description::change::Heard;
+use doppel_control::description::file::ClusterFile;
+use doppel_control::description::steps::ROUTERS;
+use doppel_control::log::beats;
+use doppel_control::log::streams::Connection;
+use doppel_control::meta::unread::Unread;
+use doppel_control::meta::{Described, Meta};
+use doppel_model::RangeId;
+use doppel_protocol::MappingApi as _;
+use doppel_protocol::membership::Membership;
+use doppel_terminal::output::say;
+use doppel_wire::Runtime;
+use doppel_wire::tier2::RemoteTier2;
+
+/// How long log servers are asked that do not answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Whoever waits for so long is told what for.
+const MOMENT: Duration = Duration::from_millis(700);
+
+/// How long the beats of the nodes are listened to, of which three come in a second.
+const LISTENS: Duration = Duration::from_millis(1_500);
+
+/// The same where they have not said enough yet, as right after a takeover.
+const LISTENS_AGAIN: Duration = Duration::from_secs(5);
+
+/// The name under which the nodes know a command.
+const NAME: &str = "doppel-cluster";
+
+/// The META of a cluster.
+pub(super) struct InMeta<'f> {
+    file: &'f ClusterFile,
+    pub(super) connection: Connection,
+    pub(super) meta: Meta,
+    /// The URLs of the log servers.
+    pub(super) servers: Vec<String>,
+    /// Until when they are asked again that do not answer.
+    until: Instant,
+}
+
+impl<'f> InMeta<'f> {
+    /// Opens the META of the cluster of a file. Servers that do not answer, here or when it is read, are asked again for as
+    /// long as `patience`, which standard error says.
+    ///
+    /// # Errors
+    /// When it has none, or they do not answer in time.
+    pub(super) fn find(file: &'f ClusterFile, patience: Duration) -> anyhow::Result<Self> {
+        let Some(servers) = file.servers() else {
+            bail!(
+                "{} is of a cluster without a log, which is described by its file alone: change every copy of it, and restart all \
+                 processes (docs/guides/grow-and-repair-a-cluster.md says what can be changed)",
+                file.path.display()
+            )
+        };
+        let until = Instant::now() + patience;
+        let _said = waiting(servers, until);
+        let opening = |error| Unread::opening(file, error);
+        let connection = Connection::new(servers, patience).map_err(|error| match error.downcast() {
+            Ok(error) => opening(error).into(),
+            Err(other) => other,
+        })?;
+        let meta = connection.meta(&file.id).map_err(opening)?;
+        Ok(Self { file, connection, meta, servers: servers.to_vec(), until })
+    }
+
+    /// The description, as soon as the log has a leader.
+    ///
+    /// # Errors
+    /// When it has none in time, or the description cannot be used.
+    pub(super) fn read(&self) -> Result<Described, Unread> {
+        let _said = waiting(&self.servers, self.until);
+        loop {
+            match self.meta.read() {
+                Err(error) if error.passes() && Instant::now() < self.until => {
+                    thread::sleep(Duration::from_millis(200));
+                }
+                read => return read.map_err(|error| Unread::reading(self.file, error)),
+            }
+        }
+    }
+
+    /// What the nodes say of their replicas, as soon as it is enough, or when they had time to say it.
+    pub(super) fn hear(
+        &self,
+        description: &Description,
+        force: bool,
+        is_enough: impl Fn(&Heard) -> bool,
+    ) -> Heard {
+        let _said = Said::soon(format!(
+            "hearing the nodes of the cluster, for {} s at most",
+            LISTENS_AGAIN.as_secs()
+        ));
+        let membership = Arc::new(Membership::new());
+        let _listening = hear(&self.connection.engine.bulletin(&beats(&description.cluster)), &membership);
+        let began = Instant::now();
+        thread::sleep(LISTENS);
+        loop {
+            let replicas = |range| membership.replicas(RangeId(range), Instant::now());
+            let replicas = (0..description.ranges).map(replicas).collect();
+            let heard = Heard { replicas, force, ..Heard::default() };
+            if is_enough(&heard) || began.elapsed() > LISTENS_AGAIN {
+                return heard;
+            }
+            thread::sleep(LISTENS / 5);
+        }
+    }
+
+    /// How many partitions of the index each node of tier 2 has, by their numbers, as the present router says it.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(super) fn partitions(&self, cluster: &Cluster, heard: &Heard) -> anyhow::Result<Vec<usize>> {
+        let router =
+            heard.owner(ROUTERS).context("no owner of range 0 is heard, which has the plan of the index")?;
+        let node = cluster.tier1_node(&router.parse()?)?;
+        let _said = Said::soon(format!("asking {router} at {} for the plan of the index", node.address));
+        let runtime = Runtime::new(self.connection.handle()).context("cannot start the HTTP client")?;
+        let peer = cluster.peer(&runtime, &cluster.identity(&NAME.parse()?), &node.name, &node.address)?;
+        let plan = RemoteTier2::new(peer).plan()?;
+        let of = |node| plan.assignments().iter().filter(|one| one.node.0 == node).count();
+        Ok((0..plan.nodes()).map(of).collect())
+    }
+}
+
+fn waiting(servers: &[String], until: Instant) -> Said {
+    let seconds = until.saturating_duration_since(Instant::now()).as_secs_f64().round();
+    Said::soon(format!(
+        "waiting for the description of the cluster from the log servers {}, for {seconds} s at most",
+        servers.join(", ")
+    ))
+}
+
+/// Says something on standard error, unless it is dropped within a moment.
+struct Said {
+    _until: Sender<Infallible>,
+}
+
+impl Said {
+    fn soon(text: String) -> Self {
+        let (until, dropped) = channel();
+        let say = move || {
+            if dropped.recv_timeout(MOMENT) == Err(RecvTimeoutError::Timeout) {
+                say!("doppel: {text}");
+            }
+        };
+        // Without a thread nothing is said.
+        let _ = thread::Builder::new().name("waiting".to_owned()).spawn(say);
+        Self { _until: until }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn servers_that_do_not_answer_are_named_with_what_to_do() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("c.toml");
+        // One that nobody has, and one that accepts and says nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let servers = ["nats://127.0.0.1:9".to_owned(), format!("nats://{}", silent.local_addr().unwrap())];
+        let text = format!(
+            "cluster = '0123456789abcdef0123456789abcdef'\nsecret = 'c.secret'\n[log]\nservers = {servers:?}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        std::fs::write(home.path().join("c.secret"), "s".repeat(64)).unwrap();
+        let file = ClusterFile::read(&path).unwrap();
+        let began = Instant::now();
+        let error = InMeta::find(&file, Duration::from_secs(1)).err().unwrap().to_string();
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+        assert!(error.starts_with(&format!("no log server answers at {}: ", servers.join(", "))), "{error}");
+        assert!(error.contains("Start them"), "{error}");
+        assert!(error.ends_with(&format!("correct `servers` below [log] in {}", path.display())), "{error}");
+    }
+}

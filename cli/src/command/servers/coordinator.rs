@@ -1,0 +1,256 @@
+//! `doppel coordinator`: a front door of a cluster.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use doppel_control::awaited::Awaited;
+use doppel_control::cluster::{Cluster, Told};
+use doppel_control::connection::{self, Hearing, Joined};
+use doppel_control::description::file::ClusterFile;
+use doppel_control::description::steps::Role;
+use doppel_control::watch::Watch;
+use doppel_coordinator::app::{App, Directory, Services, system_clock};
+use doppel_dataset::extracted::extractors;
+use doppel_engine::shard_map::ShardMap;
+use doppel_model::pairwise::Signer;
+use doppel_model::tables::{Tables, TablesHash};
+use doppel_node::directory::policy_tables;
+use doppel_node::front_door::FrontDoorArgs;
+use doppel_node::process;
+use doppel_node::process::logging::LogArgs;
+use doppel_node::winners::Winners;
+use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
+use doppel_wire::spread::SpreadTier1;
+use doppel_wire::tier1::{Collection, RemoteTier1};
+use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
+use doppel_wire::{NodeName, Runtime};
+use prometheus_client::registry::Registry;
+
+/// How long the first answer of tier 1 is waited for between two attempts.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Run a coordinator, a front door of a cluster.
+///
+/// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
+/// with its address when it takes requests: with a log as soon as one node of tier 1 answers, without one when all do. Before
+/// that, `/healthz` says that it lives, and `/readyz` and everything else, with status 503, what it waits for. Whether every
+/// range has an owner is another question, and `doppel cluster status` answers it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700 --tokens tokens")]
+pub(crate) struct Coordinator {
+    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
+    cluster: PathBuf,
+    /// A name for this coordinator, by which the logs of the other nodes know it.
+    #[arg(long, value_name = "NAME", env = "DOPPEL_NAME", default_value = "coordinator")]
+    name: NodeName,
+    #[command(flatten)]
+    front_door: FrontDoorArgs,
+    /// A file that names markets (docs/reference/winner-rules.md); give all coordinators the same. Its rules are not used: `doppel init
+    /// --winners` fixes those.
+    #[arg(long, value_name = "FILE")]
+    winners: Option<PathBuf>,
+    /// The tables of the cluster's policy, if it reads any: the file that `doppel init --policy-tables` was given.
+    #[arg(long, value_name = "FILE")]
+    policy_tables: Option<PathBuf>,
+    /// Detect the language of a page whose record gives none; give it to all coordinators or none.
+    #[arg(long)]
+    detect_language: bool,
+    /// Where exports that do not fit in memory are sorted [default: the system's directory of temporary files].
+    #[arg(long, value_name = "DIR")]
+    temp: Option<PathBuf>,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+impl Coordinator {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let logging = self.log.begin("coordinator", None)?;
+        logging.of(|| process::run(self.serve()))
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let shutdown = process::shutdown()?;
+        tokio::pin!(shutdown);
+        let front_door = self.front_door.open().await?;
+        front_door.reread_on_hangup()?;
+        let file = ClusterFile::read(&self.cluster)?;
+        let tables = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
+        let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
+        let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
+        std::fs::create_dir_all(&temp_dir)
+            .with_context(|| format!("cannot create {}", temp_dir.display()))?;
+        let awaited = Awaited::default();
+        let mut reached = Ok(None);
+        let reach = async { reached = reach(&file, &self.name, tables, &awaited, &mut shutdown).await };
+        let text = {
+            let awaited = awaited.clone();
+            move || awaited.text()
+        };
+        doppel_coordinator::wait(&front_door.doors, text, reach)
+            .await
+            .context("the server did not end well")?;
+        let Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached? else {
+            return Ok(());
+        };
+        let own = cluster.identity(&self.name);
+        let owners = connection::owners(&cluster, hearing.as_deref(), None);
+        let names = cluster.owners().into_iter().map(|node| cluster.tier1_nodes()[node].name.to_string());
+        let shard_map = ShardMap::fixed(names.collect());
+        let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
+        let tier1 = SpreadTier1::new(nodes.collect(), Arc::clone(&owners));
+        let tier2 = Arc::new(RoutedTier2::new(routers, move || connection::router(&*owners)));
+        let watch =
+            hearing.as_deref().map(|hearing| Watch::start(hearing, (Role::Coordinator, &self.name), |_| {}));
+        let watch = watch.transpose()?;
+        let told = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| Told {
+            membership: Arc::clone(&hearing.membership),
+            processes: watch.processes(),
+            engine: hearing.engine.clone(),
+            servers: file.servers().unwrap_or_default().to_vec(),
+        });
+        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), told)?);
+        let app = App::new(Services {
+            tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
+            tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,
+            mapping: Some(tier2 as Arc<dyn MappingApi>),
+            cluster: Some(nodes as Arc<dyn ClusterApi>),
+            policy: collection.policy,
+            winners: collection.winners,
+            markets,
+            shard_map,
+            ingest: Arc::new(extractors(signer, self.detect_language)?),
+            tokens: front_door.doors.access.tokens.clone(),
+            registry: Registry::default(),
+            clock: system_clock(),
+            directories: vec![Directory { name: "temp", path: temp_dir.clone(), is_own: false }],
+            temp_dir,
+            limits: front_door.limits.clone(),
+        });
+        front_door.announce(&format!("doppel coordinator {}", self.name))?;
+        let served = doppel_coordinator::serve(front_door.doors, app, shutdown).await;
+        tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
+        served.context("the server did not end well")
+    }
+}
+
+/// A cluster that a front door can be of.
+struct Reached {
+    cluster: Cluster,
+    signer: Signer,
+    hearing: Option<Box<Hearing>>,
+    runtime: Runtime,
+    nodes: Vec<RemoteTier1>,
+    routers: Vec<RemoteTier2>,
+    collection: Collection,
+}
+
+/// Waits for the log of the cluster, where it has one, and for its nodes of tier 1. Tables are refused that are not the cluster's. None when the process is to end.
+async fn reach(
+    file: &ClusterFile,
+    name: &NodeName,
+    tables: Option<Arc<Tables>>,
+    awaited: &Awaited,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+) -> anyhow::Result<Option<Reached>> {
+    let joined: Option<Joined> = connection::join(file, name, awaited, &mut shutdown).await?;
+    let Some((cluster, hearing)) = joined else { return Ok(None) };
+    let signer = policy_tables::of_cluster((cluster.policy, cluster.description.tables), tables)?;
+    let own = cluster.identity(name);
+    let runtime = Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
+    connection::count(&runtime, hearing.as_deref());
+    let (mut nodes, mut routers) = (Vec::new(), Vec::new());
+    for node in cluster.tier1_nodes() {
+        let peer = cluster.peer(&runtime, &own, &node.name, &node.address)?;
+        nodes.push(RemoteTier1::new(peer.clone()));
+        routers.push(RemoteTier2::new(peer));
+    }
+    let waits = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
+    let collection = ask(&nodes, waits, &runtime, awaited, &mut shutdown).await?;
+    let Some(collection) = collection else { return Ok(None) };
+    anyhow::ensure!(
+        collection.policy == signer.policy(),
+        "tier 1 has a collection of the policy {}, and the cluster is described with {}; start all with copies of one file",
+        collection.policy,
+        signer.policy()
+    );
+    let tables = signer.tables().map(|tables| tables.hash());
+    let named =
+        |tables: Option<TablesHash>| tables.map_or_else(|| "none".to_owned(), |hash| hash.to_string());
+    anyhow::ensure!(
+        collection.tables == tables,
+        "the collection of tier 1 was made with the tables {}, and those of this process are {}: start all with copies of one \
+         file, and this one with the tables that `doppel init` was given",
+        named(collection.tables),
+        named(tables)
+    );
+    Ok(Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }))
+}
+
+/// Which nodes of tier 1 have to answer first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// Each has ranges that no other has.
+    ForAll,
+    /// Others take over.
+    ForOne,
+}
+
+/// Asks every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
+/// the process is to end.
+async fn ask(
+    nodes: &[RemoteTier1],
+    waits: Waits,
+    runtime: &Runtime,
+    awaited: &Awaited,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+) -> anyhow::Result<Option<Collection>> {
+    loop {
+        let asking = nodes.to_vec();
+        let ask = move || {
+            let mut answers = Vec::new();
+            let mut failed = None;
+            for node in &asking {
+                match node.collection() {
+                    Ok(answer) => answers.push(answer),
+                    Err(error) if waits == Waits::ForAll || error.is_final() => return Err(error),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            failed.filter(|_| answers.is_empty()).map_or(Ok(answers), Err)
+        };
+        let mut answers = tokio::task::spawn_blocking(ask);
+        let answers = tokio::select! {
+            answers = &mut answers => answers,
+            () = &mut shutdown => {
+                // The calls break off, and end while there is a runtime.
+                runtime.end();
+                drop(answers.await);
+                return Ok(None);
+            }
+        };
+        match answers.context("asking tier 1 panicked")? {
+            Ok(answers) => {
+                let first = answers.first().copied().context("there is no node of tier 1")?;
+                anyhow::ensure!(
+                    answers.iter().all(|answer| *answer == first),
+                    "the nodes of tier 1 have different collections: {answers:?}; start all with copies of one file"
+                );
+                return Ok(Some(first));
+            }
+            Err(error) if error.is_final() => return Err(error.into()),
+            Err(error) => {
+                awaited.note("tier 1", &error.to_string());
+                tokio::select! {
+                    () = tokio::time::sleep(PAUSE) => {}
+                    () = &mut shutdown => return Ok(None),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! `doppel init`: the files of a new cluster.
+
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use doppel_control::description::file::{Contents, NewFiles, Way};
+use doppel_control::description::unspecified;
+use doppel_control::description::{Description, Node, Tier1Node, placement};
+use doppel_control::log::{
+    self, MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX, check_monitor, check_server,
+};
+use doppel_control::log::{LogSettings, streams};
+use doppel_model::RangeId;
+use doppel_node::args::PolicyArgs;
+use doppel_node::directory::manifest::{Manifest, Wanted};
+use doppel_node::directory::policy_tables;
+use doppel_node::engine::DEFAULTS;
+use doppel_node::winners::Winners;
+use doppel_protocol::Settlement;
+use doppel_shared_log::EngineError;
+use doppel_terminal::exit::Failure;
+use doppel_terminal::output::{Output, say};
+use doppel_wire::Secret;
+
+use crate::slow_policy;
+use settle::{promised, replicated, settles};
+
+/// How long servers are asked again that do not answer at once, as while they elect a leader.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Write the file of a new cluster, and its secret; with --log make the streams that it is replicated through.
+///
+/// Every process of the cluster reads a copy of both files, which are readable by their owner alone. Without --log the cluster
+/// is distributed, not replicated: each range of pages is on one node of tier 1 alone, so take backups (docs/guides/back-up-and-restore.md). With
+/// --log each range has replicas on several nodes, which follow its log on servers of NATS JetStream, 2.9.10 or newer. These
+/// log servers have to run already, for the streams of the log are made here. The nodes are described in one of them, and
+/// changed with `doppel cluster`; the file says no more than where the log is.
+///
+/// Where machines can lose their power, log servers of 2.12 or newer with `sync_interval: always` in `jetstream {}` of their
+/// configuration write to their disks before they acknowledge. With --log-monitor this is found out, and settlement is `log`;
+/// otherwise it is `standby`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel init cluster.toml --tier1 record-1=10.0.0.1:7801 --tier1 record-2=10.0.0.2:7801 --tier2 index=10.0.0.3:7802 \\
+    --log nats://10.0.0.11:4222,nats://10.0.0.12:4222,nats://10.0.0.13:4222
+  doppel init cluster.toml --tier1 record=10.0.0.1:7801 --tier2 index-1=10.0.0.2:7802 --tier2 index-2=10.0.0.3:7802")]
+pub(crate) struct Init {
+    /// The file to write; the secret goes beside it, under the same name with the ending `.secret`.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A node of tier 1, the system of record: its name, and the address at which the other nodes reach it; given once for
+    /// each, 1 to 64. The ranges are dealt out among them in turn.
+    #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
+    tier1: Vec<Node>,
+    /// A node of tier 2, the index; given once for each, 1 to 128.
+    #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
+    tier2: Vec<Node>,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// Tier-1 shards, 1 to 256 [default: 16, or as many as ranges].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    shards: Option<u16>,
+    /// Ranges that the shards are cut into, 1 to 64: at least one for each node of tier 1, and no more than shards. Fixed from
+    /// then on [default: one for a single node of tier 1, else two for each].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    ranges: Option<u16>,
+    /// A file with the rules by which winners are elected (docs/reference/winner-rules.md). They are fixed from then on; its markets count at
+    /// each coordinator.
+    #[arg(long, value_name = "FILE")]
+    winners: Option<PathBuf>,
+    /// A log server, which is a NATS server with JetStream; given once for each, or separated by commas, 1 to 16. All that are
+    /// given have to answer.
+    #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = server)]
+    log: Vec<String>,
+    /// Log servers that have a copy of each stream: 1, 3 or 5. More than half of them have to be there for pages to be taken
+    /// [default: 3 with three log servers or more, also with five; else 1].
+    #[arg(long, value_name = "N", value_parser = log_replicas)]
+    log_replicas: Option<u16>,
+    /// Bytes that the stream of each range may have, at least 16 MiB. Each log server sets so much aside for every stream that
+    /// it has a copy of, without taking it from the disk yet. From half of them on, what the nodes that run have copied goes; a
+    /// stream that is full all the same takes no pages until it is given more (docs/concepts/replication.md) [default: 8 GiB].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
+    log_max_bytes: Option<u64>,
+    /// Minutes for which a stream keeps what all replicas have, 0 to 1440: a node that was away no longer than this reads on
+    /// instead of copying its ranges. What was purged leaves the stream after that [default: 60].
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u16).range(..=i64::from(WINDOW_MINUTES_MAX)))]
+    log_window: Option<u16>,
+    /// Where a log server says how it is set, which is `http:` in its configuration; one for each --log, given once for each or
+    /// separated by commas.
+    #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = monitor)]
+    log_monitor: Vec<String>,
+    /// When a write counts and is answered: `log`, when the log servers have it on their disks, which --log-monitor has to
+    /// confirm; or `standby`, when a second node of tier 1 has it on its disk [default: `log` where all monitors confirm it, else
+    /// `standby`].
+    #[arg(long, value_name = "MODE", value_parser = settlement)]
+    settlement: Option<Settlement>,
+    /// Nodes of tier 1 that have a replica of each range, its owner among them. With settlement `standby` at least 2, and writes
+    /// of a range wait while fewer than 2 of them run [default: 3 with settlement `standby` and three nodes of tier 1 or more;
+    /// 2 with --log and two nodes or more; else 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    replicas: Option<u16>,
+}
+
+fn server(text: &str) -> Result<String, String> {
+    check_server(text)?;
+    Ok(text.to_owned())
+}
+
+/// A monitor of a log server, as the command line names it.
+pub(crate) fn monitor(text: &str) -> Result<String, String> {
+    check_monitor(text)?;
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// A mode of settlement by its name.
+pub(crate) fn settlement(text: &str) -> Result<Settlement, String> {
+    match text {
+        "log" => Ok(Settlement::Log),
+        "standby" => Ok(Settlement::Standby),
+        _ => Err("`log` or `standby` is expected".to_owned()),
+    }
+}
+
+fn log_replicas(text: &str) -> Result<u16, String> {
+    let replicas = text.parse().ok().filter(|replicas| [1, 3, 5].contains(replicas));
+    replicas.ok_or_else(|| "1, 3 or 5 is expected".to_owned())
+}
+
+/// A node as the command line names it.
+pub(crate) fn node(text: &str) -> Result<Node, String> {
+    let (name, address) =
+        text.split_once('=').ok_or("NAME=HOST:PORT is expected, such as index-1=10.0.0.2:7802")?;
+    let name = name.parse().map_err(|error: doppel_wire::InvalidName| error.to_string())?;
+    if let Some(all) = unspecified(address) {
+        return Err(format!(
+            "{all} stands for all addresses of a machine, and under it no other machine reaches this node; name the address that \
+             the others reach it at. To listen on all, start the node with --listen {address}"
+        ));
+    }
+    Ok(Node { name, address: address.to_owned() })
+}
+
+impl Init {
+    /// The cluster of these nodes, with defaults in all else.
+    pub(crate) fn of(file: PathBuf, tier1: Vec<Node>, tier2: Vec<Node>) -> Self {
+        Self {
+            file,
+            tier1,
+            tier2,
+            policy: PolicyArgs::default(),
+            shards: None,
+            ranges: None,
+            winners: None,
+            log: Vec::new(),
+            log_replicas: None,
+            log_max_bytes: None,
+            log_window: None,
+            log_monitor: Vec::new(),
+            settlement: None,
+            replicas: None,
+        }
+    }
+
+    /// The same with other ranges and replicas.
+    pub(crate) fn with(self, ranges: Option<u16>, replicas: Option<u16>) -> Self {
+        Self { ranges, replicas, ..self }
+    }
+
+    /// Sets the policy and the file of winner rules.
+    pub(crate) fn comparing(self, policy: PolicyArgs, winners: Option<PathBuf>) -> Self {
+        Self { policy, winners, ..self }
+    }
+
+    /// The same with a log on these servers.
+    pub(crate) fn with_log(self, log: Vec<String>, log_monitor: Vec<String>, log_max_bytes: u64) -> Self {
+        Self { log, log_monitor, log_max_bytes: Some(log_max_bytes), ..self }
+    }
+
+    /// The cluster, when all goes together.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) fn description(&self, settlement: Settlement) -> anyhow::Result<Description> {
+        let Self { file, tier1, tier2, policy, shards, ranges, winners, log, .. } = self;
+        let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
+        let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
+        let tables = policy_tables::given(policy)?.map(|tables| tables.hash());
+        let by_tau = policy.is_by_tau();
+        let (policy, ranges) = (policy.policy()?, ranges.or(of_nodes));
+        let wanted = Wanted { policy, by_tau, tables, shards: *shards, ranges, winners };
+        let manifest = Manifest::new(wanted, DEFAULTS)?;
+        let count = tier1.len();
+        if count > usize::from(manifest.ranges) {
+            let reason = format!(
+                "{count} nodes of tier 1 need at least as many ranges; --ranges is {}",
+                manifest.ranges
+            );
+            return Err(Failure::Usage(reason).into());
+        }
+        self.check_log()?;
+        let log_replicas = self.log_replicas.unwrap_or(if log.len() < 3 { 1 } else { 3 });
+        let names: Vec<&str> = tier1.iter().map(|node| node.name.as_str()).collect();
+        let replicas = usize::from(self.replicas(settlement)?);
+        let table = placement::propose(usize::from(manifest.ranges), &names, replicas);
+        let node = |(at, Node { name, address }): (usize, &Node)| {
+            let of = |has: &dyn Fn(&[usize]) -> bool| {
+                let ranges = (0..).zip(&table).filter(|(_, nodes)| has(nodes));
+                ranges.map(|(range, _)| RangeId(range)).collect()
+            };
+            let (ranges, standby) = (of(&|nodes| nodes[0] == at), of(&|nodes| nodes[1..].contains(&at)));
+            Tier1Node { name: name.clone(), address: address.clone(), ranges, standby }
+        };
+        let log = (!log.is_empty()).then(|| LogSettings {
+            monitors: self.log_monitor.clone(),
+            replicas: log_replicas,
+            settlement,
+            max_bytes: self.log_max_bytes.unwrap_or(MAX_BYTES),
+            window_minutes: self.log_window.unwrap_or(WINDOW_MINUTES),
+        });
+        let description = Description {
+            cluster: random_hex(16)?,
+            secret_mark: None,
+            policy: manifest.policy,
+            tables: manifest.tables,
+            shards: manifest.shards,
+            ranges: manifest.ranges,
+            winners: manifest.winners,
+            log,
+            tier1: tier1.iter().enumerate().map(node).collect(),
+            tier2: tier2.clone(),
+        };
+        if file.file_name() == Some(self.secret()?.as_os_str()) {
+            return Err(Failure::Usage(
+                "FILE is the name of its secret; another ending is needed".to_owned(),
+            )
+            .into());
+        }
+        description.check().map_err(Failure::Usage)?;
+        Ok(description)
+    }
+
+    /// The name of the file of the secret.
+    fn secret(&self) -> anyhow::Result<PathBuf> {
+        let name = self.file.file_name().context("FILE names no file")?;
+        Ok(Path::new(name).with_extension("secret"))
+    }
+
+    /// Makes the streams and writes the files; log servers may take so long to answer, and `tell` is told of one that does
+    /// not at once.
+    ///
+    /// # Errors
+    /// When a file or a stream is there already or cannot be made, or the nodes do not go together.
+    pub(crate) fn create(&self, patience: Duration, tell: &dyn Fn(&EngineError)) -> anyhow::Result<Created> {
+        self.check_log()?;
+        let (file, secret) = (&self.file, self.secret()?);
+        let files = NewFiles { path: file, secret: &secret };
+        let there = || match files.is_only_the_secret_there() {
+            true => anyhow!(
+                "{} is there without {}: an earlier `doppel init` was broken off, or the file was moved. If no cluster has this \
+                 secret, delete it, and try again",
+                file.with_file_name(&secret).display(),
+                file.display()
+            ),
+            false => anyhow!(
+                "{} or its secret is there already, and is not replaced: a cluster keeps both for as long as it lives",
+                file.display()
+            ),
+        };
+        let cannot = || format!("cannot write {}", file.display());
+        // Known before streams are made, which would be left.
+        if files.are_there() {
+            return Err(there());
+        }
+        let not_made = || format!("the log cannot be made, and {} is not written", file.display());
+        streams::servers(&self.log, patience, tell).with_context(not_made)?;
+        let (settlement, why) = self.settle(patience)?;
+        let (mut description, drawn) = (self.description(settlement)?, random_hex(32)?);
+        if description.log.is_some() {
+            description.secret_mark = Some(Secret::new(&drawn)?.mark());
+        }
+        let (contents, made) = match &description.log {
+            None => (Contents::All(description.clone()), Vec::new()),
+            Some(log) => {
+                files.try_to().with_context(cannot)?;
+                let made = self.make(log, &description, patience).with_context(not_made)?;
+                (Contents::Way(Way { servers: self.log.clone(), ..Way::default() }), made)
+            }
+        };
+        let created = files.create(&description.cluster, &contents, &drawn);
+        created.map_err(|error| {
+            let error = match error.kind() {
+                io::ErrorKind::AlreadyExists => there(),
+                _ => anyhow::Error::new(error).context(cannot()),
+            };
+            if made.is_empty() { error } else { error.context(streams::left(&made)) }
+        })?;
+        Ok(Created { description, secret, why })
+    }
+
+    /// Makes the streams of the cluster, the last of which has this description; their names.
+    fn make(
+        &self,
+        log: &LogSettings,
+        description: &Description,
+        patience: Duration,
+    ) -> anyhow::Result<Vec<String>> {
+        let connection = streams::Connection::new(&self.log, patience)?;
+        self.ensure_monitored(log, &connection, &[], patience)?;
+        let all = log::all_streams(&description.cluster, description.ranges);
+        // Whoever breaks this off can find what is left.
+        say!(
+            "doppel: making {} streams, the names of which begin with {}",
+            all.len(),
+            log::prefix(&description.cluster)
+        );
+        connection.make(log, description)?;
+        // Where their copies are is known only now.
+        self.ensure_monitored(log, &connection, &all, patience)
+            .map_err(|error| error.context(streams::left(&all)))?;
+        Ok(all)
+    }
+
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        if !self.log.is_empty() {
+            say!("doppel: connecting to the log servers {}", self.log.join(", "));
+        }
+        let tell = |error: &EngineError| say!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
+        let Created { description: written, secret, why } = self.create(PATIENCE, &tell)?;
+        slow_policy::warning(written.policy).inspect(|warning| say!("doppel: {warning}"));
+        Output { json: false }.print(&(), |out| self.tell(&written, &secret, why.as_deref(), out))?;
+        Ok(())
+    }
+
+    /// Says what was made, and what to start.
+    fn tell(
+        &self,
+        written: &Description,
+        secret: &Path,
+        why: Option<&str>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let (file, secret) = (self.file.display(), secret.display());
+        if let Some(log) = &written.log {
+            let first = log::stream(&written.cluster, RangeId(0));
+            let streams = match written.ranges {
+                1 => format!("the stream {first}"),
+                count => format!("{count} streams, {first} and on, one for each range,"),
+            };
+            let meta = log::meta(&written.cluster);
+            let at = self.log.join(", ");
+            writeln!(out, "made {streams} and {meta} with the description of the cluster, at {at}")?;
+            writeln!(out, "{}", promised(log.replicas))?;
+            why.iter().try_for_each(|why| writeln!(out, "{why}"))?;
+            writeln!(out, "{}", settles(log.settlement))?;
+            writeln!(out, "{}", replicated(log.settlement, written.replicas_of(RangeId(0)).len()))?;
+        }
+        writeln!(out, "wrote {file} and beside it {secret}, which only their owner may read")?;
+        writeln!(
+            out,
+            "copy both to every machine of the cluster, readable by whoever runs Doppel there, then start:"
+        )?;
+        for node in &written.tier1 {
+            writeln!(out, "  doppel tier1 --cluster {file} --name {} --data DIR", node.name)?;
+        }
+        for node in &written.tier2 {
+            writeln!(out, "  doppel tier2 --cluster {file} --name {} --data DIR", node.name)?;
+        }
+        let tables = self.policy.policy_tables.as_ref();
+        let tables =
+            tables.map(|tables| format!(" --policy-tables {}", tables.display())).unwrap_or_default();
+        writeln!(
+            out,
+            "  doppel coordinator --cluster {file} --name NAME --listen HOST:PORT{tables}     (as many as you like)"
+        )
+    }
+}
+
+/// A cluster that was made.
+pub(crate) struct Created {
+    description: Description,
+    secret: PathBuf,
+    /// Why its settlement is not `log`, where that was not asked for.
+    why: Option<String>,
+}
+
+/// So many random bytes of the system, as hex digits.
+fn random_hex(bytes: usize) -> anyhow::Result<String> {
+    let mut random = vec![0; bytes];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| io::Read::read_exact(&mut file, &mut random))
+        .context("the system gives no random numbers")?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}

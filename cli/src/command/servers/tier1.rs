@@ -1,0 +1,192 @@
+//! `doppel tier1`: the system of record of a cluster.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use doppel_control::awaited::Awaited;
+use doppel_control::cluster::Cluster;
+use doppel_control::connection::{self, Joined};
+use doppel_control::description::Description;
+use doppel_control::description::file::ClusterFile;
+use doppel_control::description::steps::Role;
+use doppel_control::log::all_streams;
+use doppel_control::log::monitored::{Place, speaks_against};
+use doppel_control::log::monitors::Objections;
+use doppel_control::node_directory::{self, Restored};
+use doppel_control::watch::Watch;
+use doppel_node::args::TuningArgs;
+use doppel_node::directory::manifest::Wanted;
+use doppel_node::engine::record_node::{Peers, RecordNode};
+use doppel_node::engine::replicated_node::ReplicatedNode;
+use doppel_node::engine::winners;
+use doppel_node::process::{self, NodeArgs, announce};
+use doppel_protocol::range_owner::RangeOwner;
+use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
+use doppel_shared_log::Engine;
+use doppel_wire::traffic::Traffic;
+use doppel_wire::{
+    Identity, Listener, Panics, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
+};
+
+/// Calls at once, besides those that wait.
+const CALLS: usize = 64;
+
+/// Run a node of tier 1, the system of record, in a cluster.
+///
+/// It has ranges of the pages and their groups. The owner of the first range tells the nodes of tier 2 what to compare, for
+/// all. Where the cluster has a log, the node has replicas of ranges, owns some of them, and takes over those of
+/// a node that has fallen silent. Otherwise it has the only copy of its pages, so take backups. Prints one line when it answers
+/// the other nodes; `doppel cluster status` says when it follows and owns its ranges.
+///
+/// --partitions, --dimensions and --snapshot-every of the index count at the node that owns the first range, so give them to all
+/// nodes that have a replica of it. The other options count at each node for the ranges that it owns: give all nodes the same.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "\
+Example:
+  doppel tier1 --cluster cluster.toml --name record --data /var/lib/doppel",
+    mut_arg("winners", |arg| {
+        let help = "A file of winner rules (docs/reference/winner-rules.md), which have to be those that `doppel init --winners` has fixed. \
+                    Its markets count at coordinators only, so it need not be given here";
+        arg.help(help).long_help(help)
+    })
+)]
+pub(crate) struct Tier1 {
+    #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
+    tuning: TuningArgs,
+}
+
+impl Tier1 {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let logging = self.node.log.begin("tier1", Some(&self.node.data))?;
+        logging.of(|| process::run(self.serve()))
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let shutdown = process::shutdown()?;
+        tokio::pin!(shutdown);
+        let (NodeArgs { cluster, name, data, listen, .. }, tuning) = (self.node, self.tuning);
+        let file = ClusterFile::read(&cluster)?;
+        let joined: Option<Joined> =
+            connection::join(&file, &name, &Awaited::default(), &mut shutdown).await?;
+        let Some((cluster, hearing)) = joined else { return Ok(()) };
+        let node = cluster.tier1_node(&name)?;
+        let own = cluster.identity(&name);
+        let wanted = Wanted::of_cluster(&cluster);
+        if winners(&tuning)?.order.is_some_and(|order| wanted.winners != Some(order)) {
+            bail!(
+                "the rules of winners are fixed by `doppel init --winners`, and those of --winners are others"
+            );
+        }
+        let listener = process::listen_as(listen, &node.address).await?;
+        let address = listener.local_addr()?;
+        let runtime =
+            Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
+        let mut tier1 = Vec::new();
+        for node in cluster.tier1_nodes() {
+            tier1.push(cluster.peer(&runtime, &own, &node.name, &node.address)?);
+        }
+        let mut tier2 = Vec::new();
+        for node in cluster.index_nodes() {
+            tier2.push(cluster.peer(&runtime, &own, &node.name, &node.address)?);
+        }
+        let peers = Peers { tier1, tier2 };
+        let restored = if cluster.log().is_some() { Restored::Refused } else { Restored::Taken };
+        node_directory::claim(&data, &own, "tier-1", restored)?;
+        let dir = data.join(node_directory::COLLECTION);
+        let (mut watch, id) = (None, Arc::clone(&cluster.id));
+        let node = match hearing {
+            Some(hearing) => {
+                connection::count(&runtime, Some(&hearing));
+                let owners = connection::owners(&cluster, Some(&hearing), Some(&name));
+                let own = name.clone();
+                let servers = file.servers().unwrap_or_default().to_vec();
+                let open = move || {
+                    ensure_settles(&cluster, &hearing.engine, &servers)?;
+                    ReplicatedNode::open(&dir, (&cluster, &own), &tuning, (hearing, owners), peers)
+                };
+                let node = tokio::task::spawn_blocking(open).await.context("the start panicked")??;
+                let (keeper, own) = (Arc::clone(&node.keeper), name.clone());
+                let changed = move |description: &Description| keeper.keep_to(&description.ranges_of(&own));
+                watch = Some(Watch::start(&node.hearing, (Role::Tier1, &name), changed)?);
+                TierOneNode::Replicated(Box::new(node))
+            }
+            None => {
+                tracing::warn!(
+                    "the cluster is distributed, not replicated: this node has the only copy of its pages"
+                );
+                let own = name.clone();
+                let open = move || RecordNode::open(&dir, (&cluster, &own), &tuning, peers);
+                TierOneNode::Fixed(tokio::task::spawn_blocking(open).await.context("the recovery panicked")??)
+            }
+        };
+        announce("tier 1", &name, &id, address)?;
+        let served = calls(own, &node, runtime.traffic()).serve(listener, shutdown).await;
+        // A node that does not answer does not keep this one from ending.
+        runtime.end();
+        let stop = move || {
+            drop(watch);
+            node.stop();
+        };
+        tokio::task::spawn_blocking(stop).await.context("the node did not end well")?;
+        served.context("the listener did not end well")
+    }
+}
+
+/// Ensures that all log servers are set as the mode of settlement needs it, as far as they answer: one may be away.
+fn ensure_settles(cluster: &Cluster, engine: &Engine, servers: &[String]) -> anyhow::Result<()> {
+    let Some(log) = cluster.log() else { return Ok(()) };
+    let streams = all_streams(&cluster.id, cluster.description.ranges);
+    let place = Place { engine, servers, streams: &streams };
+    let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
+    for silent in silent {
+        tracing::warn!("{silent}; how it is set is not known");
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{}; or change the mode: `doppel cluster log --settlement standby`, which needs two replicas of each range",
+        wrong.join("; ")
+    )
+}
+
+/// A node as it was started.
+enum TierOneNode {
+    Fixed(RecordNode),
+    Replicated(Box<ReplicatedNode>),
+}
+
+impl TierOneNode {
+    fn stop(self) {
+        match self {
+            Self::Fixed(node) => node.stop(),
+            Self::Replicated(node) => node.stop(),
+        }
+    }
+}
+
+/// What the node answers.
+fn calls(own: Identity, node: &TierOneNode, traffic: &Traffic) -> Listener {
+    let (tier1, seat, collection) = match node {
+        TierOneNode::Fixed(node) => (&node.tier1, &node.seat, node.collection),
+        TierOneNode::Replicated(node) => (&node.tier1, &node.seat, node.collection),
+    };
+    let calls = Listener::new(own, CALLS, Panics::Fail).counting(traffic);
+    let calls = tier1::serve(calls, &(Arc::clone(tier1) as Arc<dyn Tier1Api>), collection);
+    let calls = signatures::serve(calls, &(Arc::clone(tier1) as Arc<dyn SignatureSource>));
+    let calls = range_owner::serve(calls, &(Arc::clone(tier1) as Arc<dyn RangeOwner>));
+    let calls = orders::serve(calls, seat);
+    let calls = match node {
+        TierOneNode::Replicated(node) => {
+            let keeper = Arc::clone(&node.keeper);
+            take_over::serve(calls, move |range| keeper.take_over(range))
+        }
+        TierOneNode::Fixed(_) => calls,
+    };
+    tier2::serve(calls, &(Arc::clone(seat) as Arc<dyn Tier2Api>), &(Arc::clone(seat) as Arc<dyn MappingApi>))
+}

@@ -1,0 +1,158 @@
+//! `doppel token`: who may ask a server what.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use doppel_coordinator::access::{Role, Token as Known, TokenHash, TokenName, new_token};
+use doppel_model::Timestamp;
+use doppel_node::front_door::token_file;
+use doppel_snapshot::sync_directory;
+use doppel_terminal::destination::directory_of;
+use doppel_terminal::output::{Output, say, table};
+use doppel_terminal::span::Span;
+use serde_json::json;
+
+/// Make tokens for a server that is started with --tokens, and list them.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Token {
+    /// What to do.
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+/// The time for which a token is taken when `--expires` is not given.
+const LASTING: Span = Span(Duration::from_secs(90 * 24 * 60 * 60));
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    New(New),
+    List(List),
+}
+
+/// Make a token, print it once, or write it to a file of its own, and add its hash to the file of tokens.
+///
+/// The file has only hashes, so a token that is lost cannot be found again: make another, and remove the old entry. A server that
+/// runs reads the file anew when it gets SIGHUP.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel token new crawler-1 --role write --tokens /etc/doppel/tokens
+  doppel token new ann --role operate --expires 7d --tokens /etc/doppel/tokens --out ann.token
+  DOPPEL_TOKEN=$(cat ann.token) doppel status --server https://doppel.example.org http://example.org/")]
+struct New {
+    /// Whose it is: letters, digits, hyphens, underscores and dots. The log and the trail of repairs name it.
+    #[arg(value_name = "NAME")]
+    name: TokenName,
+    /// What it allows: read (ask), write (also tell of pages), or operate (also purge, repair, rebalance, back up).
+    #[arg(long, value_name = "ROLE")]
+    role: Role,
+    /// How long it is taken, such as 365d; the server refuses it from then on [default: 90d].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = lasting)]
+    expires: Option<Span>,
+    /// The file to add it to; created where it is not there.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
+    tokens: PathBuf,
+    /// Write the token to this new file, which only its owner may read, instead of printing it.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// List the tokens of a file: names, roles, and until when they are taken.
+#[derive(Debug, Args)]
+struct List {
+    /// The file.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
+    tokens: PathBuf,
+    /// Print JSON, one token a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Token {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            TokenCommand::New(new) => new.run(),
+            TokenCommand::List(list) => list.run(),
+        }
+    }
+}
+
+impl New {
+    fn run(self) -> anyhow::Result<()> {
+        let Self { name, role, expires: asked, tokens, out } = self;
+        let Span(time) = asked.unwrap_or(LASTING);
+        let token = new_token().context("the system gives no random bits")?;
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        // The date is read from the file again, so it has what the file has.
+        let expires = Timestamp::now().plus_millis(millis);
+        // Before it counts there is a place for it.
+        let mut secret = out.as_deref().map(create_secret).transpose()?;
+        token_file::add(&tokens, &Known { name: name.clone(), role, expires, hash: TokenHash::of(&token) })?;
+        match (&mut secret, &out) {
+            (Some(file), Some(path)) => {
+                let synced =
+                    |file: &mut File| file.sync_all().and_then(|()| sync_directory(directory_of(path)));
+                let written = writeln!(file, "{token}").and_then(|()| synced(file));
+                written.with_context(|| format!("cannot write the token to {}", path.display()))?;
+            }
+            _ => {
+                let mut out = io::stdout().lock();
+                writeln!(out, "{token}")?;
+                out.flush()?;
+            }
+        }
+        let why = if asked.is_none() {
+            format!(" ({LASTING}, since --expires was not given)")
+        } else {
+            String::new()
+        };
+        say!(
+            "doppel: the token of {name} allows {role} until {expires}{why}, and is refused from then on. It is shown this once. \
+             A server that runs takes it after SIGHUP."
+        );
+        Ok(())
+    }
+}
+
+/// How long a token is taken; one that is never taken is made by mistake.
+fn lasting(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(Span(time)) if time.is_zero() => Err("it would have expired before anybody had it".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
+}
+
+fn create_secret(path: &Path) -> anyhow::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.with_context(|| format!("cannot create {} for the token", path.display()))
+}
+
+impl List {
+    fn run(self) -> anyhow::Result<()> {
+        let now = Timestamp::now();
+        let tokens = token_file::read(&self.tokens)?;
+        if self.json {
+            let mut out = io::stdout().lock();
+            for Known { name, role, expires, .. } in tokens {
+                let line = json!({
+                    "name": name.to_string(), "role": role.name(), "expires": expires.to_string(), "expired": expires <= now
+                });
+                writeln!(out, "{line}")?;
+            }
+            return Ok(());
+        }
+        let mut rows = vec![["name", "role", "expires"].map(str::to_owned).to_vec()];
+        rows.extend(tokens.iter().map(|Known { name, role, expires, .. }| {
+            let until = if *expires <= now { format!("{expires} (expired)") } else { expires.to_string() };
+            vec![name.to_string(), role.to_string(), until]
+        }));
+        Output { json: false }.print(&(), |out| table(out, &rows))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! The command line of Doppel: arguments, commands, and the output that they print.
+//!
+//! The parts that a command puts to work have crates of their own: `common/inputs` reads inputs, `cli/dataset` keeps account of
+//! records and writes results, `cli/node` opens data directories and assembles the tiers, and `coordinator/control` describes
+//! and watches a cluster. No other crate depends on this library.
+#![forbid(unsafe_code)]
+
+mod args;
+mod client;
+mod command;
+mod dev_cluster;
+mod found;
+mod given;
+mod report;
+mod savings;
+mod slow_policy;
+mod summary;
+mod urls;
+
+use std::process::ExitCode;
+
+use doppel_node::directory::manifest::ManifestError;
+use doppel_node::directory::policy_tables::PolicyTablesError;
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn run() -> ExitCode {
+    match command::Cli::of_process() {
+        Ok(cli) => doppel_terminal::exit::code(command::run(cli), is_usage),
+        Err(error) => doppel_terminal::exit::code_of_arguments(&error),
+    }
+}
+
+/// Whether a cause is that arguments do not go together, which is found out where a collection is made.
+fn is_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let of_tables = cause.downcast_ref().is_some_and(PolicyTablesError::is_usage);
+    of_tables || cause.downcast_ref().is_some_and(ManifestError::is_usage)
+}

@@ -1,0 +1,134 @@
+//! The largest groups, with a few of their pages and one duplicate to look at.
+
+use std::collections::HashMap;
+
+use doppel_dataset::accounts;
+use doppel_dataset::weights::Weight;
+use doppel_model::{ContentHash, GroupId, PageUrl};
+use doppel_protocol::Status;
+use doppel_tier1::bulk::{PageWithContent, Unit};
+
+use super::EXAMPLES;
+use crate::found::Found;
+
+/// Pages of a group that are named, of those that are kept and of those that are not.
+const NAMED: usize = 5;
+
+/// A large group.
+#[derive(Debug)]
+pub(super) struct Example {
+    pub(super) group: GroupId,
+    pub(super) winner: Option<PageUrl>,
+    /// Whether all its pages with content have the same.
+    pub(super) is_exact: bool,
+    /// All pages that are kept, the winner among them.
+    pub(super) kept: u64,
+    /// The first kept pages in the order of their URLs, without the winner.
+    pub(super) secondaries: Vec<PageUrl>,
+    /// All pages that can be removed.
+    pub(super) removed: Weight,
+    /// Those of them that redirect.
+    pub(super) redirects: u64,
+    /// The first of them in the order of their URLs.
+    pub(super) duplicates: Vec<Duplicate>,
+    /// The one to look at: where there is one, it differs from the page that it is a duplicate of, and that page is the winner; of
+    /// these it is the least similar.
+    pub(super) shown: Option<Duplicate>,
+}
+
+/// A page that can be removed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Duplicate {
+    pub(super) url: PageUrl,
+    pub(super) of: PageUrl,
+    /// The similarity to the kept page; a redirect has none.
+    pub(super) similarity: Option<f64>,
+    /// The content; a redirect has none.
+    pub(super) content: Option<ContentHash>,
+    /// The content of the kept page.
+    pub(super) kept_content: Option<ContentHash>,
+    pub(super) is_of_winner: bool,
+    /// The record, and the kept one, where they are records of the inputs.
+    pub(super) record: Option<u64>,
+    pub(super) kept_record: Option<u64>,
+}
+
+/// The largest groups so far.
+#[derive(Debug)]
+pub(super) struct Examples {
+    largest: Vec<Example>,
+    at: HashMap<GroupId, usize>,
+}
+
+impl Examples {
+    pub(super) fn of(found: &Found) -> Self {
+        let largest = found.largest.iter().take(EXAMPLES).map(|large| Example {
+            group: large.group,
+            winner: large.winner.clone(),
+            is_exact: large.exact,
+            kept: 0,
+            secondaries: Vec::new(),
+            removed: Weight::default(),
+            redirects: 0,
+            duplicates: Vec::new(),
+            shown: None,
+        });
+        let largest: Vec<_> = largest.collect();
+        let at = largest.iter().enumerate().map(|(at, example)| (example.group, at)).collect();
+        Self { largest, at }
+    }
+
+    /// Takes a live page or a record, and its bytes where they are known.
+    pub(super) fn add(&mut self, page: &PageWithContent, (bytes, unit): (Option<u64>, Unit)) {
+        let place = page.line.group.and_then(|group| self.at.get(&group));
+        let Some(example) = place.and_then(|at| self.largest.get_mut(*at)) else { return };
+        let url = &page.line.url;
+        let is_removed = accounts::removal((page.line.status, page.content), unit).is_some();
+        let of = page.line.duplicate_of.as_ref().filter(|_| is_removed);
+        let Some(of) = of else {
+            example.kept += 1;
+            if page.line.status != Status::Winner {
+                keep_first(&mut example.secondaries, url.clone(), |kept| kept);
+            }
+            return;
+        };
+        example.removed.add(bytes);
+        example.redirects += u64::from(page.content.is_none());
+        let duplicate = Duplicate {
+            url: url.clone(),
+            of: of.clone(),
+            similarity: page.line.similarity,
+            content: page.content,
+            kept_content: page.kept_content,
+            is_of_winner: page.is_of_winner(),
+            record: page.records.own,
+            kept_record: page.records.duplicate_of,
+        };
+        let is_better = |shown: &Duplicate| is_before(&duplicate, shown);
+        if duplicate.content.is_some() && example.shown.as_ref().is_none_or(is_better) {
+            example.shown = Some(duplicate.clone());
+        }
+        keep_first(&mut example.duplicates, duplicate, |duplicate| &duplicate.url);
+    }
+
+    pub(super) fn finish(self) -> Vec<Example> {
+        self.largest
+    }
+}
+
+/// Whether a duplicate is rather to be looked at than another one.
+fn is_before(a: &Duplicate, b: &Duplicate) -> bool {
+    let similarity = |one: &Duplicate| one.similarity.unwrap_or(1.0);
+    let rank = |one: &Duplicate| (similarity(one) >= 1.0, !one.is_of_winner);
+    let order = rank(a).cmp(&rank(b)).then(similarity(a).total_cmp(&similarity(b)));
+    order.then_with(|| (&a.url, a.record).cmp(&(&b.url, b.record))).is_lt()
+}
+
+/// Puts a page among the first ones, in order of their URLs.
+fn keep_first<T>(first: &mut Vec<T>, one: T, url: impl Fn(&T) -> &PageUrl) {
+    let at = first.partition_point(|other| url(other) < url(&one));
+    if at < NAMED {
+        first.insert(at, one);
+        first.truncate(NAMED);
+    }
+}

@@ -1,0 +1,108 @@
+//! Everything in the report that is counted over live pages, in two passes: the second counts what the first has chosen.
+
+use doppel_coordinator::limits::MIRRORS_COUNTED;
+use doppel_dataset::accounts;
+use doppel_dataset::weights::{Weight, Weights};
+use doppel_engine::savings::{Counting, Page};
+use doppel_model::pairwise::Policy;
+use doppel_protocol::Status;
+use doppel_protocol::answer::Savings;
+use doppel_tier1::bulk::Unit;
+
+use super::examples::{Example, Examples};
+use super::mirrors::{self, Mirrors};
+use super::pages::Pages;
+use super::similarities::Similarities;
+use crate::found::Found;
+
+/// What live pages can be, in the order in which they are shown.
+const STATUSES: [Status; 7] = [
+    Status::Unique,
+    Status::Winner,
+    Status::Secondary,
+    Status::Unresolved,
+    Status::Dead,
+    Status::Pending,
+    Status::Duplicate,
+];
+
+/// What was counted.
+#[derive(Debug)]
+pub(super) struct Figures {
+    /// Live pages by what they are; only what occurs.
+    pub(super) statuses: Vec<(Status, Weight)>,
+    /// Redirects to records that are there, which are kept where each record is judged on its own.
+    pub(super) redirects: Weight,
+    /// What can be removed, by what it takes to find it.
+    pub(super) savings: Savings,
+    pub(super) similarities: Similarities,
+    /// The largest groups.
+    pub(super) examples: Vec<Example>,
+    pub(super) mirrors: Mirrors,
+}
+
+impl Figures {
+    /// Reads all pages twice. What does not fit in memory is sorted in files without names in the directory of temporary files.
+    ///
+    /// # Errors
+    /// When pages cannot be read, or there is no room for temporary files.
+    pub(super) fn of(
+        pages: &mut dyn Pages,
+        found: &Found,
+        (weights, unit): (&Weights, Unit),
+        policy: Policy,
+    ) -> anyhow::Result<Self> {
+        let mut statuses = STATUSES.map(|status| (status, Weight::default()));
+        let mut redirects = Weight::default();
+        let mut similarities = Similarities::default();
+        let mut counting = Counting::new(policy, &std::env::temp_dir());
+        if unit == Unit::Record {
+            counting = counting.keeping_redirects();
+        }
+        pages.each(&mut |page| {
+            let line = &page.line;
+            let bytes = weights.of(&page);
+            let is_kept_redirect = line.status == Status::Duplicate
+                && accounts::removal((line.status, page.content), unit).is_none();
+            if is_kept_redirect {
+                redirects.add(bytes);
+            } else {
+                let of_status = statuses.iter_mut().find(|(status, _)| *status == line.status);
+                of_status.into_iter().for_each(|(_, weight)| weight.add(bytes));
+                if line.status == Status::Duplicate {
+                    similarities.add(&page);
+                }
+            }
+            let of = line.duplicate_of.as_ref();
+            let page = Page {
+                url: &line.url,
+                status: line.status,
+                of,
+                content: page.content,
+                is_copy: page.is_copy(),
+                bytes,
+            };
+            Ok(counting.add(&page)?)
+        })?;
+        // Both directions of a pair are added up before the list is cut.
+        let savings = counting.finish_with(MIRRORS_COUNTED, false, &|| false)?;
+        let mut mirrors = mirrors::Counting::of(&savings);
+        let mut examples = Examples::of(found);
+        pages.each(&mut |page| {
+            mirrors.add(&page.line);
+            examples.add(&page, (weights.of(&page), unit));
+            Ok(())
+        })?;
+        Ok(Self {
+            redirects,
+            statuses: statuses.into_iter().filter(|(_, weight)| weight.pages > 0).collect(),
+            savings,
+            similarities,
+            examples: examples.finish(),
+            mirrors: mirrors.finish(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

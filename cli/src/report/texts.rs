@@ -1,0 +1,112 @@
+//! The texts of the examples: a second look into the inputs, for a few pages only.
+//!
+//! A record is the version of a page that was compared if it has the same content. So the look ends with the last page that is
+//! found, and a page that is on record from earlier inputs is not mistaken for another version of it.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::anyhow;
+use doppel_crawls::FetchedPage;
+use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
+use doppel_model::pairwise::Signer;
+use doppel_model::{ContentHash, PageUrl, RawContent};
+use doppel_terminal::output::say;
+use doppel_text::{Extraction, Extractor};
+
+use super::examples::{Duplicate, Example};
+use super::{Run, words};
+
+/// Bytes of a text that are kept to be compared.
+const TEXT_MAX: usize = 256 << 10;
+
+/// The texts that were found, and why others were not.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    texts: HashMap<(PageUrl, ContentHash), String>,
+    /// Whether the inputs could be read again.
+    pub(super) were_read: bool,
+}
+
+/// All pages were found.
+#[derive(Debug, thiserror::Error)]
+#[error("all pages were found")]
+struct AllFound;
+
+/// What is looked for.
+struct Look {
+    wanted: HashSet<(PageUrl, ContentHash)>,
+    extractor: Extractor,
+    texts: HashMap<(PageUrl, ContentHash), String>,
+}
+
+impl Texts {
+    /// Looks for the pages that are to be shown side by side. Inputs that cannot be read again are told of.
+    pub(super) fn look(examples: &[Example], run: &Run<'_>) -> Self {
+        let shown = examples.iter().filter_map(|example| example.shown.as_ref());
+        let wanted = shown.flat_map(|Duplicate { url, content, of, kept_content, .. }| {
+            [(url, content), (of, kept_content)].map(|(url, content)| Some((url.clone(), (*content)?)))
+        });
+        let mut look = Look::new(wanted.flatten().collect(), run.signer.clone());
+        if look.wanted.is_empty() {
+            return Self { were_read: true, ..Self::default() };
+        }
+        let one = BatchSize { pages: 1, bytes: 0 };
+        let read = read_batches(run.inputs, ("looking for examples", false), one, |pages| {
+            pages.iter().for_each(|page| look.take(page));
+            if look.wanted.is_empty() { Err(anyhow!(AllFound)) } else { Ok(()) }
+        });
+        let were_read = match read {
+            Err(error) if !error.is::<AllFound>() => {
+                say!(
+                    "doppel: the report has not all texts, because the inputs cannot be read again: {error:#}"
+                );
+                false
+            }
+            _ => true,
+        };
+        Self { texts: look.texts, were_read }
+    }
+
+    /// The first words of a page with a content, if it was found.
+    pub(super) fn get(&self, page: &PageUrl, content: Option<ContentHash>) -> Option<&str> {
+        self.texts.get(&(page.clone(), content?)).map(String::as_str)
+    }
+}
+
+impl Look {
+    fn new(wanted: HashSet<(PageUrl, ContentHash)>, signer: Signer) -> Self {
+        Self { wanted, extractor: Extractor::signing(signer), texts: HashMap::new() }
+    }
+
+    fn take(&mut self, page: &FetchedPage) {
+        let Some(raw) =
+            page.body.raw_content().filter(|_| self.wanted.iter().any(|(url, _)| *url == page.url))
+        else {
+            return;
+        };
+        let Self { wanted, extractor, texts } = self;
+        let found = extractor.guarded(|extractor| text(extractor, &page.url, raw, wanted)).flatten();
+        if let Some((content, text)) = found {
+            let key = (page.url.clone(), content);
+            wanted.remove(&key);
+            texts.insert(key, text);
+        }
+    }
+}
+
+/// The content of a page and the first words of what is compared, if the page is wanted with this content.
+fn text(
+    extractor: &mut Extractor,
+    url: &PageUrl,
+    raw: RawContent<'_>,
+    wanted: &HashSet<(PageUrl, ContentHash)>,
+) -> Option<(ContentHash, String)> {
+    let Extraction::Page(page) = extractor.extract(url, raw) else { return None };
+    let content = page.signature.content();
+    if !wanted.contains(&(url.clone(), content)) {
+        return None;
+    }
+    let reads_main = extractor.policy().reads_main();
+    let text = if reads_main { extractor.main_text(url, raw) } else { extractor.page_text(url, raw) };
+    Some((content, words::first_words(&text.text()?, TEXT_MAX)))
+}

@@ -1,0 +1,272 @@
+//! What `doppel dedup` found, in short.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use doppel_crawls::copy::{Copied, Removal};
+use doppel_dataset::accounts::Accounts;
+use doppel_dataset::weights::{Balance, Weight};
+use doppel_inputs::tally::Tally;
+use doppel_model::Timestamp;
+use doppel_model::pairwise::Policy;
+use doppel_model::tables::TablesHash;
+use doppel_protocol::{Counters, Outcome};
+use doppel_terminal::output::{bytes, count, plural, redirects, table};
+use serde::Serialize;
+
+use crate::found::{Found, Groups, Largest};
+
+/// What a run read and recorded.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Fed {
+    /// What was read.
+    pub(crate) input: Tally,
+    /// What became of it.
+    pub(crate) outcomes: Outcomes,
+    /// Live pages whose file below a directory that was read has gone.
+    pub(crate) gone: u64,
+    /// Whether they were recorded as dead.
+    pub(crate) pruned: bool,
+    /// Whether that was asked for.
+    #[serde(skip)]
+    pub(crate) prunes: bool,
+    /// The earliest and the latest date of a version that was read.
+    #[serde(skip)]
+    pub(crate) dates: Option<(Timestamp, Timestamp)>,
+}
+
+/// Pages by what became of them.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Outcomes {
+    unchanged: u64,
+    confirmed: u64,
+    pending: u64,
+    stale: u64,
+}
+
+/// The end of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    /// What became of the records that were read.
+    records: Accounts,
+    /// As text, such as `jaccard:tau=0.8`.
+    policy: Policy,
+    #[serde(flatten)]
+    pub(crate) fed: Fed,
+    /// The tables that this run learnt from its inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tables: Option<LearntTables>,
+    /// The records that were copied to directories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) results: Option<Copied>,
+    /// The collection's totals.
+    pages: Counters,
+    #[serde(flatten)]
+    balance: Balance,
+    groups: Groups,
+    /// The largest, most pages first.
+    largest: Vec<Largest>,
+    seconds: f64,
+    records_per_second: f64,
+    megabytes_per_second: f64,
+    /// What the reader of the result must know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// Tables of a policy that a run learnt.
+#[derive(Debug, Serialize)]
+pub(crate) struct LearntTables {
+    pub(crate) hash: TablesHash,
+    /// Pages that were read for them.
+    pub(crate) pages: u64,
+    /// Contents of the sample.
+    pub(crate) contents: u32,
+    /// Words in more than one of them.
+    pub(crate) words: u64,
+    /// Where they are kept.
+    pub(crate) kept: Option<PathBuf>,
+}
+
+impl Summary {
+    /// What was found under a policy within so much time.
+    pub(crate) fn new(
+        policy: Policy,
+        (records, fed): (Accounts, Fed),
+        elapsed: Duration,
+        found: Found,
+        balance: Balance,
+    ) -> Self {
+        let seconds = elapsed.as_secs_f64();
+        let Found { pages, groups, largest, sizes: _ } = found;
+        Self {
+            records_per_second: fed.input.records as f64 / seconds,
+            megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
+            records,
+            policy,
+            tables: None,
+            results: None,
+            pages,
+            fed,
+            balance,
+            warnings: Vec::new(),
+            groups,
+            largest,
+            seconds,
+        }
+    }
+
+    /// Adds what the reader of the result must know of the run that kept the collection in this directory, or nowhere.
+    pub(crate) fn warn(&mut self, collection: Option<&Path>) {
+        self.warnings.extend(self.groups.warning(collection));
+    }
+
+    /// What the reader of the result must know.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
+    pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { fed: Fed { input, outcomes, gone, pruned, prunes, .. }, pages, groups, .. } = self;
+        let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
+        let unique = pages.live.saturating_sub(others);
+        let mut rows = self.records.terms(Some(input.bytes));
+        table(out, &rows.drain(..).map(row).collect::<Vec<_>>())?;
+        writeln!(out, "\npolicy {}\n", self.policy)?;
+        rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
+        rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
+        rows.extend(input.passed_over());
+        let some = |(name, number, about): (&'static str, u64, &str)| {
+            (number > 0).then(|| (name, number, about.to_owned()))
+        };
+        rows.extend(some(("mended", input.mended_texts, "texts with lone surrogates, each read as U+FFFD")));
+        let gone_but = if *pruned {
+            "their files have gone: dead now"
+        } else if *prunes {
+            "their files have gone; they stay live, because nothing or not all could be read: is it mounted?"
+        } else {
+            "their files have gone; they stay live, --prune records them as dead"
+        };
+        if input.read_before.files > 0 {
+            rows.push(("known files", input.read_before.files, input.read_before.to_string()));
+        }
+        let optional = [
+            ("cut off", input.cut_off_bodies, "bodies whose encoding ends early: read as far as they go"),
+            ("unchanged", outcomes.unchanged, "as on record"),
+            ("stale", outcomes.stale, "older than what is on record: not taken"),
+            ("gone", *gone, gone_but),
+        ];
+        rows.extend(optional.into_iter().filter_map(some));
+        // Where each record is judged on its own, it is one that the lines below count.
+        let judges_pages = self.records.superseded.is_some();
+        let of_redirects = redirects(pages.redirects);
+        if judges_pages {
+            rows.push(("live pages", pages.live, of_redirects));
+        } else {
+            rows.push(("judged", pages.live, of_redirects));
+        }
+        rows.push(("  unique", unique, String::new()));
+        rows.push(("  winners", pages.winners, "one a group: keep".to_owned()));
+        let removed = *self.records.removed.get(&Removal::Duplicate).unwrap_or(&0);
+        if judges_pages {
+            let verified = "verified against a page that is kept: drop".to_owned();
+            rows.push(("  duplicates", pages.duplicates, verified));
+        } else {
+            rows.push(("  duplicates", removed, "verified against a record that is kept: drop".to_owned()));
+        }
+        let resolved = if judges_pages { 0 } else { pages.duplicates.saturating_sub(removed) };
+        let dead = if judges_pages { "" } else { "of pages that are gone: keep" };
+        let optional = [
+            ("  secondaries", pages.secondaries, "kept beside the winner of their group: keep"),
+            ("  resolved", resolved, "redirects whose target is here: keep"),
+            ("  unresolved", pages.unresolved, "redirects that end at no known page: keep"),
+            ("dead pages", pages.dead, dead),
+        ];
+        rows.extend(optional.into_iter().filter_map(some));
+        let equality = self.policy.equality();
+        rows.push(("exact groups", groups.exact, format!("all members have {equality}")));
+        let near = format!("some members have other {}, and the policy links them", self.policy.units());
+        rows.push(("near groups", groups.near, near));
+        let redirecting = "groups of one content and redirects to it";
+        let optional = [
+            ("redirects", groups.redirects, redirecting),
+            (
+                "quarantined",
+                groups.quarantined,
+                "groups with more contents than --group-members-max: all their pages are kept",
+            ),
+        ];
+        rows.extend(optional.into_iter().filter_map(some));
+        table(out, &rows.into_iter().map(row).collect::<Vec<_>>())?;
+        let Self { balance, seconds, records_per_second, megabytes_per_second, .. } = self;
+        let Balance { kept, removed } = balance;
+        let weight = |weight: &Weight| weight.bytes.map(bytes);
+        let [of_kept, of_removed] =
+            [kept, removed].map(|of| weight(of).map_or(String::new(), |bytes| format!(" ({bytes})")));
+        let percent = balance.removed_percent();
+        let (kept, removed) = (count(kept.pages), count(removed.pages));
+        let of = if judges_pages { "pages" } else { "records" };
+        writeln!(out, "\nkept {kept}{of_kept}, removed {removed}{of_removed}: {percent:.1} % of {of}")?;
+        if let Some(copied) = &self.results {
+            writeln!(out, "{}", of_records(copied))?;
+        }
+        writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
+        if let Some(LearntTables { hash, pages, words, kept, .. }) = &self.tables {
+            let (pages, words) = (plural(*pages, "page"), plural(*words, "word"));
+            writeln!(out, "\ntables learnt from {pages} ({words}): hash {hash}")?;
+            if let Some(path) = kept {
+                writeln!(out, "kept in {}; they never change for this collection", path.display())?;
+            }
+        }
+        if !self.largest.is_empty() {
+            writeln!(out, "\nlargest groups")?;
+            table(out, &self.largest.iter().map(Largest::row).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+}
+
+impl Fed {
+    /// Takes note of the date of a version.
+    pub(crate) fn note_date(&mut self, date: Timestamp) {
+        let (first, last) = self.dates.unwrap_or((date, date));
+        self.dates = Some((first.min(date), last.max(date)));
+    }
+}
+
+impl Outcomes {
+    /// Counts pages.
+    pub(crate) fn add(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            *match outcome {
+                Outcome::Unchanged => &mut self.unchanged,
+                Outcome::Confirmed => &mut self.confirmed,
+                Outcome::Pending => &mut self.pending,
+                Outcome::Stale => &mut self.stale,
+            } += 1;
+        }
+    }
+}
+
+/// The records that were copied, in words.
+fn of_records(copied: &Copied) -> String {
+    let removed = copied.removed.iter().map(|(reason, records)| format!("{} {reason}", count(*records)));
+    let removed: Vec<_> = removed.collect();
+    let reasons = if removed.is_empty() { String::new() } else { format!(" ({})", removed.join(", ")) };
+    let all: u64 = copied.removed.values().sum();
+    let Copied { kept, superseded, bad, skipped, .. } = *copied;
+    let superseded =
+        if superseded > 0 { format!(", {} superseded", count(superseded)) } else { String::new() };
+    let (kept, bad, skipped) = (count(kept), count(bad), count(skipped));
+    format!(
+        "records written: {kept} kept, {} removed{reasons}{superseded}, {skipped} skipped beside those kept; {bad} bad",
+        count(all)
+    )
+}
+
+/// A row of the summary.
+fn row((name, number, about): (&str, u64, String)) -> Vec<String> {
+    vec![name.to_owned(), count(number), about]
+}

@@ -1,0 +1,64 @@
+//! Commands that count in bounded memory and disk: the options that say how much, and what the process had in the end.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use doppel_overlap::Budget;
+
+use crate::exit::Failure;
+use crate::memory::counted;
+use crate::output::bytes;
+use crate::size::ByteSize;
+
+/// The least memory.
+const MEMORY_MIN: u64 = 96 << 20;
+
+/// How much a command may take.
+#[derive(Debug, Clone, Args)]
+pub struct BoundsArgs {
+    /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
+    #[arg(long, value_name = "SIZE", default_value = "512MB")]
+    memory: ByteSize,
+    /// Room for temporary files. Where it does not suffice, nothing is found and the command says so.
+    #[arg(long, value_name = "SIZE", default_value = "16GB")]
+    disk: ByteSize,
+    /// Where temporary files are [default: TMPDIR, or /tmp].
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+}
+
+impl BoundsArgs {
+    /// The memory that may be used.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory.0
+    }
+
+    /// What may be counted with.
+    ///
+    /// # Errors
+    /// When the memory is less than the least.
+    pub fn budget(&self) -> Result<Budget, Failure> {
+        let memory = self.memory.0;
+        if memory < MEMORY_MIN {
+            return Err(Failure::Usage("--memory is at least 96MiB".to_owned()));
+        }
+        let dir = self.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+        Ok(Budget::new(counted(memory), self.disk.0, &dir))
+    }
+}
+
+/// The most memory that this process had, where the system says it.
+#[must_use]
+pub fn process_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = peak.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}
+
+/// How much that was, beside what was allowed.
+#[must_use]
+pub fn told(most: u64, allowed: u64) -> String {
+    format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))
+}

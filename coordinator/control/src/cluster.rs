@@ -1,0 +1,269 @@
+//! A cluster as its processes know it: its name, its secret, its collection, its log, and the nodes of both tiers with their
+//! addresses.
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use doppel_model::pairwise::Policy;
+use doppel_model::{NodeId, RangeId, ShardId};
+use doppel_protocol::answer::Attention;
+use doppel_protocol::membership::Membership;
+use doppel_protocol::{RangeMap, WinnerOrder};
+use doppel_shared_log::Engine;
+use doppel_wire::index_node::RemoteNode;
+use doppel_wire::range_owner::RemoteRanges;
+use doppel_wire::tier2::RoutedTier2;
+use doppel_wire::{Identity, NodeName, Peer, Runtime, Secret};
+use reqwest::header::InvalidHeaderValue;
+
+use crate::description::file::ClusterFile;
+use crate::description::{Description, Node, Tier1Node};
+use crate::log::{self, LogSettings};
+use crate::status::log::LogAt;
+use crate::status::processes::Processes;
+use crate::status::{ClusterNodes, IndexAt, RecordAt, Replicas};
+
+/// A cluster as it is described.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Names it: no other cluster has the same.
+    pub id: Arc<str>,
+    /// The pairwise function.
+    pub policy: Policy,
+    /// By which rules winners are elected.
+    pub winners: WinnerOrder,
+    /// All that is said of it.
+    pub description: Description,
+    map: RangeMap,
+    reach: BTreeMap<NodeName, String>,
+    secret: Secret,
+}
+
+/// Why a description cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The shards cannot be divided into ranges as the description says.
+    #[error("the description of the cluster: {0}")]
+    Ranges(String),
+    /// No node of this role has the name.
+    #[error("there is no {role} node {name} in the cluster; it has {known}")]
+    Unknown {
+        /// Role of the node.
+        role: &'static str,
+        /// The name that is not known.
+        name: NodeName,
+        /// Names of the nodes that have the role.
+        known: String,
+    },
+    /// The secret beside the file is not the secret of the cluster.
+    #[error("the secret beside the file is not that of the cluster: copy it from a machine that takes part")]
+    Secret,
+    /// The name of the cluster cannot be sent in a header.
+    #[error("the name of the cluster cannot be sent: {0}")]
+    Name(#[from] InvalidHeaderValue),
+}
+
+/// What other processes say, as far as they are listened to.
+pub struct Told {
+    /// The nodes of tier 1 of their replicas.
+    pub membership: Arc<Membership>,
+    /// All of the description that they run with.
+    pub processes: Arc<Processes>,
+    /// The log, and where its servers are.
+    pub engine: Engine,
+    /// Addresses of the servers of the log.
+    pub servers: Vec<String>,
+}
+
+impl Cluster {
+    /// The cluster of a file, as it is described.
+    ///
+    /// # Errors
+    /// When the ranges cannot be cut like that.
+    pub fn new(file: &ClusterFile, description: Description) -> Result<Self, ClusterError> {
+        if !description.is_secret(&file.secret) {
+            return Err(ClusterError::Secret);
+        }
+        let map = RangeMap::new(description.shards, description.ranges)
+            .map_err(|error| ClusterError::Ranges(error.to_string()))?;
+        let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());
+        let Description { policy, winners, .. } = description;
+        Ok(Self { id, policy, winners, description, map, reach, secret })
+    }
+
+    /// A process of this cluster.
+    pub fn identity(&self, node: &NodeName) -> Identity {
+        Identity { cluster: Arc::clone(&self.id), node: node.clone(), secret: self.secret.clone() }
+    }
+
+    /// The lines of the table `reach` that count for nothing, as those of nodes that were taken out do: what is wrong, and what
+    /// to do. They keep no process from its work.
+    pub(crate) fn idle_reach(&self) -> Option<Attention> {
+        let is_in = |name: &NodeName| self.description.nodes().any(|(other, _)| other == name);
+        let idle: Vec<&str> = self.reach.keys().filter(|name| !is_in(name)).map(NodeName::as_str).collect();
+        let known: Vec<&str> = self.description.nodes().map(|(name, _)| name.as_str()).collect();
+        (!idle.is_empty()).then(|| Attention {
+            what: format!(
+                "the table [reach] in the file of this process names {}, and the cluster has no such node; it has {}",
+                idle.join(", "),
+                known.join(", ")
+            ),
+            remedy: "take the line out of the file, or correct the name: until then it counts for nothing".to_owned(),
+        })
+    }
+
+    /// The log; without one nothing is replicated.
+    pub fn log(&self) -> Option<&LogSettings> {
+        self.description.log.as_ref()
+    }
+
+    /// The stream that is the log of a range.
+    pub fn stream(&self, range: RangeId) -> String {
+        log::stream(&self.id, range)
+    }
+
+    /// A node of tier 1 by its name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn tier1_node(&self, name: &NodeName) -> Result<&Tier1Node, ClusterError> {
+        let nodes = self.tier1_nodes();
+        find(nodes.iter().map(|node| &node.name), "tier-1", name).map(|at| &nodes[at])
+    }
+
+    /// All nodes of tier 1.
+    pub fn tier1_nodes(&self) -> &[Tier1Node] {
+        &self.description.tier1
+    }
+
+    /// The names of all nodes of tier 1, in their order.
+    pub fn tier1_names(&self) -> Vec<NodeName> {
+        self.tier1_nodes().iter().map(|node| node.name.clone()).collect()
+    }
+
+    /// Which range has which shards.
+    pub fn map(&self) -> RangeMap {
+        self.map
+    }
+
+    /// The nodes that have a replica of a range, the one first that owns it unless something happens.
+    pub fn replicas_of(&self, range: RangeId) -> Vec<NodeName> {
+        self.description.replicas_of(range)
+    }
+
+    /// All ranges that a node has a replica of, by their numbers.
+    pub fn ranges_of(&self, name: &NodeName) -> Vec<RangeId> {
+        self.description.ranges_of(name)
+    }
+
+    fn replica_names(&self, range: RangeId) -> Vec<String> {
+        self.replicas_of(range).iter().map(ToString::to_string).collect()
+    }
+
+    /// The node of tier 1 that owns each shard; with a log, at first.
+    pub fn owners(&self) -> Vec<usize> {
+        let nodes = self.tier1_nodes();
+        let of_range = |range| nodes.iter().position(|node| node.ranges.contains(&range)).unwrap_or(0);
+        (0..self.map.shards()).map(|shard| of_range(self.map.of_shard(ShardId(shard)))).collect()
+    }
+
+    /// The node of tier 1 that tells the index what to compare: the owner of the first range.
+    pub fn router(&self) -> &Tier1Node {
+        &self.tier1_nodes()[self.owners().first().copied().unwrap_or(0)]
+    }
+
+    /// A node of tier 2 by its name, with its number in the plan.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn tier2_node(&self, name: &NodeName) -> Result<(NodeId, &Node), ClusterError> {
+        let nodes = self.index_nodes();
+        find(nodes.iter().map(|node| &node.name), "tier-2", name).map(|at| (NodeId(at as u32), &nodes[at]))
+    }
+
+    /// All nodes of tier 2, in the order of the plan.
+    pub fn index_nodes(&self) -> &[Node] {
+        &self.description.tier2
+    }
+
+    /// All nodes, as a front door asks them how they are.
+    ///
+    /// # Errors
+    /// When the cluster's name cannot be sent.
+    pub fn nodes(
+        &self,
+        runtime: &Runtime,
+        own: &Identity,
+        router: Arc<RoutedTier2>,
+        told: Option<Told>,
+    ) -> Result<ClusterNodes, ClusterError> {
+        let record = |node: &Tier1Node| {
+            let peer = self.peer(runtime, own, &node.name, &node.address)?;
+            Ok(RecordAt {
+                name: node.name.to_string(),
+                address: node.address.clone(),
+                ranges: node.ranges.clone(),
+                owner: RemoteRanges::new(peer.clone()),
+                peer,
+            })
+        };
+        let index = |node: &Node| {
+            let (name, address) = (node.name.to_string(), node.address.clone());
+            let peer = self.peer(runtime, own, &node.name, &node.address)?;
+            Ok(IndexAt { name, address, node: Arc::new(RemoteNode::new(peer.clone())), peer })
+        };
+        let log = |Told { engine, servers, .. }: &Told| {
+            let (engine, servers) = (engine.clone(), servers.clone());
+            let streams = self.map.ranges().map(|range| self.stream(range)).collect();
+            let (meta, copies) = (log::meta(&self.id), u64::from(self.log()?.replicas));
+            Some(LogAt { engine, servers, streams, meta, copies })
+        };
+        let log = told.as_ref().and_then(log);
+        Ok(ClusterNodes {
+            cluster: Arc::clone(&self.id),
+            map: self.map,
+            tier1: self.tier1_nodes().iter().map(record).collect::<Result<_, ClusterError>>()?,
+            tier2: self.index_nodes().iter().map(index).collect::<Result<_, ClusterError>>()?,
+            router,
+            replicas: told.map(|Told { membership, processes, .. }| Replicas {
+                membership,
+                processes,
+                nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),
+            }),
+            log,
+            file: self.idle_reach(),
+            own: (own.node.to_string(), runtime.traffic().clone()),
+            last: Mutex::default(),
+        })
+    }
+
+    /// Another node, as this process asks it: at its address, unless the file says otherwise.
+    ///
+    /// # Errors
+    /// When the cluster's name cannot be sent.
+    pub fn peer(
+        &self,
+        runtime: &Runtime,
+        own: &Identity,
+        name: &NodeName,
+        address: &str,
+    ) -> Result<Peer, ClusterError> {
+        let address = self.reach.get(name).map_or(address, String::as_str);
+        Ok(Peer::new(runtime, own, name, address)?)
+    }
+}
+
+/// The place of a name.
+fn find<'n>(
+    names: impl Iterator<Item = &'n NodeName> + Clone,
+    role: &'static str,
+    name: &NodeName,
+) -> Result<usize, ClusterError> {
+    names.clone().position(|other| other == name).ok_or_else(|| {
+        let known: Vec<&str> = names.map(NodeName::as_str).collect();
+        ClusterError::Unknown { role, name: name.clone(), known: known.join(", ") }
+    })
+}

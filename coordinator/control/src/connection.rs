@@ -1,0 +1,214 @@
+//! What a process of a replicated cluster hears: what the cluster is, and which node owns which range at present.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use bytes::Bytes;
+use doppel_model::ShardId;
+use doppel_protocol::RangeMap;
+use doppel_protocol::answer::Attention;
+use doppel_protocol::membership::{Beat, Membership};
+use doppel_shared_log::{Bulletin, Engine, Listening};
+use doppel_wire::spread::{FixedOwners, Owners};
+use doppel_wire::{NodeName, Runtime};
+use tokio::runtime::Handle;
+
+use crate::awaited::Awaited;
+use crate::cluster::Cluster;
+use crate::description::file::ClusterFile;
+use crate::description::file::Contents;
+use crate::log;
+use crate::log::streams;
+use crate::meta::unread::Unread;
+use crate::meta::{Described, Meta, MetaError};
+
+/// The pause between two attempts to reach the log.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The connection to the log of the cluster, and what the nodes say there of themselves.
+pub struct Hearing {
+    /// The client of the log.
+    pub engine: Engine,
+    /// The beats of the nodes of tier 1.
+    pub membership: Arc<Membership>,
+    /// The stream that has the description of the cluster.
+    pub meta: Meta,
+    /// What META said at the start.
+    pub(crate) described: Described,
+    bulletin: Bulletin,
+    _listening: Listening,
+}
+
+/// A cluster, and what is heard in it; without a log, nothing.
+pub type Joined = (Cluster, Option<Box<Hearing>>);
+
+/// Learns what the cluster of a file is: from the file where it has no log, else from its META; tries until that answers. None
+/// when the process is to end before.
+///
+/// # Errors
+/// When what answers cannot be used.
+pub async fn join(
+    file: &ClusterFile,
+    name: &NodeName,
+    awaited: &Awaited,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+) -> anyhow::Result<Option<Joined>> {
+    let servers = match &file.contents {
+        Contents::All(description) => return Ok(Some((Cluster::new(file, description.clone())?, None))),
+        Contents::Way(way) => way.servers.clone(),
+    };
+    let mut engine = None;
+    let shared = Arc::new(file.clone());
+    loop {
+        let (servers, name, shared) = (servers.clone(), name.to_string(), Arc::clone(&shared));
+        let (connected, handle) = (engine.clone(), Handle::current());
+        let reach = move || reach(connected, handle, &servers, &name, &shared);
+        match tokio::task::spawn_blocking(reach).await.context("reading the description panicked")?? {
+            Reached::All(engine, meta, described) => {
+                let cluster = Cluster::new(file, described.description.clone())?;
+                if let Some(Attention { what, remedy }) = cluster.idle_reach() {
+                    tracing::warn!("{what}: {remedy}");
+                }
+                let hearing = Hearing::begin(engine, meta, *described, &file.id);
+                return Ok(Some((cluster, Some(Box::new(hearing)))));
+            }
+            Reached::NotYet(connected, reason) => {
+                engine = connected;
+                awaited.note("the log", &reason);
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = &mut shutdown => return Ok(None),
+        }
+    }
+}
+
+/// How far an attempt came.
+enum Reached {
+    All(Engine, Meta, Box<Described>),
+    /// Where it may come further later; with the reason.
+    NotYet(Option<Engine>, String),
+}
+
+fn reach(
+    connected: Option<Engine>,
+    handle: Handle,
+    servers: &[String],
+    name: &str,
+    file: &ClusterFile,
+) -> anyhow::Result<Reached> {
+    let not_yet = |engine, why: Unread| Ok(Reached::NotYet(engine, why.to_string()));
+    let engine = match connected.map_or_else(|| Engine::connect(handle, servers, name), Ok) {
+        Ok(engine) => engine,
+        Err(error) if streams::passes(&error) => return not_yet(None, Unread::opening(file, error)),
+        Err(error) => return Err(error.into()),
+    };
+    let meta = match Meta::open(&engine, Arc::clone(&file.id)) {
+        Ok(meta) => meta,
+        Err(error) if streams::passes(&error) => return not_yet(Some(engine), Unread::opening(file, error)),
+        Err(error) => return Err(error.into()),
+    };
+    match meta.read() {
+        Ok(described) => Ok(Reached::All(engine, meta, Box::new(described))),
+        Err(error) if MetaError::passes(&error) => not_yet(Some(engine), Unread::reading(file, error)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Hearing {
+    fn begin(engine: Engine, meta: Meta, described: Described, id: &str) -> Self {
+        let membership = Arc::new(Membership::new());
+        let bulletin = engine.bulletin(&log::beats(id));
+        let listening = hear(&bulletin, &membership);
+        Self { engine, membership, meta, described, bulletin, _listening: listening }
+    }
+
+    /// How a node of tier 1 tells the others its beats.
+    pub fn tell(&self) -> impl Fn(&Beat) + Send + Sync + 'static {
+        let (bulletin, membership) = (self.bulletin.clone(), Arc::clone(&self.membership));
+        move |beat| {
+            // What this process says it need not hear.
+            membership.take(beat.clone(), Instant::now());
+            match serde_json::to_vec(beat) {
+                Ok(news) => bulletin.tell(Bytes::from(news)),
+                Err(error) => tracing::error!(%error, "a beat cannot be written"),
+            }
+        }
+    }
+}
+
+/// Takes note of the beats of all nodes.
+pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> Listening {
+    let membership = Arc::clone(membership);
+    beats.listen(move |news| match serde_json::from_slice::<Beat>(news) {
+        Ok(beat) => membership.take(beat, Instant::now()),
+        Err(error) => tracing::debug!(%error, "a beat that cannot be read"),
+    })
+}
+
+/// Has what goes to the log and comes from it counted with all else that the process sends and receives.
+pub fn count(runtime: &Runtime, hearing: Option<&Hearing>) {
+    if let Some(Hearing { engine, .. }) = hearing {
+        let engine = engine.clone();
+        runtime.traffic().also("log", move || {
+            let (received, sent) = engine.traffic();
+            (sent, received)
+        });
+    }
+}
+
+/// Which node of tier 1 owns each shard: as the description of the cluster says it, or as the nodes do.
+/// `own` is the asker, if it is one of them.
+pub fn owners(cluster: &Cluster, hearing: Option<&Hearing>, own: Option<&NodeName>) -> Arc<dyn Owners> {
+    let Some(Hearing { membership, .. }) = hearing else { return Arc::new(FixedOwners(cluster.owners())) };
+    let names = cluster.tier1_names().iter().map(ToString::to_string).collect();
+    let own = own.map(ToString::to_string);
+    Arc::new(Claimed { membership: Arc::clone(membership), map: cluster.map(), names, own })
+}
+
+/// The node that has the router of the index: the owner of the first shard.
+pub fn router(owners: &dyn Owners) -> Option<usize> {
+    owners.of_shard(ShardId(0))
+}
+
+/// Owners as they claim it themselves.
+struct Claimed {
+    membership: Arc<Membership>,
+    map: RangeMap,
+    names: Vec<String>,
+    own: Option<String>,
+}
+
+impl Claimed {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|other| other == name)
+    }
+}
+
+impl Owners for Claimed {
+    fn shards(&self) -> u16 {
+        self.map.shards()
+    }
+
+    fn of_shard(&self, shard: ShardId) -> Option<usize> {
+        let (_, owner) = self.membership.owner(self.map.of_shard(shard))?;
+        self.place(&owner)
+    }
+
+    fn present(&self, shard: ShardId) -> Option<usize> {
+        let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
+        self.place(&self.membership.present_owner(range, own)?)
+    }
+
+    fn may_change(&self) -> bool {
+        true
+    }
+
+    fn replicas(&self, shard: ShardId) -> Vec<usize> {
+        let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
+        let names = self.membership.answering(range, own);
+        names.iter().filter_map(|name| self.place(name)).collect()
+    }
+}

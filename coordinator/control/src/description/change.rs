@@ -1,0 +1,385 @@
+//! What an operator may change of the description of a cluster that has a log, and when it may not be changed.
+//!
+//! A change is a function of the description and of what the nodes say at that moment, so that it can be made again after another
+//! one that came first. No change takes the last complete copy of a range away: where replicas go, the owner of the range has to be
+//! heard, and as many of those that stay have to follow it as are needed. A node that is in the description and was never started
+//! has nothing. A node of the index goes when it has no partitions, so that nothing waits for them. Where that cannot be found out,
+//! because machines are lost, a person answers for it.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use doppel_model::RangeId;
+use doppel_protocol::Settlement;
+use doppel_protocol::membership::Replica;
+use doppel_wire::NodeName;
+
+use crate::description::placement;
+use crate::description::steps::{ROUTERS, table};
+use crate::description::{Description, Node, Tier1Node};
+
+/// Records that a replica may be behind its owner and still follow it: while much is written, every one is behind.
+const LAG: u64 = 1_000;
+
+/// A replica counts if its node was heard so short a time ago.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// What matters for a change besides the description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// The change asks no node for anything.
+    Nothing,
+    /// What the nodes say of their replicas at present.
+    Replicas,
+    /// How many partitions the nodes of tier 2 have.
+    Partitions,
+}
+
+/// What the nodes of tier 1 have said of their replicas, by range, and whether a person answers for all else.
+#[derive(Debug, Clone, Default)]
+pub struct Heard {
+    /// The replicas of each range, as their nodes report them.
+    pub replicas: Vec<Vec<Replica>>,
+    /// Partitions of each node of tier 2, by their numbers, as far as the router has said it.
+    pub partitions: Option<Vec<usize>>,
+    /// Whether the operator passed `--force`.
+    pub force: bool,
+}
+
+impl Heard {
+    /// Those of a range whose nodes live.
+    fn of(&self, range: RangeId) -> impl Iterator<Item = &Replica> {
+        let all = self.replicas.get(usize::from(range.0)).into_iter().flatten();
+        all.filter(|replica| replica.age < SILENCE)
+    }
+
+    fn owner_of(&self, range: RangeId) -> Option<&Replica> {
+        // One that was deposed and has not noticed is of an earlier epoch.
+        self.of(range).filter(|replica| replica.owns).max_by_key(|replica| replica.epoch)
+    }
+
+    /// The node that owns a range at present.
+    pub fn owner(&self, range: RangeId) -> Option<&str> {
+        self.owner_of(range).map(|replica| &*replica.node)
+    }
+
+    /// The nodes that have all that is settled of a range but for the newest of it, its owner among them.
+    fn follow(&self, range: RangeId) -> Vec<&str> {
+        let Some(owner) = self.owner_of(range) else { return Vec::new() };
+        let follows = |replica: &&Replica| {
+            let is_near = replica.index.saturating_add(LAG) >= owner.index;
+            replica.known && replica.trouble.is_none() && replica.epoch == owner.epoch && is_near
+        };
+        self.of(range).filter(follows).map(|replica| &*replica.node).collect()
+    }
+
+    /// Whether a range keeps what it needs when it has replicas at these nodes alone.
+    fn check(&self, range: RangeId, stay: &[&NodeName]) -> Result<(), String> {
+        if self.force {
+            return Ok(());
+        }
+        if self.owner(range).is_none() {
+            return Err(format!(
+                "no owner of range {range} is heard, so that what is taken away may be the only copy of its last pages; see to it \
+                 that the range has an owner before. Where that cannot be, because machines are lost, --force does without"
+            ));
+        }
+        let needed = stay.len().min(2);
+        let follow = self.follow(range);
+        let have: Vec<&str> =
+            stay.iter().map(|name| name.as_str()).filter(|name| follow.contains(name)).collect();
+        if have.len() >= needed {
+            return Ok(());
+        }
+        let names: Vec<&str> = stay.iter().map(|name| name.as_str()).collect();
+        let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
+        Err(format!(
+            "of the nodes that are left of range {range}, which are {}, {needed} have to follow it, and {have} does; start and restart \
+             the others, and wait until `doppel cluster status` shows that they follow. Where that cannot be, because machines are \
+             lost, --force does without",
+            names.join(", ")
+        ))
+    }
+}
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A node more, which follows these ranges, or its share of all.
+    /// A node of tier 1 joins.
+    AddTier1 {
+        /// The new node.
+        node: Node,
+        /// The ranges that it is to follow; `None` leaves the choice to the placement.
+        follow: Option<Vec<RangeId>>,
+    },
+    /// A node more of the index, the last one.
+    AddTier2(Node),
+    /// A node less.
+    Remove(NodeName),
+    /// A node is elsewhere.
+    Address(Node),
+    /// The nodes that have a replica of a range, the one first that is to own it.
+    /// The replicas of a range move to other nodes.
+    Replicas {
+        /// The range.
+        range: RangeId,
+        /// The nodes that are to have a replica.
+        nodes: Vec<NodeName>,
+    },
+    /// How the log is kept, as far as it is said.
+    /// The settings of the log change; `None` leaves a setting as it is.
+    Log {
+        /// When a commit is settled.
+        settlement: Option<Settlement>,
+        /// Addresses at which the servers of the log report their settings.
+        monitors: Option<Vec<String>>,
+        /// Minutes for which the log keeps an entry.
+        window_minutes: Option<u16>,
+    },
+}
+
+impl Change {
+    /// The description with this change.
+    ///
+    /// # Errors
+    /// When it may not be made; with the reason and what to do.
+    pub fn apply(&self, before: &Description, heard: &Heard) -> Result<Description, String> {
+        let mut after = before.clone();
+        match self {
+            Self::AddTier1 { node, follow } => add(&mut after, node, follow.as_deref())?,
+            Self::AddTier2(node) => after.tier2.push(node.clone()),
+            Self::Remove(name) => remove(&mut after, name, heard)?,
+            Self::Address(Node { name, address }) => {
+                let tier1 = after.tier1.iter_mut().map(|node| (&node.name, &mut node.address));
+                let mut nodes =
+                    tier1.chain(after.tier2.iter_mut().map(|node| (&node.name, &mut node.address)));
+                let (_, found) =
+                    nodes.find(|(other, _)| *other == name).ok_or_else(|| unknown(before, name))?;
+                address.clone_into(found);
+            }
+            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, heard)?,
+            Self::Log { settlement, monitors, window_minutes } => {
+                let log = after.log.as_mut().ok_or("the cluster has no log")?;
+                log.settlement = settlement.unwrap_or(log.settlement);
+                log.monitors = monitors.clone().unwrap_or_else(|| log.monitors.clone());
+                log.window_minutes = window_minutes.unwrap_or(log.window_minutes);
+            }
+        }
+        after.check()?;
+        if after == *before {
+            return Err("it is so already".to_owned());
+        }
+        Ok(after)
+    }
+
+    /// What else an operator is to know who has made it; with `force` a person has answered for what was not found out.
+    pub fn note(&self, before: &Description, force: bool) -> Option<String> {
+        match self {
+            Self::Remove(name) if force && is_index(before, name) => {
+                Some(format!("if {name} has partitions, {FILLED_IN}"))
+            }
+            Self::Address(Node { name, .. }) => Some(format!(
+                "{name} has to listen at its new address from its next start on; until the others are restarted they look for it at \
+                 the old one"
+            )),
+            _ => None,
+        }
+    }
+
+    /// What else matters than the description.
+    pub fn asks(&self, before: &Description) -> Asks {
+        match self {
+            Self::Remove(name) if is_index(before, name) => Asks::Partitions,
+            Self::Remove(_) | Self::Replicas { .. } => Asks::Replicas,
+            _ => Asks::Nothing,
+        }
+    }
+}
+
+fn is_index(description: &Description, name: &NodeName) -> bool {
+    description.tier2.iter().any(|node| node.name == *name)
+}
+
+/// What becomes of the partitions of a node of tier 2 that is taken out with them.
+const FILLED_IN: &str = "they are filled in at the other nodes from tier 1 as soon as the owner of range 0 is restarted; until that is \
+                         done new pages stay pending, and probes get 503";
+
+fn unknown(description: &Description, name: &NodeName) -> String {
+    let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
+    format!("there is no node {name} in the cluster; it has {}", known.join(", "))
+}
+
+fn names(description: &Description) -> Vec<&str> {
+    description.tier1.iter().map(|node| node.name.as_str()).collect()
+}
+
+fn add(after: &mut Description, node: &Node, follow: Option<&[RangeId]>) -> Result<(), String> {
+    let Node { name, address } = node.clone();
+    if after.nodes().any(|(other, _)| *other == name) {
+        return Err(format!("there is a node {name} already; `doppel cluster address` says where it is now"));
+    }
+    let standby = follow.map(<[RangeId]>::to_vec).unwrap_or_else(|| {
+        let names = [names(after), vec![name.as_str()]].concat();
+        let ranges = placement::for_new(&table(after), &names);
+        ranges.into_iter().map(|range| RangeId(range as u16)).collect()
+    });
+    after.tier1.push(Tier1Node { name, address, ranges: Vec::new(), standby });
+    Ok(())
+}
+
+fn remove(after: &mut Description, name: &NodeName, heard: &Heard) -> Result<(), String> {
+    if let Some(at) = after.tier2.iter().position(|node| node.name == *name) {
+        if at + 1 < after.tier2.len() {
+            return Err(format!(
+                "{name} is not the last node of tier 2, and their order is their numbers in the plan of the index: drained, it has to \
+                 go on running"
+            ));
+        }
+        if at == 0 {
+            return Err(format!(
+                "{name} is the only node of tier 2, and a cluster needs one; add another before"
+            ));
+        }
+        match heard.partitions.as_ref().map(|all| all.get(at).copied().unwrap_or_default()) {
+            _ if heard.force => {}
+            Some(0) => {}
+            Some(partitions) => {
+                return Err(format!(
+                    "{name} has {partitions} of the partitions of the index; have it emptied before: `doppel rebalance --drain {at} \
+                     --wait`. Where its machine is lost, --force does without: {FILLED_IN}"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "whether {name} has partitions of the index is not known, for the owner of range {ROUTERS}, which has the plan, has \
+                     not said it; see that it runs, and that this machine reaches it. --force does without: if there are any, \
+                     {FILLED_IN}"
+                ));
+            }
+        }
+        after.tier2.remove(at);
+        return Ok(());
+    }
+    let at = after.tier1.iter().position(|node| node.name == *name).ok_or_else(|| unknown(after, name))?;
+    let all: Vec<RangeId> = (0..after.ranges).map(RangeId).collect();
+    let owned: Vec<&RangeId> =
+        all.iter().filter(|range| heard.owner(**range) == Some(name.as_str())).collect();
+    if let Some(range) = owned.first() {
+        let other = after.replicas_of(**range).into_iter().find(|other| other != name);
+        let to = other.map_or("NODE".to_owned(), |other| other.to_string());
+        return Err(format!(
+            "{name} owns {} at present; have others own them before: `doppel cluster takeover --range {range} --to {to}` and so on",
+            listed(&owned)
+        ));
+    }
+    let ranges = after.ranges_of(name);
+    let needed =
+        if after.log.as_ref().is_some_and(|log| log.settlement == Settlement::Standby) { 2 } else { 1 };
+    let short: Vec<&RangeId> =
+        ranges.iter().filter(|range| after.replicas_of(**range).len() <= needed).collect();
+    if !short.is_empty() {
+        let commands: Vec<String> = short.iter().map(|range| more(after, **range, at)).collect();
+        return Err(format!(
+            "without {name} {} would have too few replicas. Give them to other nodes before, restart these, and wait until they follow:\n  {}",
+            listed(&short),
+            commands.join("\n  ")
+        ));
+    }
+    for range in &ranges {
+        let replicas = after.replicas_of(*range);
+        let stay: Vec<&NodeName> = replicas.iter().filter(|other| *other != name).collect();
+        heard.check(*range, &stay)?;
+    }
+    let node = after.tier1.remove(at);
+    for range in node.ranges {
+        // The present owner, or else the first of those that follow.
+        let owner = heard.owner(range);
+        let is_heir = |other: &Tier1Node| {
+            other.standby.contains(&range) && owner.is_none_or(|owner| owner == other.name.as_str())
+        };
+        let heir = after.tier1.iter().position(is_heir);
+        let heir = heir.or_else(|| after.tier1.iter().position(|other| other.standby.contains(&range)));
+        let heir = heir.ok_or_else(|| format!("range {range} is at no other node than {name}"))?;
+        let heir = &mut after.tier1[heir];
+        heir.standby.retain(|other| *other != range);
+        heir.ranges.push(range);
+        heir.ranges.sort_unstable();
+    }
+    Ok(())
+}
+
+/// The command that gives a range to another node, beside those that have it.
+fn more(description: &Description, range: RangeId, leaving: usize) -> String {
+    let mut nodes: Vec<String> = description.replicas_of(range).iter().map(ToString::to_string).collect();
+    let names = names(description);
+    let other = placement::instead(&table(description), &names, usize::from(range.0), leaving);
+    nodes.push(other.map_or("NODE", |other| names[other]).to_owned());
+    format!("doppel cluster replicas --cluster FILE --range {range} --nodes {}", nodes.join(","))
+}
+
+fn replicas(
+    after: &mut Description,
+    range: RangeId,
+    nodes: &[NodeName],
+    heard: &Heard,
+) -> Result<(), String> {
+    if range.0 >= after.ranges {
+        return Err(format!("there is no range {range}; they are 0 to {}", after.ranges - 1));
+    }
+    for (at, name) in nodes.iter().enumerate() {
+        if !after.tier1.iter().any(|node| node.name == *name) {
+            let known = names(after).join(", ");
+            return Err(format!("there is no tier-1 node {name} in the cluster; it has {known}"));
+        }
+        if nodes[..at].contains(name) {
+            return Err(format!("{name} is named twice"));
+        }
+    }
+    let first = nodes.first().ok_or("at least one node is expected")?;
+    let old = after.replicas_of(range);
+    if !nodes.iter().any(|name| old.contains(name)) {
+        let old: Vec<&str> = old.iter().map(NodeName::as_str).collect();
+        return Err(format!(
+            "none of these nodes has anything of range {range}; keep one of {} until the others follow",
+            old.join(", ")
+        ));
+    }
+    if let Some(owner) = heard.owner(range)
+        && !nodes.iter().any(|name| name.as_str() == owner)
+    {
+        return Err(format!(
+            "{owner} owns range {range} at present; name it, too, or have another own the range before: \
+             `doppel cluster takeover --range {range} --to {first}`"
+        ));
+    }
+    if old.iter().any(|name| !nodes.contains(name)) {
+        heard.check(range, &nodes.iter().collect::<Vec<_>>())?;
+    }
+    for node in &mut after.tier1 {
+        node.ranges.retain(|other| *other != range);
+        node.standby.retain(|other| *other != range);
+        let list = if node.name == *first { &mut node.ranges } else { &mut node.standby };
+        if nodes.contains(&node.name) {
+            list.push(range);
+            list.sort_unstable();
+        }
+    }
+    if let Some(idle) = after.tier1.iter().find(|node| node.ranges.is_empty() && node.standby.is_empty()) {
+        return Err(format!(
+            "{} would have no range; to take it out leave it among the nodes, and `doppel cluster remove {}` when others follow",
+            idle.name, idle.name
+        ));
+    }
+    Ok(())
+}
+
+fn listed(ranges: &[&RangeId]) -> String {
+    let numbers: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+    match &*numbers {
+        [one] => format!("range {one}"),
+        all => format!("ranges {}", all.join(", ")),
+    }
+}

@@ -1,0 +1,278 @@
+//! The file of a cluster, which every machine has a copy of, beside the secret.
+//!
+//! Where the cluster has a log, the file says no more than how to reach it: all else is in META, so that an old copy cannot
+//! tell a process what is not true any more. Without a log the file has the whole description. It is TOML of at most
+//! [`BYTES_MAX`] bytes. What is unknown, repeated or out of bounds is refused with its line.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::tables::TablesHash;
+use doppel_protocol::WinnerOrder;
+use doppel_snapshot::create_directories;
+use doppel_terminal::destination::directory_of;
+use doppel_terminal::toml_file::{self, TomlFileError};
+use doppel_wire::{NodeName, Secret, SecretError};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::description::{Description, Node, Tier1Node, is_address, is_id};
+use crate::log::check_servers;
+
+/// The largest file that is read: hundreds of nodes have room in it.
+const BYTES_MAX: u64 = 256 << 10;
+
+/// A file that was read, and the secret beside it.
+#[derive(Debug, Clone)]
+pub struct ClusterFile {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// Names the cluster: no other has the same.
+    pub id: Arc<str>,
+    pub(crate) secret: Secret,
+    /// What the file says of the cluster.
+    pub contents: Contents,
+}
+
+/// What is in the file of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contents {
+    /// There is no log.
+    All(Description),
+    /// The way to the log, in which META is.
+    Way(Way),
+}
+
+/// The way to the log of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Way {
+    /// URLs of the servers, such as `nats://10.0.0.1:4222`.
+    pub servers: Vec<String>,
+    /// Nodes that whoever has this file reaches at another address than the description has, as through a tunnel.
+    pub reach: BTreeMap<NodeName, String>,
+}
+
+/// Why the file of a cluster cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file cannot be read, or is not valid TOML.
+    #[error(transparent)]
+    Toml(#[from] TomlFileError),
+    /// The file has a value that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The secret beside the file cannot be used.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+}
+
+/// The file of a cluster without a log, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole {
+    cluster: String,
+    /// The file of the secret, beside this one.
+    secret: PathBuf,
+    policy: Policy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tables: Option<TablesHash>,
+    shards: u16,
+    ranges: u16,
+    #[serde(default)]
+    winners: WinnerOrder,
+    /// Never there, for a file that has it is a [`Pointing`].
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "it is among what is expected when somebody has mistyped it")]
+    log: Option<Servers>,
+    tier1: Vec<Tier1Node>,
+    tier2: Vec<Node>,
+}
+
+/// The file of a cluster with a log, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pointing {
+    cluster: String,
+    secret: PathBuf,
+    log: Servers,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    reach: BTreeMap<NodeName, String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Servers {
+    servers: Vec<String>,
+}
+
+impl ClusterFile {
+    /// Reads the file and the secret beside it.
+    ///
+    /// # Errors
+    /// When one of them cannot be used; the message names file, line and reason.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let failed = |source| TomlFileError::Io { path: path.to_owned(), source };
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text));
+        read.map_err(failed)?;
+        if text.len() as u64 > BYTES_MAX {
+            return Err(TomlFileError::TooLarge { path: path.to_owned(), max: BYTES_MAX }.into());
+        }
+        let (secret, contents) = if parse::<toml::Table>(path, &text)?.contains_key("log") {
+            let Pointing { cluster, secret, log: Servers { servers }, reach } = parse(path, &text)?;
+            (secret, (cluster, Contents::Way(Way { servers, reach })))
+        } else {
+            let Whole { cluster, secret, policy, tables, shards, ranges, winners, log: _, tier1, tier2 } =
+                parse(path, &text)?;
+            let id = cluster.clone();
+            let (secret_mark, log) = (None, None);
+            let description = Description {
+                cluster,
+                secret_mark,
+                policy,
+                tables,
+                shards,
+                ranges,
+                winners,
+                log,
+                tier1,
+                tier2,
+            };
+            (secret, (id, Contents::All(description)))
+        };
+        let (id, contents) = contents;
+        let checked = match &contents {
+            Contents::All(description) => description.check(),
+            Contents::Way(way) => way.check(&id),
+        };
+        checked.map_err(|reason| FileError::Content { path: path.to_owned(), reason })?;
+        let secret = Secret::read(&path.parent().unwrap_or(Path::new("")).join(secret))?;
+        Ok(Self { path: path.to_owned(), id: id.into(), secret, contents })
+    }
+
+    /// The servers of the log; none where there is no log.
+    pub fn servers(&self) -> Option<&[String]> {
+        match &self.contents {
+            Contents::All(_) => None,
+            Contents::Way(way) => Some(&way.servers),
+        }
+    }
+
+    /// Where this machine reaches some nodes.
+    pub(crate) fn reach(&self) -> BTreeMap<NodeName, String> {
+        match &self.contents {
+            Contents::All(_) => BTreeMap::new(),
+            Contents::Way(way) => way.reach.clone(),
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, FileError> {
+    toml_file::of_bytes(path, text.as_bytes(), toml_file::parse).map_err(FileError::from)
+}
+
+impl Way {
+    fn check(&self, id: &str) -> Result<(), String> {
+        if !is_id(id) {
+            return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
+        }
+        check_servers(&self.servers)?;
+        match self.reach.iter().find(|(_, address)| !is_address(address)) {
+            Some((name, address)) => {
+                Err(format!("reach: {name}: {address:?} is no address such as 10.0.0.7:7801"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The files of a new cluster.
+#[derive(Debug)]
+pub struct NewFiles<'f> {
+    /// That of the cluster.
+    pub path: &'f Path,
+    /// The name of that of the secret, beside it.
+    pub secret: &'f Path,
+}
+
+impl NewFiles<'_> {
+    /// Whether one of them is there already.
+    pub fn are_there(&self) -> bool {
+        self.path.exists() || self.path.with_file_name(self.secret).exists()
+    }
+
+    /// Whether only the secret is there, as where it was broken off that they were written.
+    pub fn is_only_the_secret_there(&self) -> bool {
+        !self.path.exists() && self.path.with_file_name(self.secret).exists()
+    }
+
+    /// Finds out whether they can be written.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn try_to(&self) -> io::Result<()> {
+        let dir = self.dir();
+        create_directories(dir)?;
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        // A full disk has no room for this either.
+        io::Write::write_all(&mut file, &[b'#'; 4_096])?;
+        file.as_file().sync_all()
+    }
+
+    fn dir(&self) -> &Path {
+        directory_of(self.path)
+    }
+
+    /// Writes them, so that only their owner may read them. Neither is replaced.
+    ///
+    /// # Errors
+    /// When one of them is there, or cannot be written.
+    pub fn create(&self, cluster: &str, contents: &Contents, secret: &str) -> io::Result<()> {
+        let dir = self.dir();
+        create_directories(dir)?;
+        let put = |path: &Path, text: &str| {
+            // Readable by its owner alone from the beginning on.
+            let mut file = tempfile::NamedTempFile::new_in(dir)?;
+            io::Write::write_all(&mut file, text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist_noclobber(path)?;
+            Ok::<(), io::Error>(())
+        };
+        if self.are_there() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let (about, text) = self.text(cluster, contents)?;
+        put(&dir.join(self.secret), &format!("{secret}\n"))?;
+        put(self.path, &format!("# {about}\n{text}"))?;
+        File::open(dir)?.sync_all()
+    }
+
+    fn text(&self, cluster: &str, contents: &Contents) -> io::Result<(&'static str, String)> {
+        let (cluster, secret) = (cluster.to_owned(), self.secret.to_owned());
+        match contents.clone() {
+            Contents::All(Description { policy, tables, shards, ranges, winners, tier1, tier2, .. }) => {
+                let log = None;
+                let whole =
+                    Whole { cluster, secret, policy, tables, shards, ranges, winners, log, tier1, tier2 };
+                let text = toml::to_string(&whole).map_err(io::Error::other)?;
+                Ok(("A cluster of Doppel. Every process reads a copy of this file and of the secret.", text))
+            }
+            Contents::Way(Way { servers, reach }) => {
+                let pointing = Pointing { cluster, secret, log: Servers { servers }, reach };
+                let text = toml::to_string(&pointing).map_err(io::Error::other)?;
+                let about = "How to reach a cluster of Doppel. Every process reads a copy of this file and of the secret; all \
+                             else is in its log: `doppel cluster show --cluster FILE`.";
+                Ok((about, text))
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a change of the description means: in words, and which processes are to be started, restarted or stopped, in which
+//! order.
+//!
+//! A process takes part with the description that it was started with, so it is to be restarted where what concerns it has
+//! changed. What concerns it is its [`part`] of the description. Where nodes or replicas come, the coordinators are first, for
+//! they say when the others follow; where they only go, the coordinators are last.
+
+use std::fmt;
+
+use doppel_model::RangeId;
+use doppel_wire::NodeName;
+use serde::{Deserialize, Serialize};
+
+use crate::description::{Description, Tier1Node};
+
+/// A kind of process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A node of tier 1.
+    Tier1,
+    /// A node of tier 2.
+    Tier2,
+    /// A front door.
+    Coordinator,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tier1 => "tier-1 node",
+            Self::Tier2 => "tier-2 node",
+            Self::Coordinator => "coordinator",
+        })
+    }
+}
+
+impl Role {
+    /// Whether a process of this name may take part. Coordinators are in no list.
+    pub(crate) fn is_in(self, description: &Description, name: &str) -> bool {
+        match self {
+            Self::Tier1 => description.tier1.iter().any(|node| node.name.as_str() == name),
+            Self::Tier2 => description.tier2.iter().any(|node| node.name.as_str() == name),
+            Self::Coordinator => true,
+        }
+    }
+}
+
+/// The range whose owner has the router of the index, and so its plan.
+pub const ROUTERS: RangeId = RangeId(0);
+
+/// What a process makes use of: the description without what does not concern it.
+pub(crate) fn part(description: &Description, role: Role, name: &str) -> Description {
+    let mut part = description.clone();
+    match role {
+        Role::Coordinator => {}
+        Role::Tier1 => {
+            let own = part.tier1.iter().find(|node| node.name.as_str() == name).cloned();
+            let has = |range: &RangeId| own.as_ref().is_some_and(|own| own.has(*range));
+            for node in &mut part.tier1 {
+                node.ranges.retain(has);
+                node.standby.retain(has);
+            }
+            // The router alone asks the index, and a node that is not to have it never does.
+            if !has(&ROUTERS) {
+                part.tier2.clear();
+            }
+        }
+        Role::Tier2 => {
+            part.log = None;
+            part.tier2.retain(|node| node.name.as_str() == name);
+            for node in &mut part.tier1 {
+                (node.ranges, node.standby) = (Vec::new(), Vec::new());
+            }
+        }
+    }
+    part
+}
+
+/// A change as an operator is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// The version of the description from now on.
+    pub version: u64,
+    /// What is another.
+    pub changes: Vec<String>,
+    /// What is to be done, in order.
+    pub steps: Vec<String>,
+}
+
+/// What is another in the second description, in words.
+pub fn changes(before: &Description, after: &Description) -> Vec<String> {
+    let mut changes = Vec::new();
+    for role in [Role::Tier1, Role::Tier2] {
+        let (old, new) = (nodes(before, role), nodes(after, role));
+        for (name, address) in &new {
+            match old.iter().find(|(other, _)| other == name) {
+                None => changes.push(format!("{role} {name} at {address} is in")),
+                Some((_, other)) if other != address => {
+                    changes.push(format!("{role} {name} is at {address}, and no longer at {other}"));
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = old.iter().filter(|(name, _)| !new.iter().any(|(other, _)| other == name));
+        changes.extend(gone.map(|(name, _)| format!("{role} {name} is out")));
+    }
+    for range in (0..after.ranges).map(RangeId) {
+        let (old, new) = (replicas(before, range), replicas(after, range));
+        if old != new {
+            let alone = after.replicas_of(range).len() == 1;
+            let warning = if alone { ". With a single copy nobody can take it over" } else { "" };
+            changes.push(format!(
+                "range {range}: replicas at {new}, where they were at {old}; the first is to own it{warning}"
+            ));
+        }
+    }
+    if let (Some(old), Some(new)) = (&before.log, &after.log) {
+        if old.settlement != new.settlement {
+            changes.push(
+                format!("settlement: {:?} instead of {:?}", new.settlement, old.settlement).to_lowercase(),
+            );
+        }
+        if old.monitors != new.monitors {
+            changes.push(format!("monitors of the log servers: {}", new.monitors.join(", ")));
+        }
+        if old.window_minutes != new.window_minutes {
+            changes.push(format!("the log is kept for {} minutes", new.window_minutes));
+        }
+    }
+    changes
+}
+
+fn nodes(description: &Description, role: Role) -> Vec<(NodeName, String)> {
+    let tier1 = description.tier1.iter().map(|node| (node.name.clone(), node.address.clone()));
+    let tier2 = description.tier2.iter().map(|node| (node.name.clone(), node.address.clone()));
+    if role == Role::Tier1 { tier1.collect() } else { tier2.collect() }
+}
+
+fn replicas(description: &Description, range: RangeId) -> String {
+    let names: Vec<String> = description.replicas_of(range).iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+/// What is to be done after a change, in order; `file` is what the operator calls the file of the cluster.
+pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    for (role, command) in [(Role::Tier1, "tier1"), (Role::Tier2, "tier2")] {
+        let old = nodes(before, role);
+        let new =
+            nodes(after, role).into_iter().filter(|(name, _)| !old.iter().any(|(other, _)| other == name));
+        steps.extend(new.map(|(name, _)| {
+            format!("start the new node: doppel {command} --cluster {file} --name {name} --data DIR")
+        }));
+    }
+    let coordinators = "restart the coordinators".to_owned();
+    // They have nothing to lose, and show and ask only the nodes of the description of their own start.
+    let all = nodes(after, Role::Tier1);
+    let is_more = !steps.is_empty() || all.iter().any(|(name, _)| has_more(before, after, name));
+    if is_more {
+        steps.push(format!("{coordinators}, which show only what they know of"));
+    }
+    let stays = |role: Role, name: &NodeName| role.is_in(after, name.as_str());
+    let concerned = |role: Role| {
+        let both =
+            nodes(before, role).into_iter().map(|(name, _)| name).filter(move |name| stays(role, name));
+        both.filter(move |name| part(before, role, name.as_str()) != part(after, role, name.as_str()))
+    };
+    // Whoever is to have more copies first, so that no range has fewer meanwhile.
+    let mut tier1: Vec<NodeName> = concerned(Role::Tier1).collect();
+    let (gains, loses) =
+        (|name: &NodeName| has_more(before, after, name), |name: &NodeName| has_more(after, before, name));
+    tier1.sort_by_key(|name| (!gains(name), loses(name)));
+    if !tier1.is_empty() {
+        let wait = if tier1.iter().any(gains) {
+            "; where a node is to have a range anew, wait until it follows it"
+        } else {
+            ""
+        };
+        steps.push(format!(
+            "restart the nodes of tier 1 {}, one after the other, each when `doppel cluster status` says that the one before \
+             follows{wait}",
+            listed(&tier1)
+        ));
+    }
+    let gone = |role| {
+        let gone = nodes(before, role).into_iter().map(|(name, _)| name);
+        gone.filter(move |name| !stays(role, name)).collect::<Vec<NodeName>>()
+    };
+    for name in gone(Role::Tier1).into_iter().chain(gone(Role::Tier2)) {
+        steps.push(format!("stop {name}; it cannot be started again"));
+    }
+    let tier2: Vec<NodeName> = concerned(Role::Tier2).collect();
+    if !tier2.is_empty() {
+        steps.push(format!("restart the nodes of tier 2 {}", listed(&tier2)));
+    }
+    if !is_more && before != after {
+        steps.push(coordinators);
+    }
+    steps
+}
+
+/// Whether a node has a range in the second description that it has not in the first.
+fn has_more(before: &Description, after: &Description, name: &NodeName) -> bool {
+    let old = before.ranges_of(name);
+    after.ranges_of(name).iter().any(|range| !old.contains(range))
+}
+
+fn listed(names: &[NodeName]) -> String {
+    names.iter().map(NodeName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The nodes of each range, as [`placement`](crate::description::placement) takes them.
+pub(crate) fn table(description: &Description) -> Vec<Vec<usize>> {
+    let place = |name: &NodeName| description.tier1.iter().position(|node: &Tier1Node| node.name == *name);
+    let of = |range| description.replicas_of(range).iter().filter_map(place).collect();
+    (0..description.ranges).map(RangeId).map(of).collect()
+}

@@ -1,0 +1,158 @@
+//! Whether the monitors that are named are those of all servers that keep the log.
+//!
+//! With settlement `log` one server that does not sync is enough for a write to be lost, and a server that nobody has asked may
+//! be that one. So every server that has a part in the log must be among those that a monitor has answered for: the one behind
+//! each URL of the file, and those that have a copy of a stream, of which the leader of the stream knows the names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use doppel_protocol::Settlement;
+use doppel_shared_log::{Engine, EngineState};
+
+use crate::log::LogSettings;
+use crate::log::monitors::{LogServer, Objections, PAUSE, look, objections};
+
+/// How long servers and streams have for an answer.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// Where a log is.
+pub struct Place<'p> {
+    /// The client of the log.
+    pub engine: &'p Engine,
+    /// The URLs of the file.
+    pub servers: &'p [String],
+    /// All streams of the cluster, as soon as they are made.
+    pub streams: &'p [String],
+}
+
+/// What speaks against a log as it is to be kept: how its servers are set, and with settlement `log` also which of them no
+/// monitor answers for. What does not answer is asked until a moment.
+pub fn speaks_against(settings: &LogSettings, place: &Place<'_>, until: Instant) -> Objections {
+    let LogSettings { settlement, monitors, .. } = settings;
+    let Place { engine, servers, streams } = place;
+    loop {
+        let found = look(monitors);
+        let mut all = objections(*settlement, &found);
+        if *settlement == Settlement::Log {
+            let Objections { wrong, silent } = uncovered(&engine.state(servers, streams, ANSWER), &found);
+            all.wrong.extend(wrong);
+            all.silent.extend(silent);
+        }
+        if !all.wrong.is_empty() || all.silent.is_empty() || Instant::now() >= until {
+            return all;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The servers of a log that no monitor has answered for. Those that may be behind monitors that do not answer are not known to
+/// be without one.
+fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
+    let mut all = Objections::default();
+    // By its name, what a server is there for.
+    let mut keepers: BTreeMap<&str, String> = BTreeMap::new();
+    for server in &state.servers {
+        match &server.greeting {
+            Ok(said) => drop(keepers.entry(&said.name).or_insert_with(|| format!("at {}", server.url))),
+            Err(reason) => {
+                all.silent.push(format!("the log server at {} does not answer: {reason}", server.url));
+            }
+        }
+    }
+    for stream in &state.streams {
+        match &stream.contents {
+            Ok(has) => {
+                let followers = has.followers.iter().map(|follower| &follower.server);
+                for name in has.leader.iter().chain(followers) {
+                    keepers.entry(name).or_insert_with(|| format!("which keeps {}", stream.stream));
+                }
+            }
+            Err(reason) => all.silent.push(format!(
+                "which servers keep the stream {} is not known, for its leader does not answer: {reason}",
+                stream.stream
+            )),
+        }
+    }
+    let confirmed: BTreeSet<&str> =
+        found.iter().filter_map(|server| Some(server.said.as_ref().ok()?.name.as_str())).collect();
+    keepers.retain(|name, _| !confirmed.contains(name));
+    let away = found.iter().filter(|server| server.said.is_err()).count();
+    let without = keepers.iter().map(|(name, is)| {
+        let confirmed = confirmed.iter().copied().collect::<Vec<_>>().join(", ");
+        format!(
+            "the log server {name} {is} is none of those whose monitors answer, which are {confirmed}; name its monitor, too, with \
+             --log-monitor"
+        )
+    });
+    if keepers.len() > away {
+        all.wrong.extend(without);
+    } else {
+        all.silent.extend(without);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_shared_log::{Follower, Greeting, ServerState, StreamContents, StreamState};
+
+    use super::*;
+    use crate::log::monitors::Said;
+
+    fn server(n: u16) -> ServerState {
+        let greeting =
+            Greeting { name: format!("log-{n}"), version: "2.12.0".to_owned(), has_jetstream: true };
+        ServerState { url: format!("nats://10.0.0.{n}:4222"), greeting: Ok(greeting) }
+    }
+
+    fn stream(name: &str, leader: u16, followers: &[u16]) -> StreamState {
+        let follower = |n: &u16| Follower { server: format!("log-{n}"), is_current: true, lag: 0 };
+        let contents = StreamContents {
+            bytes: 0,
+            bytes_max: None,
+            first: 1,
+            last: 0,
+            replicas: 3,
+            leader: Some(format!("log-{leader}")),
+            followers: followers.iter().map(follower).collect(),
+        };
+        StreamState { stream: name.to_owned(), contents: Ok(contents) }
+    }
+
+    fn monitor(n: u16) -> LogServer {
+        let said = Said {
+            id: format!("id-{n}"),
+            name: format!("log-{n}"),
+            version: "2.12.0".to_owned(),
+            has_jetstream: true,
+            syncs: true,
+        };
+        LogServer { monitor: format!("http://10.0.0.{n}:8222"), said: Ok(said) }
+    }
+
+    #[test]
+    fn every_server_that_keeps_the_log_has_a_monitor() {
+        let mut state =
+            EngineState { servers: vec![server(1), server(2)], streams: vec![stream("range-0", 2, &[1, 3])] };
+        let all = [monitor(1), monitor(2), monitor(3)];
+        assert_eq!(uncovered(&state, &all), Objections::default());
+        // One good monitor does not speak for three servers, and a copy counts that no URL leads to.
+        let Objections { wrong, silent } = uncovered(&state, &all[..1]);
+        assert_eq!((wrong.len(), silent.len()), (2, 0), "{wrong:?}");
+        assert!(wrong[0].starts_with("the log server log-2 at nats://10.0.0.2:4222 is none"), "{wrong:?}");
+        assert!(wrong[1].starts_with("the log server log-3 which keeps range-0 is none"), "{wrong:?}");
+        // One that does not answer may be the one that is missed, but not two.
+        let away = LogServer { said: Err("refused".to_owned()), ..monitor(3) };
+        let some = [monitor(1), monitor(2), away.clone()];
+        let Objections { wrong, silent } = uncovered(&state, &some);
+        assert_eq!((wrong.len(), silent.len()), (0, 1), "{wrong:?}");
+        assert_eq!(uncovered(&state, &[monitor(1), away]).wrong.len(), 2);
+        // Who does not say is not known to be without one.
+        state.servers[0].greeting = Err("refused".to_owned());
+        state.streams[0].contents = Err("no leader".to_owned());
+        let Objections { wrong, silent } = uncovered(&state, &all);
+        assert_eq!((wrong.len(), silent.len()), (0, 2), "{silent:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Why the description of a cluster cannot be read from its log, for whoever has the file of the cluster: which servers were asked,
+//! and what to do. What is most likely comes first: a stream that is not there is mostly that of another name.
+
+use std::path::PathBuf;
+
+use doppel_shared_log::{EngineError, LogError};
+
+use crate::description::file::ClusterFile;
+use crate::meta::MetaError;
+
+/// Why there is no description.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// No server of the log can be reached.
+    #[error(
+        "no log server answers at {servers}: {why}. Start them, and see that this machine reaches them; where they are elsewhere \
+         now, correct `servers` below [log] in {}",
+        file.display()
+    )]
+    Unreachable {
+        /// Addresses of the servers.
+        servers: String,
+        /// The reason.
+        why: String,
+        /// The file that names the servers.
+        file: PathBuf,
+    },
+    /// The servers can be reached, but the log does not answer.
+    #[error(
+        "{error}. Start those of the log servers {servers} that are away: more than half of those that keep the stream have to \
+         run"
+    )]
+    Silent {
+        /// Addresses of the servers.
+        servers: String,
+        /// The error of the last attempt.
+        error: LogError,
+    },
+    /// The log has no stream of this cluster.
+    #[error(
+        "the stream {stream} is not there, at the log servers {servers}. See that `cluster` in {} is what `doppel init` has written \
+         there, and that `servers` below [log] are the log servers of this cluster. Where these have just been started, wait some \
+         seconds. Otherwise the stream is lost: put it back with `nats stream restore`, or come back from a backup (docs/guides/grow-and-repair-a-cluster.md)",
+        file.display()
+    )]
+    Missing {
+        /// Name of the stream.
+        stream: String,
+        /// Addresses of the servers.
+        servers: String,
+        /// The file that names the cluster.
+        file: PathBuf,
+    },
+    /// The log cannot be used.
+    #[error(transparent)]
+    Engine(EngineError),
+    /// The description cannot be used.
+    #[error(transparent)]
+    Meta(MetaError),
+}
+
+impl Unread {
+    /// What the servers of a file say when they are connected to, or the stream is opened.
+    pub fn opening(file: &ClusterFile, error: EngineError) -> Self {
+        match error {
+            EngineError::Unreachable { servers, why } => {
+                Self::Unreachable { servers, why, file: file.path.clone() }
+            }
+            EngineError::Log(error) => Self::reading(file, error.into()),
+            other => Self::Engine(other),
+        }
+    }
+
+    /// What they say when the stream is read.
+    pub fn reading(file: &ClusterFile, error: MetaError) -> Self {
+        let servers = file.servers().unwrap_or_default().join(", ");
+        match error {
+            MetaError::Log(LogError::Missing { log: stream }) => {
+                Self::Missing { stream, servers, file: file.path.clone() }
+            }
+            MetaError::Log(error @ LogError::Unavailable { .. }) => Self::Silent { servers, error },
+            other => Self::Meta(other),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A process of a replicated cluster watches META, and says with which description of the cluster it runs.
+//!
+//! A process goes on with the description that it was started with. It says once in its log when there is another one, and the
+//! front doors say which processes are to be restarted.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use bytes::Bytes;
+use doppel_model::random_number;
+use doppel_shared_log::{Bulletin, Listening};
+use doppel_wire::NodeName;
+
+use crate::connection::Hearing;
+use crate::description::Description;
+use crate::description::steps::{Role, part};
+use crate::log;
+use crate::meta::{Described, Meta};
+use crate::status::processes::{Presence, Processes};
+
+/// Time between two looks at META.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// Watches until it is dropped.
+pub struct Watch {
+    processes: Arc<Processes>,
+    stopping: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+    _listening: Listening,
+}
+
+struct Watching {
+    meta: Meta,
+    bulletin: Bulletin,
+    processes: Arc<Processes>,
+    /// With what this process runs, and what META has.
+    own: Description,
+    seen: Described,
+    presence: Presence,
+    changed: Box<dyn Fn(&Description) + Send>,
+}
+
+impl Watch {
+    /// Begins to watch. `changed` is called with every other description that META has from now on.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(
+        hearing: &Hearing,
+        (role, name): (Role, &NodeName),
+        changed: impl Fn(&Description) + Send + 'static,
+    ) -> io::Result<Self> {
+        let Described { version, description, .. } = hearing.described.clone();
+        let processes = Arc::new(Processes::new(version, description.clone()));
+        let bulletin = hearing.engine.bulletin(&log::processes(&description.cluster));
+        let listening = {
+            let processes = Arc::clone(&processes);
+            bulletin.listen(move |news| match serde_json::from_slice::<Presence>(news) {
+                Ok(presence) => processes.take(presence, Instant::now()),
+                Err(error) => tracing::debug!(%error, "what a process says cannot be read"),
+            })
+        };
+        let mut watching = Watching {
+            meta: hearing.meta.clone(),
+            bulletin,
+            processes: Arc::clone(&processes),
+            own: description,
+            seen: hearing.described.clone(),
+            presence: Presence {
+                role,
+                name: name.to_string(),
+                incarnation: random_number(),
+                version,
+                restart: false,
+            },
+            changed: Box::new(changed),
+        };
+        let stopping = Arc::new((Mutex::new(false), Condvar::new()));
+        let thread = {
+            let stopping = Arc::clone(&stopping);
+            let run = move || {
+                loop {
+                    watching.turn();
+                    let (stop, woken) = &*stopping;
+                    let stop = stop.lock().unwrap_or_else(PoisonError::into_inner);
+                    let waited = woken.wait_timeout_while(stop, PAUSE, |stop| !*stop);
+                    if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+                        return;
+                    }
+                }
+            };
+            thread::Builder::new().name("watch-meta".to_owned()).spawn(run)?
+        };
+        Ok(Self { processes, stopping, thread: Some(thread), _listening: listening })
+    }
+
+    /// What all processes say of themselves.
+    pub fn processes(&self) -> Arc<Processes> {
+        Arc::clone(&self.processes)
+    }
+}
+
+impl Watching {
+    fn turn(&mut self) {
+        match self.meta.read_behind(&self.seen) {
+            Ok(Some(described)) => self.see(described),
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, "the description of the cluster is not read"),
+        }
+        // What this process says it does not hear from the log.
+        self.processes.take(self.presence.clone(), Instant::now());
+        match serde_json::to_vec(&self.presence) {
+            Ok(news) => self.bulletin.tell(Bytes::from(news)),
+            Err(error) => tracing::error!(%error, "what this process is cannot be written"),
+        }
+    }
+
+    fn see(&mut self, described: Described) {
+        let is_other = described.version != self.seen.version;
+        self.seen = described;
+        if !is_other {
+            return;
+        }
+        let Described { version, description, .. } = &self.seen;
+        let Presence { role, name, version: own, .. } = &self.presence;
+        let of = |description| part(description, *role, name);
+        let restart = of(&self.own) != of(description);
+        if version < own {
+            tracing::error!(
+                version,
+                own,
+                "META has lost its end: this process runs with a newer description of the cluster"
+            );
+        } else if !role.is_in(description, name) {
+            tracing::warn!(version, "this node is not in the cluster any more: stop it");
+        } else if restart {
+            tracing::warn!(version, own, "the description of the cluster has changed: restart this process");
+        } else {
+            tracing::info!(
+                version,
+                "the description of the cluster has changed, but nothing of this process"
+            );
+        }
+        self.presence.restart = restart;
+        self.processes.described(*version, description);
+        (self.changed)(description);
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let (stop, woken) = &*self.stopping;
+        *stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        woken.notify_all();
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that watches META panicked");
+        }
+    }
+}
