@@ -4,10 +4,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::budget::Budget;
 use crate::budget::MemoryClaim;
+use crate::error::OverlapError;
 use crate::external_sort::fixed_record::FixedRecord;
 use crate::external_sort::temporary_file::TemporaryFile;
-use crate::{Budget, OverlapError};
 
 /// A sorted run of records in a temporary file.
 #[derive(Debug, Clone, Copy)]

@@ -3,11 +3,12 @@
 
 use std::ops::RangeInclusive;
 
+use crate::budget::Budget;
 use crate::budget::MemoryClaim;
+use crate::error::OverlapError;
 use crate::external_sort::fixed_record::FixedRecord;
 use crate::external_sort::sorted::{Sorted, SortedRun, merge};
 use crate::external_sort::temporary_file::TemporaryFile;
-use crate::{Budget, OverlapError};
 
 /// Minimum and maximum size, in bytes, of the piece of a run that one call reads or writes.
 const PIECE_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 20;

@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::{Budget, OverlapError};
+use crate::budget::Budget;
+use crate::error::OverlapError;
 
 /// A temporary file that grows at its end and can be read at any offset.
 #[derive(Debug)]

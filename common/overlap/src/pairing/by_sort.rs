@@ -3,10 +3,11 @@
 //!
 //! The number of written records grows with the square of the number of documents that share a fingerprint.
 
+use crate::budget::Budget;
+use crate::error::OverlapError;
 use crate::external_sort::sorter::Sorter;
 use crate::pairing::method::{PairSink, PairingStatistics};
 use crate::pairing::pair_source::{PairSource, unpack_pair};
-use crate::{Budget, OverlapError};
 
 /// Passes each pair that shares at least `min_shared` fingerprints to `sink`, in ascending order.
 pub(crate) fn pairs(

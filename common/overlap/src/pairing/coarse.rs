@@ -11,13 +11,14 @@
 //! The number of counters and of hash functions changes only the running time, not the result. The paper
 //! leaves the choice open. This implementation chooses by a pilot sample (`pilot`).
 
+use crate::budget::Budget;
+use crate::error::OverlapError;
 use crate::external_sort::sorter::Sorter;
 use crate::pairing::counters::{BucketCounters, FUNCTIONS_MAX, Filter};
 use crate::pairing::method::{CoarseParameters, PairSink, PairingStatistics};
 use crate::pairing::pair_source::{PairSource, unpack_pair};
 use crate::pairing::pilot;
 use crate::pairing::recount::{CANDIDATE_BYTES, Recount};
-use crate::{Budget, OverlapError};
 
 /// Minimum number of counters, as a base-2 logarithm.
 const LOG2_MIN: u32 = 6;

@@ -1,8 +1,9 @@
 //! Counts pairs by hash bucket, and filters pairs by the buckets that are heavy.
 
 use crate::bits::Bits;
+use crate::budget::Budget;
 use crate::budget::MemoryClaim;
-use crate::{Budget, OverlapError};
+use crate::error::OverlapError;
 
 /// Maximum number of hash functions.
 pub(crate) const FUNCTIONS_MAX: u32 = 4;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::OverlapError;
+use crate::error::OverlapError;
 
 /// The parameters of coarse counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

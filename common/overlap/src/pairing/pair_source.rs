@@ -1,8 +1,8 @@
 //! Reads sorted records of (fingerprint, document) as groups of documents that share a fingerprint, and as
 //! pairs of such documents.
 
-use crate::OverlapError;
 use crate::bits::Bits;
+use crate::error::OverlapError;
 use crate::external_sort::sorted::{RecordScan, Sorted};
 
 /// Packs a pair of documents into one number, with the smaller number in the upper 32 bits.

@@ -8,11 +8,12 @@
 
 use std::ops::RangeInclusive;
 
+use crate::budget::Budget;
+use crate::error::OverlapError;
 use crate::external_sort::sorter::Sorter;
 use crate::pairing::counters::FUNCTIONS_MAX;
 use crate::pairing::method::CoarseParameters;
 use crate::pairing::pair_source::{PairSource, pair};
-use crate::{Budget, OverlapError};
 
 /// Minimum number of counters to try, as a base-2 logarithm.
 pub(crate) const LOG2_TRIED_MIN: u32 = 12;

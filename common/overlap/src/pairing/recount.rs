@@ -1,7 +1,8 @@
 //! Counts candidate pairs exactly.
 
+use crate::budget::Budget;
 use crate::budget::MemoryClaim;
-use crate::{Budget, OverlapError};
+use crate::error::OverlapError;
 
 /// Bytes for a candidate: the pair, its count, and at most four slots of the hash table.
 pub(crate) const CANDIDATE_BYTES: u64 = 8 + 4 + 4 * 4;
