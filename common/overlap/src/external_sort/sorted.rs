@@ -4,8 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::budget::Budget;
-use crate::budget::MemoryClaim;
+use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
 use crate::external_sort::fixed_record::FixedRecord;
 use crate::external_sort::temporary_file::TemporaryFile;

@@ -3,8 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::budget::Budget;
-use crate::budget::MemoryClaim;
+use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
 use crate::external_sort::fixed_record::FixedRecord;
 use crate::external_sort::sorted::{Sorted, SortedRun, merge};

@@ -1,8 +1,7 @@
 //! Counts pairs by hash bucket, and filters pairs by the buckets that are heavy.
 
 use crate::bits::Bits;
-use crate::budget::Budget;
-use crate::budget::MemoryClaim;
+use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
 
 /// Maximum number of hash functions.

@@ -1,7 +1,6 @@
 //! Counts candidate pairs exactly.
 
-use crate::budget::Budget;
-use crate::budget::MemoryClaim;
+use crate::budget::{Budget, MemoryClaim};
 use crate::error::OverlapError;
 
 /// Bytes for a candidate: the pair, its count, and at most four slots of the hash table.
