@@ -16,6 +16,7 @@ mod file_part;
 mod gzip;
 mod limits;
 mod members;
+mod packing;
 mod raw_lines;
 mod skip_reason;
 mod solid;
@@ -28,8 +29,9 @@ pub use error::{FieldError, FieldProblem, HeadError, InputError, InputPosition, 
 pub use file_part::FilePart;
 pub use gzip::read_gzip_header;
 pub use limits::{Limits, too_large};
+pub use packing::Packing;
 pub use raw_lines::RawLines;
 pub use skip_reason::SkipReason;
-pub use stream::{Packing, ReturnPoint, Stream};
+pub use stream::{ReturnPoint, Stream};
 pub use tee_reader::TeeReader;
 pub use zstd_header::ZSTD_WINDOW_BYTES_MAX;

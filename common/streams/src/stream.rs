@@ -17,6 +17,7 @@ use super::counting_reader::CountingReader;
 use super::error::Reason;
 use super::gzip::Gzip;
 use super::limits::Limits;
+use super::packing::Packing;
 use super::solid::{self, Bzip2, Xz};
 use super::zstd_frames::{self, ZstdFrames};
 
@@ -26,21 +27,6 @@ const WINDOW_BYTES: usize = 64 << 10;
 const TAP_MEMORY_BYTES: usize = 4 << 20;
 /// The size of the read buffer for stored bytes, in bytes.
 const READ_BUFFER_BYTES: usize = 128 << 10;
-
-/// How a file is compressed. The first bytes of the file decide, never its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packing {
-    /// No compression.
-    Plain,
-    /// One or more gzip members.
-    Gzip,
-    /// One or more zstd frames.
-    Zstd,
-    /// The bzip2 format.
-    Bzip2,
-    /// The xz format.
-    Xz,
-}
 
 enum Codec {
     Plain(CountingReader),
