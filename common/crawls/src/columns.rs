@@ -138,7 +138,7 @@ impl Rows {
     }
 
     /// The row of the last item.
-    pub(super) fn position(&self) -> InputPosition {
+    pub(super) fn input_position(&self) -> InputPosition {
         InputPosition::Row(self.number)
     }
 
@@ -190,7 +190,7 @@ impl Rows {
     }
 
     fn bad_item(&mut self, reason: Reason) -> Item {
-        Item::Bad(InputError::new(&self.path, self.position(), reason))
+        Item::Bad(InputError::new(&self.path, self.input_position(), reason))
     }
 
     /// Ends the file because of damage. If the file declares its number of rows, the iterator will report

@@ -125,7 +125,7 @@ impl Delimited {
     }
 
     /// Position of the last item: its row.
-    pub(super) fn position(&self) -> InputPosition {
+    pub(super) fn input_position(&self) -> InputPosition {
         InputPosition::Row(self.number)
     }
 

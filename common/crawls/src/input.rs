@@ -78,13 +78,13 @@ impl Input {
 
     /// Position of the last item in its file. In a directory the position is always the whole file.
     #[must_use]
-    pub fn position(&self) -> InputPosition {
+    pub fn input_position(&self) -> InputPosition {
         match &self.source {
-            Source::Warc(pages) => pages.position(),
-            Source::Wacz(files) => files.position(),
-            Source::Lines(lines) => lines.position(),
-            Source::Delimited(rows) => rows.position(),
-            Source::Columns(rows) => rows.position(),
+            Source::Warc(pages) => pages.input_position(),
+            Source::Wacz(files) => files.input_position(),
+            Source::Lines(lines) => lines.input_position(),
+            Source::Delimited(rows) => rows.input_position(),
+            Source::Columns(rows) => rows.input_position(),
             Source::Files(_) => InputPosition::File,
         }
     }

@@ -63,7 +63,7 @@ impl Lines {
     }
 
     /// Position of the last item: its line.
-    pub(super) fn position(&self) -> InputPosition {
+    pub(super) fn input_position(&self) -> InputPosition {
         InputPosition::Line(self.number)
     }
 

@@ -98,8 +98,8 @@ impl Wacz {
     }
 
     /// Position of the last record in the WACZ file.
-    pub(super) fn position(&self) -> InputPosition {
-        self.current.as_ref().map_or(InputPosition::File, Pages::position)
+    pub(super) fn input_position(&self) -> InputPosition {
+        self.current.as_ref().map_or(InputPosition::File, Pages::input_position)
     }
 
     /// The WARC file that is being read.

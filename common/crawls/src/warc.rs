@@ -176,7 +176,7 @@ impl Pages {
     }
 
     /// Position of the last record.
-    pub(super) fn position(&self) -> InputPosition {
+    pub(super) fn input_position(&self) -> InputPosition {
         let (location, records) = (self.originals.location(), &self.records);
         let unpacked = records.offset_unpacked(location.is_deflated());
         location.position(records.offset(), unpacked.map(|unpacked| self.unpacked_before + unpacked))
@@ -230,7 +230,7 @@ impl Pages {
     }
 
     fn bad(&self, reason: Reason, skipped: u64) -> Item {
-        Item::Bad(InputError { skipped, ..InputError::new(&self.path, self.position(), reason) })
+        Item::Bad(InputError { skipped, ..InputError::new(&self.path, self.input_position(), reason) })
     }
 }
 

@@ -12,7 +12,7 @@ pub const NODES_MAX: u32 = PARTITIONS_MAX as u32;
 /// The size of a plan, or of the paper's grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanSize {
-    /// Number of nodes.
+    /// Number of nodes in the plan.
     pub nodes: u32,
     /// Number of partitions of each node, or of boxes of each node in the paper's grid.
     pub each: u32,

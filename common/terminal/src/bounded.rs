@@ -1,4 +1,4 @@
-//! Commands that count in bounded memory and disk: the options that say how much, and what the process had in the end.
+//! Options of commands that work in bounded memory and disk space, and the memory that the process used.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use crate::memory::counted;
 use crate::output::bytes;
 use crate::size::ByteSize;
 
-/// The least memory.
+/// Minimum of `--memory` in bytes.
 const MEMORY_MIN: u64 = 96 << 20;
 
-/// How much a command may take.
+/// Options that limit memory and temporary files.
 #[derive(Debug, Clone, Args)]
 pub struct BoundsArgs {
     /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
@@ -28,16 +28,16 @@ pub struct BoundsArgs {
 }
 
 impl BoundsArgs {
-    /// The memory that may be used.
+    /// Bytes of memory that the command may use.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.0
     }
 
-    /// What may be counted with.
+    /// Creates the budget of the command.
     ///
     /// # Errors
-    /// When the memory is less than the least.
+    /// [`Failure::Usage`] if `--memory` is less than 96 MiB.
     pub fn budget(&self) -> Result<Budget, Failure> {
         let memory = self.memory.0;
         if memory < MEMORY_MIN {
@@ -48,7 +48,7 @@ impl BoundsArgs {
     }
 }
 
-/// The most memory that this process had, where the system says it.
+/// Peak of the memory of this process in bytes. `None` if the system does not report it.
 #[must_use]
 pub fn process_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -57,8 +57,8 @@ pub fn process_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// How much that was, beside what was allowed.
+/// Describes the peak of the memory, next to the memory that was allowed. Both are in bytes.
 #[must_use]
-pub fn told(most: u64, allowed: u64) -> String {
+pub fn describe_memory(most: u64, allowed: u64) -> String {
     format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))
 }

@@ -1,4 +1,4 @@
-//! Files of TOML that people write: they are bounded, and what is wrong in one is named with its line.
+//! Reads TOML files that people write. The size of a file is bounded, and every fault is reported with its line.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,44 +9,44 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-/// Why a file cannot be used.
+/// Why a TOML file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TomlFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is another kind of file, for sure.
+    /// The file is longer than the limit, so it cannot be of the expected kind.
     #[error("{} has more than {max} bytes", path.display())]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The most that is read.
+        /// Maximum size in bytes.
         max: u64,
     },
-    /// It says something that cannot be.
+    /// A line of the file is invalid.
     #[error("{}, line {line}: {reason}", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// From 1.
+        /// Number of the line, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// Why the line is invalid.
         reason: String,
     },
 }
 
-/// What is wrong, and where in the text.
+/// A fault in a text: its byte range, and its description.
 pub type Fault = (Range<usize>, String);
 
-/// Reads a file of at most `max` bytes, and makes of its text what `make` says.
+/// Reads a file of at most `max` bytes, and converts its text with `make`.
 ///
 /// # Errors
-/// When it cannot be read, is longer, or has a fault.
+/// If the file cannot be read, is longer, or has a fault.
 pub fn read<T>(
     path: &Path,
     max: u64,
@@ -56,10 +56,10 @@ pub fn read<T>(
     of_bytes(path, &bytes(path, max, file)?, make)
 }
 
-/// The bytes of a file that is open.
+/// Reads all bytes of an open file. `path` names the file in errors.
 ///
 /// # Errors
-/// When they cannot be read, or are more than `max`.
+/// If the file cannot be read, or has more than `max` bytes.
 pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFileError> {
     let mut bytes = Vec::new();
     let read = from.take(max + 1).read_to_end(&mut bytes);
@@ -70,10 +70,10 @@ pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFile
     Ok(bytes)
 }
 
-/// What `make` makes of the text of a file.
+/// Converts the bytes of a file with `make`. `path` names the file in errors.
 ///
 /// # Errors
-/// When it is no text, or has a fault.
+/// If the bytes are not UTF-8, or the text has a fault.
 pub fn of_bytes<T>(
     path: &Path,
     bytes: &[u8],
@@ -87,10 +87,10 @@ pub fn of_bytes<T>(
     })
 }
 
-/// The value of a text, or what TOML says on one line.
+/// Parses a text as TOML. The description of a fault is one line.
 ///
 /// # Errors
-/// When it is not of this form.
+/// If the text is not valid TOML of this type.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let reason = error.message().trim().replace('\n', ", ");
@@ -98,15 +98,15 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     })
 }
 
-/// A value that is written as a text.
+/// Parses a value that the file contains as a string.
 ///
 /// # Errors
-/// When it is none; the fault is that of the value's type.
+/// If the string is not such a value. The description is the error of the type.
 pub fn value<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, Fault> {
     written.get_ref().parse().map_err(|error: T::Err| (written.span(), error.to_string()))
 }
 
-/// The line in which a byte is, from 1.
+/// Number of the line that contains a byte offset, counted from 1.
 pub fn line(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at.min(bytes.len())].iter().filter(|byte| **byte == b'\n').count()
 }

@@ -6,14 +6,14 @@
 
 use std::borrow::Cow;
 
-use doppel_streams::{Limits, Reason, SkipReason};
+use doppel_streams::{HeadError, Limits, Reason, SkipReason};
 use encoding_rs::mem::decode_latin1;
 
 use super::codings::Codings;
 use crate::FetchedBody;
 use crate::charset;
 use crate::format::BYTE_ORDER_MARK;
-use doppel_model::PageUrl;
+use doppel_model::{PageUrl, UrlError};
 
 /// The longest HTTP head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -34,9 +34,21 @@ impl From<SkipReason> for NotAPage {
     }
 }
 
-impl<R: Into<Reason>> From<R> for NotAPage {
-    fn from(reason: R) -> Self {
-        Self::Bad(reason.into())
+impl From<Reason> for NotAPage {
+    fn from(reason: Reason) -> Self {
+        Self::Bad(reason)
+    }
+}
+
+impl From<HeadError> for NotAPage {
+    fn from(error: HeadError) -> Self {
+        Self::Bad(error.into())
+    }
+}
+
+impl From<UrlError> for NotAPage {
+    fn from(error: UrlError) -> Self {
+        Self::Bad(error.into())
     }
 }
 

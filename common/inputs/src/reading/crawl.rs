@@ -302,7 +302,7 @@ impl Reader<'_> {
                         before: self.pages,
                         input: source.input,
                         path: Arc::clone(&shared),
-                        position: input.position(),
+                        position: input.input_position(),
                         id: input.record_id().map(Into::into),
                         refers_back: input.refers_back(),
                     };

@@ -25,7 +25,7 @@ pub struct Unusable {
 pub struct UnusableCount {
     /// Reason why the pages could not be used.
     pub reason: String,
-    /// Number of pages.
+    /// Number of pages that could not be used.
     pub pages: u64,
     /// Bytes of HTML or text of these pages.
     pub bytes: u64,

@@ -185,7 +185,7 @@ impl Report {
         }
         headed(out, &heading, rows)?;
         if let Some(most) = self.process_memory_bytes {
-            writeln!(out, "{}", bounded::told(most, self.memory_bytes))?;
+            writeln!(out, "{}", bounded::describe_memory(most, self.memory_bytes))?;
         }
         Ok(())
     }
