@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, language, names, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 26] = [
+const CRATES: [(&str, &str, &[&str]); 27] = [
     ("model", "common/model", &[]),
     ("charset", "common/charset", &["model"]),
     ("text", "common/text", &["model", "charset"]),
@@ -25,7 +25,8 @@ const CRATES: [(&str, &str, &[&str]); 26] = [
     ("partitioning", "common/partitioning", &["model"]),
     ("contract", "common/contract", &["model", "partitioning"]),
     ("protocol", "common/protocol", &["model", "partitioning", "contract"]),
-    ("crawls", "common/crawls", &["model", "charset", "contract"]),
+    ("streams", "common/streams", &["model", "charset", "contract"]),
+    ("crawls", "common/crawls", &["model", "charset", "contract", "streams"]),
     ("http", "common/http", &[]),
     ("threads", "common/threads", &[]),
     ("terminal", "common/terminal", &["overlap", "contract"]),

@@ -75,11 +75,11 @@ fn line(from: &mut impl BufRead) -> anyhow::Result<Option<String>> {
     }
     if bytes.len() > LINE_BYTES_MAX {
         let text = format!("longer than {} bytes: one URL a line is expected", count(LINE_BYTES_MAX as u64));
-        return Err(Failure::BrokenOff(text).into());
+        return Err(Failure::IncompleteList(text).into());
     }
     let end = bytes.len() - bytes.iter().rev().take_while(|byte| b"\r\n".contains(byte)).count();
     bytes.truncate(end);
-    String::from_utf8(bytes).map(Some).map_err(|_| Failure::BrokenOff("is not UTF-8".to_owned()).into())
+    String::from_utf8(bytes).map(Some).map_err(|_| Failure::IncompleteList("is not UTF-8".to_owned()).into())
 }
 
 /// What was given and is no page URL.

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
-use doppel_model::tables::{Sample, Tables};
+use doppel_model::tables::{Tables, TermSample};
 use doppel_model::{PageUrl, UnionFind};
 use doppel_text::Extractor;
 use serde::Deserialize;
@@ -110,12 +110,12 @@ pub(crate) fn last_name(url: &PageUrl) -> &str {
 /// The newest version of each live page that has content, in the order in which pages first came.
 #[derive(Default)]
 pub(crate) struct Crawled {
-    pub(crate) pages: Vec<Fetched>,
+    pub(crate) pages: Vec<FetchedPage>,
     numbers: HashMap<PageUrl, usize>,
     /// Pages that died, or redirect now.
     gone: HashSet<PageUrl>,
     /// Read when it is asked for.
-    words: OnceCell<Sample>,
+    words: OnceCell<TermSample>,
 }
 
 impl Crawled {
@@ -136,7 +136,7 @@ impl Crawled {
         Ok(live)
     }
 
-    pub(crate) fn add(&mut self, page: Fetched) {
+    pub(crate) fn add(&mut self, page: FetchedPage) {
         if !page.body.has_content() {
             self.gone.insert(page.url);
             return;
@@ -161,8 +161,8 @@ impl Crawled {
     }
 
     /// The words of all pages, from which tables are learnt.
-    fn sample(&self) -> Sample {
-        let (mut extractor, mut sample) = (Extractor::default(), Sample::new());
+    fn sample(&self) -> TermSample {
+        let (mut extractor, mut sample) = (Extractor::default(), TermSample::new());
         for page in &self.pages {
             let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
             if let Some(words) = words {
@@ -177,13 +177,13 @@ impl Crawled {
         self.numbers.get(url).copied()
     }
 
-    pub(crate) fn page(&self, url: &PageUrl) -> Option<&Fetched> {
+    pub(crate) fn page(&self, url: &PageUrl) -> Option<&FetchedPage> {
         Some(&self.pages[self.number(url)?])
     }
 }
 
 /// The signature of a page; none if it redirects.
-pub(crate) fn sign(extractor: &mut Extractor, page: &Fetched) -> Option<Signature> {
+pub(crate) fn sign(extractor: &mut Extractor, page: &FetchedPage) -> Option<Signature> {
     Some(extractor.extract(&page.url, page.body.raw_content()?).page()?.signature)
 }
 

@@ -10,7 +10,8 @@ use clap::Args;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::hashed_lines;
 use doppel_overlap::{
-    Builder, Chunking, Collection, Maps, Mirror, Replicated, Replication, Space, Way, Work,
+    Chunking, Collection, CollectionBuilder, FingerprintFile, MirrorPair, PairingMethod, PairingStatistics,
+    ReplicatedPage, Replication, TableSizes,
 };
 use doppel_terminal::bounded::{self, BoundsArgs};
 use doppel_terminal::output::share;
@@ -48,7 +49,7 @@ pub(crate) struct Overlap {
 pub(crate) struct OverlapResult {
     /// By exact copies, by four lines and by two.
     measures: Vec<Measured>,
-    maps: Maps,
+    maps: TableSizes,
     read_seconds: f64,
     /// Seconds to find exact copies once their file is sorted.
     copies_seconds: f64,
@@ -56,9 +57,9 @@ pub(crate) struct OverlapResult {
     memory_bytes: u64,
     process_memory_bytes: Option<u64>,
     /// The pages whose exact copies are on most hosts.
-    most_replicated: Vec<Replicated>,
+    most_replicated: Vec<ReplicatedPage>,
     /// The pairs of hosts that share most chunks of four lines.
-    mirrors: Vec<Mirror>,
+    mirrors: Vec<MirrorPair>,
 }
 
 /// Pages by what they share of one kind.
@@ -71,7 +72,7 @@ struct Measured {
     replication: Replication,
     saved_pages_share: f64,
     saved_bytes_share: f64,
-    space: Space,
+    space: FingerprintFile,
     /// None of exact copies, which are found by sorting alone.
     ways: Option<Ways>,
 }
@@ -87,13 +88,18 @@ struct Ways {
 #[derive(Debug, Serialize)]
 struct Counted {
     #[serde(flatten)]
-    work: Work,
+    work: PairingStatistics,
     /// Of processor time, which other programs do not change.
     processor_seconds: f64,
 }
 
 impl Measured {
-    fn new(chunking: Option<Chunking>, replication: Replication, space: &Space, ways: Option<Ways>) -> Self {
+    fn new(
+        chunking: Option<Chunking>,
+        replication: Replication,
+        space: &FingerprintFile,
+        ways: Option<Ways>,
+    ) -> Self {
         Self {
             lines: chunking.map(|chunking| chunking.lines),
             shared: chunking.map_or(1, |chunking| chunking.shared),
@@ -105,14 +111,15 @@ impl Measured {
         }
     }
 
-    fn counted(collection: &Collection, number: usize, space: &Space) -> anyhow::Result<Self> {
+    fn counted(collection: &Collection, number: usize, space: &FingerprintFile) -> anyhow::Result<Self> {
         let chunking = CHUNKINGS[number];
         let count = |way| {
             let begin = processor::seconds();
             let outcome = collection.overlap(number, way, |_| Ok(()))?;
             anyhow::Ok((outcome, processor::seconds() - begin))
         };
-        let ((sort, sort_seconds), (coarse, coarse_seconds)) = (count(Way::Sort)?, count(Way::Coarse(None))?);
+        let ((sort, sort_seconds), (coarse, coarse_seconds)) =
+            (count(PairingMethod::Sort)?, count(PairingMethod::Coarse(None))?);
         let found =
             [&sort, &coarse].map(|outcome| (outcome.digest, outcome.work.pairs, &outcome.replication));
         let lines = chunking.lines;
@@ -126,21 +133,21 @@ impl Measured {
 
 impl Overlap {
     pub(crate) fn run(self) -> anyhow::Result<OverlapResult> {
-        let mut builder = Builder::new(&self.bounds.budget()?, &CHUNKINGS, false)?;
+        let mut builder = CollectionBuilder::new(&self.bounds.budget()?, &CHUNKINGS, false)?;
         let read = hashed_lines::read(&self.inputs, &mut builder)?;
         read.tally.verdict(self.inputs.strict, 0)?;
         let spinner = progress::waiting("counting");
         let collection = builder.finish()?;
         // The file of whole pages is the first.
-        let space = collection.space();
-        let mut measures = vec![Measured::new(None, collection.exact(), &space[0], None)];
+        let space = collection.fingerprint_files();
+        let mut measures = vec![Measured::new(None, collection.exact_replication(), &space[0], None)];
         for (number, space) in space[1..].iter().enumerate() {
             measures.push(Measured::counted(&collection, number, space)?);
         }
-        let (mirrors, _) = collection.mirrors(0, Way::Coarse(None), self.top)?;
+        let (mirrors, _) = collection.mirrors(0, PairingMethod::Coarse(None), self.top)?;
         let result = OverlapResult {
             measures,
-            maps: collection.maps(),
+            maps: collection.table_sizes(),
             read_seconds: read.seconds,
             copies_seconds: collection.copies_seconds(),
             memory_bytes: self.bounds.memory_bytes(),

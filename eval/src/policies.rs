@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_inputs::arguments::InputArgs;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
@@ -239,7 +239,7 @@ fn of_policy(
 
 impl Collection<'_> {
     /// Takes pages. The bytes of their signatures.
-    fn add(&mut self, extractor: &mut Extractor, pages: &[Fetched]) -> usize {
+    fn add(&mut self, extractor: &mut Extractor, pages: &[FetchedPage]) -> usize {
         let mut bytes = 0;
         for page in pages {
             let signature = labelled::sign(extractor, page);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_inputs::arguments::InputArgs;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
@@ -104,7 +104,7 @@ fn row(percent: f64, groups: &[Option<u32>]) -> Row {
 }
 
 /// How many other pages link to each page.
-fn links(pages: &[Fetched]) -> HashMap<PageUrl, u64> {
+fn links(pages: &[FetchedPage]) -> HashMap<PageUrl, u64> {
     let known: HashSet<&PageUrl> = pages.iter().map(|page| &page.url).collect();
     let mut links: HashMap<PageUrl, u64> = HashMap::new();
     for page in pages {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_page_that_links_twice_counts_once() {
-        let page = |path: &str, html: &str| Fetched {
+        let page = |path: &str, html: &str| FetchedPage {
             url: PageUrl::parse(&format!("http://h/{path}")).unwrap(),
             fetched_at: None,
             body: FetchedBody::Html { bytes: html.as_bytes().to_vec(), charset: None },

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::Args;
 use doppel_baseline::Contents;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_engine::ingest::{Batch, Ingest, Source};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::processor;
@@ -93,7 +93,7 @@ struct Reader {
     extractor: Extractor,
     contents: Contents,
     collection: Collection,
-    waiting: Vec<Fetched>,
+    waiting: Vec<FetchedPage>,
     waiting_round: usize,
     fetches: Vec<Fetch>,
 }
@@ -115,7 +115,7 @@ impl Reader {
 
     /// Every input is a round.
     fn inputs(&mut self, inputs: &InputArgs) -> anyhow::Result<(Tally, Vec<String>)> {
-        let tally = crawl::read_numbered(inputs, |round, page| self.take(round, page))?;
+        let tally = crawl::read_with_positions(inputs, |at, page| self.take(at.input, page))?;
         Ok((tally, inputs.inputs.iter().map(|path| name(path)).collect()))
     }
 
@@ -126,7 +126,7 @@ impl Reader {
         prefix: &str,
         keep: bool,
     ) -> anyhow::Result<(Tally, Vec<String>)> {
-        let mut versions: BTreeMap<VersionName, Vec<(PageUrl, Fetched)>> = BTreeMap::new();
+        let mut versions: BTreeMap<VersionName, Vec<(PageUrl, FetchedPage)>> = BTreeMap::new();
         let tally = crawl::read(inputs, |page| {
             if let Some((version, url)) = unversioned(&page.url, prefix) {
                 versions.entry(VersionName::new(version)).or_default().push((url, page));
@@ -140,22 +140,25 @@ impl Reader {
             let here: BTreeSet<PageUrl> = pages.iter().map(|(url, _)| url.clone()).collect();
             if keep {
                 for (_, page) in &pages {
-                    self.take(round, Fetched { fetched_at: at, ..page.clone() })?;
+                    self.take(round, FetchedPage { fetched_at: at, ..page.clone() })?;
                 }
             }
             for url in before.difference(&here) {
                 let (url, body) = (PageUrl::clone(url), FetchedBody::Dead);
-                self.take(round, Fetched { url, fetched_at: at, body, popularity: None, language: None })?;
+                self.take(
+                    round,
+                    FetchedPage { url, fetched_at: at, body, popularity: None, language: None },
+                )?;
             }
             for (url, page) in pages {
-                self.take(round, Fetched { url, fetched_at: at, ..page })?;
+                self.take(round, FetchedPage { url, fetched_at: at, ..page })?;
             }
             before = here;
         }
         Ok((tally, rounds))
     }
 
-    fn take(&mut self, round: usize, page: Fetched) -> anyhow::Result<()> {
+    fn take(&mut self, round: usize, page: FetchedPage) -> anyhow::Result<()> {
         if round != self.waiting_round || self.waiting.len() >= AHEAD {
             self.end()?;
         }
@@ -179,7 +182,7 @@ impl Reader {
         Ok(())
     }
 
-    fn version(&mut self, page: &Fetched) -> Version {
+    fn version(&mut self, page: &FetchedPage) -> Version {
         let raw = page.body.raw_content();
         match (raw.map(|raw| self.extractor.page_text(&page.url, raw)), &page.body) {
             (Some(PageText::Text(text)), _) => Version::Content(self.contents.intern(&text)),

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use doppel_baseline::Contents;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, Random};
 
 use crate::containers::{Page, Pages};
@@ -58,7 +58,8 @@ impl Transplants {
         let (Some(mirror), Some(abroad), Some(here)) = (mirror, abroad, here) else { return };
         let mut put = |url: &PageUrl, html: Vec<u8>| {
             let body = FetchedBody::Html { bytes: html, charset: Some("utf-8".to_owned()) };
-            let page = Fetched { url: url.clone(), fetched_at: None, body, popularity: None, language: None };
+            let page =
+                FetchedPage { url: url.clone(), fetched_at: None, body, popularity: None, language: None };
             self.made.add(page);
         };
         put(&abroad, transplanted(p, q));
@@ -120,7 +121,7 @@ mod tests {
         (0..150).map(|n| format!("{kind}{n} ")).collect()
     }
 
-    fn page(host: &str, number: usize) -> Fetched {
+    fn page(host: &str, number: usize) -> FetchedPage {
         let (open, close) = if host == "numpy.org" {
             ("<article class=x>", "</article>")
         } else {
@@ -133,7 +134,7 @@ mod tests {
         );
         let body = FetchedBody::Html { bytes: html.into_bytes(), charset: None };
         let url = PageUrl::parse(&format!("https://{host}/{number}")).unwrap();
-        Fetched { url, fetched_at: None, body, popularity: None, language: None }
+        FetchedPage { url, fetched_at: None, body, popularity: None, language: None }
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! Half of the pairs are on one host, half on two. Each reason has as many pairs: what share each has on the web is not known
 //! here, so figures are by reason.
 
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, Random};
 use serde::Serialize;
 
@@ -134,7 +134,7 @@ impl Variants {
             let bytes = [before, body.as_bytes(), behind].concat();
             let body = FetchedBody::Html { bytes, charset: Some("utf-8".to_owned()) };
             let url = url.clone();
-            self.made.add(Fetched { url, fetched_at: None, body, popularity: None, language: None });
+            self.made.add(FetchedPage { url, fetched_at: None, body, popularity: None, language: None });
         }
         self.pairs.push((reason, Pair { a, b, truth: reason.truth(), weight: 1.0 }));
     }
@@ -222,12 +222,12 @@ mod tests {
     use super::*;
     use crate::containers::{container, elements};
 
-    fn page(number: usize) -> Fetched {
+    fn page(number: usize) -> FetchedPage {
         let words: String = (0..150).map(|n| format!("item{number}x{n} ")).collect();
         let html = format!("<html><div>the menu</div><article>{words}</article><p>the footer");
         let body = FetchedBody::Html { bytes: html.into_bytes(), charset: None };
         let url = PageUrl::parse(&format!("https://numpy.org/{number}")).unwrap();
-        Fetched { url, fetched_at: None, body, popularity: None, language: None }
+        FetchedPage { url, fetched_at: None, body, popularity: None, language: None }
     }
 
     #[test]

@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     std::fs::write(&path, bytes).expect("a file");
     let Ok(input) = doppel_crawls::open(&path, options()) else { return };
     let shown = |item: Item| match item {
-        Item::Bad(error) => format!("{:?} {}", error.place, error.reason),
+        Item::Bad(error) => format!("{:?} {}", error.position, error.reason),
         Item::Fields(_) => "fields".to_owned(),
         other => format!("{other:?}"),
     };

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::{Kind, Signature};
 use doppel_model::{PageUrl, RawContent};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {
@@ -40,12 +40,12 @@ fn read(extractor: &mut Extractor, charset: Option<&str>, html: &[u8]) {
     }
     let extracted = extractor.html(&url, html, charset);
     let raw = RawContent::Html { bytes: html, charset };
-    let taken = extractor.taken(&url, raw, 100);
+    let taken = extractor.main_content_report(&url, raw, 100);
     extractor.lines(&url, raw);
     extractor.terms(&url, raw);
     assert_eq!(extractor.html(&url, html, charset), extracted);
     match extracted {
-        Extracted::Page(page) => {
+        Extraction::Page(page) => {
             let read = Signature::from_bytes(page.signature.as_bytes()).expect("what was built is valid");
             assert_eq!(read, page.signature);
             let taken = taken.expect("it is no redirect");
@@ -55,6 +55,6 @@ fn read(extractor: &mut Extractor, charset: Option<&str>, html: &[u8]) {
             assert_eq!(read.tokens() as usize, if reads_main { taken.tokens } else { taken.of });
             assert!(!(reads_main || read.kind() == Kind::Shingles) || read.size() <= read.tokens());
         }
-        Extracted::Redirect(target) => assert_ne!(target, url),
+        Extraction::Redirect(target) => assert_ne!(target, url),
     }
 }

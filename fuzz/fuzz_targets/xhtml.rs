@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use doppel_model::{PageUrl, RawContent};
-use doppel_text::{Extracted, Extractor, PageText};
+use doppel_text::{Extraction, Extractor, PageText};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {
@@ -32,17 +32,17 @@ fn read(extractor: &mut Extractor, document: &str) {
         PageText::Text(text) => assert!(text.len() <= 4 * (document.len() + EXPANDED_MAX)),
         PageText::Redirect(target) => {
             assert_ne!(target, url);
-            assert_eq!(extracted, Extracted::Redirect(target));
+            assert_eq!(extracted, Extraction::Redirect(target));
         }
     }
     extractor.lines(&url, raw);
-    extractor.taken(&url, raw, 100);
+    extractor.main_content_report(&url, raw, 100);
     let is_declared = document.trim_ascii_start().starts_with("<?xml") || document.starts_with('\u{feff}');
     if !is_declared {
         let declared = format!("<?xml version=\"1.0\"?>{document}");
         let of_declared = RawContent::Html { bytes: declared.as_bytes(), charset };
         match (extractor.extract(&url, of_declared), &extracted) {
-            (Extracted::Page(a), Extracted::Page(b)) => assert_eq!(a.signature.tokens(), b.signature.tokens()),
+            (Extraction::Page(a), Extraction::Page(b)) => assert_eq!(a.signature.tokens(), b.signature.tokens()),
             (a, b) => assert_eq!(a, *b),
         }
     }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use doppel_crawls::{Item, Limits};
 use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, Tau, Timestamp};
-use doppel_partitioning::{LengthVector, MappingLoad, Plan, Rebalancer};
+use doppel_partitioning::{LengthVector, MappingLoad, Plan, PlanSize, Rebalancer};
 use doppel_text::Extractor;
 
 use crate::accuracy::corpus::MID_AND_TRACE;
@@ -79,7 +79,7 @@ fn lengths<'s>(plan: &Plan, contents: impl IntoIterator<Item = &'s Signature>) -
 
 fn arrive(contents: &[Signature], nodes: u32, tau: Tau, rebalancer: Rebalancer) -> Result<Arrival> {
     let first = contents.len() / 10;
-    let mut plan = Plan::learn(&contents[..first], (nodes, EACH), tau, 3, 1)?;
+    let mut plan = Plan::learn(&contents[..first], PlanSize { nodes, each: EACH }, tau, 3, 1)?;
     let lengths = lengths(&plan, contents);
     let mut load = plan.measure(&lengths[..first]);
     let (mut stored, mut tenths) = (first, Vec::new());
@@ -108,7 +108,7 @@ fn arrive(contents: &[Signature], nodes: u32, tau: Tau, rebalancer: Rebalancer) 
         now.fan_out_saved = plan.measure(&lengths[..stored]).fan_out_saved();
         tenths.push(now);
     }
-    let learned = Plan::learn(contents, (nodes, EACH), tau, 3, 1)?;
+    let learned = Plan::learn(contents, PlanSize { nodes, each: EACH }, tau, 3, 1)?;
     let learned = learned.measure(&self::lengths(&learned, contents));
     Ok(Arrival { nodes, tau, tenths, at_end: plan.measure(&lengths), learned })
 }

@@ -10,7 +10,7 @@ use divan::Bencher;
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{LengthVector, MappingLoad, PartitionMap};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 
 #[path = "../../common/text/tests/crawl/mod.rs"]
 mod crawl;
@@ -51,7 +51,7 @@ fn halves() -> &'static (Vec<Signature>, Vec<Signature>) {
         let mut extractor = Extractor::default();
         let mut contents: Vec<Signature> = Vec::new();
         for page in crawl::html(&files).unwrap_or_default() {
-            if let Extracted::Page(page) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
+            if let Extraction::Page(page) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
                 contents.push(page.signature);
             }
         }

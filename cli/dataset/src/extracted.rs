@@ -8,7 +8,7 @@ use std::thread;
 use anyhow::{Context, anyhow};
 use doppel_engine::ingest::{Batch, Ingest, IngestError, Source};
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::ingested::Reading;
+use doppel_inputs::ingested::ReadingPlan;
 use doppel_inputs::processor;
 use doppel_inputs::reading::crawl::{FileEnd, content_bytes};
 use doppel_inputs::reading::page_batches::{BatchSize, PageBatch, read_files};
@@ -110,7 +110,7 @@ pub fn pages(
 pub fn files(
     inputs: &InputArgs,
     (signer, detect_language): (Signer, bool),
-    reading: Option<&Reading>,
+    reading: Option<&ReadingPlan>,
     take: impl FnMut(ExtractedBatch) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let ingest = extractors(signer, detect_language)?;
@@ -118,7 +118,7 @@ pub fn files(
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;
         let reader = scope.spawn(move || read(inputs, reading, ingest, &sender));
-        let replayed = reading.map_or(0, Reading::replayed_pages);
+        let replayed = reading.map_or(0, ReadingPlan::replayed_pages);
         let taken = dispatch(batches, replayed, Unusable::of(inputs), take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // When `take` fails, reading stops because of that; so its error comes first.
@@ -131,7 +131,7 @@ pub fn files(
 /// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
 fn read(
     inputs: &InputArgs,
-    reading: Option<&Reading>,
+    reading: Option<&ReadingPlan>,
     ingest: &Ingest,
     batches: &SyncSender<Extracting>,
 ) -> anyhow::Result<Tally> {

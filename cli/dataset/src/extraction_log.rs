@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use doppel_inputs::ingested::{Ingested, Reading};
+use doppel_inputs::ingested::{IngestedFile, ReadingPlan};
 use doppel_inputs::reading::crawl::FileEnd;
 use doppel_inputs::sources::Source;
 use doppel_model::stable_hash64;
@@ -75,11 +75,11 @@ impl ExtractionLog {
     pub fn open(
         path: PathBuf,
         maker: &str,
-        (sources, reading): (&[Source], &Reading),
-    ) -> io::Result<(Self, Vec<Ingested>)> {
-        interrupt::announce(GOES_ON)?;
+        (sources, reading): (&[Source], &ReadingPlan),
+    ) -> io::Result<(Self, Vec<IngestedFile>)> {
+        interrupt::set_message(GOES_ON)?;
         let mut this = Self { path, file: None, next: 0, replayed: 0..0 };
-        if !sources.first().is_some_and(Reading::may_list) {
+        if !sources.first().is_some_and(ReadingPlan::may_list) {
             this.end()?;
             return Ok((this, Vec::new()));
         }
@@ -172,7 +172,7 @@ impl ExtractionLog {
     fn end(&mut self) -> io::Result<()> {
         (self.file, self.next) = (None, 0);
         let _is_removed = fs::remove_file(&self.path);
-        interrupt::announce(BEGINS_ANEW)
+        interrupt::set_message(BEGINS_ANEW)
     }
 }
 
@@ -181,11 +181,11 @@ struct Usable {
     file: File,
     begin: u64,
     end: u64,
-    ended: Vec<Ingested>,
+    ended: Vec<IngestedFile>,
 }
 
 /// Looks through a log, and cuts off what is not used. One of another maker is begun anew.
-fn usable(mut file: File, maker: &str, (sources, reading): (&[Source], &Reading)) -> io::Result<Usable> {
+fn usable(mut file: File, maker: &str, (sources, reading): (&[Source], &ReadingPlan)) -> io::Result<Usable> {
     let mut frames = BufReader::new(&file);
     let is_same = next(&mut frames)?.is_some_and(|made_by| made_by == maker.as_bytes());
     let begin = (HEAD + maker.len()) as u64;

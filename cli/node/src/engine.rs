@@ -15,7 +15,7 @@ use doppel_engine::shard_map::ShardMap;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::Tables;
 use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
-use doppel_terminal::whole_file;
+use doppel_terminal::atomic_file;
 use doppel_tier1::{OtherRanges, Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
@@ -208,7 +208,9 @@ fn open_tier1(
     let tier1 = Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()));
     let tier1 = tier1.map_err(|error| served::name_server(dir, error))?;
     // Now the directory is this process's alone.
-    whole_file::remove_left(dir, |name| manifest::is_aside(name) || policy_tables::is_aside(name));
+    atomic_file::remove_temporary_files(dir, |name| {
+        manifest::is_aside(name) || policy_tables::is_aside(name)
+    });
     new_directory::remove_left(dir);
     Ok(tier1)
 }

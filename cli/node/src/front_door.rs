@@ -15,7 +15,7 @@ use doppel_coordinator::access::{Access, HostName, Tokens};
 use doppel_coordinator::limits::{CLIENT, ClientLimits, LINE_ANSWER_BYTES, LONG_POLLS, Limits, REQUESTS};
 use doppel_http::{Listening, Tls, TlsFiles};
 use doppel_terminal::exit::Failure;
-use doppel_terminal::size::Size;
+use doppel_terminal::size::ByteSize;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -61,7 +61,7 @@ pub struct FrontDoorArgs {
     tls_client_ca: Option<PathBuf>,
     /// Memory for request bodies, packed and unpacked, and the answers to their lines, of all requests together; at least 16MiB.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-    body_memory: Size,
+    body_memory: ByteSize,
     /// Requests that one client may have in work at once. A client is a token, or else an address; one on this machine that needs no
     /// token has no limits.
     #[arg(long, value_name = "N", default_value_t = LIMITS.requests, value_parser = up_to::<REQUESTS>)]
@@ -72,7 +72,7 @@ pub struct FrontDoorArgs {
     /// The part of --body-memory that one client may have at once, at least 4MiB; half of it is for a body as it came, or for what it
     /// unpacks to [default: half of --body-memory].
     #[arg(long, value_name = "SIZE")]
-    client_body_memory: Option<Size>,
+    client_body_memory: Option<ByteSize>,
 }
 
 const LIMITS: ClientLimits = CLIENT;
@@ -177,7 +177,7 @@ impl FrontDoorArgs {
     }
 
     fn limits(&self) -> anyhow::Result<Limits> {
-        let bytes = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+        let bytes = |size: ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
         if self.body_memory.0 < BODY_MEMORY_MIN {
             return Err(Failure::Usage("--body-memory is at least 16MiB".to_owned()).into());
         }

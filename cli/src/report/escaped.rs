@@ -2,7 +2,7 @@
 //!
 //! Invariant: it cannot be taken for a part of the page, and has no character that reorders what stands around it.
 
-use doppel_terminal::shown;
+use doppel_terminal::escape;
 use maud::Render;
 
 /// Such text, on one line.
@@ -10,7 +10,7 @@ pub(super) struct Escaped<'t>(pub(super) &'t str);
 
 impl Render for Escaped<'_> {
     fn render_to(&self, page: &mut String) {
-        shown::on_one_line(self.0).as_ref().render_to(page);
+        escape::on_one_line(self.0).as_ref().render_to(page);
     }
 }
 

@@ -6,12 +6,12 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::anyhow;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
 use doppel_model::pairwise::Signer;
 use doppel_model::{ContentHash, PageUrl, RawContent};
 use doppel_terminal::output::say;
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 
 use super::examples::{Duplicate, Example};
 use super::{Run, words};
@@ -78,7 +78,7 @@ impl Look {
         Self { wanted, extractor: Extractor::signing(signer), texts: HashMap::new() }
     }
 
-    fn take(&mut self, page: &Fetched) {
+    fn take(&mut self, page: &FetchedPage) {
         let Some(raw) =
             page.body.raw_content().filter(|_| self.wanted.iter().any(|(url, _)| *url == page.url))
         else {
@@ -101,7 +101,7 @@ fn text(
     raw: RawContent<'_>,
     wanted: &HashSet<(PageUrl, ContentHash)>,
 ) -> Option<(ContentHash, String)> {
-    let Extracted::Page(page) = extractor.extract(url, raw) else { return None };
+    let Extraction::Page(page) = extractor.extract(url, raw) else { return None };
     let content = page.signature.content();
     if !wanted.contains(&(url.clone(), content)) {
         return None;

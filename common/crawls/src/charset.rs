@@ -3,7 +3,7 @@
 //! The crate [`doppel_charset`] does the work; this module applies it to the types of this crate.
 
 use crate::FetchedBody;
-use crate::error::Reason;
+use doppel_streams::Reason;
 
 /// Decodes plain text in the charset `declared`, or else in the charset that its bytes show. Malformed
 /// sequences become U+FFFD.

@@ -17,10 +17,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Item;
-use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
 use super::record::{Guess, IdRows, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, Value, id_of};
-use super::stream::Stream;
+use doppel_streams::{InputError, InputPosition, Reason, Stream};
 use rows::{BadRow, Cells, Rows};
 
 /// The separators that are recognised. If several are equally frequent, the first one wins.
@@ -126,8 +125,8 @@ impl Delimited {
     }
 
     /// Position of the last item: its row.
-    pub(super) fn place(&self) -> Place {
-        Place::Row(self.number)
+    pub(super) fn input_position(&self) -> InputPosition {
+        InputPosition::Row(self.number)
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -185,7 +184,7 @@ impl Iterator for Delimited {
                 Err(reason) => {
                     self.rows.break_off();
                     self.sample.clear();
-                    return Some(Item::Bad(InputError::new(&self.path, Place::File, reason)));
+                    return Some(Item::Bad(InputError::new(&self.path, InputPosition::File, reason)));
                 }
             };
             let map = records.map().clone();
@@ -197,7 +196,7 @@ impl Iterator for Delimited {
         let records = self.records.as_mut()?;
         let row = self.sample.pop_front().or_else(|| self.rows.next())?;
         self.number += 1;
-        let place = Place::Row(self.number);
+        let position = InputPosition::Row(self.number);
         let cells = match row {
             Ok(cells) => {
                 self.last_row = cells;
@@ -205,7 +204,7 @@ impl Iterator for Delimited {
             }
             Err(BadRow { reason, line }) => {
                 let line = line.map(Vec::into_boxed_slice);
-                return Some(Item::Bad(InputError { line, ..InputError::new(&self.path, place, reason) }));
+                return Some(Item::Bad(InputError { line, ..InputError::new(&self.path, position, reason) }));
             }
         };
         let reason = if cells.len() == self.names.len() {
@@ -217,7 +216,7 @@ impl Iterator for Delimited {
             Reason::Cells { cells: cells.len(), names: self.names.len() }
         };
         let line = Some(cells.line().into());
-        Some(Item::Bad(InputError { line, ..InputError::new(&self.path, place, reason) }))
+        Some(Item::Bad(InputError { line, ..InputError::new(&self.path, position, reason) }))
     }
 }
 

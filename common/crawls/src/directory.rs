@@ -8,13 +8,12 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use doppel_streams::{InputError, InputPosition, Limits, Reason, SkipReason};
 use walkdir::{DirEntry, WalkDir};
 
 use super::charset;
-use super::error::{InputError, Place, Reason, Skip};
 use super::format::{INSPECTED_BYTES, PageKind, is_text};
-use super::limits::Limits;
-use super::{Fetched, FetchedBody, Item, modified};
+use super::{FetchedBody, FetchedPage, Item, modified};
 use doppel_model::{PageUrl, UrlError};
 
 /// Reader of the pages of a directory or of one file.
@@ -94,20 +93,20 @@ impl Files {
             {
                 walk.skip_current_dir();
             }
-            return Some(Item::Skipped(Skip::Hidden));
+            return Some(Item::Skipped(SkipReason::Hidden));
         }
         if entry.file_type().is_dir() {
             return None;
         }
         if !entry.file_type().is_file() {
-            return Some(Item::Skipped(Skip::Link));
+            return Some(Item::Skipped(SkipReason::Link));
         }
         self.last_path = Some(entry.path().to_owned());
         Some(match PageKind::from_name(entry.path()) {
             Some(kind) => self.file(entry.path(), kind),
             None => {
                 self.bytes_read += length(entry);
-                Item::Skipped(Skip::FileName)
+                Item::Skipped(SkipReason::FileName)
             }
         })
     }
@@ -133,7 +132,7 @@ impl Files {
         if kind == PageKind::Unnamed {
             (&mut file).take(INSPECTED_BYTES as u64).read_to_end(&mut bytes).map_err(Reason::Io)?;
             if !is_text(&bytes) {
-                return Ok(Item::Skipped(Skip::Binary));
+                return Ok(Item::Skipped(SkipReason::Binary));
             }
         }
         self.limits.check_page(usize::try_from(metadata.len()).unwrap_or(usize::MAX))?;
@@ -147,7 +146,7 @@ impl Files {
         };
         charset::check(&body)?;
         let fetched_at = Some(self.limits.check_date(modified(&metadata))?);
-        Ok(Item::Page(Fetched { url: url(path)?, fetched_at, body, popularity: None, language: None }))
+        Ok(Item::Page(FetchedPage { url: url(path)?, fetched_at, body, popularity: None, language: None }))
     }
 }
 
@@ -194,7 +193,7 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 fn bad(path: &Path, reason: Reason) -> Item {
-    Item::Bad(InputError::new(&Arc::from(path), Place::File, reason))
+    Item::Bad(InputError::new(&Arc::from(path), InputPosition::File, reason))
 }
 
 /// Creates the `file://` URL of the file at a canonical path.

@@ -8,13 +8,12 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use doppel_streams::{Reason, Stream};
 use serde::de::IgnoredAny;
 
 use super::columns;
-use super::error::Reason;
 use super::names::{extension, is_html, without_compression_ending};
-use super::stream::Stream;
-use super::{arc_line, warc_version};
+use super::warc::{arc_line, version_line};
 
 /// Number of bytes at the beginning of a file that are inspected.
 pub(super) const INSPECTED_BYTES: usize = 8 << 10;
@@ -174,7 +173,7 @@ pub(super) fn detect(
             return Err(Reason::JsonArray);
         }
         Some(Format::Warc) => {
-            first_bytes.map_or(Ok(()), warc_version::check_first_record)?;
+            first_bytes.map_or(Ok(()), version_line::check_first_record)?;
             return Ok(Format::Warc);
         }
         Some(Format::Lines) if satisfies(&is_object_over_lines) => return Err(Reason::JsonOverLines),
@@ -189,8 +188,8 @@ pub(super) fn detect(
     }
     let first_bytes = first_bytes?;
     match first_byte(first_bytes) {
-        _ if warc_version::version(first_bytes).is_some() => {
-            warc_version::check_first_record(first_bytes).map(|()| Format::Warc)
+        _ if version_line::version(first_bytes).is_some() => {
+            version_line::check_first_record(first_bytes).map(|()| Format::Warc)
         }
         _ if arc_line::is_arc(first_bytes) => Ok(Format::Arc),
         _ if first_bytes.starts_with(ZIP) && !compressed => Ok(Format::Wacz),

@@ -5,8 +5,8 @@
 //! zero or `None`.
 
 use doppel_model::Timestamp;
+use doppel_streams::{InputPosition, Reason};
 
-use crate::error::{Place, Reason};
 use crate::record::{Field, IdRows, Ignored, NamedBy, Records, RepeatedId};
 use crate::{Item, columns, delimited, directory, lines, wacz, warc};
 
@@ -78,14 +78,14 @@ impl Input {
 
     /// Position of the last item in its file. In a directory the position is always the whole file.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn input_position(&self) -> InputPosition {
         match &self.source {
-            Source::Warc(pages) => pages.place(),
-            Source::Wacz(files) => files.place(),
-            Source::Lines(lines) => lines.place(),
-            Source::Delimited(rows) => rows.place(),
-            Source::Columns(rows) => rows.place(),
-            Source::Files(_) => Place::File,
+            Source::Warc(pages) => pages.input_position(),
+            Source::Wacz(files) => files.input_position(),
+            Source::Lines(lines) => lines.input_position(),
+            Source::Delimited(rows) => rows.input_position(),
+            Source::Columns(rows) => rows.input_position(),
+            Source::Files(_) => InputPosition::File,
         }
     }
 

@@ -24,36 +24,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod arc_line;
 mod charset;
 mod clock;
 mod columns;
 pub mod copy;
-mod counting_reader;
 mod delimited;
 mod directory;
-mod error;
 mod format;
-mod gzip;
 mod input;
-mod limits;
 mod lines;
-mod members;
 mod names;
 mod opening;
-mod page_dates;
-mod part;
-mod raw_lines;
 pub mod record;
-mod skip;
-mod solid;
-mod stream;
-mod tee_reader;
 mod wacz;
 mod warc;
-mod warc_version;
-mod zstd_frames;
-mod zstd_header;
 
 use std::fs;
 use std::sync::Arc;
@@ -61,13 +45,14 @@ use std::time::SystemTime;
 
 pub use clock::CrawlClock;
 pub use delimited::is_separator;
-pub use error::{FieldError, FieldProblem, HeadError, InputError, Location, Place, Reason, Skip};
+pub use doppel_streams::{
+    FieldError, FieldProblem, HeadError, InputError, InputPosition, Limits, Location, Reason, SkipReason,
+    ZSTD_WINDOW_BYTES_MAX,
+};
 pub use format::{InputFormat, UnknownFormat};
 pub use input::Input;
 pub(crate) use input::Source;
-pub use limits::Limits;
 pub use names::{crawl_ending, is_html};
-pub use zstd_header::ZSTD_WINDOW_BYTES_MAX;
 
 pub use opening::{open, open_as, open_copy, open_pipe};
 
@@ -77,7 +62,7 @@ use record::{FieldMap, FieldNames, IdChoices};
 
 /// One fetch of one page, as the crawl records it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fetched {
+pub struct FetchedPage {
     /// URL of the fetched page.
     pub url: PageUrl,
     /// Time of the fetch. If the crawl records no time, [`CrawlClock`] supplies one.
@@ -147,7 +132,7 @@ impl FetchedBody {
 
 /// Converts a page from the JSON form of the HTTP API. JSON is Unicode, so the charset is UTF-8 whatever the
 /// HTML names.
-impl From<PageItem> for Fetched {
+impl From<PageItem> for FetchedPage {
     fn from(item: PageItem) -> Self {
         let PageItem { url, body, fetched_at, popularity, language } = item;
         let body = match body {
@@ -205,9 +190,9 @@ pub enum Item {
     /// form of Doppel's HTTP API has no such item.
     Fields(Arc<FieldMap>),
     /// A page that was read.
-    Page(Fetched),
+    Page(FetchedPage),
     /// A valid record or file that gives no page, and the reason.
-    Skipped(Skip),
+    Skipped(SkipReason),
     /// A file, record or line that could not be read, and the error.
     Bad(InputError),
 }

@@ -9,15 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use doppel_contract::page::PageItem;
+use doppel_streams::{InputError, InputPosition, RawLines, Reason, Stream};
 
-use super::error::{InputError, Place, Reason};
 use super::format::BYTE_ORDER_MARK;
-use super::raw_lines::RawLines;
 use super::record::{
     Guess, IdRows, JsonRow, MendedLine, Records, Row, SAMPLE_BYTES, SAMPLE_RECORDS, Setup, id_of,
 };
-use super::stream::Stream;
-use super::{Fetched, InputOptions, Item, charset};
+use super::{FetchedPage, InputOptions, Item, charset};
 
 /// Reader of the pages of a JSON lines file. Blank lines are ignored, but count for the numbers of the other
 /// lines.
@@ -65,8 +63,8 @@ impl Lines {
     }
 
     /// Position of the last item: its line.
-    pub(super) fn place(&self) -> Place {
-        Place::Line(self.number)
+    pub(super) fn input_position(&self) -> InputPosition {
+        InputPosition::Line(self.number)
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -129,8 +127,8 @@ fn with_row<T>(
 
 /// Parses a line as the server does, and mends it if strict JSON refuses it. Returns the page, and whether
 /// its content had lone surrogates.
-fn parse_page(json: &[u8], options: &InputOptions) -> Result<(Fetched, bool), Reason> {
-    let read = |json: &[u8]| Ok(Fetched::from(PageItem::parse_in_file(json, options.limits.now)?));
+fn parse_page(json: &[u8], options: &InputOptions) -> Result<(FetchedPage, bool), Reason> {
+    let read = |json: &[u8]| Ok(FetchedPage::from(PageItem::parse_in_file(json, options.limits.now)?));
     read(json).map(|page| (page, false)).or_else(|error| {
         let Some(mended) = MendedLine::of(json) else { return Err(error) };
         let page = read(mended.json())?;
@@ -167,7 +165,7 @@ impl Iterator for Lines {
                 Err(reason) => {
                     self.lines.break_off();
                     self.sample.clear();
-                    return Some(Item::Bad(InputError::new(&self.path, Place::File, reason)));
+                    return Some(Item::Bad(InputError::new(&self.path, InputPosition::File, reason)));
                 }
             };
             let map = parser.records.map().clone();
@@ -193,10 +191,13 @@ impl Iterator for Lines {
                     Err(reason) => {
                         let line = line.strip_suffix(b"\n").unwrap_or(line);
                         let line = Some(line.strip_suffix(b"\r").unwrap_or(line).into());
-                        InputError { line, ..InputError::new(&self.path, Place::Line(number), reason) }
+                        InputError {
+                            line,
+                            ..InputError::new(&self.path, InputPosition::Line(number), reason)
+                        }
                     }
                 },
-                Err(reason) => InputError::new(&self.path, Place::Line(number), reason),
+                Err(reason) => InputError::new(&self.path, InputPosition::Line(number), reason),
             };
             return Some(Item::Bad(error));
         }

@@ -14,15 +14,13 @@ use std::sync::Arc;
 use super::columns::Rows;
 use super::delimited::Delimited;
 use super::directory::{self, Files};
-use super::error::{InputError, Place, Reason};
 use super::format::{self, Format};
 use super::lines::Lines;
 use super::record::{Field, OpenIdRows, RecordFile, Records, Setup};
-use super::stream::Stream;
-use super::tee_reader::TeeReader;
 use super::wacz::Wacz;
 use super::warc::{ArchiveFormat, FilePaths, Pages};
 use super::{Input, InputOptions, Item, Source, modified};
+use doppel_streams::{InputError, InputPosition, Reason, Stream, TeeReader};
 
 use tempfile::NamedTempFile;
 
@@ -43,7 +41,7 @@ pub fn open_as(path: &Path, name: RecordFile, options: impl Into<InputOptions>) 
     let options = options.into();
     let limits = options.limits;
     let shared: Arc<Path> = path.into();
-    let fail = |reason| InputError::new(&shared, Place::File, reason);
+    let fail = |reason| InputError::new(&shared, InputPosition::File, reason);
     let metadata = fs::metadata(path).map_err(|e| fail(Reason::Io(e)))?;
     let modified = modified(&metadata).min(limits.now);
     if metadata.is_dir() {
@@ -93,7 +91,7 @@ pub fn open_copy(
             bytes_total: metadata.len(),
         })
     };
-    open().map_err(|reason| InputError::new(&shared, Place::File, reason))
+    open().map_err(|reason| InputError::new(&shared, InputPosition::File, reason))
 }
 
 /// Creates the reader for a file of the given format.
@@ -186,7 +184,7 @@ pub fn open_pipe(
         let reopen = Arc::new(move || copy.reopen());
         Ok((reader_of_reopenable(&shared, format, reopen, (name, options))?, None))
     };
-    let (source, first) = open().map_err(|reason| InputError::new(&shared, Place::File, reason))?;
+    let (source, first) = open().map_err(|reason| InputError::new(&shared, InputPosition::File, reason))?;
     Ok(Input { source, first, modified, bytes_total: 0 })
 }
 

@@ -10,12 +10,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
+use doppel_crawls::{FetchedBody, FetchedPage, Item, Limits};
 use doppel_model::Timestamp;
 use flate2::read::MultiGzDecoder;
 
 /// All pages of a file. Panics if a record is bad or skipped.
-fn pages(path: &Path) -> Vec<Fetched> {
+fn pages(path: &Path) -> Vec<FetchedPage> {
     let now: Timestamp = "2100-01-01T00:00:00Z".parse().unwrap();
     let mut input = doppel_crawls::open(path, Limits::at(now)).unwrap();
     let pages = input
@@ -43,12 +43,12 @@ fn listed(lines: impl BufRead) -> Vec<(String, bool)> {
 }
 
 /// The pages of the first `rounds` rounds of a crawl.
-fn rounds(directory: &Path, rounds: usize) -> Vec<Fetched> {
+fn rounds(directory: &Path, rounds: usize) -> Vec<FetchedPage> {
     (0..rounds).flat_map(|round| pages(&directory.join(format!("round-{round:02}.warc.gz")))).collect()
 }
 
 #[track_caller]
-fn check_against_list(pages: &[Fetched], list: &[(String, bool)]) {
+fn check_against_list(pages: &[FetchedPage], list: &[(String, bool)]) {
     let mut read: Vec<_> = pages.iter().map(|p| (p.url.to_string(), p.body == FetchedBody::Dead)).collect();
     read.sort_unstable();
     assert_eq!(read.len(), list.len());

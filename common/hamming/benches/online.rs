@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use doppel_hamming::naive::{Neighbours, Probes, Scan};
+use doppel_hamming::naive::{FullScan, Neighbours, Probes};
 use doppel_hamming::{Compressed, Design, Index, Options, Storage, expected_ratio, search};
 
 use crate::rounds::{BenchCase, measure};
@@ -173,7 +173,7 @@ fn naive(stored: &[u64]) {
     let mut index = built(&[4], Options::default(), stored);
     index.compact();
     let (scan, probes) =
-        (Scan::new(stored.iter().copied()), Probes::new(64, stored.iter().copied()).unwrap());
+        (FullScan::new(stored.iter().copied()), Probes::new(64, stored.iter().copied()).unwrap());
     let few = &stored[..1_000];
     let small = Index::build(
         Design::fitting(64, 3, 1_000).unwrap(),

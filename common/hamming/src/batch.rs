@@ -7,17 +7,21 @@
 //!
 //! Invariant: each pair of a query and a stored fingerprint within the distance is reported exactly once.
 
+mod arrangement;
+mod quarters;
+mod query_table;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::arrangement::{Arrangement, TableGroup, groups};
 use crate::compressed::Compressed;
 use crate::design::Design;
 use crate::error::HammingError;
 use crate::limits::QUERIES_MAX;
-use crate::quarters::{PassedQuarters, Quarters};
-use crate::query_table::{BLOCK, BucketRanges, LARGE_BATCH, QueryTable};
+use arrangement::{Arrangement, TableGroup, groups};
+use quarters::{PassedQuarters, Quarters};
+use query_table::{BLOCK, BucketRanges, LARGE_BATCH, QueryTable};
 
 /// Number of stored fingerprints that one task of a parallel scan processes.
 const CHUNK: usize = 1 << 18;
@@ -29,7 +33,7 @@ const BLOCKS: usize = CHUNK / 256;
 const BLOCKS_ARRANGED: usize = CHUNK_ARRANGED / 256;
 /// A query and a stored fingerprint within the distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair {
+pub struct NearPair {
     /// Index of the query in the batch.
     pub query: u32,
     /// Index of the stored fingerprint.
@@ -80,7 +84,7 @@ impl Batch {
 
     /// Finds all pairs with stored fingerprints, in sorted order. Scans in parallel on the rayon thread pool.
     /// Returns an error if there are more than `limit` pairs.
-    pub fn scan(&self, stored: &[u64], limit: usize) -> Result<Vec<Pair>, HammingError> {
+    pub fn scan(&self, stored: &[u64], limit: usize) -> Result<Vec<NearPair>, HammingError> {
         let size = if self.groups.is_some() { CHUNK_ARRANGED } else { CHUNK };
         let chunks: Vec<usize> = (0..stored.len()).step_by(size).collect();
         self.scan_chunks(chunks, limit, |scanner, start| {
@@ -88,9 +92,9 @@ impl Batch {
         })
     }
 
-    /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`Pair::stored`] is the index in their
-    /// order.
-    pub fn scan_compressed(&self, stored: &Compressed, limit: usize) -> Result<Vec<Pair>, HammingError> {
+    /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`NearPair::stored`] is the index in
+    /// their order.
+    pub fn scan_compressed(&self, stored: &Compressed, limit: usize) -> Result<Vec<NearPair>, HammingError> {
         // Without rearranging, each slice is scanned right after it is decoded, while it is still in the
         // cache.
         let (blocks, slice) =
@@ -115,7 +119,7 @@ impl Batch {
         chunks: Vec<usize>,
         limit: usize,
         scan: impl Fn(&mut Scanner<'_>, usize) + Sync,
-    ) -> Result<Vec<Pair>, HammingError> {
+    ) -> Result<Vec<NearPair>, HammingError> {
         let pair_count = AtomicUsize::new(0);
         let too_many = || HammingError::Pairs { limit };
         let scan_chunk = |start| {
@@ -123,7 +127,7 @@ impl Batch {
             scan(&mut scanner, start);
             if pair_count.load(Ordering::Relaxed) > limit { Err(too_many()) } else { Ok(scanner.pairs) }
         };
-        let pairs: Vec<Vec<Pair>> = chunks.into_par_iter().map(scan_chunk).collect::<Result<_, _>>()?;
+        let pairs: Vec<Vec<NearPair>> = chunks.into_par_iter().map(scan_chunk).collect::<Result<_, _>>()?;
         let mut pairs = pairs.concat();
         pairs.par_sort_unstable();
         Ok(pairs)
@@ -136,7 +140,7 @@ struct Scanner<'a> {
     /// Number of pairs that all chunks have found so far.
     pair_count: &'a AtomicUsize,
     limit: usize,
-    pairs: Vec<Pair>,
+    pairs: Vec<NearPair>,
 }
 
 impl Scanner<'_> {
@@ -202,7 +206,7 @@ impl Scanner<'_> {
         let within_limit =
             tables[number].look_up(block, passed, design.distance(), ranges, |at, query, difference| {
                 if design.is_first(number, difference) {
-                    self.pairs.push(Pair { query, stored: stored(at) });
+                    self.pairs.push(NearPair { query, stored: stored(at) });
                 }
                 self.pairs.len() <= self.limit
             });

@@ -16,12 +16,14 @@
 //! Invariants: fingerprints are ascending, within a block and from block to block. Each block contains at
 //! least one fingerprint, and no bit of a fingerprint is in another block.
 
+pub(crate) mod huffman;
+
 use std::ops::ControlFlow;
 
 use crate::error::HammingError;
-use crate::huffman::{CODE_BITS_MAX, Code};
 use crate::limits::{FINGERPRINTS_MAX, WIDTH_MAX};
 use crate::search;
+use huffman::{CODE_BITS_MAX, Code};
 
 /// Size of a block in bytes: the paper's B.
 pub(crate) const BLOCK: usize = 1024;

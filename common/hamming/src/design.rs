@@ -255,3 +255,6 @@ fn minimal_plan(
     cache.insert((bits, leading), best.clone());
     best
 }
+
+#[cfg(test)]
+mod tests;

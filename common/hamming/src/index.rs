@@ -17,6 +17,10 @@
 //! - A fingerprint has no ids if and only if it is in `dead`. No fingerprint in the buffer is dead.
 //! - When a run was merged, the next older run was more than [`Options::growth`] times as large.
 
+mod ids;
+mod run;
+mod scan;
+
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
@@ -26,11 +30,11 @@ use smallvec::SmallVec;
 
 use crate::design::Design;
 use crate::error::HammingError;
-use crate::ids::Ids;
 use crate::limits::{FINGERPRINTS_MAX, RECENT_MAX};
-use crate::run::{DeadFingerprints, Run};
-use crate::scan::scan;
 use crate::table::{CandidateRange, Storage};
+use ids::Ids;
+use run::{DeadFingerprints, Run};
+use scan::scan;
 
 /// Options that trade memory, query time, and insertion time for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +66,7 @@ pub struct Match {
 
 /// The current size of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct IndexSize {
     /// Number of fingerprints that have ids.
     pub fingerprints: usize,
     /// Number of fingerprints without ids that the next merge removes.
@@ -127,8 +131,8 @@ impl Index {
 
     /// The current size of the index.
     #[must_use]
-    pub fn size(&self) -> Size {
-        Size {
+    pub fn size(&self) -> IndexSize {
+        IndexSize {
             fingerprints: self.ids.len() - self.dead.len(),
             dead: self.dead.len(),
             runs: self.runs.len(),

@@ -29,34 +29,24 @@
 //! ```
 #![deny(unsafe_code)]
 
-mod arrangement;
 mod batch;
 mod compressed;
 mod design;
-#[cfg(test)]
-mod design_tests;
 mod error;
-mod huffman;
-mod ids;
 mod index;
 pub mod limits;
 pub mod naive;
 pub mod patterns;
 mod permutation;
-mod plain;
-mod quarters;
-mod query_table;
 mod ratio;
-mod run;
-mod scan;
 pub mod search;
 mod table;
 
-pub use batch::{Batch, Pair};
+pub use batch::{Batch, NearPair};
 pub use compressed::Compressed;
 pub use design::{Design, Layout, SCANNED};
 pub use error::HammingError;
-pub use index::{Index, Match, Options, Size};
+pub use index::{Index, IndexSize, Match, Options};
 pub use permutation::Permutation;
 pub use ratio::{ExpectedRatio, expected_ratio};
 pub use table::Storage;

@@ -1,5 +1,5 @@
 //! Simple search methods that serve as a reference in tests and benchmarks. [`Probes`] and [`Neighbours`] are
-//! the paper's "simple-minded but impractical" methods (section 3). [`Scan`] compares everything and is
+//! the paper's "simple-minded but impractical" methods (section 3). [`FullScan`] compares everything and is
 //! obviously right.
 //!
 //! Invariant: all three methods return the same distinct fingerprints, in ascending order.
@@ -19,11 +19,11 @@ pub fn neighbours(width: u32, distance: u32) -> u64 {
 
 /// Compares a query with every fingerprint.
 #[derive(Clone, Debug)]
-pub struct Scan {
+pub struct FullScan {
     fingerprints: Vec<u64>,
 }
 
-impl Scan {
+impl FullScan {
     /// Stores the distinct fingerprints.
     pub fn new(fingerprints: impl IntoIterator<Item = u64>) -> Self {
         Self { fingerprints: distinct(fingerprints) }

@@ -6,8 +6,8 @@
 //! size. Fingerprints that cluster compress better.
 
 use crate::compressed::BLOCK;
+use crate::compressed::huffman::Code;
 use crate::error::HammingError;
-use crate::huffman::Code;
 use crate::limits::WIDTH_MAX;
 
 /// Bytes stored outside each block: its key, and the index of its first fingerprint.

@@ -2,11 +2,13 @@
 //!
 //! Invariant: both forms report the same keys that share the leading bits of a query.
 
+mod plain;
+
 use std::ops::ControlFlow;
 
 use crate::compressed::Compressed;
-use crate::plain::PlainTable;
 use crate::search;
+use plain::PlainTable;
 
 /// How a sorted run stores its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

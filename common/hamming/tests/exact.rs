@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use doppel_hamming::naive::{Neighbours, Probes, Scan, neighbours};
-use doppel_hamming::{Batch, Compressed, Design, HammingError, Index, Match, Options, Pair, Storage};
+use doppel_hamming::naive::{FullScan, Neighbours, Probes, neighbours};
+use doppel_hamming::{Batch, Compressed, Design, HammingError, Index, Match, NearPair, Options, Storage};
 use proptest::prelude::*;
 use proptest::sample::Index as Choice;
 
@@ -172,7 +172,7 @@ proptest! {
     ) {
         let (width, distance) = (design.width(), design.distance());
         let stored: Vec<u64> = stored.iter().map(|f| f & low(width)).collect();
-        let scan = Scan::new(stored.iter().copied());
+        let scan = FullScan::new(stored.iter().copied());
         let probes = Probes::new(width, stored.iter().copied()).unwrap();
         let few = || stored.iter().copied().take(20);
         let table = Neighbours::new(width, distance.min(2), few()).unwrap();
@@ -190,7 +190,7 @@ proptest! {
             if number % 16 == 0 && neighbours(width, distance) < 50_000 {
                 prop_assert_eq!(probes.within(query, distance), near);
             }
-            prop_assert_eq!(table.within(query), Scan::new(few()).within(query, distance.min(2)));
+            prop_assert_eq!(table.within(query), FullScan::new(few()).within(query, distance.min(2)));
         }
     }
 
@@ -208,7 +208,7 @@ proptest! {
             let of = |(number, query): (usize, &u64)| {
                 let near = move |(_, f): &(u64, &u64)| (*f ^ query).count_ones() <= distance;
                 let near = (0u64..).zip(stored).filter(near);
-                near.map(move |(stored, _)| Pair { query: number as u32, stored }).collect::<Vec<_>>()
+                near.map(move |(stored, _)| NearPair { query: number as u32, stored }).collect::<Vec<_>>()
             };
             queries.iter().enumerate().flat_map(of).collect::<Vec<_>>()
         };
@@ -252,8 +252,8 @@ fn a_batch_finds_pairs_in_several_chunks() {
     let queries: Vec<u64> = stored.iter().step_by(9_973).map(|f| f ^ 0x8000_0100_0000_0001).collect();
     let batch = Batch::new(64, 3, &queries).unwrap();
     let pairs = batch.scan(&stored, 1_000).unwrap();
-    let expected: Vec<Pair> =
-        (0..queries.len() as u32).map(|query| Pair { query, stored: u64::from(query) * 9_973 }).collect();
+    let expected: Vec<NearPair> =
+        (0..queries.len() as u32).map(|query| NearPair { query, stored: u64::from(query) * 9_973 }).collect();
     assert_eq!(pairs, expected);
 }
 
@@ -334,11 +334,11 @@ fn a_large_batch_finds_every_pair_once() {
         stored.extend((0..260).map(|_| random() & low(width)));
         queries.extend((0..70_000).map(|_| random() & low(width)));
         stored.sort_unstable();
-        let expected: BTreeSet<Pair> = (0u32..)
+        let expected: BTreeSet<NearPair> = (0u32..)
             .zip(&queries)
             .flat_map(|(query, of)| {
                 let near = (0u64..).zip(&stored).filter(move |(_, f)| (*f ^ of).count_ones() <= distance);
-                near.map(move |(stored, _)| Pair { query, stored })
+                near.map(move |(stored, _)| NearPair { query, stored })
             })
             .collect();
         let batch = Batch::with_design(Design::new(width, distance, splits).unwrap(), &queries).unwrap();

@@ -23,9 +23,9 @@ use doppel_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::records::FieldArgs;
-use crate::sources::{Place, Source};
+use crate::sources::{Source, SourceKind};
 use crate::version::Version;
-use doppel_terminal::whole_file::{self, Earlier};
+use doppel_terminal::atomic_file::{self, ExistingFile};
 
 /// File name of the list in a data directory. The list has one line of JSON for each file.
 pub const NAME: &str = "ingested.jsonl";
@@ -47,17 +47,17 @@ pub fn is_aside(name: &OsStr) -> bool {
 
 /// A file that was read to its end, as an entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ingested {
-    file: Named,
+pub struct IngestedFile {
+    file: FileIdentity,
     version: Version,
     /// Options and program version with which the file was read.
     reading: String,
-    had: Had,
+    had: FileStatistics,
 }
 
 /// Counts and dates of a file that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Had {
+pub struct FileStatistics {
     /// Number of pages, redirects and deaths.
     pub records: u64,
     /// Number of records that could not be read or used.
@@ -75,7 +75,7 @@ pub struct Had {
     pub named_by: Option<NamedBy>,
 }
 
-impl Had {
+impl FileStatistics {
     /// Number of pages, redirects and deaths, including those that could not be used.
     pub fn pages(&self) -> u64 {
         self.records + self.unusable
@@ -84,13 +84,13 @@ impl Had {
 
 /// Identity of a file in the list: its location, and the name that its records carry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Named {
+struct FileIdentity {
     /// Canonical path of the file, or address of the object.
     file: String,
     name: String,
 }
 
-impl Named {
+impl FileIdentity {
     /// Whether the file no longer exists. If its disk is not mounted, the file leaves the list and is read
     /// again later. Always false for an object.
     fn has_gone(&self) -> bool {
@@ -103,23 +103,23 @@ impl Named {
         if source.copy_of.is_some() {
             return None;
         }
-        let (path, name) = match &source.place {
-            Place::File(path, name) => (fs::canonicalize(path).ok()?, name),
-            Place::Object(object) => (object.path().to_owned(), object.name()),
-            Place::Standard | Place::Pages(_) => return None,
+        let (path, name) = match &source.kind {
+            SourceKind::File(path, name) => (fs::canonicalize(path).ok()?, name),
+            SourceKind::Object(object) => (object.path().to_owned(), object.name()),
+            SourceKind::Standard | SourceKind::Pages(_) => return None,
         };
         Some(Self { file: path.to_str()?.to_owned(), name: name.as_str().to_owned() })
     }
 }
 
-impl Ingested {
+impl IngestedFile {
     /// Time of the last write to the file.
     pub fn modified(&self) -> Timestamp {
         self.version.modified()
     }
 
     /// Counts and dates of the file.
-    pub fn had(&self) -> &Had {
+    pub fn had(&self) -> &FileStatistics {
         &self.had
     }
 
@@ -151,17 +151,17 @@ enum LeavesOut {
 
 /// How a run reads files, and what it knows about files that an earlier run has read.
 #[derive(Debug, Default)]
-pub struct Reading {
+pub struct ReadingPlan {
     how: String,
     leaves_out: LeavesOut,
-    known: HashMap<Named, Ingested>,
+    known: HashMap<FileIdentity, IngestedFile>,
     /// First files of the inputs, if their pages were replayed.
-    replayed: Vec<Ingested>,
+    replayed: Vec<IngestedFile>,
     /// Whether files with bad records are read again, because an option asks for the bad records.
     asks_for_bad: bool,
 }
 
-impl Reading {
+impl ReadingPlan {
     /// Creates a reading that knows no file and leaves none out. A later run reads a file in the same way if
     /// these options, the detection of languages, and the version of the program are equal.
     pub fn new(fields: &FieldArgs, detect_language: bool) -> Self {
@@ -182,19 +182,19 @@ impl Reading {
 
     /// Returns a reading that knows the files [listed](IngestedList::open) in a data directory, if it may
     /// leave out listed files. The new reading knows no replayed files.
-    pub fn with_list(&self, listed: Listed) -> Self {
+    pub fn with_list(&self, listed: ListedFiles) -> Self {
         let known = if self.leaves_out == LeavesOut::Listed { listed.0 } else { HashMap::new() };
         Self { known, ..self.behind(Vec::new()) }
     }
 
     /// Returns a reading that continues behind `replayed`, the first files of the inputs. The new reading
     /// knows no listed files.
-    pub fn behind(&self, replayed: Vec<Ingested>) -> Self {
+    pub fn behind(&self, replayed: Vec<IngestedFile>) -> Self {
         Self { how: self.how.clone(), known: HashMap::new(), replayed, ..*self }
     }
 
     /// Entry of a replayed file, by the index of its source. `None` if the source was not replayed.
-    pub fn replayed(&self, source: usize) -> Option<&Ingested> {
+    pub fn replayed(&self, source: usize) -> Option<&IngestedFile> {
         self.replayed.get(source)
     }
 
@@ -215,20 +215,20 @@ impl Reading {
     }
 
     /// List entry of a source. `None` if the file has changed, or would be read in another way.
-    pub fn known(&self, source: &Source) -> Option<&Ingested> {
+    pub fn known(&self, source: &Source) -> Option<&IngestedFile> {
         if self.known.is_empty() {
             return None;
         }
-        self.known.get(&Named::of(source)?).filter(|known| self.is_as_read(known, source))
+        self.known.get(&FileIdentity::of(source)?).filter(|known| self.is_as_read(known, source))
     }
 
     /// Whether a file is unchanged since it was read, and would be read in the same way.
-    pub fn is_same(&self, known: &Ingested, source: &Source) -> bool {
-        Named::of(source).as_ref() == Some(&known.file) && self.is_as_read(known, source)
+    pub fn is_same(&self, known: &IngestedFile, source: &Source) -> bool {
+        FileIdentity::of(source).as_ref() == Some(&known.file) && self.is_as_read(known, source)
     }
 
     /// Like [`Self::is_same`], but assumes that `known` and `source` have the same identity.
-    fn is_as_read(&self, known: &Ingested, source: &Source) -> bool {
+    fn is_as_read(&self, known: &IngestedFile, source: &Source) -> bool {
         let is_read_so = known.reading == self.how && !(self.asks_for_bad && known.had.bad > 0);
         is_read_so && source.version().as_ref() == Some(&known.version)
     }
@@ -236,21 +236,26 @@ impl Reading {
     /// Whether a source can be listed: later runs can find it again, and its version is
     /// [settled](Version::is_settled).
     pub fn may_list(source: &Source) -> bool {
-        Named::of(source).is_some() && source.version().is_some_and(|version| version.is_settled())
+        FileIdentity::of(source).is_some() && source.version().is_some_and(|version| version.is_settled())
     }
 
     /// Creates the entry of a file that was read to its end. `version` is the version of the file before it
     /// was read. `None` if the file has changed since then, or cannot be listed.
-    pub fn ended(&self, source: &Source, version: Option<Version>, had: Had) -> Option<Ingested> {
+    pub fn ended(
+        &self,
+        source: &Source,
+        version: Option<Version>,
+        had: FileStatistics,
+    ) -> Option<IngestedFile> {
         let version =
             version.filter(|version| source.version().as_ref() == Some(version) && version.is_settled())?;
-        Some(Ingested { file: Named::of(source)?, version, reading: self.how.clone(), had })
+        Some(IngestedFile { file: FileIdentity::of(source)?, version, reading: self.how.clone(), had })
     }
 }
 
 /// Entries of a list, by the identity of the file.
 #[derive(Debug, Default)]
-pub struct Listed(HashMap<Named, Ingested>);
+pub struct ListedFiles(HashMap<FileIdentity, IngestedFile>);
 
 /// The list of a data directory, open for further entries. Only the process that holds the directory may use
 /// the list.
@@ -268,10 +273,10 @@ impl IngestedList {
     ///
     /// # Errors
     /// If the list cannot be read or written.
-    pub fn open(dir: &Path) -> anyhow::Result<(Self, Listed)> {
+    pub fn open(dir: &Path) -> anyhow::Result<(Self, ListedFiles)> {
         let path = dir.join(NAME);
         let open = || -> io::Result<_> {
-            whole_file::remove_left(dir, is_aside);
+            atomic_file::remove_temporary_files(dir, is_aside);
             let (mut known, lines, mut is_torn) = read(&path)?;
             if lines > OLD_LINES {
                 known.retain(|named, _| !named.has_gone());
@@ -285,7 +290,7 @@ impl IngestedList {
             if is_new {
                 File::open(dir)?.sync_all()?;
             }
-            Ok((Self { path: path.clone(), file, is_torn }, Listed(known)))
+            Ok((Self { path: path.clone(), file, is_torn }, ListedFiles(known)))
         };
         open().with_context(|| {
             format!("cannot read or write {}, the list of files that were read", path.display())
@@ -296,7 +301,7 @@ impl IngestedList {
     ///
     /// # Errors
     /// If the list cannot be written.
-    pub fn add<'i>(&mut self, ended: impl IntoIterator<Item = &'i Ingested>) -> anyhow::Result<()> {
+    pub fn add<'i>(&mut self, ended: impl IntoIterator<Item = &'i IngestedFile>) -> anyhow::Result<()> {
         let mut ended = ended.into_iter().peekable();
         if ended.peek().is_none() {
             return Ok(());
@@ -317,11 +322,11 @@ impl IngestedList {
 ///
 /// # Errors
 /// If the list cannot be written.
-pub fn write_new<'i>(path: &Path, all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<()> {
-    whole_file::write(path, ASIDE, &lines(all)?, Earlier::Replaced)
+pub fn write_new<'i>(path: &Path, all: impl IntoIterator<Item = &'i IngestedFile>) -> io::Result<()> {
+    atomic_file::write(path, ASIDE, &lines(all)?, ExistingFile::Replace)
 }
 
-fn lines<'i>(all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<Vec<u8>> {
+fn lines<'i>(all: impl IntoIterator<Item = &'i IngestedFile>) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     for ingested in all {
         serde_json::to_writer(&mut text, ingested)?;
@@ -332,7 +337,7 @@ fn lines<'i>(all: impl IntoIterator<Item = &'i Ingested>) -> io::Result<Vec<u8>>
 
 /// Reads a list. Returns its entries, its number of lines, and whether the last line is incomplete. If
 /// several lines are about one file, the last of them counts.
-fn read(path: &Path) -> io::Result<(HashMap<Named, Ingested>, usize, bool)> {
+fn read(path: &Path) -> io::Result<(HashMap<FileIdentity, IngestedFile>, usize, bool)> {
     let text = match fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -341,7 +346,7 @@ fn read(path: &Path) -> io::Result<(HashMap<Named, Ingested>, usize, bool)> {
     let (mut known, mut lines) = (HashMap::new(), 0);
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         lines += 1;
-        if let Ok(ingested) = serde_json::from_slice::<Ingested>(line) {
+        if let Ok(ingested) = serde_json::from_slice::<IngestedFile>(line) {
             known.insert(ingested.file.clone(), ingested);
         }
     }

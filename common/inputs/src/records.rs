@@ -3,7 +3,7 @@
 
 pub mod bad_records;
 pub mod named_fields;
-pub mod place_fields;
+pub mod position_fields;
 pub mod record_names;
 pub mod shown_messages;
 pub mod unusable;
@@ -14,16 +14,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
-use doppel_crawls::record::{Field, FieldMap, FieldNames, IdChoices, RecordFile, Source as NamedBy};
+use doppel_crawls::record::{Field, FieldMap, FieldNames, IdChoices, PathSource, RecordFile};
 use doppel_crawls::{InputFormat, InputOptions, Item, Limits, ZSTD_WINDOW_BYTES_MAX, is_separator};
 use serde::Serialize;
 
 use crate::records::bad_records::BadFile;
 use crate::records::shown_messages::ShownMessages;
-use crate::sources::{Place, Source, Sources};
+use crate::sources::{Source, SourceKind, Sources};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
-use doppel_terminal::size::Size;
+use doppel_terminal::size::ByteSize;
 
 /// Options that say how to read files of records of any schema, such as JSON lines.
 #[derive(Debug, Clone, Default, Args)]
@@ -149,7 +149,7 @@ impl FromStr for Share {
 
 /// Parses the size of a window that zstd supports.
 fn zstd_window(text: &str) -> Result<u64, String> {
-    let Size(bytes) = text.parse()?;
+    let ByteSize(bytes) = text.parse()?;
     if (1 << 10..=ZSTD_WINDOW_BYTES_MAX).contains(&bytes) {
         return Ok(bytes);
     }
@@ -218,7 +218,7 @@ impl RecordArgs {
     pub fn check_names(&self, sources: &Sources, options: &InputOptions, tell: bool) -> Result<(), Failure> {
         let mut named: HashMap<&RecordFile, (&Path, &Source)> = HashMap::new();
         for source in &sources.all {
-            let Place::File(path, name) = &source.place else { continue };
+            let SourceKind::File(path, name) = &source.kind else { continue };
             let first = named.insert(name, (path, source)).filter(|_| path.is_file());
             let Some((first, first_source)) = first else { continue };
             let is_same = first
@@ -290,9 +290,9 @@ pub fn note(read: &mut Vec<FieldsRead>, map: &FieldMap, file: &Path) -> bool {
         known.files += 1;
         return false;
     }
-    let guessed = map.fields().filter(|(.., source)| *source == NamedBy::Guessed).map(|(field, ..)| field);
+    let guessed = map.fields().filter(|at| at.source == PathSource::Guessed).map(|at| at.field);
     read.push(FieldsRead {
-        fields: map.fields().map(|(field, path, _)| (field, path.to_owned())).collect(),
+        fields: map.fields().map(|at| (at.field, at.path.to_owned())).collect(),
         guessed: guessed.collect(),
         repeated_id: map.repeated_id().map(|repeated| repeated.path.clone()),
         files: 1,

@@ -32,7 +32,7 @@ pub const STANDARD_NAME: &str = "stdin";
 #[derive(Debug)]
 pub struct Source {
     /// Kind and location of the source.
-    pub place: Place,
+    pub kind: SourceKind,
     /// Index of the input that named the source, counted from 0.
     pub input: usize,
     /// Size of the source in bytes. Zero if the size is not known before reading.
@@ -43,7 +43,7 @@ pub struct Source {
 
 /// Kind and location of a source.
 #[derive(Debug)]
-pub enum Place {
+pub enum SourceKind {
     /// Standard input of the process.
     Standard,
     /// A file, and the name that its records carry.
@@ -105,19 +105,19 @@ pub fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
             let Listing { objects, beside } = objects::named_by(address)?;
             sources.beside += beside;
             for object in objects {
-                sources.add(Place::Object(object), number);
+                sources.add(SourceKind::Object(object), number);
             }
             continue;
         }
-        let place = if is_standard(input) {
-            Place::Standard
+        let kind = if is_standard(input) {
+            SourceKind::Standard
         } else {
             match fs::metadata(input) {
                 Ok(metadata) if metadata.is_dir() => {
                     sources.add_directory(input, number)?;
                     continue;
                 }
-                Ok(_) => Place::File(input.clone(), RecordFile::single(input)),
+                Ok(_) => SourceKind::File(input.clone(), RecordFile::single(input)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && is_pattern(input) => {
                     sources.add_matches(input, number)?;
                     continue;
@@ -127,7 +127,7 @@ pub fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
                 }
             }
         };
-        sources.add(place, number);
+        sources.add(kind, number);
     }
     Ok(sources)
 }
@@ -135,34 +135,36 @@ pub fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
 impl Source {
     /// Path of the source, as messages show it.
     pub fn path(&self) -> &Path {
-        match &self.place {
+        match &self.kind {
             _ if let Some(path) = &self.copy_of => path,
-            Place::Standard => Path::new(STANDARD_NAME),
-            Place::File(path, _) | Place::Pages(path) => path,
-            Place::Object(object) => object.path(),
+            SourceKind::Standard => Path::new(STANDARD_NAME),
+            SourceKind::File(path, _) | SourceKind::Pages(path) => path,
+            SourceKind::Object(object) => object.path(),
         }
     }
 
     /// Whether the source is a directory of pages.
     pub fn is_pages(&self) -> bool {
-        matches!(self.place, Place::Pages(_))
+        matches!(self.kind, SourceKind::Pages(_))
     }
 
     /// Whether the source can be read only once.
     pub fn is_read_once(&self) -> bool {
-        match &self.place {
-            Place::Standard => true,
-            Place::File(path, _) => fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo()),
-            Place::Pages(_) | Place::Object(_) => false,
+        match &self.kind {
+            SourceKind::Standard => true,
+            SourceKind::File(path, _) => {
+                fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+            }
+            SourceKind::Pages(_) | SourceKind::Object(_) => false,
         }
     }
 
     /// Version of the file or object. `None` for standard input, named pipes, and directories of pages.
     pub fn version(&self) -> Option<Version> {
-        match &self.place {
-            Place::File(path, _) => Version::of(path),
-            Place::Object(object) => Some(object.version()),
-            Place::Standard | Place::Pages(_) => None,
+        match &self.kind {
+            SourceKind::File(path, _) => Version::of(path),
+            SourceKind::Object(object) => Some(object.version()),
+            SourceKind::Standard | SourceKind::Pages(_) => None,
         }
     }
 
@@ -171,19 +173,20 @@ impl Source {
     /// # Errors
     /// The errors of [`doppel_crawls::open`].
     pub fn open(&self, options: InputOptions) -> Result<Input, InputError> {
-        match &self.place {
-            Place::Standard => {
+        match &self.kind {
+            SourceKind::Standard => {
                 let path = Path::new(STANDARD_NAME);
-                let fail =
-                    |error| InputError::new(&path.into(), doppel_crawls::Place::File, Reason::Io(error));
+                let fail = |error| {
+                    InputError::new(&path.into(), doppel_crawls::InputPosition::File, Reason::Io(error))
+                };
                 doppel_crawls::open_pipe(standard().map_err(fail)?, path, RecordFile::single(path), options)
             }
-            Place::File(path, name) => match &self.copy_of {
+            SourceKind::File(path, name) => match &self.copy_of {
                 Some(of) => doppel_crawls::open_copy(path, of, name.clone(), options),
                 None => doppel_crawls::open_as(path, name.clone(), options),
             },
-            Place::Pages(dir) => doppel_crawls::open(dir, options),
-            Place::Object(object) => object.open(options),
+            SourceKind::Pages(dir) => doppel_crawls::open(dir, options),
+            SourceKind::Object(object) => object.open(options),
         }
     }
 }
@@ -200,29 +203,29 @@ impl Sources {
     /// [`Failure::Usage`] if the output would replace such a file.
     pub fn refuse_output(&self, option: &str, path: &Path) -> Result<(), Failure> {
         for source in &self.all {
-            match &source.place {
-                Place::File(file, _) => refuse_input(option, path, slice::from_ref(file))?,
-                Place::Pages(dir) if path.is_file() => {
+            match &source.kind {
+                SourceKind::File(file, _) => refuse_input(option, path, slice::from_ref(file))?,
+                SourceKind::Pages(dir) if path.is_file() => {
                     for file in visible_files(dir) {
                         refuse_input(option, path, &[file.into_path()])?;
                     }
                 }
-                Place::Pages(_) | Place::Standard | Place::Object(_) => {}
+                SourceKind::Pages(_) | SourceKind::Standard | SourceKind::Object(_) => {}
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, place: Place, input: usize) {
-        let bytes = match &place {
-            Place::File(path, _) => {
+    fn add(&mut self, kind: SourceKind, input: usize) {
+        let bytes = match &kind {
+            SourceKind::File(path, _) => {
                 fs::metadata(path).map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 })
             }
-            Place::Object(object) => object.bytes(),
+            SourceKind::Object(object) => object.bytes(),
             // Only the reader, which walks through the source, knows the size.
-            Place::Standard | Place::Pages(_) => 0,
+            SourceKind::Standard | SourceKind::Pages(_) => 0,
         };
-        self.all.push(Source { place, input, bytes, copy_of: None });
+        self.all.push(Source { kind, input, bytes, copy_of: None });
     }
 
     /// Adds the crawl files of a directory that contains crawl files and no HTML page. Adds any other
@@ -253,7 +256,7 @@ impl Sources {
         }
         if crawls.is_empty() {
             // The reader of the pages reports files and directories that cannot be read.
-            self.add(Place::Pages(dir.to_owned()), input);
+            self.add(SourceKind::Pages(dir.to_owned()), input);
             return Ok(());
         }
         if let Some(error) = unread {
@@ -299,7 +302,7 @@ impl Sources {
     fn add_files(&mut self, files: Vec<PathBuf>, dir: &Path, input: usize) {
         for path in files {
             let name = RecordFile::new(path.strip_prefix(dir).unwrap_or(&path));
-            self.add(Place::File(path, name), input);
+            self.add(SourceKind::File(path, name), input);
         }
     }
 }

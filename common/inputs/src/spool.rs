@@ -7,7 +7,7 @@ use std::io;
 use anyhow::Context;
 use doppel_crawls::record::RecordFile;
 
-use crate::sources::{self, Place, Source};
+use crate::sources::{self, Source, SourceKind};
 use doppel_terminal::scratch::Scratch;
 
 /// Temporary copies of inputs. They are removed with this value.
@@ -29,8 +29,8 @@ impl Spool {
         let scratch = Scratch::new()?;
         for (number, source) in once.iter_mut().enumerate() {
             let shown = source.path().to_owned();
-            let (from, name) = match &source.place {
-                Place::File(path, name) => (File::open(path), name.clone()),
+            let (from, name) = match &source.kind {
+                SourceKind::File(path, name) => (File::open(path), name.clone()),
                 _ => (sources::standard(), RecordFile::single(&shown)),
             };
             let dir = scratch.path().join(number.to_string());
@@ -40,8 +40,12 @@ impl Spool {
             let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
             let bytes =
                 copied.with_context(|| format!("cannot copy {} to {}", shown.display(), copy.display()))?;
-            **source =
-                Source { place: Place::File(copy, name), input: source.input, bytes, copy_of: Some(shown) };
+            **source = Source {
+                kind: SourceKind::File(copy, name),
+                input: source.input,
+                bytes,
+                copy_of: Some(shown),
+            };
         }
         Ok(Some(Self { _scratch: scratch }))
     }

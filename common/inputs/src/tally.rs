@@ -5,13 +5,13 @@ use std::fmt;
 use std::path::Path;
 
 use doppel_crawls::record::Ignored;
-use doppel_crawls::{InputError, Skip};
+use doppel_crawls::{InputError, SkipReason};
 use doppel_model::Timestamp;
 use serde::Serialize;
 
-use crate::ingested::{Had, Ingested};
+use crate::ingested::{FileStatistics, IngestedFile};
 use crate::records::bad_records::{BadFile, class};
-use crate::records::unusable::Unusable;
+use crate::records::unusable::{Unusable, UnusableCount};
 use crate::records::{FieldsRead, RecordArgs, Share};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{count, plural, say};
@@ -77,7 +77,7 @@ pub struct Tally {
     pub now: Option<Timestamp>,
     /// Counts of each file or directory, in the order of the inputs.
     #[serde(skip)]
-    pub met: Vec<Met>,
+    pub source_counts: Vec<SourceCounts>,
     /// Share of bad records above which a run fails, if the user gave one.
     #[serde(skip)]
     max_bad: Option<Share>,
@@ -99,7 +99,7 @@ pub struct ReadBefore {
 
 impl ReadBefore {
     /// Adds a file that an earlier run has read.
-    pub fn add(&mut self, known: &Ingested) {
+    pub fn add(&mut self, known: &IngestedFile) {
         self.files += 1;
         self.records += known.had().records;
         self.bad += known.had().bad;
@@ -154,7 +154,7 @@ impl Tally {
     /// The errors of [`Self::verdict`].
     pub fn verdict_of_run(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         self.check_bad_file()?;
-        let all_are_empty = self.empty_files > 0 && self.empty_files == self.met.len() as u64;
+        let all_are_empty = self.empty_files > 0 && self.empty_files == self.source_counts.len() as u64;
         let is_nothing_else =
             self.crawl_files.is_empty() && self.bad.is_empty() && self.incomplete.is_empty();
         if all_are_empty && is_nothing_else { Ok(()) } else { self.verdict(strict, refused) }
@@ -233,7 +233,7 @@ impl Tally {
 
     /// Moves unusable pages from the records that were read to the bad records.
     pub fn without(&mut self, unusable: Unusable) {
-        for (reason, records, bytes) in unusable.end() {
+        for UnusableCount { reason, pages: records, bytes } in unusable.end() {
             self.records -= records;
             self.bytes -= bytes;
             *self.bad.entry(reason).or_default() += records;
@@ -258,7 +258,7 @@ impl Tally {
     /// Moves the crawl files of a directory from the skipped files with an unknown name to
     /// [`Self::crawl_files`].
     pub fn leave_out(&mut self, files: BTreeMap<String, u64>) {
-        let strange = Skip::FileName.to_string();
+        let strange = SkipReason::FileName.to_string();
         let skipped = self.skipped.remove(&strange).unwrap_or(0);
         let others = skipped.saturating_sub(files.values().sum());
         if others > 0 {
@@ -282,15 +282,15 @@ impl Tally {
 
 /// Counts of a file or directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct SourceCounts {
     /// Number of pages, redirects and deaths, including those that could not be used.
     pub pages: u64,
     /// Number of records that could not be read.
     pub bad: u64,
 }
 
-impl From<&Had> for Met {
-    fn from(had: &Had) -> Self {
+impl From<&FileStatistics> for SourceCounts {
+    fn from(had: &FileStatistics) -> Self {
         Self { pages: had.pages(), bad: had.bad.saturating_sub(had.unusable) }
     }
 }

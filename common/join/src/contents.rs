@@ -18,7 +18,7 @@ use crate::sort_keys::SortKeys;
 pub struct ContentIndex(pub u32);
 
 /// Reads the signature of a content. The caller decides where signatures are stored.
-pub type Read<'r, E> = dyn Fn(ContentIndex) -> Result<Arc<Signature>, E> + Sync + 'r;
+pub type ReadSignature<'r, E> = dyn Fn(ContentIndex) -> Result<Arc<Signature>, E> + Sync + 'r;
 
 /// The distinct contents of a collection, with all that the join needs except their signatures.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ impl Contents {
         }
     }
 
-    /// Adds a content by its signature. Returns its number, and whether the content is new. A content that was added before
-    /// keeps its number.
+    /// Adds a content by its signature. Returns its number, and whether the content is new. A content that
+    /// was added before keeps its number.
     ///
     /// # Panics
     /// If the collection has 2^32 contents.
@@ -129,7 +129,7 @@ impl Contents {
     /// If `read` fails for a signature.
     pub fn components<E: Send + Sync>(
         &self,
-        read: &Read<'_, E>,
+        read: &ReadSignature<'_, E>,
         counts: impl Fn(ContentIndex) -> bool,
     ) -> Result<Vec<ContentIndex>, E> {
         let columns = Columns {
@@ -154,7 +154,7 @@ impl Contents {
     /// If `read` fails for a signature.
     pub fn compare_all<E: Send + Sync>(
         &self,
-        read: &Read<'_, E>,
+        read: &ReadSignature<'_, E>,
         pairs: &[(ContentIndex, ContentIndex)],
     ) -> Result<Vec<Comparison>, E> {
         let compare =

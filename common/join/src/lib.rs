@@ -23,7 +23,7 @@ mod sort_keys;
 #[cfg(test)]
 mod tests;
 
-pub use contents::{ContentIndex, Contents, Read};
+pub use contents::{ContentIndex, Contents, ReadSignature};
 pub use signatures::Signatures;
 
 /// The temporary file of signatures could not be written or read.

@@ -2,6 +2,8 @@
 //!
 //! Each identifier is a newtype, so that function signatures carry no bare integers.
 
+pub(crate) mod cluster_id;
+
 use std::fmt;
 use std::str::FromStr;
 

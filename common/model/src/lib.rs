@@ -6,7 +6,6 @@
 //! or a socket. It reads the clock only in [`Timestamp::now`].
 #![forbid(unsafe_code)]
 
-mod cluster_id;
 mod decimal;
 mod hash;
 mod id;
@@ -22,9 +21,9 @@ mod time;
 mod union_find;
 mod url;
 
-pub use cluster_id::{Epoch, Incarnation, InsertSeq, NodeId, PartitionId, PlanVersion, RangeId};
 pub use decimal::{Tau, TauError};
 pub use hash::{StableHasher64, stable_hash64, stable_hash64_seeded, stable_hash128};
+pub use id::cluster_id::{Epoch, Incarnation, InsertSeq, NodeId, PartitionId, PlanVersion, RangeId};
 pub use id::{ClientId, ContentHash, GroupId, IdError, PageId, ShardId};
 pub use random::Random;
 pub use random_number::random_number;

@@ -1,7 +1,7 @@
-//! Limits the memory and the disk space that the crate uses.
+//! BudgetLimits the memory and the disk space that the crate uses.
 //!
-//! Code that needs much memory claims it before it allocates it. Dropping the [`Claim`] returns the memory to
-//! the budget. Small allocations of a fixed size are not claimed.
+//! Code that needs much memory claims it before it allocates it. Dropping the [`MemoryClaim`] returns the
+//! memory to the budget. Small allocations of a fixed size are not claimed.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::OverlapError;
 
 /// A limit of memory and of disk space. Clones share the limit.
 #[derive(Debug, Clone)]
-pub struct Budget(Rc<Limits>);
+pub struct Budget(Rc<BudgetLimits>);
 
 #[derive(Debug)]
-struct Limits {
+struct BudgetLimits {
     memory: Gauge,
     disk: Gauge,
     dir: PathBuf,
@@ -51,11 +51,24 @@ impl Gauge {
     }
 }
 
+/// The most memory and disk space that were claimed at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetPeaks {
+    /// Peak of claimed memory in bytes.
+    pub memory_bytes: u64,
+    /// Peak size of temporary files in bytes.
+    pub disk_bytes: u64,
+}
+
 impl Budget {
     /// Creates a budget of `memory` bytes of memory and `disk` bytes of temporary files in `dir`.
     #[must_use]
     pub fn new(memory: u64, disk: u64, dir: &Path) -> Self {
-        Self(Rc::new(Limits { memory: Gauge::new(memory), disk: Gauge::new(disk), dir: dir.to_owned() }))
+        Self(Rc::new(BudgetLimits {
+            memory: Gauge::new(memory),
+            disk: Gauge::new(disk),
+            dir: dir.to_owned(),
+        }))
     }
 
     /// Bytes of memory that are not claimed.
@@ -69,8 +82,8 @@ impl Budget {
     }
 
     /// Claims `bytes` of memory. `what` names the purpose in the error.
-    pub(crate) fn claim(&self, bytes: u64, what: &'static str) -> Result<Claim, OverlapError> {
-        let mut claim = Claim { budget: self.clone(), bytes: 0 };
+    pub(crate) fn claim(&self, bytes: u64, what: &'static str) -> Result<MemoryClaim, OverlapError> {
+        let mut claim = MemoryClaim { budget: self.clone(), bytes: 0 };
         claim.grow(bytes, what)?;
         Ok(claim)
     }
@@ -87,22 +100,22 @@ impl Budget {
         self.0.disk.give(bytes);
     }
 
-    /// The peaks of memory and of disk space in bytes since the last call.
+    /// The peaks since the last call.
     #[must_use]
-    pub fn peaks(&self) -> (u64, u64) {
+    pub fn peaks(&self) -> BudgetPeaks {
         let peak = |gauge: &Gauge| gauge.peak.replace(gauge.used.get());
-        (peak(&self.0.memory), peak(&self.0.disk))
+        BudgetPeaks { memory_bytes: peak(&self.0.memory), disk_bytes: peak(&self.0.disk) }
     }
 }
 
 /// Memory claimed from a budget. Dropping this value returns the memory to the budget.
 #[derive(Debug)]
-pub struct Claim {
+pub struct MemoryClaim {
     budget: Budget,
     bytes: u64,
 }
 
-impl Claim {
+impl MemoryClaim {
     /// Claims `bytes` more bytes of memory.
     pub(crate) fn grow(&mut self, bytes: u64, what: &'static str) -> Result<(), OverlapError> {
         let memory = &self.budget.0.memory;
@@ -122,7 +135,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for MemoryClaim {
     fn drop(&mut self) {
         self.shrink(0);
     }

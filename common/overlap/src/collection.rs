@@ -1,4 +1,4 @@
-//! The public interface: [`Builder`] collects documents, and [`Collection`] compares them.
+//! The public interface: [`CollectionBuilder`] collects documents, and [`Collection`] compares them.
 
 use std::io;
 use std::time::Instant;
@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use crate::bits::Bits;
 use crate::documents::Documents;
+use crate::external_sort::sorted::Sorted;
+use crate::external_sort::sorter::Sorter;
+use crate::hosts::{self, HostFingerprints, MirrorPair, ReplicatedCentral, ReplicatedPage, TopMirrors};
 use crate::pairing;
+use crate::pairing::method::{PairingMethod, PairingStatistics};
+use crate::pairing::pair_source::PairSource;
 use crate::replication::{Replication, ReplicationCounter};
-use crate::servers::{self, HostFingerprints, Mirror, Replicated, ReplicatedCentral, TopMirrors};
-use crate::sorted::Sorted;
-use crate::sorter::Sorter;
-use crate::source::Source;
 use crate::urls::Urls;
-use crate::way::{Way, Work};
-use crate::{Budget, Chunking, Claim, OverlapError};
+use crate::{Budget, Chunking, MemoryClaim, OverlapError};
 
-/// Maximum capacity, in fingerprints, of the buffer that [`Builder`] reuses for the next page. A larger
-/// buffer is freed after its page.
+/// Maximum capacity, in fingerprints, of the buffer that [`CollectionBuilder`] reuses for the next page. A
+/// larger buffer is freed after its page.
 const FINGERPRINTS_REUSED_MAX: usize = 1 << 16;
 
-/// A page to add to a [`Builder`].
+/// A page to add to a [`CollectionBuilder`].
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'d> {
     /// URL of the page.
@@ -41,7 +41,7 @@ pub struct Document<'d> {
 
 /// The size of one file of fingerprints, and the time to sort it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Space {
+pub struct FingerprintFile {
     /// Number of lines per chunk. `None` for the file of whole texts.
     pub lines: Option<u32>,
     /// Number of (fingerprint, document) records.
@@ -54,7 +54,7 @@ pub struct Space {
 
 /// Sizes of the tables that map document numbers to URLs and hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Maps {
+pub struct TableSizes {
     /// Bytes of the URLs of all documents.
     pub url_bytes: u64,
     /// Bytes of the host numbers of all documents, and of the names of all hosts.
@@ -63,31 +63,42 @@ pub struct Maps {
 
 /// Two documents that share enough fingerprints. Neither document is an exact copy of an earlier document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct OverlappingPair {
     /// Number of the first document, which is smaller than `b`.
     pub a: u32,
     /// Number of the second document.
     pub b: u32,
     /// Number of distinct fingerprints that both documents contain.
     pub shared: u32,
-    /// Numbers of distinct fingerprints of `a` and of `b`.
-    pub of: (u32, u32),
+    /// Number of distinct fingerprints of `a`.
+    pub of_a: u32,
+    /// Number of distinct fingerprints of `b`.
+    pub of_b: u32,
+}
+
+/// A document, and the central document of which it is an exact copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExactCopy {
+    /// Number of the central document, the first document with this text.
+    pub central: u32,
+    /// Number of the copy.
+    pub copy: u32,
 }
 
 /// The result of pairing all documents by one chunking.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct PairingResult {
     /// Histogram of documents by their number of replicas.
     pub replication: Replication,
     /// Statistics of the pairing.
-    pub work: Work,
+    pub work: PairingStatistics,
     /// Hash of all pairs in order. Two pairings found the same pairs if their digests are equal.
     pub digest: u64,
 }
 
 /// Collects documents for a [`Collection`].
 #[derive(Debug)]
-pub struct Builder {
+pub struct CollectionBuilder {
     budget: Budget,
     chunkings: Vec<Chunking>,
     documents: Documents,
@@ -99,7 +110,7 @@ pub struct Builder {
     fingerprints: Vec<u32>,
 }
 
-impl Builder {
+impl CollectionBuilder {
     /// Creates a builder without documents. If `every_version` is true, each version of a page is a document
     /// of its own. Otherwise only the last version of each URL counts.
     ///
@@ -127,7 +138,7 @@ impl Builder {
     ///
     /// # Errors
     /// If fewer than `bytes` bytes are free.
-    pub fn claim(&self, bytes: u64, what: &'static str) -> Result<Claim, OverlapError> {
+    pub fn claim(&self, bytes: u64, what: &'static str) -> Result<MemoryClaim, OverlapError> {
         self.budget.claim(bytes, what)
     }
 
@@ -167,7 +178,7 @@ impl Builder {
     ///
     /// # Errors
     /// If the budget is too small, there are too many documents, or a temporary file fails.
-    pub fn gone(&mut self, url: &str) -> Result<(), OverlapError> {
+    pub fn push_removal(&mut self, url: &str) -> Result<(), OverlapError> {
         let document = self.documents.push_removal()?;
         self.push_url(url, document)
     }
@@ -189,10 +200,10 @@ impl Builder {
         let versions = versions.map(Sorter::finish).transpose()?;
         documents.select_live(versions.as_ref())?;
         drop(versions);
-        let mut space = Vec::new();
+        let mut fingerprint_files = Vec::new();
         let begin = Instant::now();
         let texts = texts.finish()?;
-        space.push(Space::new(None, texts.len(), 12, begin));
+        fingerprint_files.push(FingerprintFile::new(None, texts.len(), 12, begin));
         let begin = Instant::now();
         documents.find_copies(&texts)?;
         let copies_seconds = begin.elapsed().as_secs_f64();
@@ -201,7 +212,7 @@ impl Builder {
         for (chunking, chunks) in chunkings.iter().zip(chunks) {
             let begin = Instant::now();
             let chunks = chunks.finish()?;
-            space.push(Space::new(Some(chunking.lines), chunks.len(), 8, begin));
+            fingerprint_files.push(FingerprintFile::new(Some(chunking.lines), chunks.len(), 8, begin));
             sorted.push(chunks);
         }
         let (mut live, mut central) = (Bits::new(documents.len()), Bits::new(documents.len()));
@@ -212,11 +223,21 @@ impl Builder {
             }
         }
         let chunks = sorted;
-        Ok(Collection { budget, chunkings, documents, urls, chunks, live, central, space, copies_seconds })
+        Ok(Collection {
+            budget,
+            chunkings,
+            documents,
+            urls,
+            chunks,
+            live,
+            central,
+            fingerprint_files,
+            copies_seconds,
+        })
     }
 }
 
-impl Space {
+impl FingerprintFile {
     fn new(lines: Option<u32>, fingerprints: u64, bytes_each: u64, begin: Instant) -> Self {
         let (bytes, sort_seconds) = (fingerprints * bytes_each, begin.elapsed().as_secs_f64());
         Self { lines, fingerprints, bytes, sort_seconds }
@@ -236,7 +257,7 @@ pub struct Collection {
     /// document.
     live: Bits,
     central: Bits,
-    space: Vec<Space>,
+    fingerprint_files: Vec<FingerprintFile>,
     copies_seconds: f64,
 }
 
@@ -249,14 +270,14 @@ impl Collection {
 
     /// Statistics of each file of fingerprints: first that of whole texts, then that of each chunking.
     #[must_use]
-    pub fn space(&self) -> &[Space] {
-        &self.space
+    pub fn fingerprint_files(&self) -> &[FingerprintFile] {
+        &self.fingerprint_files
     }
 
     /// Sizes of the tables that map document numbers to URLs and hosts.
     #[must_use]
-    pub fn maps(&self) -> Maps {
-        Maps { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
+    pub fn table_sizes(&self) -> TableSizes {
+        TableSizes { url_bytes: self.urls.bytes(), host_bytes: self.documents.host_bytes() }
     }
 
     /// Seconds to find exact copies in the sorted file of whole texts.
@@ -275,14 +296,15 @@ impl Collection {
 
     /// Histogram of documents by their number of exact copies alone.
     #[must_use]
-    pub fn exact(&self) -> Replication {
+    pub fn exact_replication(&self) -> Replication {
         ReplicationCounter::new(&self.documents).finish()
     }
 
-    /// Pairs of a central document and an exact copy of it, ordered by the copy.
-    pub fn copies(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let both = self.documents.live().map(|document| (self.documents.central(document), document));
-        both.filter(|(central, document)| central != document)
+    /// All exact copies except the central documents, in ascending order.
+    pub fn copies(&self) -> impl Iterator<Item = ExactCopy> + '_ {
+        let documents = self.documents.live();
+        let copies = documents.map(|copy| ExactCopy { central: self.documents.central(copy), copy });
+        copies.filter(|ExactCopy { central, copy }| central != copy)
     }
 
     /// Finds all pairs of central documents that share enough chunks of a chunking. Passes each pair to
@@ -293,22 +315,23 @@ impl Collection {
     pub fn overlap(
         &self,
         chunking: usize,
-        way: Way,
-        mut each: impl FnMut(Found) -> io::Result<()>,
-    ) -> Result<Outcome, OverlapError> {
-        let source = Source { sorted: &self.chunks[chunking], included: Some(&self.central) };
+        method: PairingMethod,
+        mut each: impl FnMut(OverlappingPair) -> io::Result<()>,
+    ) -> Result<PairingResult, OverlapError> {
+        let source = PairSource { sorted: &self.chunks[chunking], included: Some(&self.central) };
         let mut counter = ReplicationCounter::new(&self.documents);
         let mut digest = 0_u64;
         let min_shared = self.chunkings[chunking].shared;
-        let work = pairing::pairs(way, source, min_shared, &self.budget, &mut |a, b, shared| {
+        let work = pairing::pairs(method, source, min_shared, &self.budget, &mut |a, b, shared| {
             counter.add(a, b);
             for number in [a, b, shared] {
                 digest = (digest.rotate_left(23) ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             }
-            let of = (self.documents.chunks(chunking, a), self.documents.chunks(chunking, b));
-            each(Found { a, b, shared, of }).map_err(OverlapError::Output)
+            let of_a = self.documents.chunks(chunking, a);
+            let of_b = self.documents.chunks(chunking, b);
+            each(OverlappingPair { a, b, shared, of_a, of_b }).map_err(OverlapError::Output)
         })?;
-        Ok(Outcome { replication: counter.finish(), work, digest })
+        Ok(PairingResult { replication: counter.finish(), work, digest })
     }
 
     /// Finds pairs of hosts that share as many chunks as two documents must share. Returns at most `max`
@@ -319,16 +342,16 @@ impl Collection {
     pub fn mirrors(
         &self,
         chunking: usize,
-        way: Way,
+        method: PairingMethod,
         max: usize,
-    ) -> Result<(Vec<Mirror>, Work), OverlapError> {
+    ) -> Result<(Vec<MirrorPair>, PairingStatistics), OverlapError> {
         let chunks = &self.chunks[chunking];
         let HostFingerprints { sorted, sizes } =
-            servers::fingerprints(&self.documents, &self.live, chunks, &self.budget)?;
-        let source = Source { sorted: &sorted, included: None };
+            hosts::fingerprints(&self.documents, &self.live, chunks, &self.budget)?;
+        let source = PairSource { sorted: &sorted, included: None };
         let mut top = TopMirrors::new(max);
         let min_shared = self.chunkings[chunking].shared;
-        let work = pairing::pairs(way, source, min_shared, &self.budget, &mut |a, b, shared| {
+        let work = pairing::pairs(method, source, min_shared, &self.budget, &mut |a, b, shared| {
             top.add(a, b, shared, &sizes);
             Ok(())
         })?;
@@ -340,10 +363,10 @@ impl Collection {
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
-    pub fn most_replicated(&self, max: usize) -> Result<Vec<Replicated>, OverlapError> {
-        let found = servers::most_replicated(&self.documents, max, &self.budget)?;
+    pub fn most_replicated(&self, max: usize) -> Result<Vec<ReplicatedPage>, OverlapError> {
+        let found = hosts::most_replicated(&self.documents, max, &self.budget)?;
         let replicated = |ReplicatedCentral { hosts, copies, document }| {
-            Ok(Replicated { url: self.url(document)?, pages: copies, hosts })
+            Ok(ReplicatedPage { url: self.url(document)?, pages: copies, hosts })
         };
         found.into_iter().map(replicated).collect()
     }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::bits::Bits;
-use crate::budget::Claim;
-use crate::sorted::Sorted;
+use crate::budget::MemoryClaim;
+use crate::external_sort::sorted::Sorted;
 use crate::{Budget, OverlapError};
 
 /// Host number of a document that records the removal of a page.
@@ -29,8 +29,8 @@ pub(crate) struct Documents {
     host_numbers: HashMap<Box<str>, u32>,
     host_names: Vec<Box<str>>,
     capacity: usize,
-    claim: Claim,
-    host_claim: Claim,
+    claim: MemoryClaim,
+    host_claim: MemoryClaim,
 }
 
 impl Documents {

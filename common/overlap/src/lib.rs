@@ -1,20 +1,21 @@
 //! Finds all pairs of documents that share enough chunks of lines, in bounded memory and disk space.
 //!
 //! The method is section 2 of Shivakumar and Garcia-Molina, *Finding near-replicas of documents on the Web*,
-//! WebDB 1998. [`Builder`] collects documents. For every [`Chunking`] it writes a file of (fingerprint,
-//! document) records, and one such file for whole texts. Exact copies are represented by the document with
-//! the smallest number, the *central* document. The pairing then ignores all other copies. One of two
-//! [`Way`]s finds the pairs of central documents. Both produce the same pairs in the same order.
+//! WebDB 1998. [`CollectionBuilder`] collects documents. For every [`Chunking`] it writes a file of
+//! (fingerprint, document) records, and one such file for whole texts. Exact copies are represented by the
+//! document with the smallest number, the *central* document. The pairing then ignores all other copies. One
+//! of two [`PairingMethod`]s finds the pairs of central documents. Both produce the same pairs in the same
+//! order.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `by_sort` | writes a pair once for every shared fingerprint, sorts the pairs, and counts equal pairs |
-//! | `coarse` | counts pairs by hash bucket, then counts exactly the pairs whose buckets are all heavy |
-//! | `pilot` | chooses the number of counters and hash functions for `coarse` |
+//! | `pairing::by_sort` | writes a pair once for every shared fingerprint, sorts the pairs, and counts equal pairs |
+//! | `pairing::coarse` | counts pairs by hash bucket, then counts exactly the pairs whose buckets are all heavy |
+//! | `pairing::pilot` | chooses the number of counters and hash functions for `coarse` |
 //! | `documents`, `urls` | store the attributes of documents |
-//! | `servers` | compares hosts, where a host is the union of its documents |
+//! | `hosts` | compares hosts, where a host is the union of its documents |
 //! | `replication` | counts the replicas of each document, and what a crawler saves without them |
-//! | `sorter`, `sorted`, `spill` | sort on disk |
+//! | `external_sort` | sorts records that do not fit into memory |
 //! | `budget` | limits memory and disk space |
 //!
 //! Invariants: no method exceeds the budget of memory or disk space. If the budget is too small, the method
@@ -24,33 +25,24 @@
 
 mod bits;
 mod budget;
-mod by_sort;
-mod coarse;
 mod collection;
-mod counters;
 mod documents;
+mod error;
+mod external_sort;
+mod hosts;
 mod pairing;
-mod pilot;
-mod record;
-mod recount;
 mod replication;
-mod servers;
-mod sorted;
-mod sorter;
-mod source;
-mod spill;
-#[cfg(test)]
-mod tests;
 mod urls;
-mod way;
 
-pub use budget::{Budget, Claim};
-pub use collection::{Builder, Collection, Document, Found, Maps, Outcome, Space};
+pub use budget::{Budget, BudgetPeaks, MemoryClaim};
+pub use collection::{
+    Collection, CollectionBuilder, Document, ExactCopy, FingerprintFile, OverlappingPair, PairingResult,
+    TableSizes,
+};
+pub use error::OverlapError;
+pub use hosts::{MirrorPair, ReplicatedPage};
+pub use pairing::method::{CoarseParameters, PairingMethod, PairingStatistics};
 pub use replication::{Band, Replication};
-pub use servers::{Mirror, Replicated};
-pub use way::{Parameters, Way, Work};
-
-use std::path::PathBuf;
 
 /// How documents are cut into chunks, and how many chunks two documents must share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -61,46 +53,5 @@ pub struct Chunking {
     pub shared: u8,
 }
 
-/// Why documents could not be added or compared.
-#[derive(Debug, thiserror::Error)]
-pub enum OverlapError {
-    /// The memory budget is too small.
-    #[error("{needed} bytes of memory are needed for {what}, but only {free} of {limit} bytes are free")]
-    Memory {
-        /// What the memory is for.
-        what: &'static str,
-        /// Bytes that are needed.
-        needed: u64,
-        /// Bytes that are free.
-        free: u64,
-        /// The memory budget in bytes.
-        limit: u64,
-    },
-    /// The disk budget is too small.
-    #[error(
-        "the temporary files in {dir} would exceed the limit of {limit} bytes; raise the limit or count \
-         coarsely, which takes less disk than sorting",
-        dir = dir.display()
-    )]
-    Disk {
-        /// The directory of the temporary files.
-        dir: PathBuf,
-        /// The disk budget in bytes.
-        limit: u64,
-    },
-    /// A temporary file cannot be created, written, or read.
-    #[error("cannot create, write or read a temporary file in {dir}", dir = dir.display())]
-    File {
-        /// The directory of the temporary files.
-        dir: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        source: std::io::Error,
-    },
-    /// Document numbers have 32 bits, and there are more documents than that.
-    #[error("there are more than 2^32 - 1 documents, and each needs a number of 32 bits")]
-    TooMany,
-    /// The caller's function that receives the pairs failed.
-    #[error("cannot write the pairs")]
-    Output(#[source] std::io::Error),
-}
+#[cfg(test)]
+mod tests;

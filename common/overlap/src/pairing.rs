@@ -1,27 +1,41 @@
-//! Runs one of the two pairing methods and measures time, memory, and disk space.
+//! Finds the pairs of documents that share enough fingerprints, by one of the two methods of the paper.
+//!
+//! `by_sort` sorts all pairs. `coarse` counts pairs by hash bucket first, with the parameters that `pilot`
+//! chooses. Both methods pass the same pairs in the same order. This module runs a method and measures its
+//! time, memory, and disk space.
+
+mod by_sort;
+mod coarse;
+mod counters;
+pub(crate) mod method;
+pub(crate) mod pair_source;
+mod pilot;
+mod recount;
 
 use std::time::Instant;
 
-use crate::source::Source;
-use crate::way::{PairSink, Way, Work};
-use crate::{Budget, OverlapError, by_sort, coarse};
+use crate::pairing::method::{PairSink, PairingMethod, PairingStatistics};
+use crate::pairing::pair_source::PairSource;
+use crate::{Budget, BudgetPeaks, OverlapError};
 
 /// Passes each pair that shares at least `min_shared` fingerprints to `sink`. Pairs ascend by the smaller
 /// number, then by the greater number.
 pub(crate) fn pairs(
-    way: Way,
-    source: Source<'_>,
+    method: PairingMethod,
+    source: PairSource<'_>,
     min_shared: u8,
     budget: &Budget,
     sink: &mut PairSink<'_>,
-) -> Result<Work, OverlapError> {
+) -> Result<PairingStatistics, OverlapError> {
     let begin = Instant::now();
     let _ = budget.peaks();
     let min_shared = min_shared.max(1);
-    let work = match way {
-        Way::Sort => Work { scans: 1, ..by_sort::pairs(source, min_shared, budget, sink)? },
-        Way::Coarse(parameters) => coarse::pairs(source, min_shared, parameters, budget, sink)?,
+    let work = match method {
+        PairingMethod::Sort => {
+            PairingStatistics { scans: 1, ..by_sort::pairs(source, min_shared, budget, sink)? }
+        }
+        PairingMethod::Coarse(parameters) => coarse::pairs(source, min_shared, parameters, budget, sink)?,
     };
-    let (memory_bytes, disk_bytes) = budget.peaks();
-    Ok(Work { seconds: begin.elapsed().as_secs_f64(), memory_bytes, disk_bytes, ..work })
+    let BudgetPeaks { memory_bytes, disk_bytes } = budget.peaks();
+    Ok(PairingStatistics { seconds: begin.elapsed().as_secs_f64(), memory_bytes, disk_bytes, ..work })
 }

@@ -58,14 +58,14 @@ fn pages(seed: u64, count: usize) -> Vec<Page> {
 }
 
 fn collection(budget: &Budget, chunkings: &[Chunking], pages: &[Page], every: bool) -> Collection {
-    let mut builder = Builder::new(budget, chunkings, every).unwrap();
+    let mut builder = CollectionBuilder::new(budget, chunkings, every).unwrap();
     for page in pages {
         match &page.lines {
             Some(lines) => {
                 let (url, host) = (&*page.url, &*page.host);
                 builder.push(&Document { url, host, bytes: page.bytes(), text: page.text(), lines }).unwrap();
             }
-            None => builder.gone(&page.url).unwrap(),
+            None => builder.push_removal(&page.url).unwrap(),
         }
     }
     builder.finish().unwrap()
@@ -105,7 +105,7 @@ impl<'p> Slow<'p> {
         Self { live, central }
     }
 
-    fn pairs(&self, chunking: Chunking) -> Vec<Found> {
+    fn pairs(&self, chunking: Chunking) -> Vec<OverlappingPair> {
         let sets: Vec<(u32, Chunks)> = self
             .live
             .iter()
@@ -117,7 +117,13 @@ impl<'p> Slow<'p> {
             for (b, y) in &sets[number + 1..] {
                 let shared = x.intersection(y).count() as u32;
                 if shared >= u32::from(chunking.shared) {
-                    pairs.push(Found { a: *a, b: *b, shared, of: (x.len() as u32, y.len() as u32) });
+                    pairs.push(OverlappingPair {
+                        a: *a,
+                        b: *b,
+                        shared,
+                        of_a: x.len() as u32,
+                        of_b: y.len() as u32,
+                    });
                 }
             }
         }
@@ -125,7 +131,7 @@ impl<'p> Slow<'p> {
     }
 
     /// The number of replicas of each document, and the documents that a crawler can skip.
-    fn replicas(&self, pairs: &[Found]) -> (BTreeMap<u32, u64>, BTreeSet<u32>) {
+    fn replicas(&self, pairs: &[OverlappingPair]) -> (BTreeMap<u32, u64>, BTreeSet<u32>) {
         let near = |a: u32, b: u32| {
             let (a, b) = (self.central[&a], self.central[&b]);
             a == b || pairs.iter().any(|found| (found.a, found.b) == (a.min(b), a.max(b)))
@@ -162,7 +168,7 @@ impl<'p> Slow<'p> {
     }
 }
 
-fn check_replication(found: &Replication, slow: &Slow<'_>, pairs: &[Found]) {
+fn check_replication(found: &Replication, slow: &Slow<'_>, pairs: &[OverlappingPair]) {
     let (replicas, saved) = slow.replicas(pairs);
     assert_eq!(found.pages, replicas.len() as u64);
     assert_eq!(found.replicated, replicas.values().filter(|replicas| **replicas > 1).count() as u64);
@@ -176,13 +182,17 @@ fn check_replication(found: &Replication, slow: &Slow<'_>, pairs: &[Found]) {
     assert_eq!(found.bytes, replicas.keys().map(bytes).sum::<u64>());
 }
 
-fn all(collection: &Collection, chunking: usize, way: Way) -> (Vec<Found>, Outcome) {
+fn all(
+    collection: &Collection,
+    chunking: usize,
+    method: PairingMethod,
+) -> (Vec<OverlappingPair>, PairingResult) {
     let mut found = Vec::new();
-    let outcome = collection.overlap(chunking, way, |one| {
+    let result = collection.overlap(chunking, method, |one| {
         found.push(one);
         Ok(())
     });
-    (found, outcome.unwrap())
+    (found, result.unwrap())
 }
 
 fn is_empty(dir: &Path) -> bool {
@@ -207,31 +217,31 @@ proptest! {
         let collection = collection(&budget, &chunkings, &pages, every);
         let slow = Slow::new(&pages, every);
         let copies = slow.central.iter().filter(|(at, central)| at != central);
-        let copies: Vec<_> = copies.map(|(at, central)| (*central, *at)).collect();
+        let copies: Vec<_> = copies.map(|(at, central)| ExactCopy { central: *central, copy: *at }).collect();
         prop_assert_eq!(collection.copies().collect::<Vec<_>>(), copies);
-        check_replication(&collection.exact(), &slow, &[]);
-        let parameters = Parameters { counters_log2, functions };
+        check_replication(&collection.exact_replication(), &slow, &[]);
+        let parameters = CoarseParameters { counters_log2, functions };
         for (number, chunking) in chunkings.into_iter().enumerate() {
             let expected = slow.pairs(chunking);
-            let (sorted, by_sort) = all(&collection, number, Way::Sort);
+            let (sorted, by_sort) = all(&collection, number, PairingMethod::Sort);
             prop_assert_eq!(&sorted, &expected);
             check_replication(&by_sort.replication, &slow, &expected);
-            for way in [Way::Coarse(None), Way::Coarse(Some(parameters))] {
-                let (counted, coarse) = all(&collection, number, way);
-                prop_assert_eq!(&counted, &expected, "{:?}", way);
+            for method in [PairingMethod::Coarse(None), PairingMethod::Coarse(Some(parameters))] {
+                let (counted, coarse) = all(&collection, number, method);
+                prop_assert_eq!(&counted, &expected, "{:?}", method);
                 prop_assert_eq!(coarse.digest, by_sort.digest);
                 prop_assert_eq!(&coarse.replication, &by_sort.replication);
                 prop_assert_eq!(coarse.work.occurrences, by_sort.work.occurrences);
                 prop_assert!(coarse.work.candidates <= by_sort.work.candidates);
                 prop_assert!(coarse.work.memory_bytes <= memory);
             }
-            for way in [Way::Sort, Way::Coarse(Some(parameters))] {
-                let (mirrors, _) = collection.mirrors(number, way, 100).unwrap();
+            for method in [PairingMethod::Sort, PairingMethod::Coarse(Some(parameters))] {
+                let (mirrors, _) = collection.mirrors(number, method, 100).unwrap();
                 prop_assert!(mirrors.is_sorted_by(|a, b| a.share >= b.share));
                 let found: BTreeMap<_, _> = mirrors
                     .into_iter()
                     .map(|one| if one.a < one.b { one } else {
-                        Mirror { a: one.b, b: one.a, of_a: one.of_b, of_b: one.of_a, ..one }
+                        MirrorPair { a: one.b, b: one.a, of_a: one.of_b, of_b: one.of_a, ..one }
                     })
                     .map(|one| ((one.a, one.b), (one.shared, one.of_a, one.of_b)))
                     .collect();
@@ -258,17 +268,19 @@ fn a_small_memory_budget_is_kept_by_writing_to_disk() {
     for (memory, is_small) in [(SMALL, true), (64 << 20, false)] {
         let budget = Budget::new(memory, 1 << 30, dir.path());
         let collection = collection(&budget, &FOUR, &pages, false);
-        for way in
-            [Way::Sort, Way::Coarse(None), Way::Coarse(Some(Parameters { counters_log2: 6, functions: 1 }))]
-        {
-            let (found, Outcome { work, digest, .. }) = all(&collection, 0, way);
+        for method in [
+            PairingMethod::Sort,
+            PairingMethod::Coarse(None),
+            PairingMethod::Coarse(Some(CoarseParameters { counters_log2: 6, functions: 1 })),
+        ] {
+            let (found, PairingResult { work, digest, .. }) = all(&collection, 0, method);
             assert_eq!(found.len(), 200 * 199 / 2);
             assert_eq!(work.occurrences, 40 * found.len() as u64);
             assert!(work.memory_bytes <= memory, "{work:?}");
-            assert_eq!(work.disk_bytes > 0, is_small, "{way:?}: {work:?}");
+            assert_eq!(work.disk_bytes > 0, is_small, "{method:?}: {work:?}");
             // Candidates that do not fit into memory together are counted by several scans.
-            let is_coarse = way != Way::Sort;
-            assert_eq!(work.scans > 5 + work.functions, is_small && is_coarse, "{way:?}: {work:?}");
+            let is_coarse = method != PairingMethod::Sort;
+            assert_eq!(work.scans > 5 + work.functions, is_small && is_coarse, "{method:?}: {work:?}");
             digests.insert(digest);
         }
     }
@@ -283,13 +295,13 @@ fn exceeding_a_budget_is_an_error_that_names_it_and_leaves_no_files() {
     let budget = Budget::new(SMALL, 40 << 10, dir.path());
     let chunkings = [Chunking { lines: 1, shared: 1 }];
     let small = collection(&budget, &chunkings, &pages, true);
-    let refused = small.overlap(0, Way::Sort, |_| Ok(())).unwrap_err();
+    let refused = small.overlap(0, PairingMethod::Sort, |_| Ok(())).unwrap_err();
     assert!(matches!(refused, OverlapError::Disk { .. }), "{refused}");
     assert!(refused.to_string().contains("raise the limit"), "{refused}");
     drop(small);
     assert!(is_empty(dir.path()));
     let budget = Budget::new(20 << 10, 1 << 20, dir.path());
-    let refused = Builder::new(&budget, &chunkings, true).and_then(|mut builder| {
+    let refused = CollectionBuilder::new(&budget, &chunkings, true).and_then(|mut builder| {
         (0..10_000_u64).try_for_each(|at| {
             let (url, host) = (format!("http://a.example/{at}"), "a.example");
             builder.push(&Document { url: &url, host, bytes: 1, text: Some(at), lines: &[at] })
@@ -297,10 +309,11 @@ fn exceeding_a_budget_is_an_error_that_names_it_and_leaves_no_files() {
     });
     assert!(matches!(refused, Err(OverlapError::Memory { what: "documents", .. })), "{refused:?}");
     let nowhere = Budget::new(SMALL, 1 << 20, &dir.path().join("none"));
-    assert!(matches!(Builder::new(&nowhere, &chunkings, true), Err(OverlapError::File { .. })));
+    assert!(matches!(CollectionBuilder::new(&nowhere, &chunkings, true), Err(OverlapError::File { .. })));
     let budget = Budget::new(1 << 20, 1 << 20, dir.path());
     let full = std::io::ErrorKind::StorageFull;
-    let refused = collection(&budget, &chunkings, &pages, true).overlap(0, Way::Sort, |_| Err(full.into()));
+    let refused =
+        collection(&budget, &chunkings, &pages, true).overlap(0, PairingMethod::Sort, |_| Err(full.into()));
     assert!(matches!(refused, Err(OverlapError::Output(_))), "{refused:?}");
 }
 
@@ -320,7 +333,7 @@ fn the_most_replicated_documents_are_ordered_by_hosts() {
         .collect();
     let collection = collection(&budget, &FOUR, &pages, false);
     let found = collection.most_replicated(5).unwrap();
-    let of = |url: &str, pages, hosts| Replicated { url: url.to_owned(), pages, hosts };
+    let of = |url: &str, pages, hosts| ReplicatedPage { url: url.to_owned(), pages, hosts };
     // Leaves out the nine copies on one host.
     assert_eq!(found, [of("http://0.example/1", 4, 4), of("http://9.example/40", 2, 2)]);
     assert_eq!(collection.most_replicated(1).unwrap().len(), 1);

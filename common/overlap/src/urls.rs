@@ -1,7 +1,7 @@
 //! Stores the URLs of documents: the most recent URLs in memory, the others in a temporary file.
 
-use crate::budget::Claim;
-use crate::spill::Spill;
+use crate::budget::MemoryClaim;
+use crate::external_sort::temporary_file::TemporaryFile;
 use crate::{Budget, OverlapError};
 
 /// URLs by document number. The claim of `Documents` covers the memory of `ends`.
@@ -12,8 +12,8 @@ pub(crate) struct Urls {
     /// URLs that are not in the temporary file yet.
     text: Vec<u8>,
     room: usize,
-    spill: Spill,
-    _claim: Claim,
+    file: TemporaryFile,
+    _claim: MemoryClaim,
 }
 
 impl Urls {
@@ -21,23 +21,29 @@ impl Urls {
     pub(crate) fn new(budget: &Budget, room: u64) -> Result<Self, OverlapError> {
         let claim = budget.claim(room, "URLs")?;
         let text = Vec::with_capacity(room as usize);
-        Ok(Self { ends: Vec::new(), text, room: room as usize, spill: Spill::new(budget)?, _claim: claim })
+        Ok(Self {
+            ends: Vec::new(),
+            text,
+            room: room as usize,
+            file: TemporaryFile::new(budget)?,
+            _claim: claim,
+        })
     }
 
     /// Adds the URL of the next document.
     pub(crate) fn push(&mut self, url: &str) -> Result<(), OverlapError> {
         if self.text.len() + url.len() > self.room {
-            self.spill.append(&self.text)?;
+            self.file.append(&self.text)?;
             self.text.clear();
         }
         self.text.extend_from_slice(url.as_bytes());
-        self.ends.push(self.spill.len() + self.text.len() as u64);
+        self.ends.push(self.file.len() + self.text.len() as u64);
         Ok(())
     }
 
     /// Bytes of all URLs and of their end offsets.
     pub(crate) fn bytes(&self) -> u64 {
-        self.spill.len() + self.text.len() as u64 + 8 * self.ends.len() as u64
+        self.file.len() + self.text.len() as u64 + 8 * self.ends.len() as u64
     }
 
     /// Reads the URL of a document.
@@ -45,11 +51,11 @@ impl Urls {
         let at = document as usize;
         let from = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         let length = (self.ends[at] - from) as usize;
-        let bytes = match from.checked_sub(self.spill.len()) {
+        let bytes = match from.checked_sub(self.file.len()) {
             Some(from) => self.text[from as usize..][..length].to_vec(),
             None => {
                 let mut bytes = vec![0; length];
-                self.spill.read(&mut bytes, from)?;
+                self.file.read(&mut bytes, from)?;
                 bytes
             }
         };

@@ -9,7 +9,7 @@ mod crawl;
 
 use doppel_model::RawContent;
 use doppel_model::pairwise::Policy;
-use doppel_overlap::{Budget, Builder, Chunking, Document, Found, Way};
+use doppel_overlap::{Budget, Chunking, CollectionBuilder, Document, OverlappingPair, PairingMethod};
 use doppel_text::Extractor;
 
 #[test]
@@ -18,7 +18,7 @@ fn both_methods_find_the_pairs_of_a_crawl_that_comparing_every_pair_finds() {
     let dir = tempfile::tempdir().unwrap();
     let budget = Budget::new(1 << 20, 1 << 30, dir.path());
     let chunkings = [Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }];
-    let mut builder = Builder::new(&budget, &chunkings, true).unwrap();
+    let mut builder = CollectionBuilder::new(&budget, &chunkings, true).unwrap();
     let mut extractor = Extractor::new(Policy::default());
     let (mut all_lines, mut texts) = (Vec::new(), Vec::new());
     for crawl::Html { url, charset, bytes } in &pages {
@@ -44,20 +44,20 @@ fn both_methods_find_the_pairs_of_a_crawl_that_comparing_every_pair_finds() {
             for b in &central[at + 1..] {
                 let common = sets[*a].intersection(&sets[*b]).count() as u32;
                 if common >= u32::from(shared) {
-                    let of = (sets[*a].len() as u32, sets[*b].len() as u32);
-                    expected.push(Found { a: *a as u32, b: *b as u32, shared: common, of });
+                    let (of_a, of_b) = (sets[*a].len() as u32, sets[*b].len() as u32);
+                    expected.push(OverlappingPair { a: *a as u32, b: *b as u32, shared: common, of_a, of_b });
                 }
             }
         }
         assert!(expected.len() > 50, "{}", expected.len());
-        for way in [Way::Sort, Way::Coarse(None)] {
+        for method in [PairingMethod::Sort, PairingMethod::Coarse(None)] {
             let mut found = Vec::new();
-            let outcome = collection.overlap(number, way, |one| {
+            let result = collection.overlap(number, method, |one| {
                 found.push(one);
                 Ok(())
             });
-            assert!(found == expected, "{way:?}, {lines} lines: {} and {}", found.len(), expected.len());
-            assert!(outcome.unwrap().work.memory_bytes <= 1 << 20);
+            assert!(found == expected, "{method:?}, {lines} lines: {} and {}", found.len(), expected.len());
+            assert!(result.unwrap().work.memory_bytes <= 1 << 20);
         }
     }
 }

@@ -7,6 +7,8 @@
 //! stored sets, and a new table can be learned without the texts. One table serves all languages; otherwise
 //! the bound of [`BoundingSpace`](super::BoundingSpace) would not hold.
 
+mod topics;
+
 use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,6 @@ use doppel_model::stable_hash64;
 use crate::error::MappingError;
 use crate::length_vector::LengthVector;
 use crate::limits::DIMENSIONS_MAX;
-use crate::topics;
 
 /// The table that assigns each bucket of first words to halves of the dictionary.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

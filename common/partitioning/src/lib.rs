@@ -17,9 +17,7 @@
 //! tolerance.
 #![forbid(unsafe_code)]
 
-mod balance;
 mod bounding_space;
-mod cut;
 mod error;
 mod intervals;
 mod length_vector;
@@ -32,16 +30,15 @@ mod partition_map;
 mod plan;
 mod rebalancer;
 mod sample;
-mod topics;
 mod what_if;
 
 pub use bounding_space::{BoundingSpace, Bounds};
 pub use error::MappingError;
 pub use length_vector::LengthVector;
 pub use lexicon::Lexicon;
-pub use limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
+pub use limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX, PlanSize};
 pub use load::{MappingLoad, fan_out_saved};
-pub use paper::{Deviation, PaperLengths, PaperMap, Rho};
+pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_index::PartitionIndex;
 pub use partition_map::PartitionMap;
 pub use plan::{PartitionAssignment, Plan};
@@ -49,7 +46,5 @@ pub use rebalancer::{NextPlan, PlanChange, PlannedMove, Rebalancer};
 pub use sample::{Drift, Sample};
 pub use what_if::{WhatIf, what_if};
 
-#[cfg(test)]
-mod plan_tests;
 #[cfg(test)]
 mod tests;

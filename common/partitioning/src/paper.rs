@@ -34,25 +34,34 @@ use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::{NodeId, Tau};
 
 use crate::error::MappingError;
-use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
+use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX, PlanSize};
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 
-pub use rho::{Deviation, Rho};
+pub use rho::Rho;
 
 /// The number of distinct shingles of a content in each sub-dictionary of a [`PaperMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperLengths([u32; DIMENSIONS_MAX]);
 
+impl PaperLengths {
+    /// The lengths in the first `dimensions` sub-dictionaries, at most [`DIMENSIONS_MAX`]. A map with fewer
+    /// sub-dictionaries has lengths of 0 behind them.
+    #[must_use]
+    pub fn first(&self, dimensions: usize) -> &[u32] {
+        &self.0[..dimensions.min(DIMENSIONS_MAX)]
+    }
+}
+
 /// A grid of boxes, and the node of each box.
 ///
 /// ```
-/// use doppel_partitioning::{PaperMap, Rho};
+/// use doppel_partitioning::{PaperMap, PlanSize, Rho};
 /// use doppel_model::Tau;
 /// use doppel_model::signature::Builder;
 ///
 /// let contents: Vec<_> = (10..300).map(|n| Builder::new().build(&vec![n << 52; n as usize])).collect();
-/// let map = PaperMap::learn(&contents, (4, 8), Tau::DEFAULT, 2, Rho::new(1.1)?)?;
+/// let map = PaperMap::learn(&contents, PlanSize { nodes: 4, each: 8 }, Tau::DEFAULT, 2, Rho::new(1.1)?)?;
 /// let lengths = map.lengths(&contents[0]);
 /// let mut probed = Vec::new();
 /// map.probed(&lengths, &mut probed);
@@ -83,7 +92,7 @@ impl PaperMap {
     /// If `nodes`, the number of all boxes, or `dimensions` is out of range.
     pub fn learn<S: Borrow<Signature>>(
         sample: &[S],
-        (nodes, each): (u32, u32),
+        PlanSize { nodes, each }: PlanSize,
         tau: Tau,
         dimensions: usize,
         rho: Rho,
@@ -192,13 +201,6 @@ impl PaperMap {
         // The integers strictly inside the open interval.
         let (least, most) = ((positive / wide).floor() + 1.0, (positive * wide).ceil() - 1.0);
         (if length <= 1 { 0 } else { least as u32 }, most as u32)
-    }
-
-    /// How far a content deviates from the assumptions that rho compensates for.
-    #[must_use]
-    pub fn deviation(&self, signature: &Signature) -> Deviation {
-        let lengths = self.lengths(signature);
-        Deviation::of(&lengths.0[..self.dimensions()], signature)
     }
 
     /// The load of each node for contents with these lengths.

@@ -1,5 +1,8 @@
 //! The partition map: a lexicon, and the cuts of length-vector space into partitions.
 
+pub(crate) mod balance;
+pub(crate) mod cut;
+
 use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
@@ -7,16 +10,15 @@ use serde::{Deserialize, Serialize};
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
-use crate::balance;
 use crate::bounding_space::{BoundingSpace, Bounds};
-use crate::cut::{DEPTH_MAX, Node};
 use crate::error::MappingError;
 use crate::length_vector::LengthVector;
 use crate::lexicon::Lexicon;
-use crate::limits::PARTITIONS_MAX;
+use crate::limits::{PARTITIONS_MAX, PlanSize};
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 use crate::sample::Sample;
+use cut::{DEPTH_MAX, Node};
 
 /// A leaf whose position is not known yet.
 const UNNUMBERED: Node = Node::Leaf(PartitionIndex(0));
@@ -73,15 +75,16 @@ impl PartitionMap {
         if !(1..=PARTITIONS_MAX).contains(&partitions) {
             return Err(MappingError::Partitions(partitions));
         }
-        let (map, _) = Self::learn_parts(sample, (partitions as u32, 1), tau.into(), dimensions, version)?;
+        let size = PlanSize { nodes: partitions as u32, each: 1 };
+        let (map, _) = Self::learn_parts(sample, size, tau.into(), dimensions, version)?;
         Ok(map)
     }
 
-    /// Like [`learn`](Self::learn), for this number of parts with `each` partitions per part. Also returns
-    /// the part of each partition.
+    /// Like [`learn`](Self::learn), for the partitions of all nodes. Also returns the number of the node of
+    /// each partition.
     pub(super) fn learn_parts<S: Borrow<Signature>>(
         sample: &[S],
-        (parts, each): (u32, u32),
+        size: PlanSize,
         tau: Option<Tau>,
         dimensions: usize,
         version: u64,
@@ -89,7 +92,7 @@ impl PartitionMap {
         let lexicon = Lexicon::learn(sample, dimensions, version)?;
         let lengths: Vec<LengthVector> = sample.iter().map(|s| lexicon.lengths(s.borrow())).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, tau)).collect();
-        let (nodes, owners) = balance::learn(&lengths, &spaces, dimensions, (parts, each));
+        let (nodes, owners) = balance::learn(&lengths, &spaces, dimensions, size);
         let mut map = Self::from_nodes(lexicon, nodes, tau, version)?;
         map.sample = Sample::of(&lengths, dimensions, map.measure(&lengths));
         Ok((map, owners))

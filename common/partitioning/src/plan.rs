@@ -20,7 +20,7 @@ use doppel_model::{NodeId, PartitionId, Tau};
 use crate::bounding_space::Bounds;
 use crate::error::MappingError;
 use crate::length_vector::LengthVector;
-use crate::limits::{NODES_MAX, PARTITIONS_MAX};
+use crate::limits::{NODES_MAX, PARTITIONS_MAX, PlanSize};
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 use crate::partition_map::PartitionMap;
@@ -52,7 +52,7 @@ pub struct PartitionAssignment {
 }
 
 impl Plan {
-    /// Learns a plan for `nodes` nodes with `each` partitions each, for collections like `sample`. If the
+    /// Learns a plan of this size, for collections like `sample`. If the
     /// sample has too few different length vectors, some nodes have fewer partitions or none. The result
     /// depends only on the arguments.
     ///
@@ -60,17 +60,17 @@ impl Plan {
     /// When `dimensions` or the total number of partitions is out of range.
     pub fn learn<S: Borrow<Signature>>(
         sample: &[S],
-        (nodes, each): (u32, u32),
+        size: PlanSize,
         tau: impl Into<Option<Tau>>,
         dimensions: usize,
         version: u64,
     ) -> Result<Self, MappingError> {
-        let partitions = u64::from(nodes) * u64::from(each);
+        let partitions = u64::from(size.nodes) * u64::from(size.each);
         if !(1..=PARTITIONS_MAX as u64).contains(&partitions) {
             return Err(MappingError::Partitions(usize::try_from(partitions).unwrap_or(usize::MAX)));
         }
-        let (map, parts) = PartitionMap::learn_parts(sample, (nodes, each), tau.into(), dimensions, version)?;
-        Ok(Self::from_map(map, nodes, parts.into_iter().map(NodeId)))
+        let (map, parts) = PartitionMap::learn_parts(sample, size, tau.into(), dimensions, version)?;
+        Ok(Self::from_map(map, size.nodes, parts.into_iter().map(NodeId)))
     }
 
     /// Places all partitions of a map on the first of `nodes` nodes.
@@ -355,3 +355,6 @@ impl TryFrom<StoredPlan> for Plan {
         drained.into_iter().try_fold(plan, |mut plan, node| plan.set_drained(node, true).map(|()| plan))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::partition_map::{balance, cut};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{BUCKETS, Builder, Signature};
 use doppel_model::{Tau, stable_hash64};
@@ -298,7 +299,7 @@ fn the_work_of_parts_is_balanced() {
         PartitionMap::from_nodes(lexicon.clone(), nodes, Some(Tau::DEFAULT), 1).unwrap().measure(&lengths)
     };
     let even = load(cut::grow(&lengths, &spaces, 3, 16, 1));
-    let balanced = load(balance::learn(&lengths, &spaces, 3, (16, 1)));
+    let balanced = load(balance::learn(&lengths, &spaces, 3, PlanSize { nodes: 16, each: 1 }));
     assert!(balanced.imbalance() <= 1.1, "{balanced:?}");
     assert!(balanced.speed_up() > 1.02 * even.speed_up(), "{} {}", balanced.speed_up(), even.speed_up());
 }
@@ -319,7 +320,7 @@ fn equal_vectors_are_never_separated() {
 /// For any sample, the map is defined, every content has its home among its probed partitions, and the map
 /// can be stored and read back.
 fn check_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Plan {
-    let plan = Plan::learn(sample, (16, 4), Tau::DEFAULT, dimensions, 1).unwrap();
+    let plan = Plan::learn(sample, PlanSize { nodes: 16, each: 4 }, Tau::DEFAULT, dimensions, 1).unwrap();
     let map = plan.map();
     assert_eq!(map.sample().contents, sample.len() as u64);
     let mut probed_partitions = Vec::new();

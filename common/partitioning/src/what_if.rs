@@ -16,13 +16,13 @@ use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
 use crate::bounding_space::BoundingSpace;
-use crate::cut::grow;
 use crate::error::MappingError;
 use crate::length_vector::LengthVector;
 use crate::lexicon::Lexicon;
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
 use crate::partition_map::PartitionMap;
+use crate::partition_map::cut::grow;
 
 /// The numbers of sub-dictionaries that are evaluated.
 const DIMENSIONS: [usize; 4] = [1, 2, 3, 4];
@@ -181,7 +181,7 @@ fn assignments(homes: &[PartitionIndex], partitions: usize, nodes: u32) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Plan;
+    use crate::{Plan, PlanSize};
     use doppel_model::signature::Builder;
     use doppel_model::stable_hash64;
 
@@ -208,7 +208,9 @@ mod tests {
         assert_eq!(rows, what_if(&pages, Tau::DEFAULT).unwrap());
         for row in rows {
             let dimensions = row.dimensions as usize;
-            let plan = Plan::learn(&pages, (row.nodes, 1), Tau::DEFAULT, dimensions, 1).unwrap();
+            let plan =
+                Plan::learn(&pages, PlanSize { nodes: row.nodes, each: 1 }, Tau::DEFAULT, dimensions, 1)
+                    .unwrap();
             let lengths: Vec<LengthVector> = pages.iter().map(|p| plan.map().lexicon().lengths(p)).collect();
             let load = plan.measure(&lengths);
             assert!(

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::directories::{parent, sync_directory};
-use crate::item::Item;
+use crate::item::SnapshotItem;
 
 /// Bytes that are buffered for one write, and read at a time.
 const CHUNK: usize = 1 << 20;
@@ -43,13 +43,13 @@ impl Unreadable {
 }
 
 /// Writes a snapshot file through a buffer and hashes what it writes.
-pub struct Writer<W = File> {
+pub struct SnapshotWriter<W = File> {
     file: W,
     hash: StableHasher64,
     buffer: Vec<u8>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> SnapshotWriter<W> {
     /// Begins a file: writes `magic`, which names the kind and version of the file, and then `head` in JSON
     /// as a block.
     ///
@@ -91,7 +91,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn column<T: Item>(&mut self, items: &[T]) -> io::Result<()> {
+    pub fn column<T: SnapshotItem>(&mut self, items: &[T]) -> io::Result<()> {
         self.items(items.len(), items.iter().copied())
     }
 
@@ -100,7 +100,11 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn items<T: Item>(&mut self, count: usize, mut items: impl Iterator<Item = T>) -> io::Result<()> {
+    pub fn items<T: SnapshotItem>(
+        &mut self,
+        count: usize,
+        mut items: impl Iterator<Item = T>,
+    ) -> io::Result<()> {
         self.number(count as u64)?;
         let mut remaining = count;
         while remaining > 0 {
@@ -137,7 +141,7 @@ impl<W: Write> Writer<W> {
 
 /// Reads a snapshot file. Numbers and lengths may be wrong until [`finish`](Self::finish) succeeds, so
 /// callers must not rely on them before that.
-pub struct Reader<R = File> {
+pub struct SnapshotReader<R = File> {
     file: R,
     hash: StableHasher64,
     /// Unread bytes before the checksum.
@@ -145,7 +149,7 @@ pub struct Reader<R = File> {
     buffer: Vec<u8>,
 }
 
-impl Reader {
+impl SnapshotReader {
     /// Opens a file that begins with `magic`, and reads its head.
     ///
     /// # Errors
@@ -157,7 +161,7 @@ impl Reader {
     }
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> SnapshotReader<R> {
     /// Like [`open`](Self::open), but takes an open file and its length in bytes.
     ///
     /// # Errors
@@ -214,7 +218,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// If the file cannot be read, or is too short for the number of items.
-    pub fn column<T: Item>(&mut self) -> Result<Vec<T>, Unreadable> {
+    pub fn column<T: SnapshotItem>(&mut self) -> Result<Vec<T>, Unreadable> {
         let count = self.number()?;
         if count > self.remaining / T::BYTES as u64 {
             return Err(Unreadable::Damaged);
@@ -268,7 +272,7 @@ pub fn sync_name(path: &Path) -> io::Result<()> {
 /// If the operating system cannot read the file.
 pub fn verify<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> io::Result<Option<Result<H, String>>> {
     let read = || {
-        let (reader, head) = Reader::open(path, magic)?;
+        let (reader, head) = SnapshotReader::open(path, magic)?;
         reader.finish().map(|()| head)
     };
     match read() {
@@ -309,7 +313,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("file");
             let read = || -> Result<_, Unreadable> {
-                let (mut reader, head) = Reader::open::<u64>(&path, b"kind 1")?;
+                let (mut reader, head) = SnapshotReader::open::<u64>(&path, b"kind 1")?;
                 let read = (head, reader.column::<u8>()?, reader.column::<u64>()?);
                 let is_at_end = reader.is_at_end();
                 reader.finish()?;
@@ -318,7 +322,7 @@ mod tests {
                 assert!(is_at_end);
                 Ok(read)
             };
-            let mut writer = Writer::new(File::create(&path).unwrap(), b"kind 1", &7).unwrap();
+            let mut writer = SnapshotWriter::new(File::create(&path).unwrap(), b"kind 1", &7).unwrap();
             writer.column(&bytes).unwrap();
             writer.items(numbers.len(), numbers.iter().copied()).unwrap();
             writer.finish().unwrap();
@@ -360,7 +364,7 @@ mod tests {
     #[test]
     fn a_failed_write_at_any_byte_never_leaves_a_valid_snapshot() {
         let write = |to: &mut Failing| {
-            let mut writer = Writer::new(to, b"kind 1", &7)?;
+            let mut writer = SnapshotWriter::new(to, b"kind 1", &7)?;
             // More than one buffer, so that several writes can fail.
             (0..3).try_for_each(|_| writer.column(&vec![5_u8; CHUNK]))?;
             writer.finish().map(drop)
@@ -373,7 +377,7 @@ mod tests {
         {
             let mut failing = Failing(Vec::new(), remaining);
             assert!(write(&mut failing).is_err(), "the write succeeded on a disk of {remaining} bytes");
-            let read = Reader::new::<u64>(&*failing.0, failing.0.len() as u64, b"kind 1");
+            let read = SnapshotReader::new::<u64>(&*failing.0, failing.0.len() as u64, b"kind 1");
             assert!(
                 read.and_then(|(reader, _)| reader.finish()).is_err(),
                 "a file of {remaining} bytes passed for a snapshot"

@@ -3,7 +3,7 @@
 use doppel_model::{ContentHash, PageId};
 
 /// A fixed-width item of a column, little-endian in the file.
-pub trait Item: Copy {
+pub trait SnapshotItem: Copy {
     /// Length of the item in the file, in bytes.
     const BYTES: usize;
     /// Writes the item to `to`, which has [`BYTES`](Self::BYTES) bytes.
@@ -14,7 +14,7 @@ pub trait Item: Copy {
 
 macro_rules! numbers {
     ($($number:ty),*) => {$(
-        impl Item for $number {
+        impl SnapshotItem for $number {
             const BYTES: usize = size_of::<Self>();
             #[inline]
             fn write(self, to: &mut [u8]) {
@@ -30,7 +30,7 @@ macro_rules! numbers {
 
 numbers!(u8, u32, u64);
 
-impl Item for ContentHash {
+impl SnapshotItem for ContentHash {
     const BYTES: usize = 16;
     #[inline]
     fn write(self, to: &mut [u8]) {
@@ -42,7 +42,7 @@ impl Item for ContentHash {
     }
 }
 
-impl Item for PageId {
+impl SnapshotItem for PageId {
     const BYTES: usize = 16;
     #[inline]
     fn write(self, to: &mut [u8]) {

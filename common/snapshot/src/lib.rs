@@ -5,10 +5,10 @@
 //! body is a sequence of numbers, blocks of bytes, and columns of fixed-width items. The checksum is XXH3-64
 //! over everything before it.
 //!
-//! A damaged or incomplete file must never pass for a sound one: [`Reader::finish`] verifies the checksum. A
-//! crash must never leave a half-written file under the final name. A caller therefore writes a new file
-//! under a temporary name, and then calls [`put`]. That function syncs the file and renames it over the
-//! previous snapshot. [`create_directories`] creates the directories for such files.
+//! A damaged or incomplete file must never pass for a sound one: [`SnapshotReader::finish`] verifies the
+//! checksum. A crash must never leave a half-written file under the final name. A caller therefore writes a
+//! new file under a temporary name, and then calls [`put`]. That function syncs the file and renames it over
+//! the previous snapshot. [`create_directories`] creates the directories for such files.
 #![forbid(unsafe_code)]
 
 mod directories;
@@ -18,5 +18,5 @@ mod item;
 
 pub use directories::{create_directories, sync_directory};
 pub use due::{LOOK, is_due};
-pub use file::{BLOCK_MAX, Reader, Unreadable, Writer, damage, put, sync_name, verify};
-pub use item::Item;
+pub use file::{BLOCK_MAX, SnapshotReader, SnapshotWriter, Unreadable, damage, put, sync_name, verify};
+pub use item::SnapshotItem;

@@ -45,7 +45,7 @@ pub struct Replacement {
 impl Destination {
     /// Opens `path` as the target of an export. Checks that the path can be written without changing its
     /// content, so that the user learns of a wrong path before hours of work. If the target is standard
-    /// output, [`output::give_to_data`] reserves it for the export.
+    /// output, [`output::reserve_for_data`] reserves it for the export.
     ///
     /// # Errors
     /// If the path cannot be written.
@@ -56,7 +56,7 @@ impl Destination {
             Self::of_path(path).with_context(|| cannot_write(path))?
         };
         if matches!(to, Self::Standard) {
-            output::give_to_data();
+            output::reserve_for_data();
         }
         Ok(to)
     }
@@ -112,7 +112,7 @@ impl Replacement {
         beside.prefix(".doppel-").suffix(".part");
         // Opens the file itself, because an error of `tempfile` would show the temporary name.
         let create = |path: &Path| File::options().write(true).create_new(true).mode(mode).open(path);
-        let file = interrupt::removable(|| beside.make_in(self.dir(), create))?;
+        let file = interrupt::create_removable(|| beside.make_in(self.dir(), create))?;
         if let Some(permissions) = &self.permissions {
             file.as_file().set_permissions(permissions.clone())?;
         }
@@ -143,11 +143,11 @@ fn buffered<T>(
 /// devices, such as a terminal or `/dev/null`: they are targets of their own.
 fn is_stdout(metadata: &Metadata) -> bool {
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
-    !metadata.file_type().is_char_device() && stdout.is_ok_and(|out| are_one(&out, metadata))
+    !metadata.file_type().is_char_device() && stdout.is_ok_and(|out| is_same_file(&out, metadata))
 }
 
 /// Whether two paths with this metadata lead to the same file: device and inode are equal.
-pub fn are_one(a: &Metadata, b: &Metadata) -> bool {
+pub fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
@@ -162,11 +162,11 @@ fn cannot_write(path: &Path) -> String {
 
 /// Whether two paths name the same regular file, which need not exist yet. Always false for pipes and other
 /// special files: a program can read and write them without destroying data.
-pub fn is_one(a: &Path, b: &Path) -> bool {
+pub fn is_same_path(a: &Path, b: &Path) -> bool {
     let file = |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file);
     match (file(a), file(b)) {
         // Also detects hard links, and file systems that are mounted twice.
-        (Some(a), Some(b)) => are_one(&a, &b),
+        (Some(a), Some(b)) => is_same_file(&a, &b),
         _ => place(a).is_some_and(|a| place(b) == Some(a)),
     }
 }
@@ -176,7 +176,7 @@ pub fn is_one(a: &Path, b: &Path) -> bool {
 /// # Errors
 /// [`Failure::Usage`] if `path` names the same file as any of `inputs`.
 pub fn refuse_input(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
-    match inputs.iter().find(|input| is_one(input, path)) {
+    match inputs.iter().find(|input| is_same_path(input, path)) {
         Some(input) => {
             let (path, input) = (path.display(), input.display());
             Err(Failure::Usage(format!("{option} {path} would replace the input {input}; name another file")))

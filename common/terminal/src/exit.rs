@@ -36,13 +36,13 @@ pub enum Failure {
     Usage(String),
     /// A check found a problem, and the printed result reports the problem. Exit code 1.
     #[error("{0}")]
-    Verdict(String),
+    CheckFailed(String),
     /// An output file beside the result is incomplete. Exit code 1.
     #[error("{0}")]
-    Output(String),
+    IncompleteOutput(String),
     /// A list ends early, so the command skipped everything behind the break. Exit code 5.
     #[error("{0}")]
-    BrokenOff(String),
+    IncompleteList(String),
     /// An input is incomplete or has no records, too many records were bad, or a URL is invalid. With
     /// `--strict`, any bad record is such a failure. Exit code 5.
     #[error("{0}")]
@@ -58,9 +58,9 @@ pub struct AlreadyLogged;
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Verdict(_) | Self::Output(_) => 1,
+            Self::CheckFailed(_) | Self::IncompleteOutput(_) => 1,
             Self::Usage(_) => 2,
-            Self::BrokenOff(_) | Self::BadInput(_) => 5,
+            Self::IncompleteList(_) | Self::BadInput(_) => 5,
         }
     }
 }
@@ -86,8 +86,8 @@ pub fn code(
     // If the command printed a result, the result already reports these failures.
     let is_in_result = error
         .chain()
-        .any(|cause| matches!(cause.downcast_ref(), Some(Failure::BadInput(_) | Failure::Verdict(_))));
-    if !is_in_result || !output::is_begun() {
+        .any(|cause| matches!(cause.downcast_ref(), Some(Failure::BadInput(_) | Failure::CheckFailed(_))));
+    if !is_in_result || !output::has_written() {
         print_json(code, &message);
     }
     ExitCode::from(code)
@@ -121,7 +121,7 @@ fn print_json(code: u8, message: &str) {
     // If the arguments could not be parsed, no output was opened yet, so this looks for `-` among the raw
     // arguments.
     let is_output = |option: &OsStr| OUTPUTS.iter().any(|output| option == *output);
-    let has_data = output::is_of_data()
+    let has_data = output::is_reserved_for_data()
         || arguments.windows(2).any(|pair| is_output(&pair[0]) && pair[1] == "-")
         || arguments
             .iter()

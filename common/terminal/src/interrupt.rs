@@ -39,7 +39,7 @@ static UNFINISHED: Mutex<Option<Unfinished>> = Mutex::new(None);
 ///
 /// # Errors
 /// If the process cannot handle signals, or if `make` fails.
-pub fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub fn create_removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut unfinished = unfinished();
     let unfinished = waited_for(&mut unfinished)?;
     let made = make()?;
@@ -58,7 +58,7 @@ pub fn forget(path: &Path) {
 ///
 /// # Errors
 /// If the process cannot handle signals.
-pub fn announce(words: &'static str) -> io::Result<()> {
+pub fn set_message(words: &'static str) -> io::Result<()> {
     waited_for(&mut unfinished())?.words = Some(words);
     Ok(())
 }
@@ -67,12 +67,12 @@ pub fn announce(words: &'static str) -> io::Result<()> {
 /// signal that arrives during the step waits for its end. If the step succeeds, the interruption prints
 /// `words`.
 ///
-/// `step` must not call [`removable`] or [`forget`]: they would wait forever for the lock that this function
-/// holds.
+/// `step` must not call [`create_removable`] or [`forget`]: they would wait forever for the lock that this
+/// function holds.
 ///
 /// # Errors
 /// The error of `step`, if it fails.
-pub fn kept_out<T, E>(step: impl FnOnce() -> Result<T, E>, words: &'static str) -> Result<T, E> {
+pub fn run_uninterrupted<T, E>(step: impl FnOnce() -> Result<T, E>, words: &'static str) -> Result<T, E> {
     let mut unfinished = unfinished();
     let done = step()?;
     if let Some(unfinished) = unfinished.as_mut() {

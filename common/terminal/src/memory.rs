@@ -26,7 +26,7 @@ pub fn more_memory(needed: u64, free: u64, limit: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::size::Size;
+    use crate::size::ByteSize;
 
     #[test]
     fn the_memory_that_is_named_has_room() {
@@ -35,7 +35,7 @@ mod tests {
             // lacks half as much.
             let said = more_memory(wanted, 13, 13);
             assert_eq!(said, more_memory(wanted / 2, 5, 10));
-            let Size(memory) = said.split_whitespace().last().unwrap().parse().unwrap();
+            let ByteSize(memory) = said.split_whitespace().last().unwrap().parse().unwrap();
             assert!(counted(memory) >= wanted && counted(memory - 1_000_000) < wanted, "{said}");
         }
     }

@@ -1,7 +1,7 @@
 //! Standard output and standard error of a command. Standard output carries results: text for people, or JSON
 //! for programs with `--json`. Standard error carries messages for people.
 //!
-//! Invariant: text for people contains no character that a terminal would interpret ([`crate::shown`]). JSON
+//! Invariant: text for people contains no character that a terminal would interpret ([`crate::escape`]). JSON
 //! is exact.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use crate::shown::{self, Shown};
+use crate::escape::{self, EscapingWriter};
 
 /// Whether the process has written anything to standard output.
 static BEGUN: AtomicBool = AtomicBool::new(false);
@@ -18,17 +18,17 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 static IS_OF_DATA: AtomicBool = AtomicBool::new(false);
 
 /// Reserves standard output for data, such as an export, from now on.
-pub fn give_to_data() {
+pub fn reserve_for_data() {
     IS_OF_DATA.store(true, Ordering::Relaxed);
 }
 
-/// Whether [`give_to_data`] has reserved standard output for data.
-pub fn is_of_data() -> bool {
+/// Whether [`reserve_for_data`] has reserved standard output for data.
+pub fn is_reserved_for_data() -> bool {
     IS_OF_DATA.load(Ordering::Relaxed)
 }
 
 /// Whether this process has written anything to standard output.
-pub fn is_begun() -> bool {
+pub fn has_written() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
 
@@ -87,7 +87,7 @@ impl Output {
             serde_json::to_writer(&mut out, value)?;
             out.write_all(b"\n")?;
         } else {
-            human(&mut Shown(&mut out))?;
+            human(&mut EscapingWriter(&mut out))?;
         }
         out.flush()
     }
@@ -120,7 +120,7 @@ impl Output {
                 out.write_all(b"\n")?;
             }
         } else {
-            human(&mut Shown(&mut out))?;
+            human(&mut EscapingWriter(&mut out))?;
         }
         out.flush()
     }
@@ -200,7 +200,7 @@ pub fn redirects(number: u64) -> String {
 
 /// Locks standard error for text to people. Characters that a terminal would interpret are escaped.
 pub fn stderr() -> impl Write {
-    Shown(io::stderr().lock())
+    EscapingWriter(io::stderr().lock())
 }
 
 /// Prints a line for people on standard error. If standard error fails, there is no other place to report
@@ -217,7 +217,7 @@ pub use crate::say;
 /// Prints rows of left-aligned columns, two spaces apart. Each row takes one line, without spaces at its end.
 pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let shown = |row: &Vec<String>| -> Vec<String> {
-        row.iter().map(|cell| shown::on_one_line(cell).into_owned()).collect()
+        row.iter().map(|cell| escape::on_one_line(cell).into_owned()).collect()
     };
     let rows: Vec<_> = rows.iter().map(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

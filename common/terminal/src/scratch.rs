@@ -17,7 +17,7 @@ impl Scratch {
     /// # Errors
     /// If the directory cannot be created, or the process cannot handle signals.
     pub fn new() -> anyhow::Result<Self> {
-        let dir = interrupt::removable(|| tempfile::Builder::new().prefix("doppel-").tempdir());
+        let dir = interrupt::create_removable(|| tempfile::Builder::new().prefix("doppel-").tempdir());
         Ok(Self(dir.context("cannot make a temporary directory")?))
     }
 

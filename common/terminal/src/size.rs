@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 /// Size in bytes, parsed from a number with an optional unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn sizes_have_units() {
-        let size = |text: &str| text.parse::<Size>().ok().map(|size| size.0);
+        let size = |text: &str| text.parse::<ByteSize>().ok().map(|size| size.0);
         assert_eq!(size("512MB"), Some(512_000_000));
         assert_eq!((size("2GiB"), size("64 kib"), size("7")), (Some(2 << 30), Some(64 << 10), Some(7)));
         assert_eq!((size("1TB"), size("2TiB")), (Some(1_000_000_000_000), Some(2 << 40)));

@@ -20,7 +20,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::sketch::sketch;
 use doppel_model::{PageUrl, stable_hash64};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Emitter, Error, Span, State, Tokenizer};
 
@@ -104,8 +104,8 @@ fn extractor(language: bool) -> Extractor {
 fn signatures() -> Vec<Signature> {
     let mut extractor = Extractor::default();
     let read = |page: &Html| match extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
-        Extracted::Page(page) => Some(page.signature),
-        Extracted::Redirect(_) => None,
+        Extraction::Page(page) => Some(page.signature),
+        Extraction::Redirect(_) => None,
     };
     PAGES.iter().filter_map(read).collect()
 }

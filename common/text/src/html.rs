@@ -13,18 +13,24 @@
 //! are reused. Whether lines and source tokens are requested is a const parameter, so that other readers do
 //! no work for them.
 
+pub(crate) mod attributes;
+pub(crate) mod foreign;
 mod reader;
+pub(crate) mod short_name;
+pub(crate) mod style;
+pub(crate) mod swallowed_text;
+pub(crate) mod syntax;
 
 use html5gum::Tokenizer;
 
-use super::attributes::Attributes;
-use super::lines::Lines;
-use super::main_content::MainContent;
-use super::source::Images;
-use super::syntax::{ReadOptions, Syntax};
-use super::{swallowed_text, xhtml};
+use crate::lines::Lines;
+use crate::main_content::MainContent;
+use crate::tokens::source::Images;
+use crate::xhtml;
+use attributes::Attributes;
 use doppel_model::PageUrl;
 use reader::Reader;
+use syntax::{ReadOptions, Syntax};
 
 /// Text and metadata of a page. The buffers are reused for the next page.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 //! up 300 trigrams of each language of the script, however short the text is. An extractor therefore detects
 //! languages only on request.
 
-use super::form::compose;
+use crate::tokens::form::compose;
 
 /// Number of bytes that detection examines: about 300 characters of most scripts.
 const SAMPLE_BYTES: usize = 320;

@@ -6,72 +6,56 @@
 //! - Every tag except `wbr` separates words. Decoded entities and dropped comments do not separate words.
 //! - Script, style and attributes are not text. Title, textarea, iframe, noframes, noscript, template are.
 //! - XHTML is read as XML (`xhtml`).
-//! - Policies may compare main content (`main_content`), `lines` or `source` tokens instead of all words.
+//! - Policies may compare main content (`main_content`), `lines` or source tokens instead of all words.
 #![forbid(unsafe_code)]
 
-mod attributes;
-mod boilerplate;
-mod code;
-mod foreign;
-mod form;
 mod html;
-mod javascript;
 mod language;
-mod letter;
 mod lines;
 mod main_content;
 mod main_content_report;
 mod markup;
-mod omission_rule;
 mod redirect;
-mod refresh;
-mod script;
-mod short_name;
 mod site;
-mod source;
-mod style;
-mod swallowed_text;
-mod syntax;
-mod term;
-mod token;
+mod tokens;
 mod xhtml;
 
 pub use doppel_charset::{decode, is_read_in_place};
 pub use doppel_model::signature::TOKENISER_VERSION;
-pub use form::compose;
-pub use main_content::Part;
-pub use main_content_report::{Omitted, Taken};
-pub use omission_rule::Rule;
+pub use main_content::PagePart;
+pub use main_content::omission_rule::OmissionRule;
+pub use main_content_report::{MainContentReport, OmittedText};
 pub use site::is_one_site;
+pub use tokens::form::compose;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use code::CodeTokens;
 use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageUrl, RawContent};
-use html::Document;
+use html::syntax::{ReadOptions, Syntax};
+use html::{Document, swallowed_text};
 use language::language;
 use markup::{Markup, SaltBuffers, apply_salt};
-use source::{LinkResolver, SourceTokens};
-use syntax::{ReadOptions, Syntax};
-use term::Terms;
-use token::Tokeniser;
+use tokens::code::CodeTokens;
+use tokens::source::{LinkResolver, SourceTokens};
+use tokens::term::Terms;
+use tokens::tokeniser::Tokeniser;
 
 /// Result of reading a page.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Extracted {
+pub enum Extraction {
     /// Page with content of its own.
-    Page(Page),
+    Page(SignedPage),
     /// Redirect inside the page, with its resolved target URL without a fragment.
     Redirect(PageUrl),
 }
 
-impl Extracted {
+impl Extraction {
     /// Returns the page, or `None` if it is a redirect.
     #[must_use]
-    pub fn page(self) -> Option<Page> {
+    pub fn page(self) -> Option<SignedPage> {
         if let Self::Page(page) = self { Some(page) } else { None }
     }
 }
@@ -107,7 +91,7 @@ pub struct HashedLines {
 
 /// Signature and metadata of a page with content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct SignedPage {
     /// Signature with everything that the policy compares.
     pub signature: Signature,
     /// ISO 639-3 code of the language at the beginning of the text. `None` if detection is off or unreliable.
@@ -129,12 +113,12 @@ pub struct PageTerms<'t> {
 ///
 /// ```
 /// use doppel_model::PageUrl;
-/// use doppel_text::{Extracted, Extractor};
+/// use doppel_text::{Extraction, Extractor};
 ///
 /// let mut extractor = Extractor::default();
 /// let url = PageUrl::parse("http://example.org/")?;
 /// let html = b"<title>To be</title><p>or n&#111;t <b>to</b> be<script>run()</script>";
-/// let Extracted::Page(page) = extractor.html(&url, html, None) else { panic!("unexpected redirect") };
+/// let Extraction::Page(page) = extractor.html(&url, html, None) else { panic!("unexpected redirect") };
 /// assert_eq!(page.signature.tokens(), 6);
 /// assert_eq!(page.signature, extractor.text("to be or not to be").signature);
 /// # Ok::<(), doppel_model::UrlError>(())
@@ -196,7 +180,8 @@ impl Extractor {
         self.signer.policy()
     }
 
-    /// Turns on language detection ([`Page::language`]), which takes longer than everything else together.
+    /// Turns on language detection ([`SignedPage::language`]), which takes longer than everything else
+    /// together.
     #[must_use]
     pub fn detecting_language(mut self) -> Self {
         self.detect_language = true;
@@ -215,24 +200,24 @@ impl Extractor {
     }
 
     /// Reads a page of HTML, XHTML or plain text.
-    pub fn extract(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Extracted {
+    pub fn extract(&mut self, url: &PageUrl, raw: RawContent<'_>) -> Extraction {
         match Markup::of(raw) {
             Ok(markup) => self.read_markup(url, markup),
-            Err(text) => Extracted::Page(self.text_at(url, text)),
+            Err(text) => Extraction::Page(self.text_at(url, text)),
         }
     }
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
-    pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
+    pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extraction {
         self.read_markup(url, Markup { bytes: html, charset: declared, is_xhtml: false })
     }
 
-    fn read_markup(&mut self, url: &PageUrl, markup: Markup<'_>) -> Extracted {
+    fn read_markup(&mut self, url: &PageUrl, markup: Markup<'_>) -> Extraction {
         if let Some(target) = self.read(url, markup) {
-            return Extracted::Redirect(target);
+            return Extraction::Redirect(target);
         }
         let canonical = self.document.canonical(url);
-        Extracted::Page(self.build_page(Some(url), canonical, true))
+        Extraction::Page(self.build_page(Some(url), canonical, true))
     }
 
     /// Like [`extract`](Self::extract), but returns the text. For callers that cut their own tokens.
@@ -258,7 +243,7 @@ impl Extractor {
         if let Some(target) = self.read_with(url, markup, options) {
             return PageText::Redirect(target);
         }
-        let is_whole = self.find_main_content() == Part::Whole;
+        let is_whole = self.find_main_content() == PagePart::Whole;
         PageText::Text(String::from_utf8_lossy(if is_whole { &self.document.text } else { &self.main }))
     }
 
@@ -286,13 +271,13 @@ impl Extractor {
     }
 
     /// Reads plain text or Markdown. Policies that compare sites treat all texts read this way as one site.
-    pub fn text(&mut self, text: &str) -> Page {
+    pub fn text(&mut self, text: &str) -> SignedPage {
         self.set_text(text);
         self.build_page(None, None, false)
     }
 
     /// Like [`text`](Self::text), for a text with a URL, which determines its site.
-    pub fn text_at(&mut self, url: &PageUrl, text: &str) -> Page {
+    pub fn text_at(&mut self, url: &PageUrl, text: &str) -> SignedPage {
         self.set_text(text);
         self.build_page(Some(url), None, false)
     }
@@ -360,10 +345,10 @@ impl Extractor {
         self.document.may_redirect.then(target).flatten()
     }
 
-    fn build_page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> Page {
+    fn build_page(&mut self, url: Option<&PageUrl>, canonical: Option<PageUrl>, is_html: bool) -> SignedPage {
         let site = url.zip(self.signer.policy().sites()).map(|(url, sites)| site::hash(sites, url));
         let finds_main = is_html && self.signer.policy().reads_main();
-        let has_main_content = finds_main && self.find_main_content() != Part::Whole;
+        let has_main_content = finds_main && self.find_main_content() != PagePart::Whole;
         let reads_source = self.signer.policy().reads_source_tokens();
         let links =
             url.filter(|_| reads_source).and_then(|url| LinkResolver::of(url, &self.document.base(url)));
@@ -388,7 +373,7 @@ impl Extractor {
         let main = finds_main.then_some(tokens);
         let lines = if self.signer.policy().reads_lines() { self.document.lines.hashes() } else { &[] };
         let lines = apply_salt(lines, self.swallowed_hash, &mut self.salt_buffers.lines);
-        Page {
+        SignedPage {
             signature: self.signer.sign(Features { tokens, site, main, terms, lines }),
             language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,

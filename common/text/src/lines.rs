@@ -14,7 +14,7 @@
 //! quadratic in the depth, so half a megabyte of tags takes more than a minute, and no option bounds the
 //! time. It would also wrap lines to a width.
 
-use super::form::normalise_line;
+use crate::tokens::form::normalise_line;
 use doppel_model::stable_hash64;
 
 /// Text of a page in which each line feed ends a line. The buffers are reused for the next page.
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
     use crate::html::Document;
-    use crate::syntax::{ReadOptions, Syntax};
+    use crate::html::syntax::{ReadOptions, Syntax};
 
     fn lines_of_html(html: &str) -> Vec<u64> {
         let mut document = Document::default();

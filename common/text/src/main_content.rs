@@ -1,8 +1,9 @@
 //! Finds the main content of a page while the page is read.
 //!
-//! The *main element* is `main` or an element with the ARIA role `main`. [Boilerplate](super::boilerplate)
-//! elements are omitted with everything in them. The main element is never omitted, even inside boilerplate.
-//! The main content is the first of the following parts that has at least `TOKENS_MIN` tokens:
+//! The *main element* is `main` or an element with the ARIA role `main`.
+//! [Boilerplate](crate::main_content::boilerplate) elements are omitted with everything in them. The main
+//! element is never omitted, even inside boilerplate. The main content is the first of the following parts
+//! that has at least `TOKENS_MIN` tokens:
 //!
 //! 1. the text of the main element;
 //! 2. the text of the page, without its title;
@@ -18,15 +19,18 @@
 //!
 //! Memory is bounded by the number of tags, and the cost of a tag does not depend on its depth.
 
-use super::Rule;
-use super::boilerplate::ElementTraits;
-use super::short_name::Name;
+pub(crate) mod boilerplate;
+pub(crate) mod omission_rule;
+
+use crate::html::short_name::Name;
+use boilerplate::ElementTraits;
+use omission_rule::OmissionRule;
 
 /// Region of the page to which a piece of text belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Region {
     Title,
-    Omitted(Rule),
+    Omitted(OmissionRule),
     /// Outside the main element, and not omitted.
     Page,
     Main,
@@ -34,7 +38,7 @@ pub(super) enum Region {
 
 /// Part of a page that is used as its main content, in the order in which the parts are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum PagePart {
     /// Text of the main element.
     Main,
     /// Text of the page without boilerplate and without its title.
@@ -45,7 +49,7 @@ pub enum Part {
     Whole,
 }
 
-impl Part {
+impl PagePart {
     pub(super) const ALL: [Self; 3] = [Self::Main, Self::Page, Self::PageAndTitle];
 
     /// Name of the part in answers to clients.
@@ -60,12 +64,12 @@ impl Part {
     }
 
     /// Returns the rule that omits `region` from this part, or `None` if the part includes the region.
-    pub(super) fn omission_rule(self, region: Region) -> Option<Rule> {
+    pub(super) fn omission_rule(self, region: Region) -> Option<OmissionRule> {
         match (region, self) {
             (_, Self::Whole) | (Region::Main, _) => None,
             (Region::Omitted(rule), _) => Some(rule),
-            (Region::Page, Self::Main) => Some(Rule::OutsideMain),
-            (Region::Title, Self::Main | Self::Page) => Some(Rule::Title),
+            (Region::Page, Self::Main) => Some(OmissionRule::OutsideMain),
+            (Region::Title, Self::Main | Self::Page) => Some(OmissionRule::Title),
             (Region::Page | Region::Title, _) => None,
         }
     }
@@ -249,7 +253,7 @@ pub(super) struct MainContent {
     /// Begin of each region in the text, in ascending order. Text before the first entry is [`Region::Page`].
     regions: Vec<(usize, Region)>,
     is_title: bool,
-    omitted: Option<(OmittedElement, Rule)>,
+    omitted: Option<(OmittedElement, OmissionRule)>,
     /// Position in the text where the omitted element begins.
     omitted_at: usize,
     main: Option<Element>,
@@ -357,7 +361,7 @@ impl MainContent {
     }
 
     /// Copies the text of `part` to `out`. Returns whether there is any.
-    pub(super) fn copy_part(&self, part: Part, text: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn copy_part(&self, part: PagePart, text: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
         for (_, run) in self.runs(text).filter(|(region, _)| part.omission_rule(*region).is_none()) {
             out.extend_from_slice(run);

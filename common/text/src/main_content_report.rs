@@ -7,29 +7,30 @@
 use doppel_model::pairwise::TOKENS_MIN;
 use doppel_model::{PageUrl, RawContent};
 
-use super::main_content::Part;
+use super::Extractor;
+use super::main_content::PagePart;
+use super::main_content::omission_rule::OmissionRule;
 use super::markup::Markup;
-use super::syntax::ReadOptions;
-use super::{Extractor, Rule};
+use crate::html::syntax::ReadOptions;
 
 /// Explanation of the main content of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct MainContentReport {
     /// Part of the page that is its main content.
-    pub part: Part,
+    pub part: PagePart,
     /// Number of tokens in the main content, which are compared.
     pub tokens: usize,
     /// Number of tokens in the whole page.
     pub of: usize,
     /// Omitted text by rule, in the order in which the rules first apply.
-    pub left_out: Vec<Omitted>,
+    pub left_out: Vec<OmittedText>,
 }
 
 /// Text that a rule omits from the main content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Omitted {
+pub struct OmittedText {
     /// Rule that omits the text.
-    pub rule: Rule,
+    pub rule: OmissionRule,
     /// Number of omitted tokens, at least 1.
     pub tokens: usize,
     /// Beginning of the omitted text. Ends with `…` if the text is longer.
@@ -38,18 +39,23 @@ pub struct Omitted {
 
 impl Extractor {
     /// Finds the first part of the page with enough tokens, and leaves its text in `main` and its tokens in
-    /// the tokeniser. Returns [`Part::Whole`] if no part has enough tokens.
-    pub(super) fn find_main_content(&mut self) -> Part {
-        let has_enough = |part: &Part| {
+    /// the tokeniser. Returns [`PagePart::Whole`] if no part has enough tokens.
+    pub(super) fn find_main_content(&mut self) -> PagePart {
+        let has_enough = |part: &PagePart| {
             self.document.main.copy_part(*part, &self.document.text, &mut self.main)
                 && self.tokeniser.tokens(&mut self.main).len() >= TOKENS_MIN as usize
         };
-        Part::ALL.into_iter().find(has_enough).unwrap_or(Part::Whole)
+        PagePart::ALL.into_iter().find(has_enough).unwrap_or(PagePart::Whole)
     }
 
     /// Explains which part of a page is its main content, whatever the policy of the extractor. Shortens the
     /// text that each rule omits to `chars` characters. Returns `None` for a redirect and for plain text.
-    pub fn taken(&mut self, url: &PageUrl, raw: RawContent<'_>, chars: usize) -> Option<Taken> {
+    pub fn main_content_report(
+        &mut self,
+        url: &PageUrl,
+        raw: RawContent<'_>,
+        chars: usize,
+    ) -> Option<MainContentReport> {
         let markup = Markup::of(raw).ok()?;
         let options = ReadOptions { main: true, ..ReadOptions::default() };
         if self.read_with(url, markup, options).is_some() {
@@ -70,8 +76,8 @@ impl Extractor {
             }
         }
         left_out.retain(|tally| tally.tokens > 0);
-        let omitted = |OmissionTally { rule, tokens, text }| Omitted { rule, tokens, text: text.text };
-        Some(Taken {
+        let omitted = |OmissionTally { rule, tokens, text }| OmittedText { rule, tokens, text: text.text };
+        Some(MainContentReport {
             part,
             tokens: tokens_in_part,
             of,
@@ -82,13 +88,13 @@ impl Extractor {
 
 /// Tokens and text that a rule has omitted so far.
 struct OmissionTally {
-    rule: Rule,
+    rule: OmissionRule,
     tokens: usize,
     text: Shortened,
 }
 
 /// Adds `tokens` to the tally of `rule`, and returns the text of the tally.
-fn tally_omission(left_out: &mut Vec<OmissionTally>, rule: Rule, tokens: usize) -> &mut Shortened {
+fn tally_omission(left_out: &mut Vec<OmissionTally>, rule: OmissionRule, tokens: usize) -> &mut Shortened {
     let at = left_out.iter().position(|tally| tally.rule == rule).unwrap_or_else(|| {
         left_out.push(OmissionTally { rule, tokens: 0, text: Shortened::default() });
         left_out.len() - 1

@@ -5,15 +5,17 @@
 //! and frames. Reading stops as soon as the page has shown too many words for a redirect, so most pages cost
 //! little. A stack of open elements decides what is shown; its size is bounded by the page.
 
+pub(crate) mod javascript;
 mod open_elements;
 mod reader;
+mod refresh;
 
 use doppel_model::PageUrl;
 use url::Url;
 
-use super::syntax::Syntax;
-use super::token::Tokeniser;
-use super::xhtml;
+use crate::html::syntax::Syntax;
+use crate::tokens::tokeniser::Tokeniser;
+use crate::xhtml;
 use html5gum::Tokenizer;
 use reader::Reader;
 
@@ -138,7 +140,7 @@ impl RedirectSigns<'_> {
         if self.refresh.is_some() {
             return;
         }
-        let Some(refresh) = super::refresh::parse(content) else { return };
+        let Some(refresh) = refresh::parse(content) else { return };
         let Some(target) = self.resolve(refresh.reference).filter(|target| target.scheme() != "javascript")
         else {
             return;
@@ -152,7 +154,7 @@ impl RedirectSigns<'_> {
 
     /// Takes the text of a script.
     fn take_script(&mut self, script: &str) {
-        let Some(location) = super::javascript::location(script) else { return };
+        let Some(location) = javascript::location(script) else { return };
         let mut reference = location.reference;
         if location.with_query {
             // The script appends the query to its string, before the string is resolved.

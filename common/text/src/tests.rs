@@ -5,10 +5,10 @@ fn url() -> PageUrl {
     PageUrl::parse("http://example.org/d/page.html").unwrap()
 }
 
-fn page(html: &str) -> Page {
+fn page(html: &str) -> SignedPage {
     match Extractor::default().html(&url(), html.as_bytes(), Some("utf-8")) {
-        Extracted::Page(page) => page,
-        Extracted::Redirect(target) => panic!("unexpected redirect to {target}: {html}"),
+        Extraction::Page(page) => page,
+        Extraction::Redirect(target) => panic!("unexpected redirect to {target}: {html}"),
     }
 }
 
@@ -82,8 +82,8 @@ fn plain_text_is_not_read_as_markup() {
 fn every_charset_is_decoded() {
     let mut extractor = Extractor::default();
     let mut content = |bytes: &[u8], declared| match extractor.html(&url(), bytes, declared) {
-        Extracted::Page(page) => page.signature.content(),
-        Extracted::Redirect(target) => panic!("unexpected redirect to {target}"),
+        Extraction::Page(page) => page.signature.content(),
+        Extraction::Redirect(target) => panic!("unexpected redirect to {target}"),
     };
     assert_eq!(content(b"<p>caf\xe9", Some("iso-8859-1")), words("café"));
     assert_eq!(content(b"<meta charset=iso-8859-1><p>caf\xe9", None), words("café"));
@@ -146,7 +146,8 @@ fn a_reliable_language_is_detected_on_request() {
     assert_eq!(language("x y z 1 2 3"), None);
     assert_eq!(language(""), None);
     let html = format!("<style>{german}</style><p>{english}");
-    let Extracted::Page(page) = Extractor::default().detecting_language().html(&url(), html.as_bytes(), None)
+    let Extraction::Page(page) =
+        Extractor::default().detecting_language().html(&url(), html.as_bytes(), None)
     else {
         panic!("unexpected redirect")
     };
@@ -212,7 +213,7 @@ fn every_way_of_reading_accepts_html_and_text() {
         };
         let whole = tokens(extractor.page_text(&url(), raw));
         let texts = [whole, tokens(extractor.main_text(&url(), raw))];
-        let has_explanation = extractor.taken(&url(), raw, 0).is_some();
+        let has_explanation = extractor.main_content_report(&url(), raw, 0).is_some();
         Readings { signature, lines, terms, texts, has_explanation }
     });
     assert_eq!(of_html.signature, of_text.signature);
@@ -223,7 +224,7 @@ fn every_way_of_reading_accepts_html_and_text() {
     assert!(of_html.has_explanation && !of_text.has_explanation, "plain text has no main content to explain");
     let mut extractor = Extractor::default();
     let target = PageUrl::parse("http://b.org/").unwrap();
-    assert_eq!(extractor.extract(&url(), redirect), Extracted::Redirect(target.clone()));
+    assert_eq!(extractor.extract(&url(), redirect), Extraction::Redirect(target.clone()));
     assert_eq!(extractor.page_text(&url(), redirect), PageText::Redirect(target.clone()));
     assert_eq!(extractor.main_text(&url(), redirect), PageText::Redirect(target));
     assert!(extractor.lines(&url(), redirect).is_none() && extractor.terms(&url(), redirect).is_none());

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{SHINGLE_TOKENS, Signature};
-use doppel_text::{Extracted, Extractor, decode};
+use doppel_text::{Extraction, Extractor, decode};
 
 mod crawl;
 #[path = "html/oracle.rs"]
@@ -63,7 +63,7 @@ fn hash_collisions_hardly_change_the_jaccard_coefficient() {
     let mut contents: Vec<(Signature, Vec<u32>)> = Vec::new();
     let mut excluded = 0;
     for page in &pages {
-        let Extracted::Page(read) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) else {
+        let Extraction::Page(read) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) else {
             continue;
         };
         if read.signature.tokens() < 20 || !seen.insert(read.signature.content()) {

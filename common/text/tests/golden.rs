@@ -9,7 +9,7 @@ use std::fmt::Write;
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::{FORMAT, Signature, SignatureError};
 use doppel_model::{PageUrl, stable_hash64};
-use doppel_text::{Extracted, Extractor, TOKENISER_VERSION};
+use doppel_text::{Extraction, Extractor, TOKENISER_VERSION};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut hex, byte| {
@@ -125,7 +125,7 @@ fn equal_texts_in_different_spellings_have_equal_signatures() {
 fn html_has_the_signature_of_its_text() {
     let url = PageUrl::parse("http://example.org/").unwrap();
     let html = "<title>To be</title><p>or<!-- a -->&nbsp;n&#111;t<b>to</b> be<style>a</style>: that is the question.";
-    let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else {
+    let Extraction::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else {
         panic!("unexpected redirect")
     };
     assert_eq!(
@@ -192,7 +192,7 @@ fn main_contents_have_golden_signatures() {
     let now = ["content", "copies"].map(|policy| {
         let mut extractor = Extractor::new(policy.parse().unwrap());
         pages.each_ref().map(|html| {
-            let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else {
+            let Extraction::Page(page) = extractor.html(&url, html.as_bytes(), None) else {
                 panic!("unexpected redirect")
             };
             (page.signature.tokens(), stable_hash64(page.signature.as_bytes()))
@@ -224,7 +224,7 @@ fn source_tokens_have_a_golden_signature() {
     let html = "<title>A title</title>See <b>f</b>or (http://Www.a-b.org/c_d.html?e=f), <img src=/g/h.png?i>ΟΔΟΣ 東京 \
         <img src='//cdn.example/j.gif#k'>www.l-m.n/o-p.";
     let mut extractor = Extractor::new("by-site:tokens=source".parse().unwrap());
-    let Extracted::Page(page) = extractor.html(&url, html.as_bytes(), None) else {
+    let Extraction::Page(page) = extractor.html(&url, html.as_bytes(), None) else {
         panic!("unexpected redirect")
     };
     assert_eq!(

@@ -4,7 +4,7 @@
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, RawContent};
-use doppel_text::{Extracted, Extractor, PageText, Part, Taken};
+use doppel_text::{Extraction, Extractor, MainContentReport, PagePart, PageText};
 use proptest::prelude::*;
 
 fn url() -> PageUrl {
@@ -228,7 +228,7 @@ fn extractor(policy: Policy) -> Extractor {
 
 fn signature(policy: &str, html: &str) -> Signature {
     let mut extractor = extractor(policy.parse().unwrap());
-    let Extracted::Page(page) = extractor.html(&url(), html.as_bytes(), None) else {
+    let Extraction::Page(page) = extractor.html(&url(), html.as_bytes(), None) else {
         panic!("unexpected redirect: {html}")
     };
     page.signature
@@ -250,12 +250,12 @@ fn a_policy_compares_either_the_main_content_or_the_whole_page() {
     }
 }
 
-fn explanation(html: &str) -> Taken {
-    Extractor::default().taken(&url(), raw(html.as_bytes()), 40).unwrap()
+fn explanation(html: &str) -> MainContentReport {
+    Extractor::default().main_content_report(&url(), raw(html.as_bytes()), 40).unwrap()
 }
 
 /// Returns the name, the number of tokens and the text of each rule that omits text.
-fn omissions(explanation: &Taken) -> Vec<(&str, usize, &str)> {
+fn omissions(explanation: &MainContentReport) -> Vec<(&str, usize, &str)> {
     explanation.left_out.iter().map(|omitted| (omitted.rule.name(), omitted.tokens, &*omitted.text)).collect()
 }
 
@@ -267,7 +267,7 @@ fn omitted_text_is_explained_by_rule() {
         <div class=menu>\n\nThree\u{7}   Four</div><p hidden>secret</p><script>run()</script><footer>--</footer>"
     );
     let of_page = explanation(&page);
-    assert_eq!((of_page.part, of_page.tokens, of_page.of), (Part::Page, 20, 31));
+    assert_eq!((of_page.part, of_page.tokens, of_page.of), (PagePart::Page, 20, 31));
     let expected = [
         ("title", 2, "The Title"),
         ("header", 4, "Site & Co in header"),
@@ -277,17 +277,17 @@ fn omitted_text_is_explained_by_rule() {
     assert_eq!(omissions(&of_page), expected);
     // The rules for boilerplate also apply outside the main element.
     let with_main = explanation(&format!("{page}<main>{article}{article}<nav>x</nav></main>"));
-    assert_eq!((with_main.part, with_main.tokens, with_main.of), (Part::Main, 40, 72));
+    assert_eq!((with_main.part, with_main.tokens, with_main.of), (PagePart::Main, 40, 72));
     let shortened = "w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w…";
     assert!(omissions(&with_main).contains(&("outside-main", 20, shortened)), "{with_main:?}");
     // If too few tokens would remain, no text is omitted.
     let few = explanation("<title>T</title><nav>a b</nav>c");
-    assert_eq!((few.part, few.tokens, few.of, few.left_out), (Part::Whole, 4, 4, Vec::new()));
+    assert_eq!((few.part, few.tokens, few.of, few.left_out), (PagePart::Whole, 4, 4, Vec::new()));
     let titled: String = (0..19).map(|n| format!("f{n} ")).collect();
     let titled = explanation(&format!("<title>T</title><nav>a b</nav>{titled}"));
-    assert_eq!((titled.part, titled.tokens, titled.of), (Part::PageAndTitle, 20, 22));
+    assert_eq!((titled.part, titled.tokens, titled.of), (PagePart::PageAndTitle, 20, 22));
     let redirect = b"<meta http-equiv=refresh content='0;x'>";
-    assert_eq!(Extractor::default().taken(&url(), raw(redirect), 40), None);
+    assert_eq!(Extractor::default().main_content_report(&url(), raw(redirect), 40), None);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn the_explanation_of_a_long_page_is_bounded() {
     let explanation = explanation(&menu);
     assert_eq!((explanation.tokens, explanation.of, explanation.left_out.len()), (50_000, 100_000, 1));
     assert_eq!(explanation.left_out[0].text.chars().count(), 40);
-    let without_text = Extractor::default().taken(&url(), raw(menu.as_bytes()), 0).unwrap();
+    let without_text = Extractor::default().main_content_report(&url(), raw(menu.as_bytes()), 0).unwrap();
     assert_eq!((without_text.left_out[0].tokens, &*without_text.left_out[0].text), (50_000, ""));
 }
 

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::Path;
 
 use doppel_model::PageUrl;
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 use flate2::read::MultiGzDecoder;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -63,8 +63,8 @@ fn check(pages: &[Html], truth: &HashMap<&str, &str>) -> (usize, Vec<String>) {
     let mut differences = Vec::new();
     for page in pages {
         let found = match extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
-            Extracted::Redirect(target) => Some(described(target.as_str())),
-            Extracted::Page(_) => None,
+            Extraction::Redirect(target) => Some(described(target.as_str())),
+            Extraction::Page(_) => None,
         };
         let expected = truth.get(page.url.as_str()).map(|to| described(to));
         if found == expected {
@@ -173,8 +173,8 @@ proptest! {
     fn generated_pages_are_redirects_exactly_by_the_rule(html in page()) {
         let url = PageUrl::parse("http://a.org/d/e?q=1").unwrap();
         let found = match Extractor::default().html(&url, html.as_bytes(), Some("utf-8")) {
-            Extracted::Redirect(target) => Some(target.as_str().to_owned()),
-            Extracted::Page(_) => None,
+            Extraction::Redirect(target) => Some(target.as_str().to_owned()),
+            Extraction::Page(_) => None,
         };
         prop_assert_eq!(found, oracle::redirect::target(url.as_str(), &html), "{}", html);
     }

@@ -5,7 +5,7 @@
 use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, stable_hash64};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 use proptest::prelude::*;
 
 const POLICIES: [&str; 4] = ["supershingle", "projection", "combined", "by-site"];
@@ -24,8 +24,8 @@ fn url(url: &str) -> PageUrl {
 /// Returns the signature of an HTML page at the URL `page`.
 fn signature_at(policy: Policy, page: &str, html: &str) -> Signature {
     match Extractor::new(policy).html(&url(page), html.as_bytes(), None) {
-        Extracted::Page(page) => page.signature,
-        Extracted::Redirect(target) => panic!("unexpected redirect to {target}"),
+        Extraction::Page(page) => page.signature,
+        Extraction::Redirect(target) => panic!("unexpected redirect to {target}"),
     }
 }
 

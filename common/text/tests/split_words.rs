@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use doppel_model::{PageUrl, RawContent};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 use proptest::prelude::*;
 use proptest::sample::select;
 use unicode_normalization::UnicodeNormalization;
@@ -146,7 +146,7 @@ fn check(pieces: &[Piece], before: usize, is_html: bool) -> Result<(), TestCaseE
         if is_html { RawContent::Html { bytes, charset } } else { RawContent::Xhtml { bytes, charset } };
     for policy in ["jaccard", "jaccard:tokens=code", "supershingle:equal=1", "simhash"] {
         let mut extractor = Extractor::new(policy.parse().unwrap());
-        let Extracted::Page(page) = extractor.extract(&url, raw) else {
+        let Extraction::Page(page) = extractor.extract(&url, raw) else {
             panic!("unexpected redirect: {document}")
         };
         // D146 folds case before it removes invisible characters. An iota subscript folds to a letter, and

@@ -10,9 +10,9 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes, BytesMut};
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, Tier1Api, Tier1Error};
 
-use crate::call::calls;
-use crate::listener::Listener;
-use crate::peer::{AnswerStream, Peer};
+use crate::transport::call::calls;
+use crate::transport::listener::Listener;
+use crate::transport::peer::{AnswerStream, Peer};
 
 /// A piece of the stream. An error is sent as text, because other processes may not know its type.
 type WirePiece = Result<BackupPiece, String>;

@@ -18,9 +18,9 @@ use doppel_protocol::index_node::{
 use doppel_protocol::{LogPosition, Pair, Repeat};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{calls, with};
-use crate::listener::Listener;
-use crate::peer::{Peer, WireError};
+use crate::transport::call::{calls, with};
+use crate::transport::listener::Listener;
+use crate::transport::peer::{Peer, WireError};
 
 /// Maximum size of a body that is full of signatures, in bytes.
 const SIGNATURES_BYTES_MAX: usize = BATCH_BYTES_MAX + BATCH_BYTES_MAX / 4;

@@ -8,13 +8,13 @@
 //!
 //! | module | responsibility |
 //! |---|---|
-//! | `identity`, `secret` | identity of a process in its cluster |
-//! | `call` | a kind of call: its types, limits and deadline |
-//! | `peer` | the client: deadlines, retries with jitter |
-//! | `listener` | the server: checks, permits, worker threads |
-//! | `refusal`, `json` | why a request is refused; values of the public contract in a body |
-//! | `call_sizes` | splitting of work that is too large for one call |
-//! | `circuit_breaker` | fast failure of calls that another node can answer as well |
+//! | `transport::identity`, `transport::secret` | identity of a process in its cluster |
+//! | `transport::call` | a kind of call: its types, limits and deadline |
+//! | `transport::peer` | the client: deadlines, retries with jitter |
+//! | `transport::listener` | the server: checks, permits, worker threads |
+//! | `transport::refusal`, `transport::json` | why a request is refused; values of the public contract in a body |
+//! | `transport::call_sizes` | splitting of work that is too large for one call |
+//! | `transport::circuit_breaker` | fast failure of calls that another node can answer as well |
 //! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | traits as calls |
 //! | `orders` | orders to the router: a queue, and the thread that sends it to the present router |
 //! | `seat` | the slot for the router in a process, which may be empty |
@@ -30,31 +30,24 @@
 #![forbid(unsafe_code)]
 
 mod backup;
-mod call;
-mod call_sizes;
-mod circuit_breaker;
-mod identity;
 pub mod index_node;
-mod json;
-mod listener;
 pub mod orders;
-mod peer;
 pub mod range_owner;
-mod refusal;
 pub mod seat;
-mod secret;
 pub mod signatures;
 pub mod spread;
 pub mod take_over;
-#[cfg(test)]
-mod tests;
 pub mod tier1;
 pub mod tier2;
 pub mod traffic;
+mod transport;
 
-pub use call::{Call, VERSION};
-pub use identity::{Identity, InvalidName, NodeName};
-pub use listener::{Listener, Panics};
-pub use peer::{Peer, Runtime, WireError};
-pub use refusal::Refusal;
-pub use secret::{Secret, SecretError};
+pub use transport::call::{Call, VERSION};
+pub use transport::identity::{Identity, InvalidName, NodeName};
+pub use transport::listener::{Listener, Panics};
+pub use transport::peer::{Peer, Runtime, WireError};
+pub use transport::refusal::Refusal;
+pub use transport::secret::{Secret, SecretError};
+
+#[cfg(test)]
+mod tests;

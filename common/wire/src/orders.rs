@@ -26,12 +26,12 @@ use doppel_model::signature::Signature;
 use doppel_protocol::{IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api};
 use serde::{Deserialize, Serialize};
 
-use crate::call::{calls, with};
-use crate::call_sizes::SIGNATURES_BYTES_MAX;
-use crate::listener::Listener;
-use crate::peer::Peer;
 use crate::seat::RouterSeat;
 use crate::tier2::RemoteTier2;
+use crate::transport::call::{calls, with};
+use crate::transport::call_sizes::SIGNATURES_BYTES_MAX;
+use crate::transport::listener::Listener;
+use crate::transport::peer::Peer;
 
 use order_sender::OrderSender;
 pub use router_location::{CurrentRouter, RouterAt};

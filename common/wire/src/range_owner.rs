@@ -17,14 +17,14 @@ use doppel_protocol::{
     Whom,
 };
 
-use crate::call::{Call, calls, with};
-use crate::call_sizes::{
+use crate::transport::call::{Call, calls, with};
+use crate::transport::call_sizes::{
     CallError as _, SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, count_fitting, submit_in_batches,
     with_smaller_limits,
 };
-use crate::circuit_breaker::{CallFailure, CircuitBreaker, NODE_WAIT};
-use crate::listener::Listener;
-use crate::peer::{Peer, WireError};
+use crate::transport::circuit_breaker::{CallFailure, CircuitBreaker, NODE_WAIT};
+use crate::transport::listener::Listener;
+use crate::transport::peer::{Peer, WireError};
 
 /// Number of concurrent calls of each group: reads, posts (which wait until they are applied), and other
 /// calls.

@@ -7,9 +7,9 @@ use doppel_model::PageId;
 use doppel_model::signature::Signature;
 use doppel_protocol::{SIGNATURES_MAX, SignatureSource, SourceError};
 
-use crate::call::calls;
-use crate::listener::Listener;
-use crate::peer::{Peer, WireError};
+use crate::transport::call::calls;
+use crate::transport::listener::Listener;
+use crate::transport::peer::{Peer, WireError};
 
 /// Approximate maximum size of an answer in bytes. An answer has at least one signature.
 const PIECE_BYTES: usize = 16 << 20;

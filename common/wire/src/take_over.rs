@@ -3,9 +3,9 @@
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::PeerError;
 
-use crate::call::calls;
-use crate::listener::Listener;
-use crate::peer::Peer;
+use crate::transport::call::calls;
+use crate::transport::listener::Listener;
+use crate::transport::peer::Peer;
 
 /// Number of concurrent calls.
 const CALLS: usize = 4;

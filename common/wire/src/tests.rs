@@ -15,8 +15,8 @@ use doppel_protocol::{BackupError, BackupPiece, BackupSummary, SignatureSource, 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
-use crate::call::calls;
 use crate::signatures::{self, RemoteSignatures};
+use crate::transport::call::calls;
 use crate::{Identity, Listener, Panics, Peer, Refusal, Runtime, Secret, WireError};
 
 calls! {

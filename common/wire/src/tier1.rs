@@ -20,12 +20,12 @@ use doppel_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::backup;
-use crate::call::{Call, calls, with};
-use crate::call_sizes::{SIGNATURES_BYTES_MAX, submit_in_batches, with_smaller_limits};
-use crate::circuit_breaker::{CallFailure, CircuitBreaker, FRONT_WAIT};
-use crate::json::Json;
-use crate::listener::Listener;
-use crate::peer::{Peer, WireError};
+use crate::transport::call::{Call, calls, with};
+use crate::transport::call_sizes::{SIGNATURES_BYTES_MAX, submit_in_batches, with_smaller_limits};
+use crate::transport::circuit_breaker::{CallFailure, CircuitBreaker, FRONT_WAIT};
+use crate::transport::json::Json;
+use crate::transport::listener::Listener;
+use crate::transport::peer::{Peer, WireError};
 
 /// Longest wait of one call.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -13,10 +13,10 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
 use doppel_protocol::{IndexError, MappingApi, Pair, PartitionLookup, RebalanceError, Tier2Api};
 
-use crate::call::{calls, with};
-use crate::json::Json;
-use crate::listener::Listener;
-use crate::peer::{Peer, WireError};
+use crate::transport::call::{calls, with};
+use crate::transport::json::Json;
+use crate::transport::listener::Listener;
+use crate::transport::peer::{Peer, WireError};
 
 pub use routed::RoutedTier2;
 pub(crate) use routed::ask_present_router;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doppel_protocol::CallTraffic;
 
-use crate::call::{Call, calls};
+use crate::transport::call::{Call, calls};
 
 calls! {
     /// Returns what the called process has sent and received.

@@ -3,7 +3,9 @@
 use clap::{Args, ValueEnum};
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, Tau};
-use doppel_partitioning::{MappingError, MappingLoad, PARTITIONS_MAX, PaperMap, PartitionIndex, Plan, Rho};
+use doppel_partitioning::{
+    MappingError, MappingLoad, PARTITIONS_MAX, PaperMap, PartitionIndex, Plan, PlanSize, Rho,
+};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::plural;
 use serde::Serialize;
@@ -137,9 +139,9 @@ pub fn no_content(source: &str) -> Failure {
 
 impl Shape {
     /// Nodes, and partitions of a node.
-    fn parts(self) -> (u32, u32) {
+    fn size(self) -> PlanSize {
         let most = PARTITIONS_MAX as u32 / self.nodes.max(1);
-        (self.nodes, self.each.min(most).max(1))
+        PlanSize { nodes: self.nodes, each: self.each.min(most).max(1) }
     }
 }
 
@@ -150,7 +152,7 @@ impl ContentLayout {
     /// When the shape is out of range.
     pub fn learned(sample: &[&Signature], shape: Shape) -> Result<Self, MappingError> {
         let Shape { tau, dimensions, .. } = shape;
-        Ok(Self::Learned(Box::new(Plan::learn(sample, shape.parts(), tau, dimensions, 1)?)))
+        Ok(Self::Learned(Box::new(Plan::learn(sample, shape.size(), tau, dimensions, 1)?)))
     }
 
     /// Learns the paper's grid from a sample.
@@ -159,7 +161,7 @@ impl ContentLayout {
     /// When the shape is out of range.
     pub fn paper(sample: &[&Signature], shape: Shape, rho: Rho) -> Result<Self, MappingError> {
         let Shape { tau, dimensions, .. } = shape;
-        Ok(Self::Paper(PaperMap::learn(sample, shape.parts(), tau, dimensions, rho)?))
+        Ok(Self::Paper(PaperMap::learn(sample, shape.size(), tau, dimensions, rho)?))
     }
 
     /// Dimensions of the length vector.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use doppel_contract::page::{PageBody, PageItem};
-use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
+use doppel_crawls::{FetchedBody, FetchedPage, Item, Limits};
 use doppel_engine::ingest::{Ingest, Source};
 use doppel_model::RawContent;
 use doppel_model::Timestamp;
@@ -22,7 +22,7 @@ fn main() {
 }
 
 /// Reads the pages of the small crawl. Returns an empty list if the crawl is missing.
-fn pages() -> Vec<Fetched> {
+fn pages() -> Vec<FetchedPage> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let data = std::env::var_os("DOPPEL_DATA").map_or(beside, PathBuf::from);
     let file = data.join("quick/round-00.warc.gz");
@@ -34,8 +34,8 @@ fn pages() -> Vec<Fetched> {
 }
 
 /// Converts HTML pages to JSON lines of the public API.
-fn lines(pages: &[Fetched]) -> Vec<Vec<u8>> {
-    let line = |page: &Fetched| {
+fn lines(pages: &[FetchedPage]) -> Vec<Vec<u8>> {
+    let line = |page: &FetchedPage| {
         let FetchedBody::Html { bytes, charset } = &page.body else { return None };
         let mut html = String::new();
         let html = decode(bytes, charset.as_deref(), &mut html).to_owned();
@@ -53,7 +53,7 @@ fn lines(pages: &[Fetched]) -> Vec<Vec<u8>> {
     pages.iter().filter_map(line).collect()
 }
 
-fn content_bytes(page: &Fetched) -> usize {
+fn content_bytes(page: &FetchedPage) -> usize {
     page.body.raw_content().map_or(0, RawContent::size)
 }
 

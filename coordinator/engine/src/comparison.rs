@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use doppel_contract::answer::{Criterion, Examples, LeftOut, MainContent, Measures, Shingles};
 use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
-use doppel_text::{Omitted, Taken};
+use doppel_text::{MainContentReport, OmittedText};
 
 use crate::limits::EXAMPLES;
 
@@ -117,9 +117,9 @@ fn said(criteria: &[Criterion]) -> String {
 
 /// Converts the result of main-content extraction to its public form.
 #[must_use]
-pub fn main_content(taken: Taken) -> MainContent {
-    let Taken { part, tokens, of, left_out } = taken;
-    let left_out = left_out.into_iter().map(|Omitted { rule, tokens, text }| LeftOut {
+pub fn main_content(taken: MainContentReport) -> MainContent {
+    let MainContentReport { part, tokens, of, left_out } = taken;
+    let left_out = left_out.into_iter().map(|OmittedText { rule, tokens, text }| LeftOut {
         rule: rule.name().to_owned(),
         tokens: tokens as u64,
         text,

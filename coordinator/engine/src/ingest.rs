@@ -17,11 +17,11 @@ use bytes::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_charset::NoText;
 use doppel_contract::page::{ItemError, LINE_BYTES_MAX, PageItem};
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::pairwise::Policy;
 use doppel_model::{RawContent, Timestamp};
 use doppel_protocol::{Body, Submission};
-use doppel_text::{Extracted, Extractor, Taken};
+use doppel_text::{Extraction, Extractor, MainContentReport};
 use doppel_threads::{GiveWay, give_way};
 
 use crate::raw_page::RawPage;
@@ -48,7 +48,7 @@ pub enum Source {
     /// A page sent as a raw request body.
     Raw(RawPage),
     /// A page read from a file. The reader of the file has already checked that the content is text.
-    Fetched(Fetched),
+    Fetched(FetchedPage),
 }
 
 /// Reason why a source did not become a submission.
@@ -96,11 +96,11 @@ enum Work {
     Job(Job),
     /// Report the main content of a page. The number limits the characters shown of the text that each rule
     /// leaves out.
-    Main(Box<Fetched>, usize, Sender<Result<Read, IngestError>>),
+    Main(Box<FetchedPage>, usize, Sender<Result<Read, IngestError>>),
 }
 
 /// A page with the report on its main content. The report is `None` if the page is a redirect or not HTML.
-type Read = (Fetched, Option<Taken>);
+type Read = (FetchedPage, Option<MainContentReport>);
 
 /// A run of consecutive sources of one batch.
 #[derive(Debug)]
@@ -219,7 +219,11 @@ impl Ingest {
     ///
     /// # Errors
     /// [`IngestError::Panicked`] if the extractor panics on the page.
-    pub fn main_content(&self, page: Fetched, chars: usize) -> Result<(Fetched, Option<Taken>), IngestError> {
+    pub fn main_content(
+        &self,
+        page: FetchedPage,
+        chars: usize,
+    ) -> Result<(FetchedPage, Option<MainContentReport>), IngestError> {
         let (answer, answered) = bounded(1);
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(Box::new(page), chars, answer)));
         answered.recv().unwrap_or(Err(IngestError::Panicked))
@@ -286,8 +290,8 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
     }
 }
 
-fn main_content(extractor: &mut Extractor, page: Fetched, chars: usize) -> Read {
-    let taken = page.body.raw_content().and_then(|raw| extractor.taken(&page.url, raw, chars));
+fn main_content(extractor: &mut Extractor, page: FetchedPage, chars: usize) -> Read {
+    let taken = page.body.raw_content().and_then(|raw| extractor.main_content_report(&page.url, raw, chars));
     (page, taken)
 }
 
@@ -303,10 +307,10 @@ impl Source {
 }
 
 /// Extracts a page of a crawl. Returns `None` for a page that no longer exists.
-pub fn extracted(extractor: &mut Extractor, page: &Fetched) -> Option<Extracted> {
+pub fn extracted(extractor: &mut Extractor, page: &FetchedPage) -> Option<Extraction> {
     match (page.body.raw_content(), &page.body) {
         (Some(raw), _) => Some(extractor.extract(&page.url, raw)),
-        (None, FetchedBody::Redirect(target)) => Some(Extracted::Redirect(target.clone())),
+        (None, FetchedBody::Redirect(target)) => Some(Extraction::Redirect(target.clone())),
         (None, _) => None,
     }
 }
@@ -326,7 +330,7 @@ pub fn check(content: RawContent<'_>, has_fields: bool) -> Result<(), IngestErro
 fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Ingested {
     let has_fields = matches!(source, Source::Json(_));
     let is_checked = matches!(source, Source::Fetched(_));
-    let fetched: Fetched = match source {
+    let fetched: FetchedPage = match source {
         Source::Json(json) if json.len() > LINE_BYTES_MAX => return Err(IngestError::TooLong(json.len())),
         Source::Json(json) => PageItem::parse(&json, now)?.into(),
         Source::Raw(page) => page.fetched()?,
@@ -341,13 +345,13 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
         return Err(IngestError::NoSite(policy.name()));
     }
     let extracted = extracted(extractor, &fetched);
-    let Fetched { url, fetched_at, popularity, language, .. } = fetched;
+    let FetchedPage { url, fetched_at, popularity, language, .. } = fetched;
     let given = language.map(String::into_boxed_str);
     let (body, language, canonical) = match extracted {
-        Some(Extracted::Page(page)) => {
+        Some(Extraction::Page(page)) => {
             (Body::Content(Arc::new(page.signature)), given.or(page.language), page.canonical)
         }
-        Some(Extracted::Redirect(target)) => (Body::Redirect(target), given, None),
+        Some(Extraction::Redirect(target)) => (Body::Redirect(target), given, None),
         None => (Body::Dead, given, None),
     };
     Ok(Submission { url, fetched_at: fetched_at.unwrap_or(now), popularity, language, canonical, body })

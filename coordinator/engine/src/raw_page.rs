@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use doppel_contract::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, RawContent, Timestamp};
 
 /// Media type of a page body.
@@ -60,7 +60,7 @@ impl RawPage {
     ///
     /// # Errors
     /// [`ItemReason::TooLarge`] if the content is larger than [`PAGE_BYTES_MAX`].
-    pub fn fetched(self) -> Result<Fetched, ItemError> {
+    pub fn fetched(self) -> Result<FetchedPage, ItemError> {
         let Self { head: RawPageHead { url, fetched_at, popularity, language, media, charset }, bytes } =
             self;
         let body = match media {
@@ -72,7 +72,7 @@ impl RawPage {
             size if size > PAGE_BYTES_MAX => {
                 Err(ItemError { field: None, reason: ItemReason::TooLarge(size) })
             }
-            _ => Ok(Fetched { url, fetched_at, body, popularity, language }),
+            _ => Ok(FetchedPage { url, fetched_at, body, popularity, language }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The two measures of a page, and the algorithms that look at them.
 
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Policy, Sites, Tokens};
 use doppel_model::signature::Signature;
@@ -104,7 +104,7 @@ pub(super) fn is_one_site(a: &PageUrl, b: &PageUrl) -> bool {
 
 /// Both signatures of a page; none if it redirects or has no token. The least number of tokens of the product does not hold here, as it does not in
 /// the source. One of fewer than 8 tokens has no shingle, so its B-similarity is that of equal pages or 0; its projection is like any other.
-pub(super) fn sign(extractors: &mut [Extractor; 2], page: &Fetched) -> Option<Signed> {
+pub(super) fn sign(extractors: &mut [Extractor; 2], page: &FetchedPage) -> Option<Signed> {
     let [b, c] = extractors;
     let signed = Signed { b: labelled::sign(b, page)?, c: labelled::sign(c, page)? };
     (signed.b.tokens() > 0).then_some(signed)

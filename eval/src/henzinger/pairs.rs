@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_model::PageUrl;
 use doppel_terminal::output::share;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(crate) struct Graph {
 }
 
 impl Contents {
-    pub(super) fn add(&mut self, signed: Signed, page: &Fetched) {
+    pub(super) fn add(&mut self, signed: Signed, page: &FetchedPage) {
         if self.known.insert(signed.b.content()) {
             self.signed.push(signed);
             self.urls.push(page.url.clone());
@@ -136,7 +136,7 @@ mod tests {
                 (0..member).for_each(|_| words[random.index(400)] = format!("other{}", random.number()));
                 let body = FetchedBody::Text(words.join(" "));
                 let url = PageUrl::parse(&format!("http://h{}/{family}/{member}", member % 2)).unwrap();
-                let page = Fetched { url, fetched_at: None, body, popularity: None, language: None };
+                let page = FetchedPage { url, fetched_at: None, body, popularity: None, language: None };
                 let signed = super::super::measures::sign(&mut extractors, &page).unwrap();
                 contents.add(signed.clone(), &page);
                 contents.add(signed, &page);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use doppel_baseline::tokens::each_token;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_text::Extractor;
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub(crate) struct Differences {
 }
 
 impl Terms {
-    pub(super) fn push(&mut self, page: &Fetched) {
+    pub(super) fn push(&mut self, page: &FetchedPage) {
         let Self { extractor, numbers, contents } = self;
         let text = page.body.raw_content().and_then(|raw| extractor.page_text(&page.url, raw).text());
         let text = text.unwrap_or_default();
@@ -45,7 +45,7 @@ impl Terms {
     }
 
     /// In how many terms two pages differ.
-    pub(super) fn between(&mut self, a: &Fetched, b: &Fetched) -> u32 {
+    pub(super) fn between(&mut self, a: &FetchedPage, b: &FetchedPage) -> u32 {
         let before = self.contents.len();
         self.push(a);
         self.push(b);

@@ -5,9 +5,12 @@
 //! below the worst case. The paper does not define the approximation, so quantiles are measured here: the delta and
 //! epsilon that a share of the contents does not exceed.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use doppel_model::Tau;
-use doppel_partitioning::{Deviation, PaperMap, Rho};
+use doppel_model::signature::Signature;
+use doppel_partitioning::{PaperMap, PlanSize, Rho};
 use doppel_terminal::output::known;
 use serde::Serialize;
 
@@ -17,6 +20,30 @@ use crate::report::{Table, percent};
 
 /// Shares of the contents, in percent.
 const SHARES: [u8; 5] = [25, 50, 75, 90, 99];
+
+/// How far a content deviates from the two assumptions of the paper's bound: its shingles are spread evenly
+/// over the sub-dictionaries, and it has as many distinct shingles as tokens.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Deviation {
+    /// The greatest |L / (N L_i) - 1| over the N sub-dictionaries. L is the sum of all lengths. Infinite if a
+    /// length is 0.
+    delta: f64,
+    /// The absolute value of shingles / tokens - 1.
+    epsilon: f64,
+}
+
+impl Deviation {
+    /// The deviation of a content with these lengths. It is 0 for a content without tokens.
+    fn of(lengths: &[u32], signature: &Signature) -> Self {
+        if signature.tokens() == 0 {
+            return Self { delta: 0.0, epsilon: 0.0 };
+        }
+        let mean = f64::from(signature.size()) / lengths.len() as f64;
+        let delta = lengths.iter().map(|length| (mean / f64::from(*length) - 1.0).abs()).fold(0.0, f64::max);
+        let epsilon = (f64::from(signature.size()) / f64::from(signature.tokens()) - 1.0).abs();
+        Self { delta, epsilon }
+    }
+}
 
 /// Delta, epsilon and rho for a share of the contents.
 #[derive(Debug, Serialize)]
@@ -40,9 +67,12 @@ impl Mapping {
         let mut tolerances = Vec::new();
         for dimensions in self.papers_dimensions() {
             // The sub-dictionaries depend neither on tau nor on the nodes.
-            let map = PaperMap::learn(&collection.contents, (1, 1), Tau::DEFAULT, dimensions, self.rho)?;
-            let deviations: Vec<Deviation> =
-                collection.contents.iter().map(|content| map.deviation(content)).collect();
+            let size = PlanSize { nodes: 1, each: 1 };
+            let map = PaperMap::learn(&collection.contents, size, Tau::DEFAULT, dimensions, self.rho)?;
+            let deviation = |content: &Arc<Signature>| {
+                Deviation::of(map.lengths(content).first(map.dimensions()), content)
+            };
+            let deviations: Vec<Deviation> = collection.contents.iter().map(deviation).collect();
             tolerances.extend(SHARES.map(|share| Tolerance::of(&deviations, dimensions, share)));
         }
         Ok(tolerances)
@@ -91,6 +121,24 @@ pub(super) fn table(tolerances: &[Tolerance]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doppel_model::signature::Builder;
+
+    #[test]
+    fn deviations_match_their_definition() {
+        // 30 tokens, which are 30 shingles, a third of them in the first sub-dictionary.
+        let tokens: Vec<u64> = (0..30).map(|n| (n % 3 + 1) << 52 | n).collect();
+        let Deviation { delta, epsilon } = Deviation::of(&[10, 20], &Builder::new().build(&tokens));
+        assert!(
+            (delta - 0.5).abs() < 1e-12 && epsilon == 0.0,
+            "15 / 10 - 1 and 1 - 15 / 20: {delta} {epsilon}"
+        );
+        // 40 tokens and 5 distinct shingles, all with one first word.
+        let repeated = Builder::new().build(&[1 << 52; 40]);
+        let Deviation { delta, epsilon } = Deviation::of(&[5, 0], &repeated);
+        assert!(delta.is_infinite() && (epsilon - 35.0 / 40.0).abs() < 1e-12, "{epsilon}");
+        let empty = Builder::new().build(&[]);
+        assert_eq!(Deviation::of(&[0, 0], &empty), Deviation { delta: 0.0, epsilon: 0.0 });
+    }
 
     #[test]
     fn a_quantile_is_reached_by_its_share() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
-use doppel_model::tables::{Sample, Tables};
+use doppel_model::tables::{Tables, TermSample};
 use doppel_text::Extractor;
 use rayon::prelude::*;
 
@@ -38,8 +38,8 @@ impl Default for Distances {
 }
 
 /// The words of the texts, of which policies learn their tables.
-pub(super) fn sample(texts: &Texts) -> Sample {
-    let (mut extractor, mut sample) = (Extractor::default(), Sample::new());
+pub(super) fn sample(texts: &Texts) -> TermSample {
+    let (mut extractor, mut sample) = (Extractor::default(), TermSample::new());
     for text in &texts.all {
         let words = extractor.text_terms(text);
         if sample.wants(words.content) {
@@ -66,7 +66,7 @@ fn distance(policy: Policy, a: &Signature, b: &Signature) -> usize {
 pub(super) fn of(
     policy: Policy,
     texts: &Texts,
-    sample: &Sample,
+    sample: &TermSample,
     drawn: &[Drawn],
 ) -> anyhow::Result<Vec<Vec<Distances>>> {
     let signer = if policy.reads_tables() {

@@ -115,7 +115,7 @@ fn apart(pieces: Vec<String>) -> anyhow::Result<Vec<String>> {
 pub(super) mod tests {
     use std::collections::HashSet;
 
-    use doppel_crawls::{Fetched, FetchedBody};
+    use doppel_crawls::{FetchedBody, FetchedPage};
     use doppel_model::PageUrl;
 
     use super::*;
@@ -130,7 +130,7 @@ pub(super) mod tests {
             words[end..].iter_mut().for_each(|word| word.push('x'));
             let url = PageUrl::parse(&format!("http://h/{page}")).unwrap();
             let body = FetchedBody::Text(words.join("\n "));
-            crawled.add(Fetched { url, fetched_at: None, body, popularity: None, language: None });
+            crawled.add(FetchedPage { url, fetched_at: None, body, popularity: None, language: None });
         }
         crawled
     }

@@ -172,7 +172,7 @@ impl Report for OverlapResult {
     }
 
     fn notes(&self) -> Vec<String> {
-        let memory = self.process_memory_bytes.map(|most| bounded::told(most, self.memory_bytes));
+        let memory = self.process_memory_bytes.map(|most| bounded::describe_memory(most, self.memory_bytes));
         let both = "both ways found the same pairs".to_owned();
         let source = "the source: 24,000,000 pages of 1998 with 150 GB, 256 MB of memory; \"-\" is what its text does not state";
         [both, source.to_owned()].into_iter().chain(memory).collect()

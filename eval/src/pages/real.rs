@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_model::{PageUrl, Random, Timestamp};
@@ -59,7 +59,7 @@ struct Newest {
 }
 
 impl Newest {
-    fn take(&mut self, page: &Fetched, extractor: &mut Extractor) {
+    fn take(&mut self, page: &FetchedPage, extractor: &mut Extractor) {
         // The reader of crawls supplies a missing date.
         let date = page.fetched_at.unwrap_or(Timestamp::from_millis(0));
         let next = self.texts.len();

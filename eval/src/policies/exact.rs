@@ -81,7 +81,7 @@ impl Exact {
 
 #[cfg(test)]
 mod tests {
-    use doppel_crawls::Fetched;
+    use doppel_crawls::FetchedPage;
     use doppel_model::PageUrl;
 
     use super::*;
@@ -92,7 +92,7 @@ mod tests {
         let mut add = |number: usize, text: String| {
             let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
             let body = doppel_crawls::FetchedBody::Text(text);
-            crawled.add(Fetched { url, fetched_at: None, body, popularity: None, language: None });
+            crawled.add(FetchedPage { url, fetched_at: None, body, popularity: None, language: None });
         };
         let words = |family: usize| (0..100).map(|n| format!("w{family}x{n} ")).collect::<String>();
         // Two near copies in each family of three pages, of which one comes twice; and a page without words.

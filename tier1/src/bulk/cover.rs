@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use doppel_join::{ContentIndex, Contents, Read};
+use doppel_join::{ContentIndex, Contents, ReadSignature};
 use doppel_model::pairwise::Similarity;
 use doppel_protocol::WinnerOrder;
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use crate::regroup;
 /// (`service::cover`).
 pub(super) fn cover(
     versions: &Versions,
-    (contents, read): (&Contents, &Read<'_, BulkError>),
+    (contents, read): (&Contents, &ReadSignature<'_, BulkError>),
     winners: WinnerOrder,
     groups: &[Group],
     places: &mut [Option<Place>],

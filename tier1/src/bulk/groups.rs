@@ -1,7 +1,7 @@
 //! Groups of pages whose contents are joined, their winners, and how every page compares with its own: the rules are those
 //! of `machine::group`.
 
-use doppel_join::{ContentIndex, Contents, Read};
+use doppel_join::{ContentIndex, Contents, ReadSignature};
 use doppel_model::GroupId;
 use doppel_model::pairwise::Similarity;
 use doppel_protocol::WinnerOrder;
@@ -41,7 +41,7 @@ pub(super) struct CoveredBy {
 pub(super) fn groups(
     versions: &Versions,
     contents: &Contents,
-    read: &Read<'_, BulkError>,
+    read: &ReadSignature<'_, BulkError>,
     inbound: &[u32],
     winners: WinnerOrder,
     group_members_max: u64,
@@ -106,7 +106,7 @@ fn distinct(contents: impl Iterator<Item = ContentIndex>) -> u64 {
 pub(super) fn places(
     versions: &Versions,
     contents: &Contents,
-    read: &Read<'_, BulkError>,
+    read: &ReadSignature<'_, BulkError>,
     groups: &[Group],
 ) -> Result<Vec<Option<Place>>, BulkError> {
     let content = |page: u32| versions.pages[page as usize].content();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use doppel_contract::Market;
-use doppel_join::{ContentIndex, Contents, Read};
+use doppel_join::{ContentIndex, Contents, ReadSignature};
 use doppel_model::pairwise::Similarity;
 use doppel_protocol::WinnerOrder;
 use rayon::prelude::*;
@@ -24,7 +24,7 @@ pub(super) struct Preferred {
 /// Of every group the page that takes the place of its winner, if there is one.
 pub(super) fn preferred(
     versions: &Versions,
-    (contents, read): (&Contents, &Read<'_, BulkError>),
+    (contents, read): (&Contents, &ReadSignature<'_, BulkError>),
     (winners, market): (WinnerOrder, &Market),
     groups: &[Group],
     places: &[Option<Place>],

@@ -1,7 +1,7 @@
 //! What becomes of every page when all versions are known: the statuses are those of `machine::publish`.
 
 use doppel_contract::{Counters, Market, Status, Unresolved};
-use doppel_join::{ContentIndex, Contents, Read};
+use doppel_join::{ContentIndex, Contents, ReadSignature};
 use doppel_model::ShardId;
 use doppel_protocol::WinnerOrder;
 
@@ -55,7 +55,7 @@ impl Told {
 pub(super) fn resolve(
     versions: Versions,
     mut contents: Contents,
-    read: &Read<'_, BulkError>,
+    read: &ReadSignature<'_, BulkError>,
     (winners, market): (WinnerOrder, Option<&Market>),
     group_members_max: u64,
 ) -> Result<Resolved, BulkError> {

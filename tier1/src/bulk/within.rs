@@ -1,6 +1,6 @@
 //! How alike the pages of a group are: groups are transitive, so pages of one need not be near-duplicates of each other.
 
-use doppel_join::Read;
+use doppel_join::ReadSignature;
 use doppel_model::Random;
 
 use super::BulkError;
@@ -23,7 +23,7 @@ pub struct Within {
 /// Compares all pairs, or draws as many as are asked for.
 pub(super) fn within(
     resolved: &Resolved,
-    read: &Read<'_, BulkError>,
+    read: &ReadSignature<'_, BulkError>,
     pairs_max: usize,
 ) -> Result<Within, BulkError> {
     // Where the pairs of each group end, when those of all are numbered.

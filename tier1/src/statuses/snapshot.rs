@@ -17,7 +17,7 @@ use std::path::Path;
 
 use doppel_model::ShardId;
 use doppel_protocol::LogPosition;
-use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ struct Head {
 pub(crate) struct Snapshot {
     pub(crate) basis: Basis,
     pub(crate) key: SecretKey,
-    reader: Reader<Box<dyn Read + Send>>,
+    reader: SnapshotReader<Box<dyn Read + Send>>,
 }
 
 /// What kind of entries a block has.
@@ -69,7 +69,7 @@ const GROUPS: u64 = 2;
 
 /// A snapshot that is being written.
 pub(super) struct Saving<W> {
-    out: Writer<W>,
+    out: SnapshotWriter<W>,
     parts: Range<usize>,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn save(table: &StatusTable, basis: Basis, dir: &Path) -> io::Result<
 
 impl<W: io::Write> Saving<W> {
     pub(super) fn new(table: &StatusTable, basis: Basis, to: W) -> io::Result<Self> {
-        let out = Writer::new(to, &MAGIC, &Head { basis, key: table.key })?;
+        let out = SnapshotWriter::new(to, &MAGIC, &Head { basis, key: table.key })?;
         Ok(Self { out, parts: 0..PARTS })
     }
 
@@ -110,7 +110,11 @@ impl<W: io::Write> Saving<W> {
     }
 }
 
-fn blocks<W: io::Write>(out: &mut Writer<W>, kind: u64, entries: &[impl Serialize]) -> io::Result<()> {
+fn blocks<W: io::Write>(
+    out: &mut SnapshotWriter<W>,
+    kind: u64,
+    entries: &[impl Serialize],
+) -> io::Result<()> {
     for entries in entries.chunks(BLOCK) {
         out.number(kind)?;
         out.block(&postcard::to_stdvec(entries).map_err(io::Error::other)?)?;
@@ -137,7 +141,7 @@ impl Snapshot {
 
     /// Reads a snapshot of so many bytes.
     pub(crate) fn read(from: Box<dyn Read + Send>, length: u64) -> Result<Self, Unreadable> {
-        let (reader, Head { basis, key }) = Reader::new(from, length, &MAGIC)?;
+        let (reader, Head { basis, key }) = SnapshotReader::new(from, length, &MAGIC)?;
         Ok(Self { basis, key, reader })
     }
 

@@ -11,7 +11,7 @@ use std::io;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::stable_hash64_seeded;
-use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 use smallvec::SmallVec;
 
 use super::buckets::{Buckets, CandidateList};
@@ -143,7 +143,7 @@ impl BandTables {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         for table in &self.tables {
             // Written in the order of the table, so that the table can be read sequentially.
             out.items(table.len(), table.iter().map(|(band_key, _)| band_key))?;
@@ -152,7 +152,7 @@ impl BandTables {
         self.buckets.write(out)
     }
 
-    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
         let mut bands = Self::new();
         for table in &mut bands.tables {
             let (keys, buckets) = (input.column::<u32>()?, input.column::<u32>()?);
@@ -185,13 +185,13 @@ mod tests {
     use super::*;
 
     /// Reads tables from the bytes that `write` produces.
-    fn read(write: impl FnOnce(&mut Writer)) -> Result<BandTables, Unreadable> {
+    fn read(write: impl FnOnce(&mut SnapshotWriter)) -> Result<BandTables, Unreadable> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let mut writer = Writer::new(File::create(&path).unwrap(), b"tables", &()).unwrap();
+        let mut writer = SnapshotWriter::new(File::create(&path).unwrap(), b"tables", &()).unwrap();
         write(&mut writer);
         writer.finish().unwrap();
-        let (mut reader, ()) = Reader::open(&path, b"tables")?;
+        let (mut reader, ()) = SnapshotReader::open(&path, b"tables")?;
         let tables = BandTables::read(&mut reader)?;
         reader.finish()?;
         Ok(tables)

@@ -8,7 +8,7 @@
 use std::io;
 
 use doppel_model::InsertSeq;
-use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 
 use super::columns::{Center, Columns};
 
@@ -198,7 +198,7 @@ impl Buckets {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         for cells in &self.cells {
             out.column(&cells.slots)?;
             out.column(&cells.free)?;
@@ -216,7 +216,7 @@ impl Buckets {
         out.column(&self.free)
     }
 
-    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
         let mut buckets = Self::default();
         for cells in &mut buckets.cells {
             (cells.slots, cells.free) = (input.column()?, input.column()?);

@@ -6,7 +6,7 @@
 use std::io;
 
 use doppel_model::PageId;
-use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 use hashbrown::{HashMap, HashSet};
 
 use crate::seed::Seeded;
@@ -63,13 +63,13 @@ impl FurtherPages {
         self.count
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         let slots = self.further.iter().flat_map(|(slot, pages)| pages.iter().map(move |page| (slot, page)));
         out.items(self.count, slots.clone().map(|(slot, _)| *slot))?;
         out.items(self.count, slots.map(|(_, page)| *page))
     }
 
-    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
         let (slots, pages) = (input.column::<u32>()?, input.column::<PageId>()?);
         let mut all = Self::default();
         slots.into_iter().zip(pages).for_each(|(slot, page)| _ = all.insert(slot, page));

@@ -5,7 +5,7 @@ use std::io;
 use doppel_model::{ContentHash, PageId, PartitionId};
 use doppel_partitioning::Bounds;
 use doppel_protocol::index_node::HostedPartition;
-use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 use hashbrown::HashSet;
 
 use super::bands::{BandKeys, BandTables};
@@ -64,7 +64,7 @@ impl Partition {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         out.number(self.received)?;
         out.number(self.comparisons)?;
         self.columns.write(out)?;
@@ -73,7 +73,7 @@ impl Partition {
     }
 
     /// Reads a partition from a snapshot.
-    pub(crate) fn read(hosted: HostedPartition, input: &mut Reader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(hosted: HostedPartition, input: &mut SnapshotReader) -> Result<Self, Unreadable> {
         Ok(Self {
             received: input.number()?,
             comparisons: input.number()?,

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use doppel_model::{PlanVersion, RangeId, stable_hash64};
 use doppel_protocol::LogPosition;
 use doppel_protocol::index_node::{HostedPartition, NodeError};
-use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 use doppel_threads::{GiveWay, give_way};
 use serde::{Deserialize, Serialize};
 
@@ -223,7 +223,7 @@ impl LocalNode {
 
 fn write(path: &Path, head: &SnapshotHeader, tables: &Tables) -> io::Result<File> {
     let write = || {
-        let mut out = Writer::new(File::create(path)?, &MAGIC, head)?;
+        let mut out = SnapshotWriter::new(File::create(path)?, &MAGIC, head)?;
         tables.write(&mut out)?;
         out.finish()
     };
@@ -250,7 +250,7 @@ fn read(
     plan: PlanVersion,
     own: &Path,
 ) -> Result<SnapshotHeader, SnapshotError> {
-    let (mut input, head): (Reader, SnapshotHeader) = Reader::open(path, &MAGIC)?;
+    let (mut input, head): (SnapshotReader, SnapshotHeader) = SnapshotReader::open(path, &MAGIC)?;
     if !head.basis.is_same(SnapshotBasis::of(tables, plan)?) {
         return Err(SnapshotError::OtherPlan);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use doppel_model::NodeId;
 use doppel_partitioning::{
-    NextPlan, PARTITIONS_MAX, PartitionIndex, Plan, PlanChange, PlannedMove, fan_out_saved,
+    NextPlan, PARTITIONS_MAX, PartitionIndex, Plan, PlanChange, PlanSize, PlannedMove, fan_out_saved,
 };
 
 use super::stored_plan::LearningBasis;
@@ -41,9 +41,9 @@ pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     let map = present.map();
     let plan_version = map.version();
     let each = router.config.partitions_wanted().div_ceil(parts).min(PARTITIONS_MAX as u32 / parts).max(1);
+    let size = PlanSize { nodes: parts, each };
     let mut plan =
-        Plan::learn(&sample, (parts, each), map.tau(), map.lexicon().dimensions(), plan_version + 1)?
-            .after(&present);
+        Plan::learn(&sample, size, map.tau(), map.lexicon().dimensions(), plan_version + 1)?.after(&present);
     // Number of the sample's contents, by new partition and present node.
     let mut flows: BTreeMap<(PartitionIndex, NodeId), u64> = BTreeMap::new();
     for signature in &sample {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, stable_hash64};
-use doppel_partitioning::{MappingError, PartitionIndex, Plan};
+use doppel_partitioning::{MappingError, PartitionIndex, Plan, PlanSize};
 
 use super::migration::Migration;
 use super::stored_plan::LearningBasis;
@@ -32,7 +32,7 @@ fn random_plan(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<P
     let map = present.map();
     let plan_version = map.version() + 1;
     if dice.is_multiple_of(4) {
-        let size = (present.nodes(), 1 + (dice >> 8) as u32 % 8);
+        let size = PlanSize { nodes: present.nodes(), each: 1 + (dice >> 8) as u32 % 8 };
         let plan = Plan::learn(sample, size, map.tau(), map.lexicon().dimensions(), plan_version)?;
         return Ok(plan.after(present));
     }

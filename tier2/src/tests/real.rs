@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 
 use super::model::{Components, World};
 
@@ -18,8 +18,8 @@ fn contents(files: &[&str]) -> Option<Vec<(PageId, Arc<Signature>)>> {
     let mut extractor = Extractor::default();
     let pages = crawl::html(files)?.into_iter().filter_map(|page| {
         match extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
-            Extracted::Page(content) => Some((PageId::of(page.url.as_str()), Arc::new(content.signature))),
-            Extracted::Redirect(_) => None,
+            Extraction::Page(content) => Some((PageId::of(page.url.as_str()), Arc::new(content.signature))),
+            Extraction::Redirect(_) => None,
         }
     });
     Some(pages.collect())

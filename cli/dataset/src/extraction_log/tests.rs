@@ -3,8 +3,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_crawls::Place;
-use doppel_inputs::ingested::Had;
+use doppel_crawls::InputPosition;
+use doppel_inputs::ingested::FileStatistics;
 use doppel_inputs::records::FieldArgs;
 use doppel_inputs::records::record_names::Origin;
 use doppel_inputs::sources::{self, Sources};
@@ -15,8 +15,8 @@ use doppel_text::Extractor;
 
 use super::*;
 
-fn reading() -> Reading {
-    Reading::new(&FieldArgs::default(), false).leaving_out(false)
+fn reading() -> ReadingPlan {
+    ReadingPlan::new(&FieldArgs::default(), false).leaving_out(false)
 }
 
 fn page(record: u64) -> ExtractedPage {
@@ -33,12 +33,17 @@ fn page(record: u64) -> ExtractedPage {
     // A path need not be UTF-8.
     let path = Path::new(OsStr::from_bytes(b"a\xff.jsonl")).into();
     let id = record.is_multiple_of(2).then(|| format!("id {record}").into());
-    let origin = Origin { path, place: Place::Line(record + 1), id, refers_back: (record == 3).then_some(2) };
+    let origin = Origin {
+        path,
+        position: InputPosition::Line(record + 1),
+        id,
+        refers_back: (record == 3).then_some(2),
+    };
     ExtractedPage { record, submission, bytes: text.len() as u64, origin }
 }
 
-fn ingested(source: &Source) -> Ingested {
-    let had = Had { records: 2, ..Had::default() };
+fn ingested(source: &Source) -> IngestedFile {
+    let had = FileStatistics { records: 2, ..FileStatistics::default() };
     reading().ended(source, source.version(), had).unwrap()
 }
 
@@ -77,8 +82,8 @@ fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
             assert_eq!(contents[0], contents[1]);
             let expected = written.origin;
             assert_eq!(
-                (&origin.path, origin.place, &origin.id, origin.refers_back),
-                (&expected.path, expected.place, &expected.id, expected.refers_back)
+                (&origin.path, origin.position, &origin.id, origin.refers_back),
+                (&expected.path, expected.position, &expected.id, expected.refers_back)
             );
             records.push(record);
         }

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use doppel_crawls::Limits;
 use doppel_crawls::copy::{self, Sides};
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::sources::{self, Place, Source};
+use doppel_inputs::sources::{self, Source, SourceKind};
 use doppel_inputs::version::Version;
 use doppel_model::Timestamp;
 use doppel_snapshot::create_directories;
@@ -167,7 +167,7 @@ impl Results {
 fn check_types(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     for source in sources.iter().filter(|source| is_file(source)) {
-        if let Place::File(path, name) = &source.place {
+        if let SourceKind::File(path, name) = &source.kind {
             copy::check(path, name.clone(), &options)?;
         }
     }
@@ -198,7 +198,7 @@ fn directory(dir: &Path) -> io::Result<PathBuf> {
 
 /// Whether it is a file, which can be opened more than once.
 fn is_file(source: &Source) -> bool {
-    matches!(&source.place, Place::File(path, _) if path.is_file())
+    matches!(&source.kind, SourceKind::File(path, _) if path.is_file())
 }
 
 /// Whether an input is a pattern, and matches a path.

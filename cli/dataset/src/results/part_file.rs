@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doppel_snapshot::{create_directories, sync_directory};
-use doppel_terminal::destination::{are_one, directory_of};
+use doppel_terminal::destination::{directory_of, is_same_file};
 use doppel_terminal::interrupt;
 
 /// How the names of part files begin and end. Random letters and digits are between.
@@ -74,7 +74,7 @@ impl PartFile {
             let mut named = tempfile::Builder::new();
             named.prefix(PREFIX).suffix(SUFFIX);
             let create = |part: &Path| File::options().write(true).create_new(true).open(part);
-            let made = interrupt::removable(|| named.make_in(dir, create))?;
+            let made = interrupt::create_removable(|| named.make_in(dir, create))?;
             let (file, part) = made.keep().map_err(|error| error.error)?;
             let this =
                 Self { file, part, path: path.to_owned(), written: Arc::default(), is_finished: false };
@@ -146,7 +146,7 @@ impl Drop for PartFile {
 /// Whether a path names an open file.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
-        Ok(there) => Ok(are_one(&there, &file.metadata()?)),
+        Ok(there) => Ok(is_same_file(&there, &file.metadata()?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

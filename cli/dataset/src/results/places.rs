@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use doppel_inputs::sources::{self, Place, Source};
+use doppel_inputs::sources::{self, Source, SourceKind};
 use doppel_terminal::exit::Failure;
 
 /// Where the results of each source are, relative to the directory of a side.
@@ -13,7 +13,7 @@ use doppel_terminal::exit::Failure;
 /// # Errors
 /// When an input has gone, or two have one place.
 pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    if let Some(object) = sources.iter().find(|source| matches!(source.place, Place::Object(_))) {
+    if let Some(object) = sources.iter().find(|source| matches!(source.kind, SourceKind::Object(_))) {
         return Err(no_object(object.path()).into());
     }
     let mut root: Option<PathBuf> = None;
@@ -25,17 +25,17 @@ pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<V
     for source in sources {
         let path = source.path();
         let name = path.file_name().unwrap_or(OsStr::new("input"));
-        let place = match &source.place {
-            Place::Standard | Place::Object(_) => name.into(),
-            Place::File(path, _) if !path.is_file() => name.into(),
-            Place::File(path, _) => {
+        let place = match &source.kind {
+            SourceKind::Standard | SourceKind::Object(_) => name.into(),
+            SourceKind::File(path, _) if !path.is_file() => name.into(),
+            SourceKind::File(path, _) => {
                 let path = match inputs.get(source.input) {
                     Some(input) => as_named(path, input)?,
                     None => resolved(path)?,
                 };
                 below(root.as_deref(), &path).unwrap_or_else(|| name.into())
             }
-            Place::Pages(dir) => {
+            SourceKind::Pages(dir) => {
                 below(root.as_deref(), &fs::canonicalize(dir)?).unwrap_or_else(|| name.into())
             }
         };

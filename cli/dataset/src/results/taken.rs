@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use doppel_inputs::sources::{self, Place, Source};
+use doppel_inputs::sources::{self, Source, SourceKind};
 
 use super::places::resolved;
 
@@ -21,9 +21,9 @@ impl InputPaths {
     pub(super) fn by(sources: &[Source]) -> io::Result<Self> {
         let mut taken = Self { files: HashSet::new(), pages: Vec::new() };
         for source in sources {
-            if let Place::File(path, _) = &source.place {
+            if let SourceKind::File(path, _) = &source.kind {
                 taken.files.extend(one_paths(path)?);
-            } else if let Place::Pages(dir) = &source.place {
+            } else if let SourceKind::Pages(dir) = &source.kind {
                 taken.pages.push(fs::canonicalize(dir)?);
             }
         }

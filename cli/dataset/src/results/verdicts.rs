@@ -5,7 +5,7 @@ use std::io;
 
 use anyhow::Context;
 use doppel_contract::{Outcome, Status};
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_crawls::copy::{Fate, Judge, Note, Removal};
 use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::PageId;
@@ -161,7 +161,7 @@ impl RecordDecisions {
         FileJudge { decisions: self, read }
     }
 
-    fn fate(&mut self, page: &Fetched) -> io::Result<Option<Fate>> {
+    fn fate(&mut self, page: &FetchedPage) -> io::Result<Option<Fate>> {
         let number = self.next;
         self.next += 1;
         let Some(record) = usize::try_from(number).ok().and_then(|at| self.records.get(at)) else {
@@ -186,7 +186,7 @@ struct FileJudge<'d> {
 }
 
 impl Judge for FileJudge<'_> {
-    fn page(&mut self, page: &Fetched) -> io::Result<Option<Fate>> {
+    fn page(&mut self, page: &FetchedPage) -> io::Result<Option<Fate>> {
         self.decisions.fate(page)
     }
 
@@ -256,7 +256,8 @@ mod tests {
         let mut decisions = verdicts.decide(live.into_iter(), true).unwrap();
         let ask = |decisions: &mut RecordDecisions, name: &str| {
             let body = FetchedBody::Text(String::new());
-            let page = Fetched { url: url(name), fetched_at: None, body, popularity: None, language: None };
+            let page =
+                FetchedPage { url: url(name), fetched_at: None, body, popularity: None, language: None };
             Ok::<_, String>(decisions.fate(&page).map_err(|e| e.to_string())?.map(|fate| fate.removal))
         };
         let names = ["a", "a", "bad", "a", "b", "gone", "c", "bad", "moved", "bad"];

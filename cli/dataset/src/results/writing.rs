@@ -11,8 +11,8 @@ use doppel_crawls::copy::{Copied, CopyError, Side, Sides, copy, copy_directory};
 use doppel_crawls::record::RecordFile;
 use doppel_crawls::{InputOptions, Limits};
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::sources::{Place, Source};
-use doppel_inputs::tally::Met;
+use doppel_inputs::sources::{Source, SourceKind};
+use doppel_inputs::tally::SourceCounts;
 use doppel_inputs::version::Version;
 use doppel_model::Timestamp;
 use doppel_terminal::destination::directory_of;
@@ -58,7 +58,7 @@ type IsAsItWas<'f> = &'f dyn Fn(&Copied, &RecordDecisions) -> anyhow::Result<()>
 struct First<'s> {
     path: &'s Path,
     seen: Option<&'s Version>,
-    met: Met,
+    met: SourceCounts,
     /// The pages that were asked for before it, and those of them that could not be used.
     asked: (u64, u64),
 }
@@ -75,14 +75,16 @@ impl First<'_> {
         let (asked, unusable) = decisions.asked();
         let pages = asked - self.asked.0;
         let bad = copied.bad.saturating_sub(unusable - self.asked.1);
-        let is_same = Met { pages, bad } == self.met;
-        let told = |met: Met| format!("{} and {}", plural(met.pages, "page"), plural(met.bad, "bad record"));
+        let is_same = SourceCounts { pages, bad } == self.met;
+        let told = |met: SourceCounts| {
+            format!("{} and {}", plural(met.pages, "page"), plural(met.bad, "bad record"))
+        };
         ensure!(
             is_same,
             "{} had {} when it was read first, and {} now; begin anew",
             self.path.display(),
             told(self.met),
-            told(Met { pages, bad })
+            told(SourceCounts { pages, bad })
         );
         Ok(())
     }
@@ -97,7 +99,7 @@ impl Results {
     pub fn write(
         &self,
         inputs: &InputArgs,
-        (now, met): (Timestamp, &[Met]),
+        (now, met): (Timestamp, &[SourceCounts]),
         mut decisions: RecordDecisions,
     ) -> anyhow::Result<Copied> {
         let sources = &inputs.sources()?.all;
@@ -116,10 +118,10 @@ impl Results {
             first.check_seen(source)?;
             writing.input = earlier::name_of(source);
             let reading;
-            match &source.place {
-                Place::Standard => bail!("standard input cannot be read twice"),
-                Place::Object(_) => return Err(no_object(path).into()),
-                Place::Pages(dir) => {
+            match &source.kind {
+                SourceKind::Standard => bail!("standard input cannot be read twice"),
+                SourceKind::Object(_) => return Err(no_object(path).into()),
+                SourceKind::Pages(dir) => {
                     let of = (&mut decisions, &read as &dyn Fn(u64));
                     let (here, is_whole) = self.directory((dir, place), &options, of, &mut writing)?;
                     first.check_met(&here, &decisions)?;
@@ -130,7 +132,7 @@ impl Results {
                     };
                     copied.add(&here);
                 }
-                Place::File(path, name) => {
+                SourceKind::File(path, name) => {
                     let is_as_it_was = |here: &Copied, decisions: &RecordDecisions| {
                         first.check_met(here, decisions)?;
                         first.check_seen(source)
@@ -280,7 +282,7 @@ mod tests {
                 verdicts.note((number as u64, None), (page, false), Outcome::Pending);
             }
             let decisions = verdicts.decide(iter::empty::<Result<Line, Infallible>>(), false).unwrap();
-            results.write(&inputs, (Timestamp::now(), &[Met { pages, bad }]), decisions)
+            results.write(&inputs, (Timestamp::now(), &[SourceCounts { pages, bad }]), decisions)
         };
         for (pages, bad) in [(3, 0), (1, 0), (2, 1)] {
             let error = write(pages, bad).unwrap_err().to_string();

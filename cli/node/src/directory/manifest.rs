@@ -20,7 +20,7 @@ use doppel_model::tables::{Tables, TablesHash};
 use doppel_model::{random_number, stable_hash64};
 use doppel_protocol::{RangeMap, WinnerOrder};
 use doppel_snapshot::create_directories;
-use doppel_terminal::whole_file::{self, Earlier};
+use doppel_terminal::atomic_file::{self, ExistingFile};
 use doppel_text::TOKENISER_VERSION;
 use serde::{Deserialize, Serialize};
 
@@ -279,7 +279,7 @@ impl Manifest {
     }
 
     fn write(&self, dir: &Path, path: &Path) -> io::Result<()> {
-        whole_file::write(path, ASIDE, self.seal()?.as_bytes(), Earlier::Stays)?;
+        atomic_file::write(path, ASIDE, self.seal()?.as_bytes(), ExistingFile::Keep)?;
         // The name of the directory must be durable, too.
         dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
     }

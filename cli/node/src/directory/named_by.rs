@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use doppel_crawls::record::{IdChoices, NamedBy};
-use doppel_terminal::whole_file::{self, Earlier};
+use doppel_terminal::atomic_file::{self, ExistingFile};
 use serde::{Deserialize, Serialize};
 
 /// The name of the list in a data directory: a line of JSON for each file.
@@ -83,7 +83,7 @@ pub fn keep_for_new(choices: &IdChoices) {
 pub fn write_new(path: &Path, choices: &BTreeMap<String, NamedBy>) -> io::Result<()> {
     let lines = choices.iter().map(|(records, named_by)| line(records, *named_by));
     let lines: Vec<_> = lines.collect::<io::Result<_>>()?;
-    whole_file::write(path, ASIDE, &lines.concat(), Earlier::Replaced)
+    atomic_file::write(path, ASIDE, &lines.concat(), ExistingFile::Replace)
 }
 
 fn line(records: &str, named_by: NamedBy) -> io::Result<Vec<u8>> {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use doppel_inputs::ingested;
 use doppel_snapshot::create_directories;
-use doppel_terminal::destination::are_one;
+use doppel_terminal::destination::is_same_file;
 use doppel_terminal::interrupt;
 
 use crate::directory::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
@@ -107,7 +107,7 @@ impl NewDirectory {
         for left in names(&unfinished)?.into_iter().filter(is_part) {
             remove(&unfinished.join(left))?;
         }
-        interrupt::removable(|| {
+        interrupt::create_removable(|| {
             let tier1 = this.tier1();
             fs::create_dir(&tier1).map(|()| tier1)
         })
@@ -180,7 +180,7 @@ impl NewDirectory {
     /// When it cannot be written, or another process has made a manifest meanwhile.
     pub fn finish(self, manifest: &Manifest, words: &'static str) -> anyhow::Result<()> {
         // An interruption removes what is not finished, and would follow it to its new name.
-        interrupt::kept_out(|| self.move_to_its_place(manifest), words)?;
+        interrupt::run_uninterrupted(|| self.move_to_its_place(manifest), words)?;
         self.keeps_log.set(false);
         Ok(())
     }
@@ -278,7 +278,7 @@ fn lock(dir: &Path) -> anyhow::Result<Option<File>> {
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
     let is_there =
-        fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| are_one(&there, &ours)));
+        fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| is_same_file(&there, &ours)));
     Ok(is_there.then_some(file))
 }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::anyhow;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::processor;
 use doppel_inputs::reading::crawl::content_bytes;
@@ -24,9 +24,9 @@ use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
 use doppel_inputs::records::unusable::Unusable;
 use doppel_inputs::tally::{self, Tally};
 use doppel_model::pairwise::{Policy, Signer};
-use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Sample, Tables, TablesError, TablesHash};
+use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Tables, TablesError, TablesHash, TermSample};
+use doppel_terminal::atomic_file::{self, ExistingFile};
 use doppel_terminal::exit::Failure;
-use doppel_terminal::whole_file::{self, Earlier};
 use doppel_text::Extractor;
 
 use crate::args::PolicyArgs;
@@ -265,7 +265,7 @@ pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError
 /// # Errors
 /// When it cannot be written.
 pub fn write(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
-    let written = whole_file::write(path, ASIDE, &tables.to_file(), Earlier::Replaced);
+    let written = atomic_file::write(path, ASIDE, &tables.to_file(), ExistingFile::Replace);
     written.map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
 }
 
@@ -316,7 +316,7 @@ pub fn why_empty(tables: &Tables) -> Option<String> {
 ///
 /// # Errors
 /// When an input is not there, or a thread cannot be started.
-pub fn sample(inputs: &InputArgs, also: impl FnMut(&Fetched)) -> anyhow::Result<(Sample, Tally)> {
+pub fn sample(inputs: &InputArgs, also: impl FnMut(&FetchedPage)) -> anyhow::Result<(TermSample, Tally)> {
     sample_noting(inputs, (true, None), also)
 }
 
@@ -324,11 +324,11 @@ pub fn sample(inputs: &InputArgs, also: impl FnMut(&Fetched)) -> anyhow::Result<
 fn sample_noting(
     inputs: &InputArgs,
     (tell, failed): (bool, Option<&Mutex<Unusable>>),
-    mut also: impl FnMut(&Fetched),
-) -> anyhow::Result<(Sample, Tally)> {
-    let sample = Mutex::new(Sample::new());
+    mut also: impl FnMut(&FetchedPage),
+) -> anyhow::Result<(TermSample, Tally)> {
+    let sample = Mutex::new(TermSample::new());
     let threads = processor::cores();
-    let (sender, batches) = sync_channel::<Vec<Fetched>>(threads);
+    let (sender, batches) = sync_channel::<Vec<FetchedPage>>(threads);
     let batches = Mutex::new(batches);
     let tally = thread::scope(|scope| {
         for number in 0..threads {
@@ -347,8 +347,8 @@ fn sample_noting(
 
 /// Takes the words of pages to the sample.
 fn read_words(
-    batches: &Mutex<Receiver<Vec<Fetched>>>,
-    sample: &Mutex<Sample>,
+    batches: &Mutex<Receiver<Vec<FetchedPage>>>,
+    sample: &Mutex<TermSample>,
     failed: Option<&Mutex<Unusable>>,
 ) {
     let mut extractor = Extractor::default();
@@ -369,7 +369,7 @@ fn read_words(
     }
 }
 
-fn take_words(extractor: &mut Extractor, page: &Fetched, sample: &Mutex<Sample>, own: &mut Vec<u64>) {
+fn take_words(extractor: &mut Extractor, page: &FetchedPage, sample: &Mutex<TermSample>, own: &mut Vec<u64>) {
     let words = page.body.raw_content().and_then(|raw| extractor.terms(&page.url, raw));
     let Some(words) = words else { return };
     let sample = || sample.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use doppel_contract::{Market, Markets};
 use doppel_dataset::results::{RecordDecisions, ResultArgs, Results, Verdicts};
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::ingested::Reading;
+use doppel_inputs::ingested::ReadingPlan;
 use doppel_inputs::records::bad_records::BadFile;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_node::args::EngineArgs;
@@ -20,7 +21,6 @@ use doppel_node::directory::manifest::{self, Manifest};
 use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
 use doppel_node::directory::policy_tables;
 use doppel_node::engine::{self, CollectionRequest, DEFAULTS};
-use doppel_contract::{Market, Markets};
 use doppel_protocol::{Body, Submission};
 use doppel_snapshot::create_directories;
 use doppel_terminal::destination::Destination;
@@ -127,7 +127,7 @@ struct Plan {
     makes: bool,
     results: Option<Results>,
     /// How files are read, and which are left out, where a collection is kept.
-    reading: Option<Reading>,
+    reading: Option<ReadingPlan>,
 }
 
 impl Dedup {
@@ -210,9 +210,9 @@ impl Dedup {
 
     /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, the files that it lists are read, too: the
     /// list does not say what became of each record.
-    fn reading(&self, are_copied: bool) -> Reading {
+    fn reading(&self, are_copied: bool) -> ReadingPlan {
         let records = &self.inputs.records;
-        let reading = Reading::new(&records.fields, self.engine.detect_language);
+        let reading = ReadingPlan::new(&records.fields, self.engine.detect_language);
         let asks_for_bad = records.bad.is_some() || records.max_bad.is_some() || self.inputs.strict;
         match (self.read_again, are_copied) {
             (true, _) => reading,
@@ -270,7 +270,7 @@ impl Dedup {
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
         if let (Ok(()), Some(results), Some(decisions)) = (&written, &plan.results, decisions) {
             let input = &summary.fed.input;
-            let first = (input.now.unwrap_or_else(Timestamp::now), &*input.met);
+            let first = (input.now.unwrap_or_else(Timestamp::now), &*input.source_counts);
             match results.write(&self.inputs, first, decisions) {
                 Ok(copied) => summary.results = Some(copied),
                 Err(error) => {
@@ -282,7 +282,7 @@ impl Dedup {
             }
         }
         if new.is_some() && whole.is_some() && written.is_ok() {
-            interrupt::announce(WHOLE)?;
+            interrupt::set_message(WHOLE)?;
         }
         let output = Output { json: self.json };
         if plan.prints() {

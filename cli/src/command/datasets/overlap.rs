@@ -9,7 +9,9 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::hashed_lines;
-use doppel_overlap::{Builder, Chunking, Collection, Found, Outcome, Way};
+use doppel_overlap::{
+    Chunking, Collection, CollectionBuilder, ExactCopy, OverlappingPair, PairingMethod, PairingResult,
+};
 use doppel_terminal::bounded::{self, BoundsArgs};
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::Failure;
@@ -78,8 +80,9 @@ enum By {
 }
 
 impl By {
-    fn ways(self) -> &'static [(&'static str, Way)] {
-        const ALL: [(&str, Way); 2] = [("sort", Way::Sort), ("coarse", Way::Coarse(None))];
+    fn ways(self) -> &'static [(&'static str, PairingMethod)] {
+        const ALL: [(&str, PairingMethod); 2] =
+            [("sort", PairingMethod::Sort), ("coarse", PairingMethod::Coarse(None))];
         match self {
             Self::Sort => &ALL[..1],
             Self::Coarse => &ALL[1..],
@@ -130,7 +133,7 @@ impl Overlap {
             [] => vec![Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }],
             given => given.to_vec(),
         };
-        let mut builder = Builder::new(&budget, &chunkings, self.every_version)?;
+        let mut builder = CollectionBuilder::new(&budget, &chunkings, self.every_version)?;
         let read = hashed_lines::read(&self.inputs, &mut builder)?;
         let spinner = progress::waiting("counting");
         let collection = builder.finish()?;
@@ -148,7 +151,7 @@ impl Overlap {
             whole,
             chunks,
             most_replicated: collection.most_replicated(self.top)?,
-            space: collection.space().to_vec(),
+            space: collection.fingerprint_files().to_vec(),
             memory_bytes: self.bounds.memory_bytes(),
             process_memory_bytes: bounded::process_memory(),
             read_seconds: read.seconds,
@@ -168,24 +171,24 @@ impl Overlap {
     fn count(&self, collection: &Collection, out: &mut dyn Write) -> anyhow::Result<(Whole, Vec<Chunks>)> {
         let is_written = self.pairs.is_some();
         if is_written {
-            for (a, b) in collection.copies() {
-                let (a, b) = (&*collection.url(a)?, &*collection.url(b)?);
+            for ExactCopy { central, copy } in collection.copies() {
+                let (a, b) = (&*collection.url(central)?, &*collection.url(copy)?);
                 write(out, &Line { lines: None, a, b, shared: None, of_a: None, of_b: None })?;
             }
         }
         let mut all = Vec::new();
         for (number, Chunking { lines, shared }) in collection.chunkings().iter().copied().enumerate() {
-            let mut ways: Vec<(&'static str, Outcome)> = Vec::new();
+            let mut ways: Vec<(&'static str, PairingResult)> = Vec::new();
             for (name, way) in self.by.ways() {
                 // What both ways find is the same, and written once.
                 let is_first = ways.is_empty();
-                let outcome = collection.overlap(number, *way, |found: Found| {
+                let outcome = collection.overlap(number, *way, |found: OverlappingPair| {
                     if !is_written || !is_first {
                         return Ok(());
                     }
                     let url = |document| collection.url(document).map_err(io::Error::other);
                     let (a, b) = (&*url(found.a)?, &*url(found.b)?);
-                    let (shared, of_a, of_b) = (Some(found.shared), Some(found.of.0), Some(found.of.1));
+                    let (shared, of_a, of_b) = (Some(found.shared), Some(found.of_a), Some(found.of_b));
                     write(out, &Line { lines: Some(lines), a, b, shared, of_a, of_b })
                 });
                 ways.push((
@@ -204,7 +207,7 @@ impl Overlap {
             let (mirrors, _) = collection.mirrors(number, mirroring, self.top)?;
             all.push(Chunks::new((lines, shared), ways, mirrors)?);
         }
-        Ok((Whole::new(collection.exact()), all))
+        Ok((Whole::new(collection.exact_replication()), all))
     }
 }
 

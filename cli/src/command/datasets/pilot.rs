@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_inputs::arguments::{AtMost, InputArgs};
 use doppel_inputs::reading::crawl;
 use doppel_inputs::tally::Tally;
 use doppel_model::Tau;
 use doppel_model::pairwise::Policy;
-use doppel_model::tables::{Sample, Tables};
+use doppel_model::tables::{Tables, TermSample};
 use doppel_node::directory::policy_tables;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, say};
@@ -186,7 +186,7 @@ impl Pilot {
                 not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: NAME_IT });
                 continue;
             }
-            let learn = |words: &Sample| Arc::new(Tables::learn(policy.name(), words));
+            let learn = |words: &TermSample| Arc::new(Tables::learn(policy.name(), words));
             let given = given.clone().filter(|_| is_given(&policy));
             let learnt = given.is_none();
             let words = words.as_ref().filter(|_| policy.reads_tables());
@@ -240,7 +240,11 @@ impl Pilot {
     }
 
     /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
-    fn read(&self, learns: bool, mut take: impl FnMut(&Fetched)) -> anyhow::Result<(Option<Sample>, Tally)> {
+    fn read(
+        &self,
+        learns: bool,
+        mut take: impl FnMut(&FetchedPage),
+    ) -> anyhow::Result<(Option<TermSample>, Tally)> {
         if learns {
             let (words, tally) = policy_tables::sample(&self.inputs, take)?;
             return Ok((Some(words), tally));

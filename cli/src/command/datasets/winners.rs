@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_contract::{Market, Markets, Rule, words};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_inputs::records::RecordArgs;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_node::winners::WinnerSettings;
-use doppel_contract::{Market, Markets, Rule, words};
 use doppel_protocol::{DatedPopularity, Rank, WinnerOrder};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, say, table};
@@ -105,7 +105,7 @@ impl WinnersFile {
             let url = PageUrl::parse(page).map_err(|error| {
                 Failure::Usage(format!("{page} is neither a file nor a page URL ({error})"))
             })?;
-            known.note(Fetched {
+            known.note(FetchedPage {
                 url,
                 // The same of all, so that rules on dates do not distinguish them.
                 fetched_at: Some(Timestamp::from_millis(0)),
@@ -138,8 +138,8 @@ struct Record {
 
 impl Records {
     /// Takes a version.
-    fn note(&mut self, page: Fetched) -> Result<(), Failure> {
-        let Fetched { url, fetched_at, body, popularity, .. } = page;
+    fn note(&mut self, page: FetchedPage) -> Result<(), Failure> {
+        let FetchedPage { url, fetched_at, body, popularity, .. } = page;
         let date = fetched_at.unwrap_or(Timestamp::from_millis(0));
         if self.0.len() >= PAGES_MAX && !self.0.contains_key(&url) {
             let text =
@@ -207,9 +207,9 @@ fn print(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn version(url: &str, day: i64, popularity: Option<f64>, body: FetchedBody) -> Fetched {
+    fn version(url: &str, day: i64, popularity: Option<f64>, body: FetchedBody) -> FetchedPage {
         let fetched_at = Some(Timestamp::from_millis(day * Timestamp::DAY_MS));
-        Fetched { url: PageUrl::parse(url).unwrap(), fetched_at, body, popularity, language: None }
+        FetchedPage { url: PageUrl::parse(url).unwrap(), fetched_at, body, popularity, language: None }
     }
 
     #[test]

@@ -77,7 +77,9 @@ impl Check {
         output.print(&checked, |out| checked.write(dir, out))?;
         match checked.advice() {
             None => Ok(()),
-            Some(advice) => Err(Failure::Verdict(format!("{} is damaged: {advice}", dir.display())).into()),
+            Some(advice) => {
+                Err(Failure::CheckFailed(format!("{} is damaged: {advice}", dir.display())).into())
+            }
         }
     }
 }

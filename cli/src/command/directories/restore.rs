@@ -81,7 +81,7 @@ impl Restore {
         let manifest = Manifest::read(series.head().manifest.as_bytes(), &self.backups[0])?;
         let tables = self.tables(&manifest)?;
         let new = NewDirectory::begin(dir)?;
-        interrupt::announce("interrupted; nothing is restored, and the same command begins anew")?;
+        interrupt::set_message("interrupted; nothing is restored, and the same command begins anew")?;
         let bar = progress::waiting("restoring");
         if self.backups.len() > 1 {
             // A file that is missing or mixed up is found before hours of work. One alone may be a pipe, which is read once.

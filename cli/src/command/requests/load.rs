@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use doppel_contract::answer::Flushed;
-use doppel_contract::client::{Client, Method};
-use doppel_contract::page::{PageBody, PageItem};
-use doppel_crawls::{Fetched, FetchedBody, Location};
+use doppel_contract::{
+    answer::Flushed,
+    client::{Client, Method},
+    page::{PageBody, PageItem},
+};
+use doppel_crawls::{FetchedBody, FetchedPage, Location};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_inputs::tally::Tally;
@@ -99,7 +101,7 @@ impl Load {
         let begin = Instant::now();
         let patience = Duration::from_secs(self.patience);
         let client = connect(&self.server)?;
-        interrupt::announce("interrupted; the same command goes on")?;
+        interrupt::set_message("interrupted; the same command goes on")?;
         let post = Post::new(
             client.clone(),
             patience,
@@ -155,7 +157,7 @@ impl Load {
 
     /// Reads the inputs into the lanes. What did not fill a batch stays in the lanes when it fails.
     fn read(&self, lanes: &mut [Lane], post: &Post) -> anyhow::Result<Tally> {
-        let tally = crawl::read_placed(&self.inputs, |at, page| {
+        let tally = crawl::read_with_positions(&self.inputs, |at, page| {
             let lane = &mut lanes[usize::from(page.url.id().shard(self.lanes).0)];
             let item = item(page);
             if let Err(too_large) = lane.batch.push(&item, at) {
@@ -173,7 +175,7 @@ impl Load {
     /// Where to go on, after all lanes have ended.
     fn goes_on_at(&self, first: &Posted) -> String {
         let Posted { url, at, .. } = first;
-        let location = Location { path: &at.path, place: at.place };
+        let location = Location { path: &at.path, position: at.position };
         format!(
             "the first page that was not acknowledged is {url} ({location}); the same command sends all of it again, of which the \
              server takes only what it does not have"
@@ -189,8 +191,8 @@ impl Lane {
 }
 
 /// A page in the public form.
-pub(super) fn item(page: Fetched) -> PageItem {
-    let Fetched { url, fetched_at, body, popularity, language } = page;
+pub(super) fn item(page: FetchedPage) -> PageItem {
+    let FetchedPage { url, fetched_at, body, popularity, language } = page;
     let body = match body {
         FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),
         FetchedBody::Xhtml { bytes, charset } => PageBody::of_xhtml(unicode(bytes, charset.as_deref())),

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_contract::answer::{Advice, Probed};
-use doppel_contract::client::{Answer, Method};
-use doppel_contract::page::PageBody;
-use doppel_crawls::Fetched;
+use doppel_contract::{
+    answer::{Advice, Probed},
+    client::{Answer, Method},
+    page::PageBody,
+};
+use doppel_crawls::FetchedPage;
 use doppel_inputs::reading::one_page::OnePage;
 use doppel_inputs::records::FieldArgs;
 use doppel_terminal::exit::Failure;
@@ -68,7 +70,7 @@ impl Probe {
     }
 
     /// What is asked. A file that was found nowhere has no URL.
-    fn body(&self, page: Fetched) -> Result<Value, Failure> {
+    fn body(&self, page: FetchedPage) -> Result<Value, Failure> {
         let item = load::item(page);
         let url = (self.url.is_some() || !item.url.host().is_empty()).then(|| item.url.to_string());
         let (form, content) = match item.body {

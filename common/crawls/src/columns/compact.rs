@@ -4,9 +4,8 @@
 //! [`PageHeader`](super::page_headers::PageHeader)) read the descriptions with it. It takes no memory for
 //! values that it skips.
 
+use doppel_streams::Reason;
 use std::io::{ErrorKind, Read};
-
-use crate::error::Reason;
 
 /// The types of fields in the compact protocol.
 pub(super) mod kind {

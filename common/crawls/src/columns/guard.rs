@@ -1,7 +1,7 @@
 //! Turns panics of the Parquet and Arrow decoders into errors. These decoders panic on some damaged files,
 //! and one damaged file must not end the process.
 
-use crate::error::Reason;
+use doppel_streams::Reason;
 
 /// Runs a decoder, and returns an error if the decoder panics on damaged data.
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, Reason> {

@@ -18,11 +18,10 @@ use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
 use arrow_ipc::{CompressionType, Message, MessageHeader};
 use arrow_schema::{Schema, SchemaRef};
+use doppel_streams::{Limits, Reason, too_large};
 
 use super::cells;
 use super::guard::guarded;
-use crate::error::Reason;
-use crate::limits::{Limits, too_large};
 pub(crate) use file::FileBatches;
 pub(crate) use stream::StreamBatches;
 

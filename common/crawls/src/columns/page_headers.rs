@@ -7,7 +7,7 @@
 use std::io::Read;
 
 use super::compact::{CompactReader, damaged, kind};
-use crate::error::Reason;
+use doppel_streams::Reason;
 
 /// The deepest nesting of a header. A header that is nested deeper counts as damaged.
 const DEPTH_MAX: u32 = 8;

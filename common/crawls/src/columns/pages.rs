@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
+use doppel_streams::{Limits, Reason, too_large};
 use flate2::bufread::MultiGzDecoder;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::{Compression, Encoding, Type};
@@ -24,8 +25,6 @@ use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
 use super::delta_lengths;
 use super::page_headers::PageHeader;
-use crate::error::Reason;
-use crate::limits::{Limits, too_large};
 
 /// The maximum number of values for which the decoder takes memory at once.
 const VALUES_MAX: u32 = 1 << 26;

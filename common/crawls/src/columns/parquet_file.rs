@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Fields, Schema};
+use doppel_streams::{Limits, Reason};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
@@ -19,8 +20,6 @@ use super::cells;
 use super::guard::guarded;
 use super::pages::{CheckedGroup, check_headers};
 use super::parquet_schema::check_schema;
-use crate::Limits;
-use crate::error::Reason;
 
 /// The target size of a batch in bytes. The number of rows follows from the average row of the row group.
 const BATCH_BYTES: u64 = 8 << 20;

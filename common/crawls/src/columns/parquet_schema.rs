@@ -12,8 +12,7 @@
 use std::io::Read;
 
 use super::compact::{CompactReader, damaged, kind};
-use crate::error::Reason;
-use crate::limits::too_large;
+use doppel_streams::{Reason, too_large};
 
 /// The deepest nesting of a schema.
 const DEPTH_MAX: usize = 64;

@@ -46,14 +46,14 @@ fn rendered(mut input: Input) -> Vec<String> {
         Item::Fields(_) => None,
         Item::Page(page) => Some(render(&page)),
         Item::Skipped(skip) => Some(format!("skip: {skip}")),
-        Item::Bad(error) => Some(format!("bad: {:?} {}", error.place, error.reason)),
+        Item::Bad(error) => Some(format!("bad: {:?} {}", error.position, error.reason)),
     });
     let lines = lines.collect();
     assert!(input.bytes_read() <= input.bytes_total().max(1));
     lines
 }
 
-fn render(page: &Fetched) -> String {
+fn render(page: &FetchedPage) -> String {
     let body = match &page.body {
         FetchedBody::Text(text) => format!("text {text}"),
         FetchedBody::Html { bytes, .. } => format!("html {}", String::from_utf8_lossy(bytes)),

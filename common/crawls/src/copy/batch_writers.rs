@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, SchemaRef};
+use doppel_streams::Reason;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -17,7 +18,6 @@ use parquet::file::properties::WriterProperties;
 
 use super::parquet_types::output_schema;
 use crate::columns::guard::guarded;
-use crate::error::Reason;
 
 /// The key of the metadata of a Parquet file under which Arrow's writers store the Arrow schema.
 const ARROW_SCHEMA: &str = "ARROW:schema";

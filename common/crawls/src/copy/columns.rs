@@ -12,6 +12,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, make_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
+use doppel_streams::{Packing, Reason, Stream};
 
 use super::batch_writers::{ArrowBatchWriter, BatchWriter, ParquetBatchWriter};
 use super::note::{NAMES, Note, SIMILARITY};
@@ -21,8 +22,6 @@ use crate::columns::ColumnFormat;
 use crate::columns::guard::guarded;
 use crate::columns::ipc::{FileBatches, StreamBatches};
 use crate::columns::parquet_file::ParquetBatches;
-use crate::error::Reason;
-use crate::stream::{Packing, Stream};
 use crate::{Input, InputOptions, Item, Source};
 
 /// A batch as a reader of columns returns it.

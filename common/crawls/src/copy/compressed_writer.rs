@@ -5,10 +5,9 @@
 use std::io::{self, Write};
 
 use bzip2::write::BzEncoder;
+use doppel_streams::Packing;
 use flate2::write::GzEncoder;
 use lzma_rust2::{XzOptions, XzWriter};
-
-use crate::stream::Packing;
 
 /// The default preset of the program `xz`.
 const XZ_PRESET: u32 = 6;

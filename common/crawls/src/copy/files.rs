@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Copied, CopyError, Fate, Job, Judge, Side, Sides};
 use crate::directory::Files;
-use crate::error::{InputError, Place, Reason, Skip};
 use crate::{Input, InputOptions, Item, Source};
+use doppel_streams::{InputError, InputPosition, Reason, SkipReason};
 
 /// Copies a file that is one page.
 pub(super) fn copy_page<W: Write>(
@@ -50,7 +50,7 @@ pub fn copy_directory(
     let Source::Files(files) = &mut input.source else { return Err(job.input_error(Reason::Format)) };
     while let Some(item) = files.next() {
         job.judge.read(files.bytes_read());
-        if matches!(item, Item::Skipped(Skip::Hidden | Skip::Link)) {
+        if matches!(item, Item::Skipped(SkipReason::Hidden | SkipReason::Link)) {
             continue;
         }
         let fate = job.fate(&item)?;
@@ -78,6 +78,6 @@ struct LastFile {
 fn last_file(files: &Files, job: &Job<'_>) -> Result<LastFile, CopyError> {
     match (files.root(), files.file_path()) {
         (Some(root), Some(path)) => Ok(LastFile { root: root.to_owned(), path: path.to_owned() }),
-        _ => Err(InputError::new(&job.path.into(), Place::File, Reason::FileKind).into()),
+        _ => Err(InputError::new(&job.path.into(), InputPosition::File, Reason::FileKind).into()),
     }
 }

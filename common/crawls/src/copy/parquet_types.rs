@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use doppel_streams::Reason;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
-
-use crate::error::Reason;
 
 /// The number of bytes of the longest decimal.
 const DECIMAL_BYTES_MAX: i32 = 32;

@@ -16,6 +16,7 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use doppel_model::Timestamp;
+use doppel_streams::Packing;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
@@ -25,7 +26,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Limits;
-use crate::stream::Packing;
 
 /// Removes page `n` if `removed[n]`, and repeats the pattern of `removed` for further pages. The annotated
 /// group of a page is its number.
@@ -35,7 +35,7 @@ struct ByNumber {
 }
 
 impl Judge for ByNumber {
-    fn page(&mut self, _: &Fetched) -> io::Result<Option<Fate>> {
+    fn page(&mut self, _: &FetchedPage) -> io::Result<Option<Fate>> {
         let record = self.next;
         self.next += 1;
         let is_removed = self.removed[record as usize % self.removed.len()];
@@ -404,7 +404,7 @@ struct Truncating<'p> {
 }
 
 impl Judge for Truncating<'_> {
-    fn page(&mut self, _: &Fetched) -> io::Result<Option<Fate>> {
+    fn page(&mut self, _: &FetchedPage) -> io::Result<Option<Fate>> {
         self.pages_left -= 1;
         if self.pages_left == 0 {
             let file = File::options().write(true).open(self.path)?;

@@ -6,9 +6,8 @@ use super::compressed_writer::CompressedWriter;
 use super::note::{NAMES, with_cells};
 use super::{CopyError, Job, Side, Sides};
 use crate::delimited::Delimited;
-use crate::error::Reason;
 use crate::lines::Lines;
-use crate::stream::Packing;
+use doppel_streams::{Packing, Reason};
 
 /// Begins the file of each side with the bytes of `head`.
 pub(super) fn begin<W: Write>(

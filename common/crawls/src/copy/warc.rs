@@ -11,12 +11,11 @@ use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
 use doppel_model::stable_hash128;
+use doppel_streams::{Packing, Reason};
 
 use super::compressed_writer::CompressedWriter;
 use super::note::{NAMES, Note};
 use super::{CopyError, Fate, Job, Side, Sides};
-use crate::error::Reason;
-use crate::stream::Packing;
 use crate::wacz::Wacz;
 use crate::warc::{ArchiveFormat, Pages};
 

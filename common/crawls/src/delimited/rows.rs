@@ -16,9 +16,7 @@ mod scan;
 use std::borrow::Cow;
 
 use crate::charset;
-use crate::error::Reason;
-use crate::limits::Limits;
-use crate::stream::Stream;
+use doppel_streams::{Limits, Reason, Stream};
 use scan::{Scan, Step};
 
 /// Largest number of cells in a row.

@@ -31,7 +31,7 @@ fn read_as(name: &str, content: &[u8], options: InputOptions) -> Vec<String> {
         Item::Bad(error) => {
             let line =
                 error.line.map_or(String::new(), |line| format!(": {:?}", String::from_utf8_lossy(&line)));
-            Some(format!("bad: {:?} {}{line}", error.place, error.reason))
+            Some(format!("bad: {:?} {}{line}", error.position, error.reason))
         }
     });
     let lines = lines.collect();

@@ -1,10 +1,10 @@
 //! Makes the errors about fields of a record. Each error names the path of the field.
 
 use doppel_model::PageUrl;
+use doppel_streams::{FieldError, FieldProblem, Reason};
 
 use super::fields::Field;
 use super::row::{A_LIST, Value};
-use crate::error::{FieldError, FieldProblem, Reason};
 
 /// The least integer that does not fit 64 bits without a sign. Readers return larger integers as
 /// floating-point numbers. With a sign the limit is half of this.

@@ -1,7 +1,8 @@
 //! Takes the values of the fields from a record. The paths of each field are looked up in the [`FieldMap`]
 //! once for a file, not once for each record.
 
-use super::fields::{Field, FieldMap, Source};
+use super::field_map::{FieldMap, MappedField, PathSource};
+use super::fields::Field;
 use super::row::{self, Row, Value};
 use crate::charset;
 
@@ -19,7 +20,7 @@ struct FieldPath {
     /// The number of the path in [`FieldMap::paths`].
     number: usize,
     path: String,
-    source: Source,
+    source: PathSource,
 }
 
 /// The value of a field in a record.
@@ -27,14 +28,14 @@ pub(super) struct FieldValue<'a, 'p> {
     pub(super) value: Value<'a>,
     /// The path at which the record has the value.
     pub(super) path: &'p str,
-    pub(super) source: Source,
+    pub(super) source: PathSource,
 }
 
 impl FieldPaths {
     /// The paths of all fields of a map.
     pub(super) fn new(map: &FieldMap) -> Self {
         let mut by_field = [const { Vec::new() }; Field::ALL.len()];
-        for (number, (field, path, source)) in map.all().enumerate() {
+        for (number, MappedField { field, path, source }) in map.all().enumerate() {
             by_field[field as usize].push(FieldPath { number, path: path.to_owned(), source });
         }
         Self { by_field, joins_text: map.joins_text() }

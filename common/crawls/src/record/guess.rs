@@ -10,12 +10,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use doppel_model::PageUrl;
+use doppel_streams::Limits;
 
 use super::date::date;
-use super::fields::{Field, FieldMap, FieldNames, Source, Unmet, joined_paths};
+use super::field_map::{FieldMap, PathSource, Unmet};
+use super::fields::{Field, FieldNames, joined_paths};
 use super::row::{self, Row, Value};
 use crate::InputOptions;
-use crate::limits::Limits;
 
 /// The maximum number of records in the sample, which are the first records of the file.
 pub const SAMPLE_RECORDS: usize = 1_000;
@@ -141,26 +142,26 @@ impl Guess {
     }
 
     /// The paths of all fields, as [`FieldMap::new`] takes them.
-    fn all_fields(&self) -> Vec<(Field, String, Source)> {
+    fn all_fields(&self) -> Vec<(Field, String, PathSource)> {
         let mut fields: Vec<_> = Field::ALL.into_iter().flat_map(|field| self.paths_of(field)).collect();
-        let is_content = |(field, _, source): &(Field, String, Source)| {
-            matches!(field, Field::Text | Field::Html) && *source != Source::Fallback
+        let is_content = |(field, _, source): &(Field, String, PathSource)| {
+            matches!(field, Field::Text | Field::Html) && *source != PathSource::Fallback
         };
         if !fields.iter().any(is_content) && !self.names.is_off(Field::Text) {
             // Later records may have a text although the sampled ones have none.
             fields.retain(|(field, ..)| *field != Field::Text);
-            fields.insert(0, (Field::Text, "text".to_owned(), Source::Fallback));
+            fields.insert(0, (Field::Text, "text".to_owned(), PathSource::Fallback));
         }
         fields
     }
 
     /// The paths of one field, in order of preference.
-    fn paths_of(&self, field: Field) -> Vec<(Field, String, Source)> {
+    fn paths_of(&self, field: Field) -> Vec<(Field, String, PathSource)> {
         if let Some(joined) = self.joined().filter(|_| field == Field::Text) {
-            return joined_paths(joined).map(|part| (field, part.to_owned(), Source::Named)).collect();
+            return joined_paths(joined).map(|part| (field, part.to_owned(), PathSource::Named)).collect();
         }
         if let Some(path) = self.names.path(field) {
-            return vec![(field, path.to_owned(), Source::Named)];
+            return vec![(field, path.to_owned(), PathSource::Named)];
         }
         let candidates = || self.candidates.iter().filter(|candidate| candidate.field == field);
         let possible = || candidates().filter(|candidate| candidate.is_possible());
@@ -173,11 +174,11 @@ impl Guess {
                 && candidate.is_not_refuted()
                 && found.is_none_or(|found| found.path != candidate.path)
         };
-        let found = found.map(|found| (field, found.path.clone(), Source::Guessed));
+        let found = found.map(|found| (field, found.path.clone(), PathSource::Guessed));
         let fallback = candidates().find(is_fallback);
         found
             .into_iter()
-            .chain(fallback.map(|fallback| (field, fallback.path.clone(), Source::Fallback)))
+            .chain(fallback.map(|fallback| (field, fallback.path.clone(), PathSource::Fallback)))
             .collect()
     }
 

@@ -15,11 +15,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use doppel_streams::Reason;
 use serde::{Deserialize, Serialize};
 
 use super::ids::IdSet;
 use super::name::RecordFile;
-use crate::error::Reason;
 
 /// The maximum number of characters of an id in a message.
 const SHOWN_ID_CHARS_MAX: usize = 60;

@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 use doppel_contract::page::is_language;
 use doppel_model::{PageUrl, Timestamp};
+use doppel_streams::{FieldProblem, Limits, Reason, SkipReason};
 
 use super::date::date;
 use super::faults::{field_error, not_id, not_text, page_url, wrong_type};
+use super::field_map::{FieldMap, PathSource};
 use super::field_paths::{FieldPaths, FieldValue};
-use super::fields::{Field, FieldMap, Ignored, Source};
+use super::fields::{Field, Ignored};
 use super::ids::IdSet;
 use super::name::RecordFile;
 use super::naming::{IdCheck, IdChoices, NamedBy, OpenIdRows, RepeatedId};
 use super::row::{Row, Value, id_of};
 use super::setup::Setup;
-use crate::error::{FieldProblem, Reason, Skip};
-use crate::limits::Limits;
-use crate::{Fetched, FetchedBody, InputOptions, Item, charset};
+use crate::{FetchedBody, FetchedPage, InputOptions, Item, charset};
 
 /// Makes items of the records of one file.
 pub struct Records {
@@ -70,7 +70,7 @@ impl Records {
     pub(crate) fn new(map: FieldMap, shown: &Arc<Path>, setup: &Setup) -> Result<Self, Reason> {
         let Setup { file, options, open_ids } = setup;
         let mut records = Self::with(map, file.clone(), options);
-        let Some((path, Source::Guessed)) = records.map.get(Field::Id) else { return Ok(records) };
+        let Some((path, PathSource::Guessed)) = records.map.get(Field::Id) else { return Ok(records) };
         match (options.ids.stored_for(file), open_ids) {
             (Some(NamedBy::Id), _) => {}
             (Some(NamedBy::Row), _) => {
@@ -119,7 +119,7 @@ impl Records {
 
     /// Whether the ids of a file must be checked before its first record is named.
     pub(crate) fn needs_id_check(map: &FieldMap, file: &RecordFile, options: &InputOptions) -> bool {
-        let is_guessed = matches!(map.get(Field::Id), Some((_, Source::Guessed)));
+        let is_guessed = matches!(map.get(Field::Id), Some((_, PathSource::Guessed)));
         is_guessed && map.get(Field::Url).is_none() && options.ids.stored_for(file).is_none()
     }
 
@@ -201,7 +201,7 @@ impl Records {
     /// If the record has no content, or has a wrong value in a field that is required or named.
     pub fn item<'a>(&mut self, row: &mut impl Row<'a>, number: u64) -> Result<Item, Reason> {
         let url = self.url(row)?;
-        let Some(body) = self.body(row, url.as_ref())? else { return Ok(Item::Skipped(Skip::NoRow)) };
+        let Some(body) = self.body(row, url.as_ref())? else { return Ok(Item::Skipped(SkipReason::NoRow)) };
         charset::check(&body)?;
         let fetched_at = self.date(row)?;
         let popularity = self.popularity(row)?;
@@ -215,7 +215,7 @@ impl Records {
             // This is the last step, because the id of a bad record must not be remembered.
             None => self.name(row, number)?,
         };
-        Ok(Item::Page(Fetched { url, fetched_at, body, popularity, language }))
+        Ok(Item::Page(FetchedPage { url, fetched_at, body, popularity, language }))
     }
 
     fn url<'a>(&self, row: &mut impl Row<'a>) -> Result<Option<PageUrl>, Reason> {
@@ -230,7 +230,7 @@ impl Records {
         match found {
             Some((Ok(url), _)) => Ok(Some(url)),
             // The field is named like a URL but has another meaning, which the sample did not show.
-            Some((Err(_), Source::Fallback)) => Ok(None),
+            Some((Err(_), PathSource::Fallback)) => Ok(None),
             Some((Err(reason), _)) => Err(reason),
             None if self.map.is_page_form() => Err(field_error("url", FieldProblem::Missing)),
             None => Ok(None),
@@ -276,11 +276,11 @@ impl Records {
                 (Field::Dead, Value::Bool(true)) => FetchedBody::Dead,
                 (Field::Dead, Value::Bool(false)) => continue,
                 // The field is named like a content but has another meaning, which the sample did not show.
-                (Field::Text | Field::Html, value) if source == Source::Fallback => {
+                (Field::Text | Field::Html, value) if source == PathSource::Fallback => {
                     fallback_error.get_or_insert_with(|| not_text(field, path, &value));
                     continue;
                 }
-                (..) if source == Source::Fallback => continue,
+                (..) if source == PathSource::Fallback => continue,
                 (Field::Dead, value) => return Err(wrong_type(path, &value, "true or false")),
                 (_, value) => return Err(not_text(field, path, &value)),
             };
@@ -358,13 +358,13 @@ impl Records {
     fn fail_if_named<T>(
         &mut self,
         field: Field,
-        source: Source,
+        source: PathSource,
         found: Result<T, Reason>,
     ) -> Result<Option<T>, Reason> {
         match (found, source) {
             (Ok(value), _) => Ok(Some(value)),
-            (Err(reason), Source::Named) => Err(reason),
-            (Err(_), Source::Guessed | Source::Fallback) => {
+            (Err(reason), PathSource::Named) => Err(reason),
+            (Err(_), PathSource::Guessed | PathSource::Fallback) => {
                 *self.ignored.entry(field).or_default() += 1;
                 Ok(None)
             }
@@ -380,11 +380,11 @@ impl Records {
             Some(FieldValue { value: Value::Text(_), .. }) | None => {
                 return Ok(self.file.with_number(number)?);
             }
-            Some(FieldValue { source: Source::Guessed | Source::Fallback, .. }) => {
+            Some(FieldValue { source: PathSource::Guessed | PathSource::Fallback, .. }) => {
                 *self.ignored.entry(Field::Id).or_default() += 1;
                 return Ok(self.file.with_number(number)?);
             }
-            Some(FieldValue { value, path, source: Source::Named }) => {
+            Some(FieldValue { value, path, source: PathSource::Named }) => {
                 return Err(not_id(path, &value));
             }
         };

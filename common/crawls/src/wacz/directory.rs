@@ -6,9 +6,9 @@
 use std::fs::File;
 use std::ops::Range;
 
+use doppel_streams::Reason;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive};
 
-use crate::error::Reason;
 use crate::names::{extension, without_compression_ending};
 
 /// Largest number of files in a WACZ file.

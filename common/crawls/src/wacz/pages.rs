@@ -4,13 +4,11 @@ use std::fs::File;
 use std::sync::Arc;
 
 use doppel_model::{PageUrl, Timestamp};
+use doppel_streams::{FilePart, Limits, RawLines};
 use serde::Deserialize;
 
 use super::directory::Entry;
-use crate::limits::Limits;
-use crate::page_dates::PageDates;
-use crate::part::FilePart;
-use crate::raw_lines::RawLines;
+use super::page_dates::PageDates;
 
 /// The longest line of a list that is read, in bytes. Lists may contain the texts of pages.
 const LINE_BYTES_MAX: usize = 16 << 20;

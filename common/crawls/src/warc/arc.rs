@@ -1,9 +1,9 @@
 //! Parses the heads of ARC records into the same [`Head`] as heads of WARC records.
 
+use super::arc_line::{ArcLine, FILE_DESCRIPTION_SCHEME};
 use super::head::{Field, Head, Kind};
-use crate::arc_line::{ArcLine, FILE_DESCRIPTION_SCHEME};
-use crate::error::HeadError;
-use crate::warc_version::excerpt;
+use super::version_line::excerpt;
+use doppel_streams::HeadError;
 
 /// Name of the field with the length of the block, for messages.
 const LENGTH: &str = "Archive-length";
@@ -29,7 +29,7 @@ pub(super) fn file_description_head(bytes: usize) -> Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arc_line::{is_arc, is_record_start};
+    use crate::warc::arc_line::{is_arc, is_record_start};
 
     #[test]
     fn heads_of_both_versions_are_parsed() {

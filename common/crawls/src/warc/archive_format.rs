@@ -4,11 +4,10 @@
 //! bytes that the caller passes; [`ArchiveFormat::find_head`] alone reads from the stream.
 
 use super::arc;
+use super::arc_line;
 use super::head::{self, HEAD_BYTES_MAX, Head};
-use crate::arc_line;
-use crate::error::{HeadError, Reason};
-use crate::stream::Stream;
-use crate::warc_version::{self, MAGIC, VERSION_BYTES};
+use super::version_line::{self, MAGIC, VERSION_BYTES};
+use doppel_streams::{HeadError, Reason, Stream};
 
 /// The archive format of a file of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl ArchiveFormat {
     /// Whether `bytes` look like the beginning of a record.
     pub(super) fn is_record_start(self, bytes: &[u8]) -> bool {
         match self {
-            Self::Warc => warc_version::is_record_start(bytes),
+            Self::Warc => version_line::is_record_start(bytes),
             Self::Arc => arc_line::is_arc(bytes),
         }
     }
@@ -72,7 +71,7 @@ impl ArchiveFormat {
     /// off.
     pub(super) fn is_partial_record_start(self, bytes: &[u8]) -> bool {
         match self {
-            Self::Warc => warc_version::is_partial_record_start(bytes),
+            Self::Warc => version_line::is_partial_record_start(bytes),
             Self::Arc => arc_line::is_partial_record_start(bytes),
         }
     }

@@ -1,8 +1,7 @@
 //! Undoes `Transfer-Encoding: chunked` (RFC 9112, section 7.1).
 
+use doppel_streams::Reason;
 use std::borrow::Cow;
-
-use crate::error::Reason;
 
 /// The longest line with the size of a chunk and its extensions, in bytes.
 const SIZE_LINE_MAX: usize = 4 << 10;

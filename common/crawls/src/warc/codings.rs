@@ -15,11 +15,10 @@
 use std::borrow::Cow;
 
 use doppel_charset::{check_text, decode_text};
+use doppel_streams::{Limits, Reason};
 
 use super::chunked::{DecodedBody, decode_chunked, is_chunked};
 use super::unpack::{BodyCompression, UnpackEnd, UnpackedBody};
-use crate::error::Reason;
-use crate::limits::Limits;
 
 /// The largest number of codings that a head may name.
 const NAMED_MAX: usize = 8;
@@ -239,5 +238,4 @@ fn is_document(body: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[path = "codings_tests.rs"]
 mod tests;

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::str;
 
-use crate::error::HeadError;
-use crate::warc_version::{check_version, excerpt, is_draft, is_record_start};
+use super::version_line::{check_version, excerpt, is_draft, is_record_start};
 use doppel_model::{TimeError, Timestamp};
+use doppel_streams::HeadError;
 
 /// The longest head of a record, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;

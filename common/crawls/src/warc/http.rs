@@ -6,15 +6,14 @@
 
 use std::borrow::Cow;
 
+use doppel_streams::{HeadError, Limits, Reason, SkipReason};
 use encoding_rs::mem::decode_latin1;
 
 use super::codings::Codings;
 use crate::FetchedBody;
 use crate::charset;
-use crate::error::{Reason, Skip};
 use crate::format::BYTE_ORDER_MARK;
-use crate::limits::Limits;
-use doppel_model::PageUrl;
+use doppel_model::{PageUrl, UrlError};
 
 /// The longest HTTP head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -24,20 +23,32 @@ const HEAD_FIELDS_MAX: usize = 256;
 /// Why a record gives no page.
 pub(super) enum NotAPage {
     /// The record is valid but describes no page.
-    Skip(Skip),
+    Skip(SkipReason),
     /// The record is invalid.
     Bad(Reason),
 }
 
-impl From<Skip> for NotAPage {
-    fn from(skip: Skip) -> Self {
+impl From<SkipReason> for NotAPage {
+    fn from(skip: SkipReason) -> Self {
         Self::Skip(skip)
     }
 }
 
-impl<R: Into<Reason>> From<R> for NotAPage {
-    fn from(reason: R) -> Self {
-        Self::Bad(reason.into())
+impl From<Reason> for NotAPage {
+    fn from(reason: Reason) -> Self {
+        Self::Bad(reason)
+    }
+}
+
+impl From<HeadError> for NotAPage {
+    fn from(error: HeadError) -> Self {
+        Self::Bad(error.into())
+    }
+}
+
+impl From<UrlError> for NotAPage {
+    fn from(error: UrlError) -> Self {
+        Self::Bad(error.into())
     }
 }
 
@@ -180,23 +191,23 @@ impl<'a> ResponseHead<'a> {
             200 => extract_body(self.content_type, &self.codings, block.from(self.body), limits),
             301 | 302 | 303 | 307 | 308 => Ok(self.redirect(url)?.into()),
             404 | 410 => Ok(FetchedBody::Dead.into()),
-            other => Err(Skip::Status(other).into()),
+            other => Err(SkipReason::Status(other).into()),
         }
     }
 
-    fn redirect(&self, url: &PageUrl) -> Result<FetchedBody, Skip> {
+    fn redirect(&self, url: &PageUrl) -> Result<FetchedBody, SkipReason> {
         let location = self.location.unwrap_or_default().trim_ascii();
         if location.is_empty() {
-            return Err(Skip::NoLocation);
+            return Err(SkipReason::NoLocation);
         }
         let location = std::str::from_utf8(location).map_or_else(|_| decode_latin1(location), Cow::Borrowed);
         match url.redirect_target(&location) {
             // Compare the target as the server sent it, and in its normalised form.
             Ok(target) if target == *url || target.normalised().is_some_and(|target| target == *url) => {
-                Err(Skip::RedirectToItself)
+                Err(SkipReason::RedirectToItself)
             }
             Ok(target) => Ok(FetchedBody::Redirect(target)),
-            Err(_) => Err(Skip::BadLocation),
+            Err(_) => Err(SkipReason::BadLocation),
         }
     }
 }
@@ -218,14 +229,14 @@ enum Media {
     Text,
 }
 
-fn media(content_type: Option<&[u8]>, bytes: &[u8]) -> Result<Media, Skip> {
+fn media(content_type: Option<&[u8]>, bytes: &[u8]) -> Result<Media, SkipReason> {
     let essence = content_type.unwrap_or_default().split(|b| matches!(b, b';' | b',')).next();
     match essence.unwrap_or_default().trim_ascii().to_ascii_lowercase().as_slice() {
         b"text/html" => Ok(Media::Html),
         b"application/xhtml+xml" => Ok(Media::Xhtml),
         b"text/plain" | b"text/markdown" => Ok(Media::Text),
         b"" if looks_like_html(bytes) => Ok(Media::Html),
-        _ => Err(Skip::ContentType),
+        _ => Err(SkipReason::ContentType),
     }
 }
 
@@ -239,5 +250,4 @@ fn charset_of(content_type: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "http_tests.rs"]
 mod tests;

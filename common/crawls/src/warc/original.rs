@@ -12,11 +12,8 @@ use std::sync::Arc;
 use super::archive_format::ArchiveFormat;
 use super::head::Field;
 use super::record::{Record, RecordReader};
-use crate::error::{HeadError, Place, Reason};
-use crate::limits::Limits;
-use crate::part::FilePart;
-use crate::stream::Stream;
 use doppel_model::{PageUrl, stable_hash128};
+use doppel_streams::{FilePart, HeadError, InputPosition, Limits, Reason, Stream};
 
 /// The location of a file that can be opened again.
 pub(super) enum FileLocation {
@@ -37,11 +34,11 @@ impl FileLocation {
 
     /// Position of a record in messages. `offset` is its offset in this file. `unpacked` is its offset in the
     /// unpacked data of all parts that are read as one; it takes precedence.
-    pub(super) fn place(&self, offset: u64, unpacked: Option<u64>) -> Place {
+    pub(super) fn position(&self, offset: u64, unpacked: Option<u64>) -> InputPosition {
         match (self, unpacked) {
-            (Self::Path(_), None) => Place::Record(offset),
-            (Self::Part(part), None) => Place::Record(part.offset(offset)),
-            (_, Some(unpacked)) => Place::Unpacked(unpacked),
+            (Self::Path(_), None) => InputPosition::Record(offset),
+            (Self::Part(part), None) => InputPosition::Record(part.offset(offset)),
+            (_, Some(unpacked)) => InputPosition::Unpacked(unpacked),
         }
     }
 

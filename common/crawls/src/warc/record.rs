@@ -9,14 +9,12 @@ mod progress;
 
 use std::io::{Read, Seek};
 
+use super::arc_line::FILE_DESCRIPTION_SCHEME;
 use super::archive_format::{AfterRecord, ArchiveFormat};
 use super::head::{HEAD_BYTES_MAX, Head};
+use super::version_line::{self, VERSION_BYTES, excerpt};
 use super::{arc, record_end};
-use crate::arc_line::FILE_DESCRIPTION_SCHEME;
-use crate::error::{HeadError, Reason};
-use crate::limits::Limits;
-use crate::stream::{ReturnPoint, Stream};
-use crate::warc_version::{self, VERSION_BYTES, excerpt};
+use doppel_streams::{HeadError, Limits, Reason, ReturnPoint, Stream};
 
 /// How far behind a record the reader looks through line ends to see what follows, in bytes.
 const LINE_ENDS_MAX: usize = 4 << 10;
@@ -238,10 +236,10 @@ impl RecordReader {
     /// Reads a WARC head up to its blank line.
     fn read_head(&mut self) -> Result<(), Reason> {
         let beginning = self.stream.peek(VERSION_BYTES)?;
-        if beginning.len() < VERSION_BYTES && warc_version::is_partial_record_start(beginning) {
+        if beginning.len() < VERSION_BYTES && version_line::is_partial_record_start(beginning) {
             return Err(Reason::Truncated);
         }
-        warc_version::check_version(beginning).map_err(|error| match error {
+        version_line::check_version(beginning).map_err(|error| match error {
             HeadError::Version(_) => HeadError::Version(excerpt(self.stream.available())),
             error => error,
         })?;
@@ -261,7 +259,7 @@ impl RecordReader {
             let mut lines = self.head_bytes.split(|b| *b == b'\n');
             lines.any(|line| line.get(..15).is_some_and(|name| name.eq_ignore_ascii_case(b"Content-Length:")))
         };
-        if !warc_version::is_draft(&self.head_bytes) || has_length() {
+        if !version_line::is_draft(&self.head_bytes) || has_length() {
             return Ok(false);
         }
         let next = self.stream.peek(VERSION_BYTES)?.trim_ascii_start();

@@ -4,11 +4,9 @@
 //! passes, plus one buffer.
 
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, HeapAlloc, HuffmanCode};
+use doppel_streams::{Reason, read_gzip_header};
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
-
-use crate::error::Reason;
-use crate::gzip::read_header;
 
 /// The largest window of a zstd body: 8 MiB, as RFC 9659 requires.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
@@ -151,7 +149,7 @@ fn gunzip(body: &[u8], out: &mut Vec<u8>, max: usize) -> UnpackEnd {
     let mut rest = body;
     let mut stream = Decompress::new(false);
     while BodyCompression::from_magic(rest) == Some(BodyCompression::Gzip) {
-        match read_header(&mut rest) {
+        match read_gzip_header(&mut rest) {
             Ok(()) => {}
             Err(Reason::Truncated) => return UnpackEnd::CutOff,
             Err(_) => return UnpackEnd::Invalid,
@@ -236,5 +234,4 @@ fn unzstd(body: &[u8], out: &mut Vec<u8>, max: usize) -> std::io::Result<UnpackE
 }
 
 #[cfg(test)]
-#[path = "unpack_tests.rs"]
 pub(super) mod tests;

@@ -16,7 +16,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use doppel_crawls::{Fetched, FetchedBody, InputOptions, Item, Limits, Reason};
+use doppel_crawls::{FetchedBody, FetchedPage, InputOptions, Item, Limits, Reason};
 use doppel_model::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -60,7 +60,7 @@ fn rendered(items: &[Item]) -> Vec<String> {
         .collect()
 }
 
-fn render_page(page: &Fetched) -> String {
+fn render_page(page: &FetchedPage) -> String {
     let body = match &page.body {
         FetchedBody::Html { bytes, charset } => {
             let charset = charset.as_ref().map_or(String::new(), |charset| format!(" [{charset}]"));

@@ -86,7 +86,7 @@ fn warc_files_of_a_wacz_are_read_in_the_order_of_their_names() {
         while let Some(item) = input.next() {
             let Item::Page(page) = item else { panic!("{item:?}") };
             dates.push(page.fetched_at.map(|date| date.to_string()));
-            places.insert(format!("{:?}", input.place()));
+            places.insert(format!("{:?}", input.input_position()));
         }
         let dates: Vec<_> = dates.iter().map(Option::as_deref).collect();
         assert_eq!(dates[..3], [Some("2020-01-01T00:00:00Z"), Some("2020-05-06T07:08:09Z"), None]);

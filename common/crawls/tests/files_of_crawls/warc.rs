@@ -54,7 +54,7 @@ fn the_records_of_wet_files_are_pages_of_text() {
         ("http://a.org/3", "", None),
         ("http://a.org/4", "two", Some("deu")),
     ];
-    let expected = expected.map(|(url, text, language)| Fetched {
+    let expected = expected.map(|(url, text, language)| FetchedPage {
         url: doppel_model::PageUrl::parse(url).unwrap(),
         fetched_at: Some("2023-05-18T01:58:10Z".parse().unwrap()),
         body: FetchedBody::Text(text.to_owned()),

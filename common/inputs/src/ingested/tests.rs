@@ -9,13 +9,18 @@ fn sources(path: &Path) -> Sources {
 }
 
 /// List entry of a file after `reading` has read it.
-fn ended(reading: &Reading, source: &Source, bad: u64) -> Option<Ingested> {
-    let had = Had { records: 3, bad, latest: Some(Timestamp::from_millis(7)), ..Had::default() };
+fn ended(reading: &ReadingPlan, source: &Source, bad: u64) -> Option<IngestedFile> {
+    let had = FileStatistics {
+        records: 3,
+        bad,
+        latest: Some(Timestamp::from_millis(7)),
+        ..FileStatistics::default()
+    };
     reading.ended(source, source.version(), had)
 }
 
-fn reading() -> Reading {
-    Reading::new(&FieldArgs::default(), false).leaving_out(false)
+fn reading() -> ReadingPlan {
+    ReadingPlan::new(&FieldArgs::default(), false).leaving_out(false)
 }
 
 #[test]
@@ -28,16 +33,16 @@ fn a_file_is_known_as_long_as_it_is_as_it_was_and_is_read_in_the_same_way() {
     let before = found.all[0].version().unwrap();
     let (mut list, _) = IngestedList::open(home.path()).unwrap();
     list.add([&ingested]).unwrap();
-    let knows = |reading: Reading, path: &Path| {
+    let knows = |reading: ReadingPlan, path: &Path| {
         let reading = reading.with_list(IngestedList::open(home.path()).unwrap().1);
         reading.known(&sources(path).all[0]).map(|known| known.had().records)
     };
     assert_eq!(knows(reading(), &path), Some(3));
     // The file is not known to a run with other options, or to a run that may leave out no file.
     let fields = FieldArgs { text_field: Some("body".to_owned()), ..FieldArgs::default() };
-    assert_eq!(knows(Reading::new(&fields, false).leaving_out(false), &path), None);
-    assert_eq!(knows(Reading::new(&FieldArgs::default(), true).leaving_out(false), &path), None);
-    assert_eq!(knows(Reading::new(&FieldArgs::default(), false), &path), None);
+    assert_eq!(knows(ReadingPlan::new(&fields, false).leaving_out(false), &path), None);
+    assert_eq!(knows(ReadingPlan::new(&FieldArgs::default(), true).leaving_out(false), &path), None);
+    assert_eq!(knows(ReadingPlan::new(&FieldArgs::default(), false), &path), None);
     // A link counts as the file if their records carry the same name, and as another file if not.
     fs::create_dir(home.path().join("dir")).unwrap();
     let (alike, other) = (home.path().join("dir/a.jsonl"), home.path().join("dir/b.jsonl"));
@@ -64,7 +69,7 @@ fn what_changes_while_it_is_read_or_can_be_read_once_is_not_listed() {
     let found = sources(&path);
     let before = found.all[0].version();
     fs::write(&path, "longer").unwrap();
-    assert_eq!(reading().ended(&found.all[0], before, Had::default()), None);
+    assert_eq!(reading().ended(&found.all[0], before, FileStatistics::default()), None);
     fs::write(home.path().join("page.html"), "x").unwrap();
     for other in [home.path(), Path::new("-")] {
         assert_eq!(ended(&reading(), &sources(other).all[0], 0), None, "{}", other.display());

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf, Bytes};
 use doppel_crawls::record::RecordFile;
-use doppel_crawls::{Input, InputError, InputOptions, Place, Reason};
+use doppel_crawls::{Input, InputError, InputOptions, InputPosition, Reason};
 use doppel_model::Timestamp;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
@@ -69,7 +69,7 @@ impl Object {
     /// # Errors
     /// If the threads for requests cannot be started. Otherwise the errors of [`doppel_crawls::open_pipe`].
     pub fn open(&self, options: InputOptions) -> Result<Input, InputError> {
-        let fail = |error| InputError::new(&self.path().into(), Place::File, Reason::Io(error));
+        let fail = |error| InputError::new(&self.path().into(), InputPosition::File, Reason::Io(error));
         runtime().map_err(fail)?;
         let input = doppel_crawls::open_pipe(self.pieces(), &self.path, self.name.clone(), options)?;
         Ok(input.modified_at(self.modified()))

@@ -8,25 +8,25 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_crawls::{CrawlClock, Fetched, Input, InputError, InputOptions, Item, Limits, Place};
+use doppel_crawls::{CrawlClock, FetchedPage, Input, InputError, InputOptions, InputPosition, Item, Limits};
 use doppel_model::{RawContent, Timestamp};
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{AtMost, InputArgs};
-use crate::ingested::{Had, Ingested, Reading};
+use crate::ingested::{FileStatistics, IngestedFile, ReadingPlan};
 use crate::reading::directory;
 use crate::records;
 use crate::records::named_fields::NamedFields;
 use crate::records::record_names::Origin;
 use crate::sources::{self, Source};
-use crate::tally::{Met, Tally};
+use crate::tally::{SourceCounts, Tally};
 use doppel_terminal::output::{plural, say};
 use doppel_terminal::progress;
 
 /// Position of a page in the inputs.
 #[derive(Debug, Clone)]
-pub struct Position {
+pub struct PagePosition {
     /// Number of pages before this one.
     pub before: u64,
     /// Index of the input, counted from 0.
@@ -34,7 +34,7 @@ pub struct Position {
     /// Path of the file or directory that contains the page: the input, or a file that the input names.
     pub path: Arc<Path>,
     /// Place of the record in the file.
-    pub place: Place,
+    pub position: InputPosition,
     /// Identifier of the record within its file, if it has one.
     pub id: Option<Box<str>>,
     /// Distance in pages from this one back to its original, the page whose content it has. `None` if its
@@ -42,17 +42,17 @@ pub struct Position {
     pub refers_back: Option<u64>,
 }
 
-impl From<Position> for Origin {
-    fn from(at: Position) -> Self {
-        let Position { path, place, id, refers_back, .. } = at;
-        Self { path, place, id, refers_back }
+impl From<PagePosition> for Origin {
+    fn from(at: PagePosition) -> Self {
+        let PagePosition { path, position, id, refers_back, .. } = at;
+        Self { path, position, id, refers_back }
     }
 }
 
 /// An item that reading produces, in the order of the inputs.
-pub enum Read {
+pub enum ReadItem {
     /// A page, a redirect, or a death, and its position in the inputs.
-    Page(Position, Fetched),
+    Page(PagePosition, FetchedPage),
     /// The end of a file that a collection may list as read.
     End(FileEnd),
 }
@@ -65,7 +65,7 @@ pub struct FileEnd {
     /// Number of pages before the end of the file.
     pub before: u64,
     /// Entry of the file for the list of the collection.
-    pub ingested: Ingested,
+    pub ingested: IngestedFile,
 }
 
 /// Reads every input in order and hands each page, with a date, to `each`.
@@ -74,34 +74,23 @@ pub struct FileEnd {
 /// If an input does not exist, which is found before anything is read; or if `each` fails.
 pub fn read(
     inputs: &InputArgs,
-    mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
+    mut each: impl FnMut(FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    read_numbered(inputs, |_, page| each(page))
-}
-
-/// Like [`read`], but also passes the index of the input to `each`.
-///
-/// # Errors
-/// The errors of [`read`].
-pub fn read_numbered(
-    inputs: &InputArgs,
-    mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
-) -> anyhow::Result<Tally> {
-    read_placed(inputs, |at, page| each(at.input, page))
+    read_with_positions(inputs, |_, page| each(page))
 }
 
 /// Like [`read`], but also passes the position of the page to `each`.
 ///
 /// # Errors
 /// The errors of [`read`].
-pub fn read_placed(
+pub fn read_with_positions(
     inputs: &InputArgs,
-    each: impl FnMut(Position, Fetched) -> anyhow::Result<()>,
+    each: impl FnMut(PagePosition, FetchedPage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let mut each = each;
     read_all(inputs, ("reading", true), None, |read| match read {
-        Read::Page(at, page) => each(at, page),
-        Read::End(_) => Ok(()),
+        ReadItem::Page(at, page) => each(at, page),
+        ReadItem::End(_) => Ok(()),
     })
 }
 
@@ -114,8 +103,8 @@ pub fn read_placed(
 pub fn read_all(
     inputs: &InputArgs,
     (doing, tell): (&'static str, bool),
-    reading: Option<&Reading>,
-    mut each: impl FnMut(Read) -> anyhow::Result<()>,
+    reading: Option<&ReadingPlan>,
+    mut each: impl FnMut(ReadItem) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let sources = inputs.sources()?;
     let now = Timestamp::now();
@@ -175,7 +164,7 @@ const READ_OF_SHARE: u64 = 4;
 /// Reads the files and directories, one after the other.
 struct Reader<'r> {
     options: &'r InputOptions,
-    reading: Option<&'r Reading>,
+    reading: Option<&'r ReadingPlan>,
     /// Whether messages about the inputs are shown.
     tell: bool,
     bar: ProgressBar,
@@ -191,7 +180,7 @@ struct Reader<'r> {
 impl Reader<'_> {
     /// Leaves out a file that an earlier run has read, and counts its records. Returns false, and leaves the
     /// file to be read again, if its pages would get other dates now.
-    fn leaves_out(&mut self, number: usize, known: &Ingested) -> bool {
+    fn leaves_out(&mut self, number: usize, known: &IngestedFile) -> bool {
         let had = known.had();
         let modified = self.tally.now.map_or(known.modified(), |now| known.modified().min(now));
         let is_replayed = self.reading.is_some_and(|reading| reading.replayed(number).is_some());
@@ -203,7 +192,7 @@ impl Reader<'_> {
         }
         self.named.read_before(&had.named);
         self.tally.read_before.add(known);
-        self.tally.met.push(Met::from(had));
+        self.tally.source_counts.push(SourceCounts::from(had));
         true
     }
 
@@ -213,18 +202,18 @@ impl Reader<'_> {
         number: usize,
         source: &Source,
         share: Option<AtMost>,
-        each: &mut impl FnMut(Read) -> anyhow::Result<()>,
+        each: &mut impl FnMut(ReadItem) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let path = source.path();
         let version = self.reading.and_then(|_| source.version());
-        let mut met = Met::default();
+        let mut met = SourceCounts::default();
         self.named.begin_file();
         let mut input = match source.open(self.options.clone()) {
             Ok(input) => input,
             Err(error) => {
                 self.bad(&error);
                 self.tally.incomplete(path);
-                self.tally.met.push(Met { bad: 1, ..met });
+                self.tally.source_counts.push(SourceCounts { bad: 1, ..met });
                 return Ok(());
             }
         };
@@ -248,8 +237,8 @@ impl Reader<'_> {
         if let Some(repeated) = input.repeated_late() {
             self.say(path, &format_args!("{repeated}, so a record without a URL is named by its row"));
         }
-        let is_file = matches!(source.place, sources::Place::File(..) | sources::Place::Object(_));
-        let has_items = met != Met::default() || self.tally.all_skipped() > skipped;
+        let is_file = matches!(source.kind, sources::SourceKind::File(..) | sources::SourceKind::Object(_));
+        let has_items = met != SourceCounts::default() || self.tally.all_skipped() > skipped;
         if is_file && !has_items && !input.broke_off() {
             self.tally.empty_files += 1;
         }
@@ -259,7 +248,7 @@ impl Reader<'_> {
         if input.broke_off() {
             self.tally.incomplete(path);
         } else if let Some(reading) = self.reading.filter(|_| !may_pass) {
-            let had = Had {
+            let had = FileStatistics {
                 records: met.pages,
                 bad: met.bad,
                 unusable: 0,
@@ -269,14 +258,14 @@ impl Reader<'_> {
                 named_by: input.named_by(),
             };
             if let Some(ingested) = reading.ended(source, version, had) {
-                each(Read::End(FileEnd { source: number, before: self.pages, ingested }))?;
+                each(ReadItem::End(FileEnd { source: number, before: self.pages, ingested }))?;
             }
         }
         if source.is_pages() {
             self.tally.leave_out(directory::crawl_files(path));
         }
         self.bytes += input.bytes_total();
-        self.tally.met.push(met);
+        self.tally.source_counts.push(met);
         Ok(())
     }
 
@@ -286,8 +275,8 @@ impl Reader<'_> {
         &mut self,
         (number, source, share): (usize, &Source, Option<AtMost>),
         input: &mut Input,
-        met: &mut Met,
-        each: &mut impl FnMut(Read) -> anyhow::Result<()>,
+        met: &mut SourceCounts,
+        each: &mut impl FnMut(ReadItem) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
         let path = source.path();
         let shared: Arc<Path> = path.into();
@@ -309,11 +298,11 @@ impl Reader<'_> {
                         None if page.url.is_record() => self.clock.date_of_record(),
                         given => self.clock.date(given),
                     });
-                    let at = Position {
+                    let at = PagePosition {
                         before: self.pages,
                         input: source.input,
                         path: Arc::clone(&shared),
-                        place: input.place(),
+                        position: input.input_position(),
                         id: input.record_id().map(Into::into),
                         refers_back: input.refers_back(),
                     };
@@ -321,7 +310,7 @@ impl Reader<'_> {
                     self.tally.records += 1;
                     met.pages += 1;
                     self.tally.bytes += content_bytes(&page);
-                    each(Read::Page(at, page))?;
+                    each(ReadItem::Page(at, page))?;
                 }
                 Item::Fields(fields) => {
                     for lacks in self.named.note(number, &fields)? {
@@ -365,7 +354,7 @@ impl Reader<'_> {
 }
 
 /// Size in bytes of the HTML or text of a page. Zero for a redirect or a death.
-pub fn content_bytes(page: &Fetched) -> u64 {
+pub fn content_bytes(page: &FetchedPage) -> u64 {
     page.body.raw_content().map_or(0, RawContent::size) as u64
 }
 

@@ -9,10 +9,10 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_model::RawContent;
 use doppel_model::pairwise::Policy;
-use doppel_overlap::{Builder, Document};
+use doppel_overlap::{CollectionBuilder, Document};
 use doppel_text::{Extractor, HashedLines, is_read_in_place};
 
 use crate::arguments::InputArgs;
@@ -36,7 +36,7 @@ const ASIDE_BYTES: u64 = 32 << 20;
 
 /// Result of reading the inputs.
 #[derive(Debug)]
-pub struct Read {
+pub struct ReadReport {
     /// Counts of what was read and what was not taken.
     pub tally: Tally,
     /// Elapsed time in seconds.
@@ -44,14 +44,14 @@ pub struct Read {
 }
 
 /// Function that hashes the lines of a page. Returns `None` for a redirect or a death.
-type Hash = fn(&mut Extractor, &Fetched) -> Option<HashedLines>;
+type Hash = fn(&mut Extractor, &FetchedPage) -> Option<HashedLines>;
 
 /// Hashes pages, and pushes their lines into a builder.
 struct Hashing<'b> {
     extractors: Vec<Extractor>,
-    builder: &'b mut Builder,
+    builder: &'b mut CollectionBuilder,
     hash: Hash,
-    batch: Vec<Fetched>,
+    batch: Vec<FetchedPage>,
     batch_bytes: u64,
     /// Pages on which the extractor panicked.
     failed: Unusable,
@@ -61,23 +61,23 @@ struct Hashing<'b> {
 ///
 /// # Errors
 /// If an input does not exist, or if the memory budget is too small.
-pub fn read(inputs: &InputArgs, builder: &mut Builder) -> anyhow::Result<Read> {
+pub fn read(inputs: &InputArgs, builder: &mut CollectionBuilder) -> anyhow::Result<ReadReport> {
     let begin = Instant::now();
     let mut hashing = Hashing::new(processor::cores().min(EXTRACTORS_MAX), builder, hash);
     hashing.failed = Unusable::of(inputs);
     let mut tally = crawl::read(inputs, |page| hashing.take(page))?;
     hashing.flush()?;
     tally.without(hashing.failed);
-    Ok(Read { tally, seconds: begin.elapsed().as_secs_f64() })
+    Ok(ReadReport { tally, seconds: begin.elapsed().as_secs_f64() })
 }
 
 impl<'b> Hashing<'b> {
-    fn new(threads: usize, builder: &'b mut Builder, hash: Hash) -> Self {
+    fn new(threads: usize, builder: &'b mut CollectionBuilder, hash: Hash) -> Self {
         let extractors = (0..threads).map(|_| extractor()).collect();
         Self { extractors, builder, hash, batch: Vec::new(), batch_bytes: 0, failed: Unusable::default() }
     }
 
-    fn take(&mut self, page: Fetched) -> anyhow::Result<()> {
+    fn take(&mut self, page: FetchedPage) -> anyhow::Result<()> {
         let bytes = crawl::content_bytes(&page);
         if bytes > LARGE_BYTES {
             self.flush()?;
@@ -88,7 +88,7 @@ impl<'b> Hashing<'b> {
         if self.batch.len() >= BATCH_PAGES || self.batch_bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
     }
 
-    fn take_large(&mut self, page: &Fetched) -> anyhow::Result<()> {
+    fn take_large(&mut self, page: &FetchedPage) -> anyhow::Result<()> {
         let needed = page.body.raw_content().map_or(0, buffer_bytes).saturating_sub(ASIDE_BYTES);
         let claim = self.builder.claim(needed, "hashing the lines of a page")?;
         let hash = self.hash;
@@ -123,14 +123,14 @@ impl<'b> Hashing<'b> {
 
     /// Pushes the lines of a page into the builder. `hashed` is `None` if the extractor panicked on the page,
     /// and `Some(None)` for a redirect or a death.
-    fn push(&mut self, page: &Fetched, hashed: Option<Option<HashedLines>>) -> anyhow::Result<()> {
+    fn push(&mut self, page: &FetchedPage, hashed: Option<Option<HashedLines>>) -> anyhow::Result<()> {
         let (url, bytes) = (page.url.as_str(), crawl::content_bytes(page));
         match hashed {
             Some(Some(HashedLines { text, lines })) => {
                 let host = page.url.host();
                 self.builder.push(&Document { url, host: &host, bytes, text, lines: &lines })?;
             }
-            Some(None) => self.builder.gone(url)?,
+            Some(None) => self.builder.push_removal(url)?,
             None => self.failed.note(tally::FAILED, (&page.url, bytes), &tally::FAILED),
         }
         Ok(())
@@ -161,21 +161,22 @@ fn buffer_bytes(raw: RawContent<'_>) -> u64 {
     decoded + 3 * text + 8 * lines
 }
 
-fn hash(extractor: &mut Extractor, page: &Fetched) -> Option<HashedLines> {
+fn hash(extractor: &mut Extractor, page: &FetchedPage) -> Option<HashedLines> {
     page.body.raw_content().and_then(|raw| extractor.lines(&page.url, raw))
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::records::unusable::UnusableCount;
     use doppel_crawls::FetchedBody;
     use doppel_model::PageUrl;
-    use doppel_overlap::{Budget, Chunking};
+    use doppel_overlap::{Budget, Chunking, ExactCopy};
 
     use super::*;
 
-    fn page_of(number: usize, text: String) -> Fetched {
+    fn page_of(number: usize, text: String) -> FetchedPage {
         let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
-        Fetched { url, fetched_at: None, body: FetchedBody::Text(text), popularity: None, language: None }
+        FetchedPage { url, fetched_at: None, body: FetchedBody::Text(text), popularity: None, language: None }
     }
 
     #[test]
@@ -183,8 +184,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let chunking = Chunking { lines: 4, shared: 15 };
         let budget = Budget::new(96 << 20, 1 << 30, home.path());
-        let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
-        let before = budget.peaks().0;
+        let mut builder = CollectionBuilder::new(&budget, &[chunking], false).unwrap();
+        let before = budget.peaks().memory_bytes;
         let mut hashing = Hashing::new(2, &mut builder, hash);
         for number in 0..3 {
             hashing.take(page_of(number, "a\n".repeat(if number == 1 { 3 << 20 } else { 9 }))).unwrap();
@@ -192,16 +193,16 @@ mod tests {
         hashing.flush().unwrap();
         // Three times the 6 MiB of text, the hashes of 3 Mi lines, and the chunks of the page; less the
         // memory that is set aside.
-        assert!(budget.peaks().0 >= before + (18 << 20) + (24 << 20) - ASIDE_BYTES + (3 << 20));
+        assert!(budget.peaks().memory_bytes >= before + (18 << 20) + (24 << 20) - ASIDE_BYTES + (3 << 20));
         let collection = builder.finish().unwrap();
         assert_eq!(
             (0..3).map(|document| collection.url(document).unwrap()).collect::<Vec<_>>(),
             ["http://h/0", "http://h/1", "http://h/2"]
         );
-        assert_eq!(collection.copies().collect::<Vec<_>>(), [(0, 2)]);
+        assert_eq!(collection.copies().collect::<Vec<_>>(), [ExactCopy { central: 0, copy: 2 }]);
         // A page that does not fit is refused, and the error names the page.
         let budget = Budget::new(4 << 20, 1 << 30, home.path());
-        let mut builder = Builder::new(&budget, &[chunking], false).unwrap();
+        let mut builder = CollectionBuilder::new(&budget, &[chunking], false).unwrap();
         let refused =
             Hashing::new(2, &mut builder, hash).take(page_of(7, "a\n".repeat(3 << 20))).unwrap_err();
         let refused = format!("{refused:#}");
@@ -228,7 +229,8 @@ mod tests {
         let page = |number: usize| page_of(number, "the text of all".to_owned());
         let home = tempfile::tempdir().unwrap();
         let budget = Budget::new(96 << 20, 1 << 30, home.path());
-        let mut builder = Builder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
+        let mut builder =
+            CollectionBuilder::new(&budget, &[Chunking { lines: 4, shared: 15 }], false).unwrap();
         let mut hashing = Hashing::new(2, &mut builder, failing);
         (0..6).try_for_each(|number| hashing.take(page(number))).unwrap();
         // Also a large page, which is hashed alone.
@@ -236,11 +238,13 @@ mod tests {
         hashing.take(large).unwrap();
         hashing.flush().unwrap();
         let failed: Vec<_> = hashing.failed.by_reason().collect();
-        assert_eq!(failed, [(tally::FAILED, 2, 15 + 2 * LARGE_BYTES)]);
+        let expected =
+            UnusableCount { reason: tally::FAILED.to_owned(), pages: 2, bytes: 15 + 2 * LARGE_BYTES };
+        assert_eq!(failed, [expected]);
         // The other pages have the same text, so each of them but the first is a copy.
         let collection = builder.finish().unwrap();
         let url = |document| collection.url(document).unwrap().to_string();
-        let copies: Vec<_> = collection.copies().map(|(of, copy)| (url(of), url(copy))).collect();
+        let copies: Vec<_> = collection.copies().map(|one| (url(one.central), url(one.copy))).collect();
         let expected = [1, 2, 4, 5].map(|n| ("http://h/0".to_owned(), format!("http://h/{n}")));
         assert_eq!(copies, expected);
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use doppel_crawls::{CrawlClock, Fetched, Item, Limits};
+use doppel_crawls::{CrawlClock, FetchedPage, Item, Limits};
 use doppel_model::{PageUrl, Timestamp};
 
 use crate::records::FieldArgs;
@@ -31,7 +31,7 @@ impl OnePage<'_> {
     /// # Errors
     /// If the file cannot be read, if it does not contain the page, or if it has several pages and the user
     /// gave no URL.
-    pub fn page(&self) -> anyhow::Result<Fetched> {
+    pub fn page(&self) -> anyhow::Result<FetchedPage> {
         let (file, option) = (self.file.display(), self.option);
         let wrong = |text: String| Failure::Usage(format!("{file}: {text}"));
         let parse = |url| PageUrl::parse(url).map_err(|error| wrong(format!("{option} {url}: {error}")));
@@ -73,7 +73,7 @@ impl OnePage<'_> {
         match (meant, only, url) {
             (Some(page), ..) | (None, Some(page), None) => Ok(page),
             (None, Some(page), Some(url)) if page.url.host().is_empty() && !url.is_record() => {
-                Ok(Fetched { url, ..page })
+                Ok(FetchedPage { url, ..page })
             }
             (None, _, Some(url)) if !others.is_none() => {
                 Err(Failure::BadInput(format!("{file}: {url} is not there, but {others}")).into())
@@ -93,7 +93,7 @@ impl OnePage<'_> {
 /// Replaces the newest version of a page, unless the known version is later. Versions with the same date are
 /// ordered as on a server, except two contents: their hashes are not known here, so the one that comes later
 /// in the file wins.
-fn take_newer(newest: &mut Option<(Fetched, Timestamp)>, page: Fetched, date: Timestamp) {
+fn take_newer(newest: &mut Option<(FetchedPage, Timestamp)>, page: FetchedPage, date: Timestamp) {
     let new = (date, page.body.order_of_one_date());
     if newest.as_ref().is_none_or(|(known, date)| (*date, known.body.order_of_one_date()) <= new) {
         *newest = Some((page, date));

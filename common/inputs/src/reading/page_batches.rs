@@ -1,10 +1,10 @@
 //! Reads the inputs as batches of dated pages.
 
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 
 use crate::arguments::InputArgs;
-use crate::ingested::Reading;
-use crate::reading::crawl::{FileEnd, Read, content_bytes, read_all};
+use crate::ingested::ReadingPlan;
+use crate::reading::crawl::{FileEnd, ReadItem, content_bytes, read_all};
 use crate::records::record_names::Origin;
 use crate::tally::Tally;
 
@@ -27,7 +27,7 @@ pub fn read_batches(
     inputs: &InputArgs,
     doing: (&'static str, bool),
     size: BatchSize,
-    mut each: impl FnMut(Vec<Fetched>) -> anyhow::Result<()>,
+    mut each: impl FnMut(Vec<FetchedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     read_files(inputs, doing, (size, None), |batch| each(batch.pages))
 }
@@ -36,7 +36,7 @@ pub fn read_batches(
 #[derive(Debug, Default)]
 pub struct PageBatch {
     /// The pages, redirects and deaths, in input order.
-    pub pages: Vec<Fetched>,
+    pub pages: Vec<FetchedPage>,
     /// Origin of each page, in the same order.
     pub origins: Vec<Origin>,
     /// Files that end in the batch or before its first page.
@@ -51,14 +51,14 @@ pub struct PageBatch {
 pub fn read_files(
     inputs: &InputArgs,
     doing: (&'static str, bool),
-    (size, reading): (BatchSize, Option<&Reading>),
+    (size, reading): (BatchSize, Option<&ReadingPlan>),
     mut each: impl FnMut(PageBatch) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let (mut batch, mut bytes) = (PageBatch::default(), 0);
     let tally = read_all(inputs, doing, reading, |read| {
         match read {
-            Read::End(end) => batch.ended.push(end),
-            Read::Page(at, page) => {
+            ReadItem::End(end) => batch.ended.push(end),
+            ReadItem::Page(at, page) => {
                 bytes += content_bytes(&page);
                 batch.pages.push(page);
                 batch.origins.push(at.into());

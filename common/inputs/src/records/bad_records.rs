@@ -11,7 +11,7 @@ use anyhow::Context;
 use doppel_crawls::{FieldError, FieldProblem, HeadError, InputError, Reason};
 use serde::Serialize;
 
-use crate::records::place_fields::PlaceFields;
+use crate::records::position_fields::PositionFields;
 use crate::sources::Sources;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
@@ -39,7 +39,7 @@ struct Line<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
-    place: PlaceFields,
+    position: PositionFields,
     /// Number of unpacked bytes that the reader skipped to continue behind the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_bytes: Option<u64>,
@@ -95,7 +95,7 @@ impl BadFile {
             reason: error.reason.to_string(),
             skipped_bytes: Some(error.skipped).filter(|bytes| *bytes > 0),
             file: Some(error.path.display().to_string()),
-            place: error.place.into(),
+            position: error.position.into(),
             ..Line::default()
         };
         match error.line.as_deref().map(|record| (record, str::from_utf8(record))) {
@@ -146,7 +146,7 @@ impl BadFile {
         }
         writing.failed.as_ref().map_or(Ok(()), |error| {
             let path = self.path.display();
-            Err(Failure::Output(format!(
+            Err(Failure::IncompleteOutput(format!(
                 "{path} does not have all bad records: it cannot be written: {error}; make room or name another file, and run the command \
                  again"
             )))

@@ -26,7 +26,7 @@ pub struct NamedFields<'s> {
 
 /// A named field that a file lacks. Displays as a message for the user.
 #[derive(Debug)]
-pub struct Lacks<'m> {
+pub struct MissingField<'m> {
     unmet: &'m Unmet,
     map: &'m FieldMap,
 }
@@ -57,7 +57,7 @@ impl<'s> NamedFields<'s> {
     ///
     /// # Errors
     /// [`Failure::Usage`] if neither this source nor any other has a named field.
-    pub fn note<'m>(&mut self, number: usize, map: &'m FieldMap) -> Result<Vec<Lacks<'m>>, Failure> {
+    pub fn note<'m>(&mut self, number: usize, map: &'m FieldMap) -> Result<Vec<MissingField<'m>>, Failure> {
         self.of_file = those_in(map).collect();
         self.found.extend(&self.of_file);
         for lacks in lacks(map) {
@@ -78,8 +78,8 @@ impl<'s> NamedFields<'s> {
 }
 
 /// Named fields that a file lacks.
-pub fn lacks(map: &FieldMap) -> impl Iterator<Item = Lacks<'_>> {
-    map.unmet().iter().map(move |unmet| Lacks { unmet, map })
+pub fn lacks(map: &FieldMap) -> impl Iterator<Item = MissingField<'_>> {
+    map.unmet().iter().map(move |unmet| MissingField { unmet, map })
 }
 
 /// Refuses a file that lacks a named field.
@@ -96,7 +96,7 @@ pub fn require(map: &FieldMap, file: &dyn fmt::Display) -> Result<(), Failure> {
 /// Fields that a file has. Empty if the file has no record.
 fn those_in(map: &FieldMap) -> impl Iterator<Item = Field> {
     let is_unmet = |field: Field| map.unmet().iter().any(|unmet| unmet.field == field && !unmet.is_there);
-    let fields = map.fields().map(|(field, ..)| field);
+    let fields = map.fields().map(|at| at.field);
     fields.filter(move |field| map.is_of_records() && !is_unmet(*field))
 }
 
@@ -111,7 +111,7 @@ fn may_have(source: &Source, options: &InputOptions, field: Field) -> bool {
 }
 
 /// Formats a message such as `the first records have no field ulr (--url-field); they have url, text`.
-impl fmt::Display for Lacks<'_> {
+impl fmt::Display for MissingField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { unmet: Unmet { field, path, is_there }, map } = self;
         let option = field.option().unwrap_or_default();

@@ -1,23 +1,24 @@
-//! Names of records in results. A name consists of the file, and of the record's identifier or its place in
-//! the file.
+//! Names of records in results. A name consists of the file, and of the record's identifier or its position
+//! in the file.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_crawls::Place;
+use doppel_crawls::InputPosition;
 use doppel_crawls::copy::RecordName;
 use serde::{Deserialize, Serialize};
 
-use crate::records::place_fields::PlaceFields;
+use crate::records::position_fields::PositionFields;
 
-/// Origin of a record: its file, and its place there.
+/// Origin of a record: its file, and its position there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Origin {
     /// File or directory, as the user named it.
     #[serde(with = "path_bytes")]
     pub path: Arc<Path>,
     /// Place of the record in the file.
-    pub place: Place,
+    #[serde(rename = "place")]
+    pub position: InputPosition,
     /// Identifier of the record within its file, if it has one.
     pub id: Option<Box<str>>,
     /// Distance in pages from this one back to its original, the page whose content it has. `None` if its
@@ -39,7 +40,7 @@ pub struct RecordNames {
 /// Place of a record, and the offset at which its identifier ends.
 #[derive(Debug, Clone, Copy)]
 struct Named {
-    place: Option<Place>,
+    position: Option<InputPosition>,
     id_end: usize,
 }
 
@@ -48,7 +49,7 @@ struct Named {
 pub struct RecordLabel<'n> {
     file: String,
     #[serde(flatten)]
-    place: PlaceFields,
+    position: PositionFields,
     /// Identifier of the record within its file, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'n str>,
@@ -61,22 +62,22 @@ impl RecordNames {
             self.files.push((number, Arc::clone(&origin.path)));
         }
         // Bad records in between have no names.
-        let unnamed = Named { place: None, id_end: self.ids.len() };
+        let unnamed = Named { position: None, id_end: self.ids.len() };
         self.records.resize(number as usize, unnamed);
         self.ids.push_str(origin.id.as_deref().unwrap_or_default());
-        self.records.push(Named { place: Some(origin.place), id_end: self.ids.len() });
+        self.records.push(Named { position: Some(origin.position), id_end: self.ids.len() });
     }
 
     /// Returns the name of a record in results. `None` for a bad record, and for a number that no record of
     /// the inputs has.
     pub fn label(&self, number: u64) -> Option<RecordLabel<'_>> {
         let at = usize::try_from(number).ok()?;
-        let Named { place, id_end } = *self.records.get(at)?;
+        let Named { position, id_end } = *self.records.get(at)?;
         let begin = at.checked_sub(1).map_or(0, |before| self.records[before].id_end);
         let id = &self.ids[begin..id_end];
         let file = self.files.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
         let file = self.files[file].1.display().to_string();
-        Some(RecordLabel { file, place: place?.into(), id: (!id.is_empty()).then_some(id) })
+        Some(RecordLabel { file, position: position?.into(), id: (!id.is_empty()).then_some(id) })
     }
 
     /// Returns the name of a record in annotations. Empty if the record has no name.
@@ -88,13 +89,13 @@ impl RecordNames {
 }
 
 impl RecordLabel<'_> {
-    /// File of the record, with its identifier or its place, for people.
+    /// File of the record, with its identifier or its position, for people.
     pub fn text(&self) -> String {
         self.id_or_place().map_or_else(|| self.file.clone(), |id| format!("{}, {id}", self.file))
     }
 
     fn id_or_place(&self) -> Option<String> {
-        self.id.map(str::to_owned).or_else(|| self.place.text())
+        self.id.map(str::to_owned).or_else(|| self.position.text())
     }
 }
 
@@ -124,16 +125,16 @@ mod tests {
     #[test]
     fn records_are_named_by_file_and_id_or_place() {
         let mut names = RecordNames::default();
-        let origin = |path: &str, place, id: Option<&str>| Origin {
+        let origin = |path: &str, position, id: Option<&str>| Origin {
             path: Path::new(path).into(),
-            place,
+            position,
             id: id.map(Into::into),
             refers_back: None,
         };
-        names.note(0, &origin("a.jsonl", Place::Line(1), Some("x")));
-        names.note(3, &origin("a.jsonl", Place::Line(4), None));
-        names.note(4, &origin("b.warc", Place::Record(77), Some("<urn:uuid:1>")));
-        names.note(6, &origin("dir", Place::File, None));
+        names.note(0, &origin("a.jsonl", InputPosition::Line(1), Some("x")));
+        names.note(3, &origin("a.jsonl", InputPosition::Line(4), None));
+        names.note(4, &origin("b.warc", InputPosition::Record(77), Some("<urn:uuid:1>")));
+        names.note(6, &origin("dir", InputPosition::File, None));
         let text = |number| names.label(number).map(|label| label.text());
         assert_eq!(text(0).unwrap(), "a.jsonl, x");
         assert_eq!(text(1), None, "a bad record has no name");

@@ -20,6 +20,23 @@ pub struct Unusable {
     told: Arc<ShownMessages>,
 }
 
+/// Number and bytes of the pages that could not be used for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnusableCount {
+    /// Reason why the pages could not be used.
+    pub reason: String,
+    /// Number of pages that could not be used.
+    pub pages: u64,
+    /// Bytes of HTML or text of these pages.
+    pub bytes: u64,
+}
+
+impl From<(String, (u64, u64))> for UnusableCount {
+    fn from((reason, (pages, bytes)): (String, (u64, u64))) -> Self {
+        Self { reason, pages, bytes }
+    }
+}
+
 impl Unusable {
     /// Creates an empty count. Unusable pages will be written to the file of bad records of `inputs`.
     pub fn of(inputs: &InputArgs) -> Self {
@@ -27,16 +44,16 @@ impl Unusable {
         Self { by_reason: BTreeMap::new(), file, told }
     }
 
-    /// Each reason with the number of pages and their bytes.
+    /// Counts of the pass so far, in the order of the reasons.
     #[cfg(test)]
-    pub fn by_reason(&self) -> impl Iterator<Item = (&str, u64, u64)> {
-        self.by_reason.iter().map(|(reason, (records, bytes))| (reason.as_str(), *records, *bytes))
+    pub fn by_reason(&self) -> impl Iterator<Item = UnusableCount> {
+        self.by_reason.clone().into_iter().map(UnusableCount::from)
     }
 
-    /// Ends the pass, and returns each reason with the number of pages and their bytes.
-    pub fn end(self) -> impl Iterator<Item = (String, u64, u64)> {
+    /// Ends the pass, and returns its counts in the order of the reasons.
+    pub fn end(self) -> impl Iterator<Item = UnusableCount> {
         self.told.note(self.by_reason.keys().cloned());
-        self.by_reason.into_iter().map(|(reason, (records, bytes))| (reason, records, bytes))
+        self.by_reason.into_iter().map(UnusableCount::from)
     }
 
     /// Counts a page of `bytes` bytes under a reason. Unless an earlier pass has shown the reason, also

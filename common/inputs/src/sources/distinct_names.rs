@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use doppel_crawls::record::RecordFile;
 
-use super::{Place, STANDARD_NAME, Source};
+use super::{STANDARD_NAME, Source, SourceKind};
 
 /// Renames files that share a name, with each other or with standard input. Each group of such files gets the
 /// shortest ends of their paths that are distinct from each other and from the names of all other files. A
@@ -18,12 +18,12 @@ use super::{Place, STANDARD_NAME, Source};
 pub(super) fn give_distinct_names(sources: &mut [Source]) {
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, source) in sources.iter().enumerate() {
-        if let Place::File(_, name) = &source.place {
+        if let SourceKind::File(_, name) = &source.kind {
             alike.entry(name.as_str().to_owned()).or_default().push(number);
         }
     }
     let mut taken: HashSet<String> = alike.keys().cloned().collect();
-    let has_standard = sources.iter().any(|source| matches!(source.place, Place::Standard));
+    let has_standard = sources.iter().any(|source| matches!(source.kind, SourceKind::Standard));
     for (name, numbers) in alike {
         let others = usize::from(has_standard && name == STANDARD_NAME);
         if numbers.len() + others < 2 {
@@ -41,7 +41,7 @@ pub(super) fn give_distinct_names(sources: &mut [Source]) {
         let Some(names) = names.filter(|_| files + others > 1).find(are_distinct) else { continue };
         for (number, distinct) in numbers.into_iter().zip(names) {
             taken.insert(distinct.as_str().to_owned());
-            if let Place::File(_, name) = &mut sources[number].place {
+            if let SourceKind::File(_, name) = &mut sources[number].kind {
                 *name = distinct;
             }
         }

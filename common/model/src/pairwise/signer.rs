@@ -12,7 +12,7 @@ use super::{
 use crate::ContentHash;
 use crate::signature::{Builder, Kind, Signature};
 use crate::stable_hash128;
-use crate::tables::{Sample, Tables, TablesError};
+use crate::tables::{Tables, TablesError, TermSample};
 
 /// The features of a page from which policies make its signature.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,7 +86,7 @@ impl Signer {
         if !policy.reads_tables() {
             return Self::of(policy, None);
         }
-        let (mut sample, mut builder) = (Sample::new(), Builder::new());
+        let (mut sample, mut builder) = (TermSample::new(), Builder::new());
         for terms in contents {
             let content = builder.content_of(terms.as_ref());
             sample.add(content, &mut terms.as_ref().to_vec());

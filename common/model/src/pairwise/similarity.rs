@@ -1,4 +1,4 @@
-//! The similarity of two contents as an exact fraction.
+//! The result of comparing two contents: their similarity as an exact fraction, and F.
 
 use std::cmp::Ordering;
 
@@ -46,6 +46,24 @@ impl Similarity {
             |one: Self| if one.of == 0 { (1, 1) } else { (u64::from(one.shared), u64::from(one.of)) };
         let ((a, a_of), (b, b_of)) = (fraction(self), fraction(other));
         (a * b_of).cmp(&(b * a_of))
+    }
+}
+
+/// The result of comparing two contents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Comparison {
+    /// The similarity of the contents, as the policy measures it.
+    pub similarity: Similarity,
+    /// Whether both have the same content hash.
+    pub same_content: bool,
+    /// F: whether the contents are near-duplicates.
+    pub similar: bool,
+}
+
+impl Comparison {
+    /// The result for two different contents that share `shared` of `of` units.
+    pub(in crate::pairwise) fn new(shared: u32, of: u32, similar: bool) -> Self {
+        Self { similarity: Similarity { shared, of }, same_content: false, similar }
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::signature::Builder;
 use crate::stable_hash64;
-use crate::tables::{Sample, Tables};
+use crate::tables::{Tables, TermSample};
 
 fn signature_of(words: impl IntoIterator<Item = u32>) -> Signature {
     let tokens: Vec<u64> = words.into_iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
@@ -222,7 +222,7 @@ fn texts_too_short_for_a_supershingle_share_none() {
 #[test]
 fn tables_of_another_policy_are_refused() {
     let policy = |name: &str| name.parse::<Policy>().unwrap();
-    let tables = || Arc::new(Tables::learn("imatch", &Sample::new()));
+    let tables = || Arc::new(Tables::learn("imatch", &TermSample::new()));
     let refused = |name: &str| Signer::with_tables(policy(name), tables()).unwrap_err().to_string();
     assert_eq!(
         refused("multi-simhash"),

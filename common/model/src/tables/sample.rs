@@ -28,7 +28,7 @@ pub const CONTENT_TERMS_MAX: usize = 50_000;
 
 /// A sample of contents, with the distinct terms of each.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub struct TermSample {
     contents: BTreeMap<ContentHash, Box<[u64]>>,
     /// Number of terms of all contents together.
     terms: usize,
@@ -39,13 +39,13 @@ pub struct Sample {
     content_terms_max: usize,
 }
 
-impl Default for Sample {
+impl Default for TermSample {
     fn default() -> Self {
         Self::with_limits(SAMPLE_CONTENTS, SAMPLE_TERMS, CONTENT_TERMS_MAX)
     }
 }
 
-impl Sample {
+impl TermSample {
     /// Creates an empty sample.
     #[must_use]
     pub fn new() -> Self {

@@ -10,7 +10,7 @@ fn hash_of(text: &[u64]) -> ContentHash {
     ContentHash(stable_hash128(&bytes).to_be_bytes())
 }
 
-fn with_texts(mut sample: Sample, texts: &[Vec<u64>]) -> Sample {
+fn with_texts(mut sample: TermSample, texts: &[Vec<u64>]) -> TermSample {
     for text in texts {
         sample.add(hash_of(text), &mut text.clone());
     }
@@ -18,7 +18,7 @@ fn with_texts(mut sample: Sample, texts: &[Vec<u64>]) -> Sample {
 }
 
 fn learn(texts: &[Vec<u64>]) -> Tables {
-    Tables::learn("imatch", &with_texts(Sample::new(), texts))
+    Tables::learn("imatch", &with_texts(TermSample::new(), texts))
 }
 
 fn texts() -> impl Strategy<Value = Vec<Vec<u64>>> {
@@ -51,7 +51,7 @@ proptest! {
     fn order_and_copies_of_contents_do_not_change_the_tables(
         texts in texts(), seed in any::<u64>(), limits in (1..12_usize, 20..200_usize, 5..25_usize),
     ) {
-        let sample = || Sample::with_limits(limits.0, limits.1, limits.2);
+        let sample = || TermSample::with_limits(limits.0, limits.1, limits.2);
         let learn = |texts: &[Vec<u64>]| Tables::learn("imatch", &with_texts(sample(), texts));
         let mut others = [texts.clone(), texts.clone()].concat();
         Random::new(seed).shuffle(&mut others);
@@ -64,7 +64,7 @@ proptest! {
     fn a_sample_has_as_many_of_the_contents_with_the_smallest_hashes_as_fit(
         texts in texts(), contents in 1..12_usize, terms in 20..200_usize, most in 5..25_usize,
     ) {
-        let sample = with_texts(Sample::with_limits(contents, terms, most), &texts);
+        let sample = with_texts(TermSample::with_limits(contents, terms, most), &texts);
         let mut by_hash: BTreeMap<ContentHash, usize> = BTreeMap::new();
         for text in texts.iter().filter(|text| !text.is_empty()) {
             by_hash.insert(hash_of(text), text.iter().collect::<BTreeSet<_>>().len());

@@ -1,11 +1,8 @@
-//! Rho, the tolerance by which the paper's intervals are widened, and the two deviations that it compensates
-//! for.
+//! Rho, the tolerance by which the paper's intervals are widened.
 
 use std::str::FromStr;
 
 use serde::Serialize;
-
-use doppel_model::signature::Signature;
 
 use crate::error::MappingError;
 
@@ -18,8 +15,9 @@ const RHO_MAX: f64 = 10.0;
 pub struct Rho(f64);
 
 impl Rho {
-    /// Computes rho from the tolerances for the two fields of [`Deviation`]: (1 + delta) (1 + epsilon) / ((1
-    /// - delta) (1 - epsilon)).
+    /// Computes rho from the tolerances for two deviations of a content: (1 + delta) (1 + epsilon) / ((1 -
+    /// delta) (1 - epsilon)). Delta is how unevenly the shingles are spread over the sub-dictionaries.
+    /// Epsilon is how much the number of distinct shingles differs from the number of tokens.
     ///
     /// # Errors
     /// If rho is not from 1 to 10, or a tolerance is not from 0 to below 1.
@@ -49,29 +47,5 @@ impl FromStr for Rho {
 
     fn from_str(text: &str) -> Result<Self, MappingError> {
         text.parse().map_err(|_| MappingError::Rho(text.to_owned())).and_then(Self::new)
-    }
-}
-
-/// How far a content deviates from the two assumptions of the paper's bound: its shingles are spread evenly
-/// over the sub-dictionaries, and it has as many distinct shingles as tokens.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Deviation {
-    /// The greatest |L / (N L_i) - 1| over the N sub-dictionaries. L is the sum of all lengths. Infinite if a
-    /// length is 0.
-    pub delta: f64,
-    /// The absolute value of shingles / tokens - 1.
-    pub epsilon: f64,
-}
-
-impl Deviation {
-    /// The deviation of a content with these lengths. It is 0 for a content without tokens.
-    pub(super) fn of(lengths: &[u32], signature: &Signature) -> Self {
-        if signature.tokens() == 0 {
-            return Self { delta: 0.0, epsilon: 0.0 };
-        }
-        let mean = f64::from(signature.size()) / lengths.len() as f64;
-        let delta = lengths.iter().map(|length| (mean / f64::from(*length) - 1.0).abs()).fold(0.0, f64::max);
-        let epsilon = (f64::from(signature.size()) / f64::from(signature.tokens()) - 1.0).abs();
-        Self { delta, epsilon }
     }
 }

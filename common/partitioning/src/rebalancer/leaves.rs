@@ -6,9 +6,9 @@ use doppel_model::NodeId;
 
 use super::change::PlannedMove;
 use crate::bounding_space::BoundingSpace;
-use crate::cut::{self, Node};
 use crate::length_vector::LengthVector;
 use crate::partition_index::PartitionIndex;
+use crate::partition_map::cut::{self, Node};
 use crate::plan::Plan;
 
 /// A plan, the contents of its partitions, and the nodes where these contents were before the round.

@@ -8,12 +8,12 @@ use std::convert::Infallible;
 use html5gum::{Emitter, Error, State};
 
 use super::Document;
-use crate::boilerplate;
-use crate::foreign::Foreign;
-use crate::javascript;
-use crate::short_name::Name;
-use crate::source;
-use crate::syntax::{IgnoredElement, Syntax, has_raw_text, is_ordinary, raw_state};
+use crate::html::foreign::Foreign;
+use crate::html::short_name::Name;
+use crate::html::syntax::{IgnoredElement, Syntax, has_raw_text, is_ordinary, raw_state};
+use crate::main_content::boilerplate;
+use crate::redirect::javascript;
+use crate::tokens::source;
 
 /// Tag that the tokenizer is reading or has read last.
 #[derive(Debug, Default)]

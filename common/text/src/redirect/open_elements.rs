@@ -3,7 +3,7 @@
 //! HTML elements whose end tag may be missing end where HTML lets them end. The element that a tag ends is
 //! searched only among the innermost elements, so that the cost of a tag does not depend on its depth.
 
-use crate::short_name::Name;
+use crate::html::short_name::Name;
 
 /// Number of innermost elements among which a tag may end an element.
 const SEARCH_DEPTH: usize = 256;

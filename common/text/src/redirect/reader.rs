@@ -4,11 +4,11 @@ use html5gum::{Emitter, Error, State};
 
 use super::RedirectSigns;
 use super::open_elements::OpenElements;
-use crate::attributes::Value;
-use crate::foreign::Foreign;
-use crate::short_name::Name;
-use crate::style::is_hidden_by_style;
-use crate::syntax::{Syntax, has_raw_text, raw_state};
+use crate::html::attributes::Value;
+use crate::html::foreign::Foreign;
+use crate::html::short_name::Name;
+use crate::html::style::is_hidden_by_style;
+use crate::html::syntax::{Syntax, has_raw_text, raw_state};
 use crate::xhtml::is_void;
 
 /// Names of the attributes that the reader collects.

@@ -1,13 +1,13 @@
 use doppel_model::{PageUrl, RawContent};
 
-use crate::{Extracted, Extractor};
+use crate::{Extraction, Extractor};
 
 const URL: &str = "http://a.org/d/page.html";
 
 fn read(raw: RawContent<'_>, url: &str) -> Option<String> {
     match Extractor::default().extract(&PageUrl::parse(url).unwrap(), raw) {
-        Extracted::Redirect(target) => Some(target.as_str().to_owned()),
-        Extracted::Page(_) => None,
+        Extraction::Redirect(target) => Some(target.as_str().to_owned()),
+        Extraction::Page(_) => None,
     }
 }
 

@@ -1,11 +1,11 @@
 use doppel_model::{ContentHash, PageUrl, RawContent};
 
-use crate::{Extracted, Extractor};
+use crate::{Extraction, Extractor};
 
 fn content(raw: RawContent<'_>) -> ContentHash {
     match Extractor::default().extract(&PageUrl::parse("http://example.org/").unwrap(), raw) {
-        Extracted::Page(page) => page.signature.content(),
-        Extracted::Redirect(target) => panic!("unexpected redirect to {target}"),
+        Extraction::Page(page) => page.signature.content(),
+        Extraction::Redirect(target) => panic!("unexpected redirect to {target}"),
     }
 }
 

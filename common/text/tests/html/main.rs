@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use doppel_model::{ContentHash, PageUrl, RawContent};
-use doppel_text::{Extracted, Extractor, PageText, decode};
+use doppel_text::{Extraction, Extractor, PageText, decode};
 use proptest::prelude::*;
 
 #[path = "../crawl/mod.rs"]
@@ -64,7 +64,7 @@ fn deep_nesting_takes_linear_time() {
     for tag in ["div", "b", "svg", "a", "table", "template", "svg><foreignObject"] {
         let html = format!("{}deep", format!("<{tag}>").repeat(200_000));
         let url = PageUrl::parse("http://example.org/").unwrap();
-        let Extracted::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else {
+        let Extraction::Page(page) = Extractor::default().html(&url, html.as_bytes(), None) else {
             panic!("unexpected redirect")
         };
         assert_eq!(page.signature.tokens(), 1);

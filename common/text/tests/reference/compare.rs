@@ -9,8 +9,8 @@ use doppel_baseline::components;
 use doppel_join::{ContentIndex, Contents};
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
-use doppel_model::tables::{Sample, Tables};
-use doppel_text::{Extracted, Extractor};
+use doppel_model::tables::{Tables, TermSample};
+use doppel_text::{Extraction, Extractor};
 
 use crate::page::{Page, Source};
 use crate::rule::{PolicyFeatures, PolicyPage, Reader, Rule};
@@ -78,7 +78,7 @@ pub(crate) struct Figures {
 
 /// Returns the tables that the product learns from the pages.
 pub(crate) fn tables(policy: Policy, pages: &[Page]) -> Tables {
-    let (mut sample, mut extractor) = (Sample::new(), Extractor::default());
+    let (mut sample, mut extractor) = (TermSample::new(), Extractor::default());
     for page in pages {
         let read = extractor.terms(&page.url, page.source.raw()).unwrap();
         sample.add(read.content, &mut read.terms.to_vec());
@@ -102,8 +102,8 @@ fn signature(extractor: &mut Extractor, page: &Page) -> Signature {
     match &page.source {
         Source::Text(text) => extractor.text_at(&page.url, text).signature,
         Source::Html(html) => match extractor.html(&page.url, html.as_bytes(), Some("utf-8")) {
-            Extracted::Page(page) => page.signature,
-            Extracted::Redirect(target) => panic!("{:?} redirects to {target:?}", page.url),
+            Extraction::Page(page) => page.signature,
+            Extraction::Redirect(target) => panic!("{:?} redirects to {target:?}", page.url),
         },
     }
 }

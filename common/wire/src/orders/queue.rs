@@ -9,7 +9,7 @@ use doppel_model::RangeId;
 use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders};
 
 use super::{OrdersAnswer, OrdersRequest};
-use crate::call_sizes::{SIGNATURES_BYTES, count_fitting};
+use crate::transport::call_sizes::{SIGNATURES_BYTES, count_fitting};
 
 /// Maximum number of commands in the queue, and maximum size of their signatures in bytes. An empty queue
 /// accepts orders of any size.

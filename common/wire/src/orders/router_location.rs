@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doppel_protocol::{IndexError, IndexOrders};
 
-use crate::peer::Peer;
+use crate::transport::peer::Peer;
 
 /// Location of a router.
 pub enum RouterAt {

@@ -15,8 +15,8 @@ use doppel_protocol::{
 use super::order_sender::OrderSender;
 use super::queue::{BYTES_MAX, CALL_COMMANDS, COMMANDS_MAX, InFlightCall, Queue};
 use super::{OrdersAnswer, OrdersRequest, accept};
-use crate::call_sizes::SIGNATURES_BYTES;
-use crate::peer::WireError;
+use crate::transport::call_sizes::SIGNATURES_BYTES;
+use crate::transport::peer::WireError;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -16,8 +16,8 @@ use doppel_protocol::{
 };
 
 use super::*;
-use crate::circuit_breaker::NODE_WAIT;
 use crate::range_owner::{RemoteRanges, serve};
+use crate::transport::circuit_breaker::NODE_WAIT;
 
 const RANGE: RangeId = RangeId(3);
 

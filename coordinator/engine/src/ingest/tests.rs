@@ -71,7 +71,7 @@ fn the_main_content_of_html_is_told_and_the_page_comes_back() {
     let ingest = Ingest::new(2, Policy::default()).unwrap();
     let page = |body: &str| {
         let line = format!(r#"{{"url": "http://a/", {body}}}"#);
-        Fetched::from(PageItem::parse(line.as_bytes(), NOW).unwrap())
+        FetchedPage::from(PageItem::parse(line.as_bytes(), NOW).unwrap())
     };
     let html = page(&format!(r#""html": "<nav>a b c</nav>{}""#, "w ".repeat(20)));
     let (back, taken) = ingest.main_content(html.clone(), 4).unwrap();

@@ -7,7 +7,7 @@
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Builder;
 use doppel_model::{ContentHash, PageUrl};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 
 /// Recognises contents without words under a policy.
 pub(super) enum Wordless {
@@ -33,7 +33,7 @@ impl Wordless {
             // Under some policies, text and HTML without words have different hashes.
             Self::OfSites(extractor) => {
                 extractor.text_at(page, "").signature.content() == content
-                    || matches!(extractor.html(page, b"", None), Extracted::Page(html) if html.signature.content() == content)
+                    || matches!(extractor.html(page, b"", None), Extraction::Page(html) if html.signature.content() == content)
             }
         }
     }
@@ -55,8 +55,8 @@ mod tests {
             for url in urls {
                 let url = PageUrl::parse(url).unwrap();
                 let mut html = |html: &str| match extractor.html(&url, html.as_bytes(), None) {
-                    Extracted::Page(page) => page.signature.content(),
-                    Extracted::Redirect(target) => panic!("a redirect to {target}"),
+                    Extraction::Page(page) => page.signature.content(),
+                    Extraction::Redirect(target) => panic!("a redirect to {target}"),
                 };
                 assert!(wordless.has(&url, html("<p>- <div class=nav>!</div>")), "{policy} {url}");
                 assert!(!wordless.has(&url, html("<p>word")), "{policy} {url}");

@@ -2,9 +2,13 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use doppel_contract::answer::{Advice, MarketForm, PageUrlForm, Probed};
-use doppel_contract::page::{PAGE_BYTES_MAX, PageBody, PageItem};
-use doppel_crawls::Fetched;
+use doppel_contract::{
+    answer::{Advice, MarketForm, PageUrlForm, Probed},
+    page::{PAGE_BYTES_MAX, PageBody, PageItem},
+};
+use doppel_crawls::FetchedPage;
+use doppel_engine::comparison;
+use doppel_engine::ingest::{self, Source};
 use doppel_protocol::{Submission, Tier1Reads};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -16,8 +20,6 @@ use crate::problem::Problem;
 use crate::request::extract::{self, market, page_url};
 use crate::response::answer_age::millis;
 use crate::routes::pages;
-use doppel_engine::comparison;
-use doppel_engine::ingest::{self, Source};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,7 +81,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             // If the text has no URL, it gets one with a host name that never resolves (RFC 6761).
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
-            let mut page = Fetched::from(item);
+            let mut page = FetchedPage::from(item);
             if let Some(content) = page.body.raw_content() {
                 ingest::check(content, true)?;
             }

@@ -6,7 +6,7 @@
 use std::io;
 
 use doppel_model::parity::{WORDS_MAX, WORDS_MIN};
-use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 
 use super::make_room;
 
@@ -68,14 +68,14 @@ impl Bitmaps {
         &self.lengths[length].words[place * words..][..words]
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         self.lengths.iter().try_for_each(|one| {
             out.column(&one.words)?;
             out.column(&one.free)
         })
     }
 
-    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
         let mut bitmaps = Self::default();
         for one in &mut bitmaps.lengths {
             (one.words, one.free) = (input.column()?, input.column()?);

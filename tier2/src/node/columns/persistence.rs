@@ -3,11 +3,11 @@
 use std::io;
 
 use doppel_model::InsertSeq;
-use doppel_snapshot::{Item, Reader, Unreadable, Writer};
+use doppel_snapshot::{SnapshotItem, SnapshotReader, SnapshotWriter, Unreadable};
 
 use super::{BitmapName, Bitmaps, Columns, EntryHead, OWED};
 
-impl Item for EntryHead {
+impl SnapshotItem for EntryHead {
     const BYTES: usize = 27;
 
     fn write(self, to: &mut [u8]) {
@@ -43,7 +43,7 @@ impl Item for EntryHead {
 }
 
 impl Columns {
-    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         out.number(self.dimensions as u64)?;
         out.column(&self.heads)?;
         out.column(&self.content)?;
@@ -55,7 +55,7 @@ impl Columns {
         out.column(&self.free)
     }
 
-    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
         Ok(Self {
             dimensions: input.number()? as usize,
             heads: input.column()?,

@@ -3,7 +3,7 @@
 use std::io;
 
 use doppel_model::InsertSeq;
-use doppel_snapshot::Writer;
+use doppel_snapshot::SnapshotWriter;
 use serde::{Deserialize, Serialize};
 
 use super::{EntryRef, LocalIndex, Tables};
@@ -25,7 +25,7 @@ impl Tables {
     }
 
     /// Writes the serving partitions in their order.
-    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut SnapshotWriter) -> io::Result<()> {
         self.serving().try_for_each(|partition| partition.write(out))
     }
 

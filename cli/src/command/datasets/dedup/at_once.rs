@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
+use doppel_contract::answer::ExportLine;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted;
 use doppel_dataset::extracted::{ExtractedBatch, ExtractedPage};
 use doppel_dataset::extraction_log::{BEGINS_ANEW, ExtractionLog, FRAMES_VERSION, GOES_ON};
 use doppel_dataset::results::{RecordDecisions, TakenRecords};
 use doppel_dataset::weights::Weights;
-use doppel_inputs::ingested::{self, Ingested, Reading};
+use doppel_inputs::ingested::{self, IngestedFile, ReadingPlan};
 use doppel_inputs::reading::directory;
 use doppel_inputs::records::record_names::{RecordLabel, RecordNames};
 use doppel_model::Timestamp;
@@ -23,7 +24,6 @@ use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
 use doppel_node::directory::policy_tables;
 use doppel_node::engine::{CollectionRequest, DEFAULTS};
-use doppel_contract::answer::ExportLine;
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};
@@ -53,7 +53,7 @@ struct Read {
     /// Which records are kept, where results are wanted.
     decisions: Option<RecordDecisions>,
     /// The files that were read to their ends, where a collection may list them.
-    ended: Vec<Ingested>,
+    ended: Vec<IngestedFile>,
 }
 
 /// A line of the output where each record is judged on its own.
@@ -98,10 +98,10 @@ impl Dedup {
         let CollectionRequest { wanted, tables, .. } = asked;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
-        let goes_on = plan.reading.as_ref().is_some_and(Reading::goes_on);
+        let goes_on = plan.reading.as_ref().is_some_and(ReadingPlan::goes_on);
         let new = if goes_on { NewDirectory::resume(dir)? } else { NewDirectory::begin(dir)? };
         let has_log = new.extraction_log().exists();
-        interrupt::announce(if has_log { GOES_ON } else { BEGINS_ANEW })?;
+        interrupt::set_message(if has_log { GOES_ON } else { BEGINS_ANEW })?;
         named_by::keep_for_new(&self.inputs.records.fields.ids);
         let begin = Instant::now();
         let (tier1, map) = (new.tier1(), manifest.map()?);
@@ -120,7 +120,7 @@ impl Dedup {
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if read.grouped.counters.submissions == 0 {
             new.keep_log(false);
-            interrupt::announce(BEGINS_ANEW)?;
+            interrupt::set_message(BEGINS_ANEW)?;
             return Ok(self.answer(read, begin, (&signer, config.unit), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
@@ -130,7 +130,7 @@ impl Dedup {
         }
         // What names the records of each file, also of files that an interrupted run has read.
         let mut names = self.inputs.records.fields.ids.kept();
-        names.extend(read.ended.iter().filter_map(Ingested::named_by));
+        names.extend(read.ended.iter().filter_map(IngestedFile::named_by));
         if !names.is_empty() {
             let list = new.named_by();
             named_by::write_new(&list, &names).with_context(|| format!("cannot write {}", list.display()))?;
@@ -147,7 +147,7 @@ impl Dedup {
         &self,
         config: &BulkConfig<'_>,
         signer: Signer,
-        making: Option<(&Reading, &NewDirectory)>,
+        making: Option<(&ReadingPlan, &NewDirectory)>,
     ) -> anyhow::Result<Read> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
@@ -282,7 +282,7 @@ fn record_line<'l>(page: &'l PageWithContent, names: &'l RecordNames) -> RecordL
 }
 
 /// What the frames of a log depend on: their version, the policy with its tables, and how pages are read.
-fn maker(signer: &Signer, reading: &Reading) -> String {
+fn maker(signer: &Signer, reading: &ReadingPlan) -> String {
     let tables = signer.tables().map(|tables| tables.hash().to_string());
     let versions = format!("{FRAMES_VERSION} {TOKENISER_VERSION} {TERMS_VERSION}");
     format!("{} {} {versions} {}", signer.policy(), tables.unwrap_or_default(), reading.how())

@@ -6,19 +6,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use doppel_contract::Outcome;
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::extracted::{self, BATCH_PAGES, ExtractedPage};
 use doppel_dataset::results::Verdicts;
 use doppel_dataset::weights::Weights;
 use doppel_engine::export::write_export;
 use doppel_engine::market::MarketWinners;
-use doppel_inputs::ingested::{IngestedList, Reading};
+use doppel_inputs::ingested::{IngestedList, ReadingPlan};
 use doppel_inputs::reading::directory;
 use doppel_model::Timestamp;
 use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::NewDirectory;
 use doppel_node::engine::{CollectionRequest, LocalEngine};
-use doppel_contract::Outcome;
 use doppel_protocol::{Body, Line, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
@@ -46,7 +46,7 @@ impl Dedup {
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
         let engine = LocalEngine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
         if let Some(dir) = &self.data {
-            interrupt::announce("interrupted; the same command goes on")?;
+            interrupt::set_message("interrupted; the same command goes on")?;
             named_by::keep_in(dir, &self.inputs.records.fields.ids)?;
         }
         let begin = Instant::now();
@@ -101,7 +101,7 @@ impl Dedup {
     fn record(
         &self,
         engine: &LocalEngine,
-        known: (Option<&Reading>, Option<IngestedList>),
+        known: (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         verdicts: Option<&mut Verdicts>,
     ) -> anyhow::Result<Fed> {
@@ -131,7 +131,7 @@ impl Dedup {
     fn feed(
         &self,
         engine: &LocalEngine,
-        (reading, mut list): (Option<&Reading>, Option<IngestedList>),
+        (reading, mut list): (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         mut verdicts: Option<&mut Verdicts>,
     ) -> anyhow::Result<Fed> {

@@ -17,7 +17,7 @@ use doppel_node::args::PolicyArgs;
 use doppel_node::directory::policy_tables;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, plural, table};
-use doppel_text::{Extracted, Extractor};
+use doppel_text::{Extraction, Extractor};
 use serde::Serialize;
 
 use super::print_measures;
@@ -131,11 +131,11 @@ fn side(named: &OnePage<'_>, signer: &Signer, chars: usize) -> anyhow::Result<(S
     let nothing =
         |why: String| Failure::BadInput(format!("{file}: {} {why}: there is nothing to compare", page.url));
     let raw = page.body.raw_content().filter(|_| policy.reads_main());
-    let taken = raw.and_then(|raw| extractor.taken(&page.url, raw, chars));
+    let taken = raw.and_then(|raw| extractor.main_content_report(&page.url, raw, chars));
     let main_content = taken.map(comparison::main_content);
     let signature = match ingest::extracted(&mut extractor, &page) {
-        Some(Extracted::Page(page)) => page.signature,
-        Some(Extracted::Redirect(target)) => {
+        Some(Extraction::Page(page)) => page.signature,
+        Some(Extraction::Redirect(target)) => {
             return Err(nothing(format!("redirects to {target}")).into());
         }
         None => return Err(nothing("is dead".to_owned()).into()),

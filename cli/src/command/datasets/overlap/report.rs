@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 use doppel_inputs::tally::Tally;
-use doppel_overlap::{Band, Mirror, Outcome, Replicated, Replication, Space, Work};
+use doppel_overlap::{
+    Band, FingerprintFile, MirrorPair, PairingResult, PairingStatistics, ReplicatedPage, Replication,
+};
 use doppel_terminal::bounded;
 use doppel_terminal::output::{bytes, count, headed, interval, percent, plural, share, table};
 use serde::Serialize;
@@ -17,9 +19,9 @@ pub(super) struct Report {
     /// By chunks of lines, exact copies included.
     pub(super) chunks: Vec<Chunks>,
     /// The pages whose exact copies are on most hosts.
-    pub(super) most_replicated: Vec<Replicated>,
+    pub(super) most_replicated: Vec<ReplicatedPage>,
     /// Files of fingerprints.
-    pub(super) space: Vec<Space>,
+    pub(super) space: Vec<FingerprintFile>,
     /// What was allowed.
     pub(super) memory_bytes: u64,
     /// The most that the process had, where the system says it.
@@ -46,14 +48,14 @@ pub(super) struct Chunks {
     saved_share: f64,
     pairs: u64,
     ways: Vec<NamedWork>,
-    mirrors: Vec<Mirror>,
+    mirrors: Vec<MirrorPair>,
 }
 
 #[derive(Debug, Serialize)]
 struct NamedWork {
     by: &'static str,
     #[serde(flatten)]
-    work: Work,
+    work: PairingStatistics,
 }
 
 impl Whole {
@@ -67,8 +69,8 @@ impl Chunks {
     /// Of both ways, which found the same.
     pub(super) fn new(
         (lines, shared): (u32, u8),
-        ways: Vec<(&'static str, Outcome)>,
-        mirrors: Vec<Mirror>,
+        ways: Vec<(&'static str, PairingResult)>,
+        mirrors: Vec<MirrorPair>,
     ) -> anyhow::Result<Self> {
         let replication = ways.first().map(|(_, outcome)| outcome.replication.clone());
         let Whole { replication, saved_share } = Whole::new(replication.context("nothing was counted")?);
@@ -88,14 +90,14 @@ impl Report {
         for chunks in self.chunks.iter().filter(|chunks| !chunks.mirrors.is_empty()) {
             writeln!(out, "\nhosts that share most chunks of {}", plural(chunks.lines.into(), "line"))?;
             let heading = ["shared", "of the smaller", "host", "chunks", "host", "chunks"];
-            let row = |Mirror { a, b, shared, of_a, of_b, share }: &Mirror| {
+            let row = |MirrorPair { a, b, shared, of_a, of_b, share }: &MirrorPair| {
                 vec![count(*shared), percent(*share), a.clone(), count(*of_a), b.clone(), count(*of_b)]
             };
             headed(out, &heading, chunks.mirrors.iter().map(row))?;
         }
         if !self.most_replicated.is_empty() {
             writeln!(out, "\npages with exact copies on most hosts")?;
-            let row = |one: &Replicated| vec![count(one.hosts), count(one.pages), one.url.clone()];
+            let row = |one: &ReplicatedPage| vec![count(one.hosts), count(one.pages), one.url.clone()];
             headed(out, &["hosts", "copies", "the first of them"], self.most_replicated.iter().map(row))?;
         }
         Ok(())
@@ -183,7 +185,7 @@ impl Report {
         }
         headed(out, &heading, rows)?;
         if let Some(most) = self.process_memory_bytes {
-            writeln!(out, "{}", bounded::told(most, self.memory_bytes))?;
+            writeln!(out, "{}", bounded::describe_memory(most, self.memory_bytes))?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What the input has that policies differ in: markup, and sites. A policy that gives the same groups as another one on such an input
 //! is left out, with the reason, unless the user has named it.
 
-use doppel_crawls::{Fetched, FetchedBody};
+use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Policy, Sites};
 use doppel_text::is_one_site;
@@ -21,7 +21,7 @@ pub(super) struct Kinds {
 const SITES: [Sites; 3] = [Sites::Registrable, Sites::Host, Sites::Parent];
 
 impl Kinds {
-    pub(super) fn note(&mut self, page: &Fetched) {
+    pub(super) fn note(&mut self, page: &FetchedPage) {
         if !page.body.has_content() {
             return;
         }
@@ -67,16 +67,16 @@ impl Kinds {
 mod tests {
     use super::*;
 
-    fn page(url: &str, html: bool) -> Fetched {
+    fn page(url: &str, html: bool) -> FetchedPage {
         let body = match html {
             true => FetchedBody::Html { bytes: b"<p>one two".to_vec(), charset: None },
             false => FetchedBody::Text("one two".to_owned()),
         };
         let url = PageUrl::parse(url).unwrap();
-        Fetched { url, fetched_at: None, body, popularity: None, language: None }
+        FetchedPage { url, fetched_at: None, body, popularity: None, language: None }
     }
 
-    fn left_out(pages: &[Fetched]) -> Vec<&'static str> {
+    fn left_out(pages: &[FetchedPage]) -> Vec<&'static str> {
         let mut kinds = Kinds::default();
         pages.iter().for_each(|page| kinds.note(page));
         let all: Vec<Policy> = Policy::all().collect();
@@ -90,14 +90,14 @@ mod tests {
         assert_eq!(left_out(&[page(one, true), page(other, false)]), [""; 0]);
         assert_eq!(left_out(&[page(one, false), page(other, false)]), ["content"]);
         let xhtml = FetchedBody::Xhtml { bytes: b"<p>one two</p>".to_vec(), charset: None };
-        assert_eq!(left_out(&[Fetched { body: xhtml, ..page(one, true) }, page(other, false)]), [""; 0]);
+        assert_eq!(left_out(&[FetchedPage { body: xhtml, ..page(one, true) }, page(other, false)]), [""; 0]);
         assert_eq!(left_out(&[page(one, true), page("http://a.example/2", true)]), ["by-site"]);
         assert_eq!(left_out(&[page(one, false), page("http://a.example/2", false)]), ["by-site", "content"]);
         // Pages without a host are refused by policies that read the site.
         assert_eq!(left_out(&[page(one, true), page("file:///x", true)]), [""; 0]);
         assert_eq!(left_out(&[page("file:///x", true)]), ["by-site", "copies"]);
         let redirect =
-            Fetched { body: FetchedBody::Redirect(PageUrl::parse(other).unwrap()), ..page(other, true) };
+            FetchedPage { body: FetchedBody::Redirect(PageUrl::parse(other).unwrap()), ..page(other, true) };
         assert_eq!(left_out(&[page(one, true), redirect]), ["by-site"], "a redirect has no content");
     }
 

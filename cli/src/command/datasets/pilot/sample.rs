@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use doppel_crawls::Fetched;
+use doppel_crawls::FetchedPage;
 use doppel_inputs::processor::thread_seconds;
 use doppel_inputs::reading::crawl::content_bytes;
 use doppel_model::PageId;
 use doppel_model::pairwise::{Policy, Signer};
-use doppel_text::{Extractor, Part};
+use doppel_text::{Extractor, PagePart};
 use serde::Serialize;
 
 /// Pages of the sample.
@@ -21,12 +21,12 @@ const WARM_UP: usize = 50;
 /// The pages whose ids, which are hashes of their URLs, are least: the order of the input does not matter.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
-    pages: BTreeMap<PageId, Fetched>,
+    pages: BTreeMap<PageId, FetchedPage>,
     bytes: u64,
 }
 
 impl Sample {
-    pub(super) fn take(&mut self, page: &Fetched) {
+    pub(super) fn take(&mut self, page: &FetchedPage) {
         let id = page.url.id();
         // Past the last of a full sample it would have no room, so it is not even copied.
         let is_past =
@@ -59,11 +59,11 @@ impl Sample {
         let mut extractor = Extractor::new(Policy::default());
         let taken = self.pages.values().filter_map(|page| {
             let raw = page.body.raw_content()?;
-            extractor.guarded(|extractor| extractor.taken(&page.url, raw, 0)).flatten()
+            extractor.guarded(|extractor| extractor.main_content_report(&page.url, raw, 0)).flatten()
         });
         taken.fold(MainContents::default(), |found, taken| MainContents {
             pages: found.pages + 1,
-            whole: found.whole + u64::from(taken.part == Part::Whole),
+            whole: found.whole + u64::from(taken.part == PagePart::Whole),
         })
     }
 }
@@ -77,7 +77,7 @@ pub(super) struct MainContents {
     pub(super) whole: u64,
 }
 
-fn read(extractor: &mut Extractor, page: &Fetched) {
+fn read(extractor: &mut Extractor, page: &FetchedPage) {
     if let Some(raw) = page.body.raw_content() {
         // A page that it fails on is counted where it is read for good.
         black_box(extractor.guarded(|extractor| extractor.extract(&page.url, raw)));
@@ -91,10 +91,10 @@ mod tests {
 
     use super::*;
 
-    fn page(number: usize) -> Fetched {
+    fn page(number: usize) -> FetchedPage {
         let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
         let body = FetchedBody::Text(format!("{number} one two three"));
-        Fetched { url, fetched_at: None, body, popularity: None, language: None }
+        FetchedPage { url, fetched_at: None, body, popularity: None, language: None }
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         for (number, html) in [format!("{menu}a stub"), format!("{menu}{long}"), long].into_iter().enumerate()
         {
             let body = FetchedBody::Html { bytes: html.into_bytes(), charset: None };
-            sample.take(&Fetched { body, ..page(number) });
+            sample.take(&FetchedPage { body, ..page(number) });
         }
         sample.take(&page(3));
         assert_eq!(sample.main_contents(), MainContents { pages: 3, whole: 1 });

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use doppel_contract::Outcome;
+use doppel_contract::answer::Savings;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted::{self, ExtractedPage};
 use doppel_dataset::weights::Weights;
@@ -12,8 +14,6 @@ use doppel_inputs::processor;
 use doppel_inputs::tally::Tally;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::TablesHash;
-use doppel_contract::answer::Savings;
-use doppel_contract::Outcome;
 use doppel_protocol::{Body, WinnerOrder};
 use doppel_terminal::output::plural;
 use doppel_terminal::progress;

@@ -56,7 +56,7 @@ impl Outputs {
         match (&self.assignments, &self.map) {
             (Some(Destination::Standard), Some(Destination::Standard)) => true,
             (Some(Destination::Standard), _) | (_, Some(Destination::Standard)) => false,
-            _ => destination::is_one(assignments, map),
+            _ => destination::is_same_path(assignments, map),
         }
     }
 

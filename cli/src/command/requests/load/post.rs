@@ -18,7 +18,7 @@ use doppel_contract::client::{CONTENT_TYPE, Client, ClientError, Method, StatusC
 use doppel_contract::page::{LINE_BYTES_MAX, PageItem};
 use doppel_coordinator::limits::WIRE_BYTES;
 use doppel_crawls::Reason;
-use doppel_inputs::reading::crawl::Position;
+use doppel_inputs::reading::crawl::PagePosition;
 use doppel_inputs::records::bad_records::BadFile;
 use doppel_model::Timestamp;
 use doppel_terminal::output::say;
@@ -58,7 +58,7 @@ pub(super) struct Posted {
     /// The page.
     pub(super) url: String,
     /// Where it was read.
-    pub(super) at: Position,
+    pub(super) at: PagePosition,
     fetched_at: Option<Timestamp>,
 }
 
@@ -98,7 +98,7 @@ impl Batch {
     /// # Errors
     /// When it is longer as a line than is taken, which can be six times as long as it was: the server
     /// would refuse all the others with it. The batch is as it was.
-    pub(super) fn push(&mut self, item: &PageItem, at: Position) -> Result<(), Reason> {
+    pub(super) fn push(&mut self, item: &PageItem, at: PagePosition) -> Result<(), Reason> {
         let begin = self.body.len();
         item.to_json_line(&mut self.body);
         let bytes = self.body.len() - begin - 1;
@@ -327,19 +327,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use doppel_crawls::Place;
+    use doppel_crawls::InputPosition;
 
     use super::*;
 
     #[test]
     fn an_answer_belongs_to_the_page_that_was_sent() {
-        let at = Position {
+        let at = PagePosition {
             id: None,
             refers_back: None,
             before: 0,
             input: 0,
             path: Path::new("a").into(),
-            place: Place::File,
+            position: InputPosition::File,
         };
         let page = |url: &str| Posted { begin: 0, url: url.to_owned(), at: at.clone(), fetched_at: None };
         let sent = [page("http://a/"), page("http://b/")];

@@ -55,7 +55,7 @@ impl Rebalance {
         let mut busy_since = Instant::now();
         loop {
             if self.wait {
-                interrupt::announce(INTERRUPTED)?;
+                interrupt::set_message(INTERRUPTED)?;
             }
             let mut request = client.request(Method::POST, &["v1", "rebalance"]).json(&body);
             if self.wait {
@@ -73,7 +73,7 @@ impl Rebalance {
             if busy_since.elapsed() > self.patience() {
                 return Err(anyhow::Error::new(error).context(format!("no turn within {} s", self.patience)));
             }
-            interrupt::announce(INTERRUPTED_BEFORE)?;
+            interrupt::set_message(INTERRUPTED_BEFORE)?;
             if !said {
                 say!("doppel: {what}; waiting for its end");
                 said = true;

@@ -13,10 +13,9 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::{Block, CompressionType, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
+use doppel_streams::{Limits, Reason, too_large};
 
 use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, MAGIC, PADDING_BYTES_MAX, wrong_head};
-use crate::error::Reason;
-use crate::limits::{Limits, too_large};
 
 /// An open Arrow file, as an iterator over its batches.
 pub(crate) struct FileBatches {

@@ -10,11 +10,9 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::{CompressionType, root_as_message};
 use arrow_schema::SchemaRef;
+use doppel_streams::{Limits, Reason, Stream, too_large};
 
 use super::{CONTINUATION, Decoder, HEAD_BYTES_MAX, PADDING_BYTES_MAX, wrong_head};
-use crate::error::Reason;
-use crate::limits::{Limits, too_large};
-use crate::stream::Stream;
 
 /// An open Arrow stream, as an iterator over its batches.
 pub(crate) struct StreamBatches {

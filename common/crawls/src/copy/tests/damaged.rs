@@ -97,10 +97,10 @@ fn zeros_over_the_header_of_a_batch_are_damage() {
                 let items: Vec<_> = crate::open(&path, limits()).unwrap().collect();
                 let pages = items.iter().filter(|item| matches!(item, Item::Page(_))).count();
                 let bad = items.iter().filter_map(|item| match item {
-                    Item::Bad(error) => Some(error.place),
+                    Item::Bad(error) => Some(error.position),
                     _ => None,
                 });
-                let next = Place::Row(pages as u64 + 1);
+                let next = InputPosition::Row(pages as u64 + 1);
                 assert_eq!((pages, bad.collect()), (10 * batch, vec![next]), "{name}, {zeros:?}");
                 let (copied, ..) = copy_sides((&path, &[false]), false).unwrap();
                 assert_eq!((copied.kept, copied.bad), (pages as u64, 1), "{name}, {zeros:?}");

@@ -4,8 +4,7 @@
 //! faulty row.
 
 use super::{BadRow, CELLS_MAX, Cells, LINES_MAX, LONG_QUOTE_LINES};
-use crate::error::Reason;
-use crate::limits::{Limits, too_large};
+use doppel_streams::{Limits, Reason, too_large};
 
 /// Result of scanning a piece of data.
 pub(super) enum Step {

@@ -1,0 +1,9 @@
+//! Sorts records that do not fit into memory, within the budget of memory and disk space.
+//!
+//! A [`Sorter`](sorter::Sorter) collects fixed-length records and writes sorted runs to a temporary file. It
+//! ends as [`Sorted`](sorted::Sorted) records, which can be scanned any number of times.
+
+pub(crate) mod fixed_record;
+pub(crate) mod sorted;
+pub(crate) mod sorter;
+pub(crate) mod temporary_file;

@@ -1,0 +1,49 @@
+//! The choice between the two pairing methods, and the statistics of a pairing.
+
+use serde::Serialize;
+
+use crate::error::OverlapError;
+
+/// The parameters of coarse counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoarseParameters {
+    /// Base-2 logarithm of the number of counters. Coarse counting uses fewer if memory is too small.
+    pub counters_log2: u32,
+    /// Number of hash functions, 1 to 4.
+    pub functions: u32,
+}
+
+/// Method that finds overlapping pairs. Both methods find the same pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairingMethod {
+    /// Sorts all pairs.
+    Sort,
+    /// Counts coarsely, with the given parameters. `None` lets a pilot sample choose the parameters.
+    Coarse(Option<CoarseParameters>),
+}
+
+/// Receives two document numbers and the number of fingerprints that they share.
+pub(crate) type PairSink<'e> = dyn FnMut(u32, u32, u32) -> Result<(), OverlapError> + 'e;
+
+/// Statistics of a pairing: how much it did, and what it used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PairingStatistics {
+    /// Number of pairs, where a pair counts once for each fingerprint that it shares.
+    pub occurrences: u64,
+    /// Number of pairs that were counted exactly.
+    pub candidates: u64,
+    /// Number of pairs that share enough fingerprints.
+    pub pairs: u64,
+    /// Number of scans over the file of fingerprints.
+    pub scans: u32,
+    /// Number of counters for each hash function. 0 for sort-based pairing.
+    pub counters: u64,
+    /// Number of hash functions. 0 for sort-based pairing.
+    pub functions: u32,
+    /// Running time in seconds.
+    pub seconds: f64,
+    /// Peak of claimed memory in bytes, including memory that was claimed before the pairing.
+    pub memory_bytes: u64,
+    /// Peak size of temporary files in bytes, including files from before the pairing.
+    pub disk_bytes: u64,
+}

@@ -1,0 +1,78 @@
+//! Reads sorted records of (fingerprint, document) as groups of documents that share a fingerprint, and as
+//! pairs of such documents.
+
+use crate::bits::Bits;
+use crate::error::OverlapError;
+use crate::external_sort::sorted::{RecordScan, Sorted};
+
+/// Packs a pair of documents into one number, with the smaller number in the upper 32 bits.
+pub(crate) fn pair(a: u32, b: u32) -> u64 {
+    u64::from(a) << 32 | u64::from(b)
+}
+
+/// Unpacks a pair: the smaller number and the greater number.
+pub(crate) fn unpack_pair(pair: u64) -> (u32, u32) {
+    ((pair >> 32) as u32, pair as u32)
+}
+
+/// The records to pair, and the documents that take part.
+#[derive(Clone, Copy)]
+pub(crate) struct PairSource<'s> {
+    /// Distinct records, with the fingerprint in the upper 32 bits and the document in the lower 32 bits.
+    pub(crate) sorted: &'s Sorted<u64>,
+    /// The documents that take part. `None` if all documents take part.
+    pub(crate) included: Option<&'s Bits>,
+}
+
+impl<'s> PairSource<'s> {
+    /// Starts a scan over all groups.
+    pub(crate) fn groups(self) -> Result<Groups<'s>, OverlapError> {
+        let mut scan = self.sorted.scan()?;
+        let head = scan.next()?;
+        Ok(Groups { scan, head, included: self.included, documents: Vec::new() })
+    }
+
+    /// Passes every pair of documents with a common fingerprint to `each`, once for each fingerprint that the
+    /// pair shares.
+    pub(crate) fn pairs(
+        self,
+        mut each: impl FnMut(u64) -> Result<(), OverlapError>,
+    ) -> Result<(), OverlapError> {
+        let mut groups = self.groups()?;
+        while let Some(documents) = groups.next()? {
+            for (at, a) in documents.iter().enumerate() {
+                for b in &documents[at + 1..] {
+                    each(pair(*a, *b))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the groups one by one.
+pub(crate) struct Groups<'s> {
+    scan: RecordScan<'s, u64>,
+    head: Option<u64>,
+    included: Option<&'s Bits>,
+    documents: Vec<u32>,
+}
+
+impl Groups<'_> {
+    /// Reads the documents of the next fingerprint, in ascending order. A group can have fewer than two
+    /// documents.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u32]>, OverlapError> {
+        let Some(first) = self.head else { return Ok(None) };
+        self.documents.clear();
+        let mut head = Some(first);
+        while let Some(record) = head.filter(|record| record >> 32 == first >> 32) {
+            let document = record as u32;
+            if self.included.is_none_or(|included| included.get(document as usize)) {
+                self.documents.push(document);
+            }
+            head = self.scan.next()?;
+        }
+        self.head = head;
+        Ok(Some(&self.documents))
+    }
+}

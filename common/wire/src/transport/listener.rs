@@ -1,0 +1,273 @@
+//! The server side of calls.
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use doppel_http::Connections;
+use futures_util::stream::unfold;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::traffic::{Counts, ReportTraffic, Traffic};
+use crate::transport::call::{Call, VERSION};
+use crate::transport::identity::Identity;
+use crate::transport::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
+
+/// How long a request waits for a permit.
+const TURN_TIME: Duration = Duration::from_secs(2);
+
+/// Number of concurrent calls that ask for the traffic counts.
+const TRAFFIC_CALLS: usize = 4;
+
+/// Maximum number of characters of a caller's name in the log.
+const NAME_CHARS_MAX: usize = 63;
+
+/// Number of pieces of a stream that are produced before they are read.
+const STREAM_PIECES: usize = 4;
+
+/// Maximum time for receiving a body.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// Connection limits of a listener. The timeouts exceed the time for which a peer keeps an idle connection.
+const CONNECTIONS: Connections = Connections {
+    open: 1_024,
+    of_address: 1_024,
+    head_time: Duration::from_secs(60),
+    write_pause: Duration::from_secs(60),
+    write_rate: 4 << 10,
+    drain: Duration::from_secs(10),
+};
+
+/// How the process reacts to a panic inside a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Panics {
+    /// The panic ends the process. The state may be half changed, and a restart is safe.
+    End,
+    /// The panic becomes an error answer. The calls do not change any state by themselves.
+    Fail,
+}
+
+/// The calls that a node answers.
+pub struct Listener {
+    own: Arc<Identity>,
+    /// Permits of the calls that are added next.
+    permits: Arc<Semaphore>,
+    panics: Panics,
+    traffic: Traffic,
+    routes: Router,
+}
+
+/// The bytes of an answer, produced as they are read.
+pub(crate) type ByteStream = Box<dyn Iterator<Item = Bytes> + Send>;
+
+impl Listener {
+    /// Creates a listener for this node that works on at most `at_once` calls at the same time. Further calls
+    /// wait a moment and are then refused.
+    #[must_use]
+    pub fn new(own: Identity, at_once: usize, panics: Panics) -> Self {
+        let permits = Arc::new(Semaphore::new(at_once));
+        Self { own: Arc::new(own), permits, panics, traffic: Traffic::default(), routes: Router::new() }
+    }
+
+    /// Counts the traffic of the calls that are added next, and adds a call that returns the counts.
+    #[must_use]
+    pub fn counting(self, traffic: &Traffic) -> Self {
+        let (permits, counted) = (Arc::clone(&self.permits), traffic.clone());
+        let this = Self { traffic: traffic.clone(), ..self }.at_once(TRAFFIC_CALLS);
+        Self { permits, ..this.answer::<ReportTraffic>(move |()| counted.so_far()) }
+    }
+
+    /// Gives the calls that are added next their own permits, so that other calls do not block them.
+    #[must_use]
+    pub fn at_once(self, permits: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(permits)), ..self }
+    }
+
+    /// Adds a call that is answered on a thread that may block.
+    #[must_use]
+    pub fn answer<C: Call>(
+        mut self,
+        answer: impl Fn(C::Request) -> C::Answer + Send + Sync + 'static,
+    ) -> Self {
+        let permits = Arc::clone(&self.permits);
+        let counts = self.traffic.of::<C>();
+        let (panics, answer) = (self.panics, Arc::new(answer));
+        let handle = move |headers: HeaderMap, body: Body| async move {
+            // The body is not read during the wait, which holds back the caller.
+            let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
+                return Refusal::Busy.because("the node works on too many calls; try again later");
+            };
+            let body = match read::<C>(&headers, body).await {
+                Ok(body) => body,
+                Err(refused) => return refused,
+            };
+            counts.request();
+            counts.received(body.len());
+            let answered = spawn_blocking(move || {
+                let _permit = permit;
+                run::<C>(body, panics, &counts, &*answer)
+            });
+            answered.await.unwrap_or_else(|_| Refusal::Failed.because("the node broke off the call"))
+        };
+        self.routes = self.routes.route(&format!("/wire/{}", C::NAME), post(handle));
+        self
+    }
+
+    /// Adds a call that is answered with a stream. A thread produces the stream as fast as the caller reads
+    /// it.
+    #[must_use]
+    pub(crate) fn stream<C: Call>(mut self, pieces: impl Fn() -> ByteStream + Send + Sync + 'static) -> Self {
+        let (permits, pieces) = (Arc::clone(&self.permits), Arc::new(pieces));
+        let counts = self.traffic.of::<C>();
+        let handle = move || async move {
+            let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
+                return Refusal::Busy.because("the node works on too many calls; try again later");
+            };
+            let (sender, receiver) = mpsc::channel(STREAM_PIECES);
+            counts.request();
+            spawn_blocking(move || {
+                let _permit = permit;
+                for piece in pieces() {
+                    counts.sent(piece.len());
+                    if sender.blocking_send(Ok::<_, Infallible>(piece)).is_err() {
+                        break;
+                    }
+                }
+            });
+            let next =
+                |mut receiver: mpsc::Receiver<_>| async move { Some((receiver.recv().await?, receiver)) };
+            let body = Body::from_stream(unfold(receiver, next));
+            ([(WIRE, HeaderValue::from(VERSION))], body).into_response()
+        };
+        self.routes = self.routes.route(&format!("/wire/{}", C::NAME), post(handle));
+        self
+    }
+
+    /// Returns the routes, preceded by the checks of every request.
+    pub fn into_routes(self) -> Router {
+        self.routes
+            .fallback(no_call)
+            .method_not_allowed_fallback(no_call)
+            .layer(from_fn_with_state(self.own, check))
+    }
+
+    /// Answers requests until `shutdown` completes.
+    ///
+    /// # Errors
+    /// If no connection could be accepted for a minute.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> std::io::Result<()> {
+        doppel_http::serve(listener.into(), self.into_routes(), CONNECTIONS, shutdown, || ()).await
+    }
+}
+
+/// Lets a request through if it comes from this cluster, in this version, for this node.
+async fn check(State(own): State<Arc<Identity>>, request: Request, next: Next) -> Response {
+    match refusal_of(&own, request.headers()) {
+        Some((refusal, reason)) => {
+            let from = request.headers().get(FROM).and_then(|from| from.to_str().ok()).unwrap_or("unknown");
+            let from: String = from.chars().take(NAME_CHARS_MAX).collect();
+            tracing::warn!(from, %reason, "a request between roles is refused");
+            refusal.because(reason)
+        }
+        None => next.run(request).await,
+    }
+}
+
+/// Returns why a request is refused, if it is. A caller without the secret learns nothing else.
+fn refusal_of(own: &Identity, headers: &HeaderMap) -> Option<(Refusal, String)> {
+    let header =
+        |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let secret = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if !secret.is_some_and(|secret| own.secret.matches(secret)) {
+        return Some((
+            Refusal::Secret,
+            "the cluster secret is missing or is not the one of this cluster".to_owned(),
+        ));
+    }
+    let version = header(&WIRE);
+    if version != VERSION.to_string() {
+        let reason = format!(
+            "{} speaks version {VERSION} of the protocol between roles, the caller version {version:?}; run one \
+             release of Doppel in a cluster",
+            own.node
+        );
+        return Some((Refusal::Version, reason));
+    }
+    let cluster = header(&CLUSTER);
+    if cluster != &*own.cluster {
+        let reason = format!("{} belongs to cluster {}, the caller to {cluster:?}", own.node, own.cluster);
+        return Some((Refusal::Cluster, reason));
+    }
+    let node = header(&NODE);
+    (node != own.node.as_str())
+        .then(|| (Refusal::Node, format!("this is {}, and the request is for {node:?}", own.node)))
+}
+
+async fn read<C: Call>(headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let limit = C::REQUEST_BYTES_MAX;
+    let too_large = || Refusal::RequestTooLarge.because(format!("the body has more than {limit} bytes"));
+    if length.is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    match timeout(BODY_TIME, to_bytes(body, limit)).await {
+        Ok(Ok(body)) => Ok(body),
+        // The body was sent without its length.
+        Ok(Err(_)) if length.is_none() => Err(too_large()),
+        Ok(Err(error)) => Err(Refusal::Body.because(format!("the body broke off: {error}"))),
+        Err(_) => Err(Refusal::Body.because("the body did not arrive in time")),
+    }
+}
+
+fn run<C: Call>(
+    body: Bytes,
+    panics: Panics,
+    counts: &Counts,
+    answer: &dyn Fn(C::Request) -> C::Answer,
+) -> Response {
+    let request: C::Request = match postcard::from_bytes(&body) {
+        Ok(request) => request,
+        Err(error) => {
+            return Refusal::Body.because(format!("the body is not a request of {}: {error}", C::NAME));
+        }
+    };
+    drop(body);
+    let Ok(answer) = catch_unwind(AssertUnwindSafe(|| answer(request))) else {
+        if panics == Panics::End {
+            process::abort();
+        }
+        return Refusal::Failed.because("the call failed; the log of the node says why");
+    };
+    match postcard::to_allocvec(&answer) {
+        Ok(bytes) if bytes.len() > C::ANSWER_BYTES_MAX => {
+            Refusal::AnswerTooLarge.because(format!("the answer has {} bytes", bytes.len()))
+        }
+        Ok(bytes) => {
+            counts.sent(bytes.len());
+            let form = (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+            ([(WIRE, HeaderValue::from(VERSION)), form], bytes).into_response()
+        }
+        Err(error) => Refusal::Failed.because(format!("the answer cannot be encoded: {error}")),
+    }
+}
+
+async fn no_call(uri: Uri) -> Response {
+    Refusal::Call.because(format!("this node does not answer {}; it has another role", uri.path()))
+}
