@@ -87,7 +87,7 @@ impl Gate {
         let (name, role) = tokens.find(bearer(headers)?, now)?;
         if role < required {
             return Err(Problem::forbidden(format!(
-                "this needs a token with the role {required}, and that of {name} has {role}"
+                "this operation needs a token with the role {required}, and the token of {name} has the role {role}"
             )));
         }
         self.at_this_listener(Some(required))?;
@@ -96,7 +96,9 @@ impl Gate {
 
     fn at_this_listener(&self, required: Option<Role>) -> Result<(), Problem> {
         if self.listener == Listener::Clients && required == Some(Role::Operate) {
-            return Err(Problem::forbidden("operators ask for this at the listener of --operate-listen"));
+            return Err(Problem::forbidden(
+                "this operation is available only at the listener for operators (--operate-listen)",
+            ));
         }
         Ok(())
     }
@@ -106,11 +108,12 @@ impl Gate {
 ///
 /// Tokens are accepted nowhere else, because servers log URLs and browsers send cookies on their own.
 fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
-    let none = || Problem::unauthorized("this needs a token, in the header Authorization: Bearer TOKEN");
+    let none =
+        || Problem::unauthorized("this operation needs a token, in the header Authorization: Bearer TOKEN");
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next().ok_or_else(none)?;
     if values.next().is_some() {
-        return Err(Problem::unauthorized("a request has one header Authorization"));
+        return Err(Problem::unauthorized("the request has more than one header Authorization"));
     }
     let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or_else(none)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -122,9 +125,9 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
 impl From<Unknown> for Problem {
     fn from(unknown: Unknown) -> Self {
         match unknown {
-            Unknown::Nobodys => Self::unauthorized("no such token is known here"),
+            Unknown::Nobodys => Self::unauthorized("the token is not known to this server"),
             Unknown::Expired(name, at) => Self::unauthorized(format!(
-                "the token of {name} has expired at {at}; `doppel token new` makes another one"
+                "the token of {name} expired at {at}; create a new token with `doppel token new`"
             )),
         }
     }

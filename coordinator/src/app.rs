@@ -338,27 +338,30 @@ impl App {
 
     /// Acquires a permit for a request.
     pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.requests, "too many requests are in work; try again later")
+        permit(&self.0.requests, "too many requests are in progress; try again later")
     }
 
     /// Acquires a permit for a long poll.
     pub(crate) fn enter_long_poll(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.long_polls, "too many long polls are waiting; ask without wait, or try again later")
+        permit(
+            &self.0.long_polls,
+            "too many long polls are in progress; ask without wait, or try again later",
+        )
     }
 
     /// Acquires a permit for an export.
     pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.exports, "too many exports are under way; try again later")
+        permit(&self.0.exports, "too many exports are in progress; try again later")
     }
 
     /// Acquires a permit for a scrape of the metrics.
     pub(crate) fn enter_scrape(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.scrapes, "too many scrapes are under way; try again later")
+        permit(&self.0.scrapes, "too many scrapes are in progress; try again later")
     }
 
     /// Acquires the permit for a backup.
     pub(crate) fn enter_backup(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.backups, "another backup is under way; try again later")
+        permit(&self.0.backups, "another backup is in progress; try again later")
     }
 
     /// Acquires the permit for making a plan.
@@ -368,7 +371,7 @@ impl App {
 
     /// Acquires the permit for a sample. The caller keeps the permit until the sample is sent.
     pub(crate) fn enter_sample(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.samples, "another sample is on its way; try again later")
+        permit(&self.0.samples, "another sample is being sent; try again later")
     }
 
     /// Acquires a permit for a flush that waits for completion.
@@ -380,7 +383,7 @@ impl App {
     pub(crate) async fn enter_repair(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = timeout(self.0.limits.repair_wait, self.0.repairs.clone().acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok);
-        permit.ok_or_else(|| Problem::busy("another repair is under way; try again later"))
+        permit.ok_or_else(|| Problem::busy("another repair is in progress; try again later"))
     }
 
     /// Starts draining: ends long polls early and makes `/readyz` report that the service is not ready.

@@ -49,15 +49,15 @@ const HEADERS: [(&str, HeaderName, Type, &str); 4] = [
         "RequestId",
         REQUEST_ID,
         Type::String,
-        "The id of the request, as in the service's log: the one that it came with, if that is 1 to 64 visible characters \
-         of ASCII, or a new one.",
+        "The id of the request, as in the log of the service. If the request has an id of 1 to 64 visible ASCII characters, the \
+         service uses that id, and otherwise a new one.",
     ),
-    (AUTHENTICATE, header::WWW_AUTHENTICATE, Type::String, "What is missing: `Bearer`, a token."),
+    (AUTHENTICATE, header::WWW_AUTHENTICATE, Type::String, "The missing credential: `Bearer`, a token."),
     (
         RETRY_AFTER,
         header::RETRY_AFTER,
         Type::Integer,
-        "Seconds after which the same request, or the lines that are to be sent again, may succeed.",
+        "Number of seconds after which the same request, or the lines with the error code `retry`, may succeed.",
     ),
 ];
 
@@ -72,8 +72,10 @@ const TOKEN: &str = "token";
 
 /// Status and description of the only error answer that is not a problem document. The HTTP library (hyper)
 /// sends this answer before a request exists.
-const TOO_LONG: (&str, &str) =
-    ("414", "The URL is longer than 65,534 bytes; the answer has no body and none of the headers");
+const TOO_LONG: (&str, &str) = (
+    "414",
+    "The URL is longer than 65,534 bytes. The answer has no body, and none of the headers that other answers have",
+);
 
 /// Adds the shared parts to the document.
 pub(crate) fn complete(document: &mut OpenApi) {
@@ -92,8 +94,8 @@ pub(crate) fn complete(document: &mut OpenApi) {
         components.headers.insert(component.to_owned(), header.into());
     }
     let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
-        "A token of `doppel token new`. An operation names the least role that it needs: `operate` includes `write`, and `write` \
-         includes `read`. A server without tokens, as by default on its own machine, asks for none.",
+        "A token that `doppel token new` created. An operation names the role that it needs. The role `operate` includes `write`, and \
+         `write` includes `read`. A server without tokens, which is the default on the local machine, requires no token.",
     ));
     components.security_schemes.insert(TOKEN.to_owned(), SecurityScheme::Http(token.build()).into());
     // These schemas are added here because no handler names `Problem`, and parameters alone name the other
@@ -121,7 +123,7 @@ pub(crate) fn complete(document: &mut OpenApi) {
 fn kinds(says: &str) -> String {
     let kinds =
         Kind::ALL.map(|kind| format!("- `{}` ({}): {}", kind.urn(), kind.status().as_u16(), kind.meaning()));
-    format!("{says}\n\nThere are these, and others may be added:\n\n{}", kinds.join("\n"))
+    format!("{says}\n\nThese are the types. A later release may add others:\n\n{}", kinds.join("\n"))
 }
 
 fn complete_operation(path: &str, method: &str, operation: &mut Operation) {
@@ -197,7 +199,9 @@ fn refusal(said: Option<RefOr<Response>>, kinds: &BTreeSet<Kind>) -> Response {
         Some(RefOr::T(response)) if !response.description.is_empty() => response.description,
         _ => match kinds.iter().map(|kind| kind.meaning()).collect::<Vec<_>>().as_slice() {
             [meaning] => capitalised(meaning),
-            _ if kinds.iter().all(|kind| kind.is_passing()) => "It may succeed some seconds later".to_owned(),
+            _ if kinds.iter().all(|kind| kind.is_passing()) => {
+                "The same request may succeed some seconds later".to_owned()
+            }
             _ if kinds.iter().all(|kind| kind.status().is_server_error()) => {
                 "An error inside the service".to_owned()
             }
@@ -237,7 +241,7 @@ fn complete_content(media_type: &str, content: &mut RefOr<Content>) {
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
     let text = match media_type {
         NDJSON => text
-            .description(Some("One JSON document per line, each of the form in `contentSchema`."))
+            .description(Some("One JSON document per line, each with the schema in `contentSchema`."))
             .content_media_type("application/json")
             .content_schema(content.schema.take()),
         "application/octet-stream" => text,

@@ -92,7 +92,7 @@ pub(crate) fn register(
     registry.register("doppel_coordinator_http_requests", "HTTP requests answered", metrics.requests.clone());
     registry.register(
         "doppel_coordinator_http_request_seconds",
-        "Time until the head of an answer",
+        "Time from a request to the head of its answer",
         metrics.latency.clone(),
     );
     registry.register(
@@ -102,12 +102,12 @@ pub(crate) fn register(
     );
     registry.register(
         "doppel_coordinator_ingest_pages",
-        "Pages recorded, and lines not taken, by outcome",
+        "Pages recorded and lines refused, by outcome",
         metrics.pages.clone(),
     );
     registry.register(
         "doppel_coordinator_replica_answers",
-        "Answers about pages and groups for which replicas were read, because an owner did not answer",
+        "Answers about pages and groups that were read from replicas because an owner did not answer",
         metrics.replica_answers.clone(),
     );
     let build = BuildLabels { version: env!("CARGO_PKG_VERSION"), policy: policy.to_string() };
@@ -228,7 +228,7 @@ impl Collector for Tiers {
         gauge(
             out,
             "doppel_coordinator_body_memory_free_bytes",
-            "Room for request bodies and the answers to their lines",
+            "Unused memory for request bodies and for the answers to their lines",
             self.memory.free() as u64,
         )?;
         if let Some(tokens) = &self.tokens {

@@ -83,7 +83,7 @@ impl Problem {
 
     /// 429: the client holds as many of a resource as one client may hold.
     pub(crate) fn client_limit(what: &str) -> Self {
-        let detail = format!("this client has as many {what} as one may have at once; try again later");
+        let detail = format!("this client has reached its limit of {what}; try again later");
         Self::new(Kind::ClientLimit, detail)
     }
 
@@ -91,7 +91,7 @@ impl Problem {
     pub(crate) fn client_pause(what: &str, left: Duration) -> Self {
         let seconds = u32::try_from(left.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
         let detail = format!(
-            "this client received a {what} a moment ago, and only one is made at a time; ask again in {seconds} s"
+            "this client received a {what} a moment ago, and the service makes one at a time; ask again in {seconds} s"
         );
         let mut problem = Self::new(Kind::ClientLimit, detail);
         problem.0.retry_after = Some(seconds);
@@ -100,7 +100,7 @@ impl Problem {
 
     /// 403: a page of another site sent the request.
     pub(crate) fn cross_site() -> Self {
-        Self::new(Kind::CrossSite, "a browser sent this request for another site's page")
+        Self::new(Kind::CrossSite, "a browser sent this request for a page of another site")
     }
 
     /// 421: the request names a host that is not this server.
@@ -108,7 +108,7 @@ impl Problem {
         // A host name in a request can be very long, and people read the answer.
         let host: String = host.chars().take(HOST_CHARS).collect();
         let detail = format!(
-            "this server is not to be asked as {host:?}, but by an address, as localhost, or by a name that it was given with --allow-host"
+            "the server does not answer requests for the host name {host:?}; use an IP address, localhost, or a name given with --allow-host"
         );
         Self::new(Kind::Misdirected, detail)
     }
@@ -146,7 +146,7 @@ impl Problem {
 
     /// 500: an internal error. The cause belongs in the log, not in the answer.
     pub(crate) fn internal() -> Self {
-        Self::new(Kind::Internal, "an error inside the service; its log says more")
+        Self::new(Kind::Internal, "an error inside the service; the log of the service names the cause")
     }
 
     /// 503: the service is busy at the moment.
@@ -162,7 +162,7 @@ impl Problem {
     /// 503: a call did not end in time. The call continues, so its work may still be done.
     pub(crate) fn timed_out(time: Duration) -> Self {
         let detail = format!(
-            "no answer within {} s; what was asked for may still be done, and it is safe to ask again",
+            "the call took longer than {} s; its work may still be done, and it is safe to repeat the request",
             time.as_secs_f32()
         );
         Self::new(Kind::Timeout, detail)
@@ -170,7 +170,7 @@ impl Problem {
 
     /// 503: the memory budget for bodies is used up.
     pub(crate) fn memory_full() -> Self {
-        Self::busy("too many bytes of request bodies are in memory; try again later")
+        Self::busy("the memory for request bodies is used up; try again later")
     }
 
     /// 507: the disk is full.
@@ -205,13 +205,13 @@ impl From<Tier1Error> for Problem {
             // The error text of the storage engine names files of the server, so the answer does not repeat
             // it.
             Tier1Error::ReadOnly(_) => {
-                let detail = "the store failed and takes no writes until a restart: see the server's log";
+                let detail = "the store failed and takes no writes until a restart; the log of the server names the cause";
                 Self::new(Kind::ReadOnly, detail)
             }
             Tier1Error::Unavailable(_) => Self::new(Kind::RangeUnavailable, detail),
             Tier1Error::Stopping => Self::new(Kind::Stopping, detail),
             Tier1Error::DiskFull(_) => {
-                Self::disk_full(format!("{detail}; make room, and the server goes on by itself"))
+                Self::disk_full(format!("{detail}; free disk space, and the server resumes by itself"))
             }
             Tier1Error::CursorGone => Self::new(Kind::CursorGone, detail).about("cursor"),
             Tier1Error::BatchTooLarge { .. } => {
@@ -220,7 +220,8 @@ impl From<Tier1Error> for Problem {
             }
             Tier1Error::Damaged(_) => {
                 tracing::error!(%detail, "a record needed for a request is damaged; the request gets 500");
-                let detail = "a record that is needed is damaged: see the server's log";
+                let detail =
+                    "a record that the answer needs is damaged; the log of the server names the record";
                 Self::new(Kind::Damaged, detail)
             }
         }
@@ -265,7 +266,7 @@ impl From<ExportError> for Problem {
         match error {
             ExportError::Tier1Error(refused) => refused.into(),
             ExportError::Spill { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self::disk_full(format!("the disk is full: {error}; make room"))
+                Self::disk_full(format!("the disk is full: {error}; free disk space"))
             }
             ExportError::Spill { .. } | ExportError::Write(_) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "an export failed");

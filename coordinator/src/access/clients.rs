@@ -168,7 +168,7 @@ impl Caller {
     /// # Errors
     /// 429 if the client has used all its permits.
     pub(crate) fn enter(&self) -> Result<Option<Place>, Problem> {
-        self.permit(|share| &share.requests, "requests in work")
+        self.permit(|share| &share.requests, "requests in progress")
     }
 
     /// Acquires a permit for a long poll of the client.
@@ -183,7 +183,7 @@ impl Caller {
 
     /// Acquires a permit for a flush that waits for completion.
     pub(crate) fn enter_flush(&self) -> Result<Option<Place>, Problem> {
-        self.permit(|share| &share.flushes, "flushes that wait")
+        self.permit(|share| &share.flushes, "waiting flushes")
     }
 
     /// Acquires a permit for a scrape of the metrics.

@@ -23,7 +23,7 @@ pub struct HostName(String);
 /// Error for a text that is not a host name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no name of a host: give it as in a URL, without scheme and port, such as doppel.example.org"
+    "{0:?} is not a host name; write the name as in a URL, without scheme and port, such as doppel.example.org"
 )]
 pub struct HostNameError(String);
 

@@ -16,7 +16,7 @@ pub enum Role {
 
 /// Error for a text that does not name a role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no role; the roles are read, write and operate")]
+#[error("{0:?} is not a role; the roles are read, write and operate")]
 pub struct NoRole(String);
 
 impl Role {

@@ -29,7 +29,7 @@ pub struct TokenName(Arc<str>);
 
 /// Error for a text that is not a token name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name of a token: 1 to {NAME_BYTES} letters, digits, hyphens, underscores and dots")]
+#[error("{0:?} is not a token name; use 1 to {NAME_BYTES} letters, digits, hyphens, underscores and dots")]
 pub struct TokenNameError(String);
 
 impl FromStr for TokenName {
@@ -56,7 +56,7 @@ pub struct TokenHash([u8; 32]);
 
 /// Error for a text that is not a hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a SHA-256 is 64 hexadecimal digits, as `doppel token new` writes it")]
+#[error("not a SHA-256 hash; use 64 hexadecimal digits, as `doppel token new` prints them")]
 pub struct TokenHashError;
 
 impl TokenHash {

@@ -146,7 +146,7 @@ impl Calls {
             let begun = thread::Builder::new().name("giving-way".to_owned()).spawn(work);
             begun.map_err(|error| {
                 tracing::warn!(%error, "cannot start a thread for a request; the request gets 503");
-                Problem::busy("there is no thread for this now; try again later")
+                Problem::busy("the service cannot start another thread; try again later")
             })?;
             // If the work panics, no answer arrives. The panic handler of the thread reports the panic.
             answered.await.unwrap_or_else(|_| Err(Problem::internal()))
@@ -155,7 +155,7 @@ impl Calls {
     }
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.requests, "too many calls are under way; try again later")
+        permit(&self.requests, "too many calls are in progress; try again later")
     }
 }
 

@@ -33,11 +33,11 @@ pub(super) fn question(directories: Vec<Directory>) -> Question<Vec<Room>> {
 /// Writes the samples of the directories.
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, rooms: &[Room]) -> fmt::Result {
     let figures: [(&str, &str, Figure); 3] = [
-        ("doppel_disk_used_bytes", "Bytes of the files in a directory of this process", |room| room.used),
-        ("doppel_disk_free_bytes", "Bytes that may still be written where the directory is", |room| {
+        ("doppel_disk_used_bytes", "Size of the files in a directory of this process", |room| room.used),
+        ("doppel_disk_free_bytes", "Free space of the file system that contains the directory", |room| {
             Some(room.disk?.0)
         }),
-        ("doppel_disk_size_bytes", "Bytes of the file system where the directory is", |room| {
+        ("doppel_disk_size_bytes", "Size of the file system that contains the directory", |room| {
             Some(room.disk?.1)
         }),
     ];

@@ -12,7 +12,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 pub(super) struct Process {
     /// Time at which this collector was created, in seconds since 1970. The kernel's start time is not used,
     /// because computing it needs files outside this process's own, and a sandbox may deny access to them.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is told elsewhere"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux provides these metrics"))]
     start: f64,
 }
 
@@ -37,18 +37,20 @@ impl Collector for Process {
         let (name, help) = ("process_cpu_seconds", "User and system time of the process");
         let family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(figures.cpu_seconds).encode(family)?;
-        let help = "When the process was started, in seconds since 1970";
+        let help = "Start time of the process, in seconds since 1970";
         float(out, "process_start_time_seconds", help, self.start)?;
+        gauge(out, "process_resident_memory_bytes", "Resident memory of the process", figures.resident)?;
         gauge(
             out,
-            "process_resident_memory_bytes",
-            "Memory of the process that is in RAM",
-            figures.resident,
+            "process_virtual_memory_bytes",
+            "Size of the address space of the process",
+            figures.virtual_memory,
         )?;
-        gauge(out, "process_virtual_memory_bytes", "Address space of the process", figures.virtual_memory)?;
         gauge(out, "process_threads", "Threads of the process", figures.threads)?;
         gauge(out, "process_open_fds", "Open file descriptors", figures.open_fds)?;
-        figures.max_fds.map_or(Ok(()), |max| gauge(out, "process_max_fds", "The most of them", max))
+        figures.max_fds.map_or(Ok(()), |max| {
+            gauge(out, "process_max_fds", "Maximum number of open file descriptors", max)
+        })
     }
 }
 

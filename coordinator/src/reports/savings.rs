@@ -82,7 +82,7 @@ impl From<SavingsError> for Problem {
         match error {
             SavingsError::Tier1(refused) => refused.into(),
             SavingsError::Counting(spill) if spill.is_disk_full() => {
-                Self::disk_full(format!("the disk is full: {spill}; make room"))
+                Self::disk_full(format!("the disk is full: {spill}; free disk space"))
             }
             SavingsError::Counting(spill) => {
                 tracing::error!(

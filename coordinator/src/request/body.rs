@@ -148,19 +148,25 @@ impl Encoding {
                 "" | "identity" => Self::Identity,
                 "gzip" | "x-gzip" => Self::Gzip,
                 "zstd" => Self::Zstd,
-                _ => return Err(Problem::media_type("the content encoding is gzip, zstd or none")),
+                _ => {
+                    return Err(Problem::media_type(
+                        "the content encoding is not supported; use gzip, zstd or none",
+                    ));
+                }
             },
         };
         match values.next() {
             None => Ok(encoding),
-            Some(_) => Err(Problem::media_type("one content encoding is taken, gzip or zstd")),
+            Some(_) => {
+                Err(Problem::media_type("the request has more than one content encoding; use gzip or zstd"))
+            }
         }
     }
 }
 
 fn slow(pause: Duration, whole: Duration) -> Problem {
     Problem::slow_body(format!(
-        "the body came too slowly: at most {} s may pass without a byte, and {} s in all",
+        "the body arrived too slowly; a pause may last at most {} s, and the whole body at most {} s",
         pause.as_secs_f32(),
         whole.as_secs_f32()
     ))

@@ -99,7 +99,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
 ) -> Result<(T, Share), Problem> {
     let (parts, body) = request.into_parts();
     if body::media_type(&parts.headers) != "application/json" {
-        return Err(Problem::media_type("the content type of this call is application/json"));
+        return Err(Problem::media_type("the content type must be application/json"));
     }
     let caller = caller(&parts)?;
     let held = app.read(&caller, &parts.headers, body, max).await?;

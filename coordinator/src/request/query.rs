@@ -49,7 +49,7 @@ impl de::Error for WrongParameter {
     }
 
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(name, format!("unknown parameter; this call takes {}", expected.join(", ")))
+        Self::new(name, format!("unknown parameter; the operation has {}", expected.join(", ")))
     }
 
     fn missing_field(name: &'static str) -> Self {
@@ -57,7 +57,7 @@ impl de::Error for WrongParameter {
     }
 
     fn duplicate_field(name: &'static str) -> Self {
-        Self::new(name, "given twice")
+        Self::new(name, "given more than once")
     }
 }
 
@@ -113,7 +113,7 @@ impl<'de> Deserializer<'de> for Parameter {
         visitor: V,
     ) -> Result<V::Value, WrongParameter> {
         if !variants.contains(&&*self.text) {
-            let reason = format!("unknown value; it is one of {}", variants.join(", "));
+            let reason = format!("unknown value; use one of {}", variants.join(", "));
             return Err(WrongParameter::new(&self.name, reason));
         }
         visitor.visit_enum(self.text.into_deserializer())
@@ -171,12 +171,12 @@ mod tests {
             (
                 &[url, ("ulr", "x")],
                 "ulr",
-                "the query: ulr: unknown parameter; this call takes url, limit, wait, kind",
+                "the query: ulr: unknown parameter; the operation has url, limit, wait, kind",
             ),
-            (&[url, url], "url", "the query: url: given twice"),
+            (&[url, url], "url", "the query: url: given more than once"),
             (&[url, ("limit", "-1")], "limit", "the query: limit: invalid digit found in string"),
             (&[url, ("wait", "x")], "wait", "the query: wait: provided string was not `true` or `false`"),
-            (&[url, ("kind", "x")], "kind", "the query: kind: unknown value; it is one of all, any"),
+            (&[url, ("kind", "x")], "kind", "the query: kind: unknown value; use one of all, any"),
         ] {
             assert_eq!(read(pairs), Err((Some(name.to_owned()), detail.to_owned())));
         }

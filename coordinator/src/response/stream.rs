@@ -45,7 +45,7 @@ pub(crate) fn stream<E: Display>(
             Some(Piece::Bytes(bytes)) => Ok(Some((bytes, receiver))),
             Some(Piece::End) => Ok(None),
             // If the end is missing, the part sent so far must not look like a complete answer.
-            None => Err(io::Error::other("the answer broke off")),
+            None => Err(io::Error::other("the answer is incomplete")),
         }
     }))
 }
@@ -66,14 +66,14 @@ struct Pieces {
 
 impl Pieces {
     fn send(&self, piece: Piece) -> io::Result<()> {
-        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone");
+        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the client has disconnected");
         let Some((runtime, end)) = &self.limit else {
             return self.sender.blocking_send(piece).map_err(|_| gone());
         };
         let left = end.saturating_duration_since(Instant::now());
         runtime.block_on(self.sender.send_timeout(piece, left)).map_err(|error| match error {
             SendTimeoutError::Timeout(_) => {
-                io::Error::new(io::ErrorKind::TimedOut, "the client reads it too slowly")
+                io::Error::new(io::ErrorKind::TimedOut, "the client reads the answer too slowly")
             }
             SendTimeoutError::Closed(_) => gone(),
         })

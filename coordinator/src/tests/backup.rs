@@ -14,7 +14,7 @@ async fn one_backup_at_a_time() {
     let first = tokio::spawn(async move { other.get("/v1/backup").await });
     door.tiers.gate.begun("backup", 1).await;
     let detail = door.get("/v1/backup").await.problem(503)["detail"].to_string();
-    assert!(detail.contains("another backup is under way"), "{detail}");
+    assert!(detail.contains("another backup is in progress"), "{detail}");
     drop(closed);
     let reply = first.await.unwrap();
     assert_eq!(

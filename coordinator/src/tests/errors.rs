@@ -20,8 +20,10 @@ async fn a_refusal_of_everything_is_the_whole_answer() {
         for (content_type, body) in [(JSON, page("http://a/", "t", 0).to_string()), (NDJSON, bad_first)] {
             let problem = door.post("/v1/pages", content_type, body).await.problem(status);
             assert_eq!(problem["type"], format!("urn:doppel:problem:{kind}"));
-            let says_what_to_do =
-                problem["detail"].as_str().unwrap().contains("make room, and the server goes on by itself");
+            let says_what_to_do = problem["detail"]
+                .as_str()
+                .unwrap()
+                .contains("free disk space, and the server resumes by itself");
             assert_eq!(says_what_to_do, kind == "disk-full", "{problem}");
         }
         // A dead page is decided at once, so it does not count as pending.

@@ -24,20 +24,20 @@ use doppel_engine::comparison::{self, Measured};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExplainQuery {
-    /// One page.
+    /// URL of one page.
     #[param(value_type = PageUrlForm)]
     a: String,
-    /// The other.
+    /// URL of the other page.
     #[param(value_type = PageUrlForm)]
     b: String,
 }
 
-/// Why are two pages, or are they not, duplicates?
+/// Explain why two pages are duplicates or not.
 #[utoipa::path(
     get, path = "/v1/explain", operation_id = "explain_pair", tag = "advice", params(ExplainQuery),
     responses(
-        (status = 200, description = "What is known of both, and how they compare", body = Explanation),
-        (status = 400, description = "Not page URLs"),
+        (status = 200, description = "What the service knows of both pages, and their comparison", body = Explanation),
+        (status = 400, description = "A page URL is invalid"),
         (status = 404, description = "A page is not on record"),
         refusals::ReadsAndIndex,
     ),
@@ -149,7 +149,7 @@ fn lacks_content(side: &Side) -> String {
     let Advice { url, redirect_to, reason, .. } = &side.advice;
     match (redirect_to, reason) {
         (Some(to), Some(reason)) => format!("{url} redirects to {to}, {}", words::unresolved(*reason)),
-        (Some(to), None) => format!("{url} redirects to {to}, which has no content at this moment"),
-        (None, _) => format!("{url} has no content at this moment"),
+        (Some(to), None) => format!("{url} redirects to {to}, which has no content at the moment"),
+        (None, _) => format!("{url} has no content at the moment"),
     }
 }

@@ -24,24 +24,24 @@ pub(crate) const PATH: &str = "/v1/status";
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StatusQuery {
-    /// The page.
+    /// URL of the page.
     #[param(value_type = PageUrlForm)]
     url: String,
-    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
-    /// such hosts.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
+    /// winners on hosts of this market.
     #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
-/// What is this page?
+/// Look up the status of a page.
 ///
-/// `duplicate` is verified on the present contents of the page and of the one in `duplicate_of`; every other status means:
-/// keep the page.
+/// The status `duplicate` is verified on the current contents of the page and of the page in `duplicate_of`.
+/// Every other status means: keep the page.
 #[utoipa::path(
     get, path = "/v1/status", operation_id = "get_status", tag = "advice", params(StatusQuery),
     responses(
-        (status = 200, description = "What the page is", body = Advice),
-        (status = 400, description = "No page URL, or no market"),
+        (status = 200, description = "The advice on the page", body = Advice),
+        (status = 400, description = "The page URL or the market is invalid"),
         refusals::Reads,
     ),
 )]
@@ -88,21 +88,21 @@ pub(crate) fn without_rows(app: &App, uri: &Uri) -> Option<Response> {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"urls": ["https://example.org/a", "https://example.org/b"]})))]
 pub(crate) struct StatusRequest {
-    /// The pages, at most 1,000. What is no page URL is answered as such.
+    /// URLs of the pages, at most 1,000. A text that is not a page URL gets an error of its own in the answer.
     #[schema(max_items = 1_000)]
     urls: Vec<String>,
-    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
-    /// such hosts.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
+    /// winners on hosts of this market.
     #[schema(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
-/// What are these pages?
+/// Look up the statuses of many pages.
 #[utoipa::path(
     post, path = "/v1/status", operation_id = "get_statuses", tag = "advice", request_body = StatusRequest,
     responses(
-        (status = 200, description = "What each page is, in the order of the URLs", body = StatusAnswers),
-        (status = 400, description = "Too many URLs, or not of this form"),
+        (status = 200, description = "The advice on each page, in the order of the URLs", body = StatusAnswers),
+        (status = 400, description = "There are too many URLs, or the body is invalid"),
         refusals::Reads,
     ),
 )]
@@ -111,7 +111,7 @@ pub(crate) async fn post(
     JsonBody(StatusRequest { urls, market: asked }, share): JsonBody<StatusRequest>,
 ) -> Result<Json<StatusAnswers>, Problem> {
     if urls.len() > STATUS_URLS {
-        let detail = format!("{} URLs, the limit is {STATUS_URLS}; ask in parts", urls.len());
+        let detail = format!("{} URLs are more than the limit of {STATUS_URLS}; ask in parts", urls.len());
         return Err(Problem::field("urls", detail));
     }
     let market = market(app.markets(), asked.as_deref())?;

@@ -153,7 +153,7 @@ fn advise(app: &App, pages: &mut Vec<&mut Page>) -> Result<(), Problem> {
             let begun = Builder::new().name("status".to_owned()).spawn_scoped(scope, work);
             others.push(begun.map_err(|error| {
                 tracing::error!(%error, "cannot start a thread for a status request; the request gets 503");
-                Problem::busy("too many threads are at work; try again later")
+                Problem::busy("the service cannot start another thread; try again later")
             }));
         }
         let own: Result<(), Problem> = own.into_iter().try_for_each(|part| by_rows(app, part));

@@ -22,21 +22,22 @@ use doppel_engine::export::Collected;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportQuery {
-    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
-    /// such hosts.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
+    /// winners on hosts of this market.
     #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
-/// Every live page, sorted by URL.
+/// Export every live page, sorted by URL.
 ///
-/// The header `doppel-cursor` is where the change feed goes on. An answer that breaks off is incomplete.
+/// The header `doppel-cursor` gives the cursor at which the change feed continues after the export. An answer
+/// that breaks off is incomplete.
 #[utoipa::path(
     get, path = "/v1/export", operation_id = "export_pages", tag = "feed", params(ExportQuery),
     responses(
-        (status = 400, description = "No market"),
-        (status = 200, description = "Every live page, a line each", body = ExportLine, content_type = "application/x-ndjson",
-            headers(("doppel-cursor" = String, description = "Where the change feed goes on")),
+        (status = 400, description = "The market is invalid"),
+        (status = 200, description = "Every live page, one line each", body = ExportLine, content_type = "application/x-ndjson",
+            headers(("doppel-cursor" = String, description = "Cursor at which the change feed continues after the export")),
         ),
         refusals::Sorts,
     ),

@@ -16,16 +16,16 @@ use crate::contract::refusals;
 use crate::problem::Problem;
 use crate::request::extract::Query;
 
-/// Which ranges have to be well.
+/// Ranges of a cluster that must be available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Ranges {
-    /// None: some node of tier 1 answers.
+    /// No particular range: at least one node of tier 1 answers.
     #[default]
     Any,
-    /// Each has an owner that takes writes.
+    /// Every range has an owner that accepts writes.
     Served,
-    /// Each has all of its replicas, too.
+    /// Every range has an owner that accepts writes, and all of its replicas.
     All,
 }
 
@@ -33,19 +33,20 @@ enum Ranges {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReadyQuery {
-    /// What has to be well in a cluster: `any`, the default, is for load balancers, and asks for one node of tier 1 that answers;
-    /// `served` asks for an owner of every range; `all` asks for all replicas of every range, too.
+    /// What must be available in a cluster. `any`, the default, is meant for load balancers: at least one node
+    /// of tier 1 must answer. With `served`, every range must also have an owner that accepts writes. With
+    /// `all`, every range must also have all of its replicas.
     #[serde(default)]
     #[param(value_type = Option<Ranges>, inline)]
     ranges: Ranges,
 }
 
-/// Does the service take work?
+/// Check whether the service is ready for requests.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "get_readiness", tag = "operations", params(ReadyQuery),
     responses(
-        (status = 200, description = "It does", body = str),
-        (status = 400, description = "A parameter is wrong"),
+        (status = 200, description = "The service is ready", body = str),
+        (status = 400, description = "A parameter is invalid"),
         refusals::AsksWhetherWritable,
     ),
 )]

@@ -40,7 +40,7 @@ pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, 
     let limits = app.limits();
     let count = lines(body).take(limits.lines + 1).count();
     if count > limits.lines {
-        let detail = format!("more than {} lines; send them in parts", limits.lines);
+        let detail = format!("the body has more than {} lines; send them in parts", limits.lines);
         return Err(Problem::too_large(detail));
     }
     let mut answers = Answers::new(app, caller.memory(), count)?;

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 /// Error for a number of outcomes that differs from the number of submissions. All submissions were recorded,
 /// and the client may send them again.
 #[derive(Debug, thiserror::Error)]
-#[error("tier 1 gave {outcomes} outcomes for {submissions} submissions")]
+#[error("tier 1 returned {outcomes} outcomes for {submissions} submissions")]
 pub(crate) struct Unpaired {
     /// Number of submissions.
     submissions: usize,

@@ -19,7 +19,7 @@ use crate::contract::refusals;
 use crate::problem::Problem;
 use crate::request::extract::Query;
 
-/// How evenly is the load spread?
+/// Report how evenly the load is spread over partitions and nodes.
 #[utoipa::path(get, path = "/v1/reports/load-balance", operation_id = "get_load_balance", tag = "reports", responses(
         (status = 200, description = "The load of partitions and nodes", body = LoadBalance),
         refusals::Index,
@@ -50,17 +50,17 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct HistoryQuery {
-    /// Only points later than this, in milliseconds since 1970.
+    /// Return only points after this time, in milliseconds since 1970.
     since: Option<i64>,
 }
 
-/// How was the load in the last six hours?
+/// Report the load of the last six hours.
 ///
-/// Every front door has its own memory of it, which begins with its start.
+/// Every coordinator records its own history, which begins when the coordinator starts.
 #[utoipa::path(get, path = "/v1/load/history", operation_id = "get_load_history", tag = "reports", params(HistoryQuery),
     responses(
-        (status = 200, description = "The points of the last hours", body = LoadHistory),
-        (status = 400, description = "A parameter is wrong"),
+        (status = 200, description = "The points of the last six hours", body = LoadHistory),
+        (status = 400, description = "A parameter is invalid"),
         refusals::Waits,
     ))]
 pub(crate) async fn history(
