@@ -38,7 +38,6 @@ files! {
     "scripts/" "cluster.js": JAVASCRIPT;
     "scripts/" "dom.js": JAVASCRIPT;
     "scripts/" "explain.js": JAVASCRIPT;
-    "scripts/" "fresh.js": JAVASCRIPT;
     "scripts/" "group.js": JAVASCRIPT;
     "scripts/" "groups.js": JAVASCRIPT;
     "" "icon.svg": SVG;
@@ -46,6 +45,7 @@ files! {
     "scripts/" "main.js": JAVASCRIPT;
     "scripts/" "overview.js": JAVASCRIPT;
     "scripts/" "page.js": JAVASCRIPT;
+    "scripts/" "refresh.js": JAVASCRIPT;
     "scripts/" "repair.js": JAVASCRIPT;
     "" "style.css": CSS;
     "scripts/" "text.js": JAVASCRIPT;
