@@ -17,9 +17,9 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::access::Gate;
+use crate::access::AdmissionCheck;
 use crate::app::App;
-use crate::server::fast_path::{Front, POLICY};
+use crate::server::fast_path::{HttpService, POLICY};
 
 use crate::contract;
 use crate::problem::Problem;
@@ -101,7 +101,7 @@ fn described(routes: OpenApiRouter<App>) -> (Router<App>, utoipa::openapi::OpenA
 }
 
 /// Builds the coordinator's HTTP interface as one service.
-pub(crate) fn app(state: App, gate: Gate) -> Front {
+pub(crate) fn http_service(state: App, admission: AdmissionCheck) -> HttpService {
     let (router, document) = described(routes());
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
         tracing::error!(%error, "cannot serialise the OpenAPI document; /openapi.json is empty");
@@ -116,12 +116,12 @@ pub(crate) fn app(state: App, gate: Gate) -> Front {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(operations::OpenApiJson(document.into())))
-        .layer(from_fn_with_state((state.clone(), gate.clone()), middleware::guard))
-        .layer(CatchPanicLayer::custom(middleware::panicked))
+        .layer(from_fn_with_state((state.clone(), admission.clone()), middleware::guard))
+        .layer(CatchPanicLayer::custom(middleware::panic_response))
         .layer(SetResponseHeaderLayer::overriding(POLICY, policy.clone()))
         .layer(from_fn_with_state(state.clone(), middleware::observe))
         .with_state(state.clone());
-    Front::new(state, (gate, policy), routes)
+    HttpService::new(state, (admission, policy), routes)
 }
 
 async fn no_route(uri: Uri) -> Problem {

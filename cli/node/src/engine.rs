@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use doppel_coordinator::app::{Directory, Services, system_clock};
+use doppel_coordinator::app::{MonitoredDirectory, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
@@ -166,9 +166,9 @@ impl Engine {
             registry: Registry::default(),
             clock: system_clock(),
             directories: vec![
-                Directory { name: "tier1", path: dir.join("tier1"), is_own: true },
-                Directory { name: "tier2", path: dir.join("tier2"), is_own: true },
-                Directory { name: "temp", path: temp_dir.clone(), is_own: false },
+                MonitoredDirectory { name: "tier1", path: dir.join("tier1"), is_own: true },
+                MonitoredDirectory { name: "tier2", path: dir.join("tier2"), is_own: true },
+                MonitoredDirectory { name: "temp", path: temp_dir.clone(), is_own: false },
             ],
             temp_dir,
             limits: Limits::default(),

@@ -9,14 +9,14 @@ use prometheus_client::encoding::DescriptorEncoder;
 
 /// Collector that asks the kernel at each scrape.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessCollector {
     /// Time at which this collector was created, in seconds since 1970. The kernel's start time is not used,
     /// because computing it needs files outside this process's own, and a sandbox may deny access to them.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux provides these metrics"))]
     start: f64,
 }
 
-impl Process {
+impl ProcessCollector {
     pub(super) fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { start: since.as_secs_f64() }
@@ -24,7 +24,7 @@ impl Process {
 }
 
 #[cfg(target_os = "linux")]
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         use prometheus_client::encoding::EncodeMetric;
         use prometheus_client::metrics::MetricType;
@@ -55,7 +55,7 @@ impl Collector for Process {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, _: DescriptorEncoder<'_>) -> fmt::Result {
         Ok(())
     }
@@ -99,7 +99,7 @@ mod linux {
     #[cfg(test)]
     mod tests {
         #[test]
-        fn the_kernel_says_what_is_so() {
+        fn the_kernel_reports_plausible_figures() {
             let figures = super::read().unwrap();
             assert!((1 << 20..1 << 36).contains(&figures.resident), "{} bytes", figures.resident);
             assert!(figures.virtual_memory >= figures.resident && figures.threads >= 1);

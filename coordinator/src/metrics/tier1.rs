@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::{counter, float, gauge, unique};
 use crate::limits::{GROUPS_AGE, SHARDS_SHOWN};
-use crate::reports::cache::{Asked, KeptReport};
+use crate::reports::cache::{CacheAnswer, ReportCache};
 use crate::reports::group_sizes;
 
 /// Selects a figure of a shard.
@@ -168,7 +168,7 @@ fn shard_figures(out: &mut DescriptorEncoder<'_>, shards: &[ShardTotals]) -> fmt
 
 /// Figures that need a count of all groups.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Groups {
+pub(super) struct GroupFigures {
     quarantined: u64,
     age: Duration,
 }
@@ -176,16 +176,18 @@ pub(super) struct Groups {
 /// Returns the figures of the last report on groups. If the report is older than [`GROUPS_AGE`], this
 /// function makes a new one and blocks meanwhile. Returns `None` if no report can be made, or another caller
 /// is making the first one.
-pub(super) fn groups(tier1: &dyn Tier1Api, report: &Arc<KeptReport<GroupSizes>>) -> Option<Groups> {
+pub(super) fn groups(tier1: &dyn Tier1Api, report: &Arc<ReportCache<GroupSizes>>) -> Option<GroupFigures> {
     let (report, age) = match report.ask_within(GROUPS_AGE) {
-        Asked::Kept(report, age) => (report, age),
-        Asked::Turn(turn) => (turn.make(|| group_sizes::sizes(tier1, || false)).ok()?, Duration::ZERO),
-        Asked::BeingMade => return None,
+        CacheAnswer::Cached(report, age) => (report, age),
+        CacheAnswer::Turn(turn) => {
+            (turn.make(|| group_sizes::compute(tier1, || false)).ok()?, Duration::ZERO)
+        }
+        CacheAnswer::InProgress => return None,
     };
-    Some(Groups { quarantined: report.quarantined, age })
+    Some(GroupFigures { quarantined: report.quarantined, age })
 }
 
-pub(super) fn encode_groups(out: &mut DescriptorEncoder<'_>, groups: Groups) -> fmt::Result {
+pub(super) fn encode_groups(out: &mut DescriptorEncoder<'_>, groups: GroupFigures) -> fmt::Result {
     gauge(
         out,
         "doppel_tier1_quarantined_groups",

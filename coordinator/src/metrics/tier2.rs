@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::{counter, gauge};
 
 /// Selects a figure of a partition.
-type Figure = fn(&PartitionLoad) -> u64;
+type PartitionFigure = fn(&PartitionLoad) -> u64;
 
 pub(super) fn encode(
     out: &mut DescriptorEncoder<'_>,
@@ -85,7 +85,7 @@ pub(super) fn encode(
 }
 
 fn partitions(out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result {
-    let figures: [(&str, &str, MetricType, Figure); 5] = [
+    let figures: [(&str, &str, MetricType, PartitionFigure); 5] = [
         ("doppel_tier2_partition_contents", "Contents stored in a partition", MetricType::Gauge, |p| {
             p.contents
         }),
@@ -126,7 +126,7 @@ fn partitions(out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result
 
 /// Writes the sums over the partitions of each node that has partitions.
 fn nodes(out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result {
-    let figures: [(&str, &str, Figure); 3] = [
+    let figures: [(&str, &str, PartitionFigure); 3] = [
         ("doppel_tier2_node_partitions", "Partitions of a node", |_| 1),
         ("doppel_tier2_node_contents", "Contents stored on a node", |p| p.contents),
         ("doppel_tier2_node_memory_bytes", "Memory of the columns and tables of a node", |p| p.bytes),

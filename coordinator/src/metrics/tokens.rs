@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_expire_next_have_samples() {
+    fn tokens_that_expire_next_have_samples() {
         let now = Timestamp::from_millis(10_000);
         let tokens =
             [token("old", 1_000), token("later", 70_500), token("just", 10_000), token("next", 11_000)];

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 /// Kind of problem that an error answer reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum ProblemKind {
     /// The request as a whole, or one parameter or field, is invalid.
     BadRequest,
     /// The request has no valid token.
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     DiskFull,
 }
 
-impl Kind {
+impl ProblemKind {
     /// All kinds, in order of their statuses.
     pub(crate) const ALL: [Self; 27] = [
         Self::BadRequest,
@@ -261,15 +261,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_differ_by_their_types() {
-        let types: BTreeSet<String> = Kind::ALL.into_iter().map(Kind::urn).collect();
-        assert_eq!(types.len(), Kind::ALL.len());
-        for kind in Kind::ALL {
-            assert_eq!(Kind::of(&kind.urn()), Some(kind));
+    fn problem_kinds_have_distinct_types() {
+        let types: BTreeSet<String> = ProblemKind::ALL.into_iter().map(ProblemKind::urn).collect();
+        assert_eq!(types.len(), ProblemKind::ALL.len());
+        for kind in ProblemKind::ALL {
+            assert_eq!(ProblemKind::of(&kind.urn()), Some(kind));
             let waits =
                 matches!(kind.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
             assert!(kind.is_passing() || !waits, "{kind:?} comes without Retry-After");
         }
-        assert_eq!(Kind::of("urn:doppel:problem:unheard-of"), None);
+        assert_eq!(ProblemKind::of("urn:doppel:problem:unheard-of"), None);
     }
 }

@@ -72,8 +72,8 @@ pub(crate) struct GroupQuery {
     /// Maximum number of members in the answer, 1 to 1,000, not counting redirects. Default: 100.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
-    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
-    /// winners on hosts of this market.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }

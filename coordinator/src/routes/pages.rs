@@ -27,7 +27,7 @@ use crate::request::body;
 use crate::request::extract::{JsonBody, Query, page_url};
 use crate::routes::pages::raw_page_query::{MEDIA_TYPES, RawPageQuery};
 use crate::routes::pages::submission::submit;
-use doppel_engine::ingest::{IngestError, Source};
+use doppel_engine::ingest::{IngestError, PageSource};
 
 /// Media type of JSON lines.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -77,17 +77,17 @@ pub(crate) struct PageSchema {
 /// Record a page, or many pages as JSON lines.
 ///
 /// The body is one JSON object as `application/json`, or one object per line as `application/x-ndjson`. Blank
-/// lines are skipped. The answer to JSON lines has one line for each line of the body, in order: the outcome of
-/// the page, or an error that concerns this line alone. The error code `retry` means that the service did not
-/// process the line, because it accepts no more pages at the moment. The header `Retry-After` then gives the
-/// number of seconds after which to send these lines again.
+/// lines are skipped. The answer to JSON lines has one line for each line of the body, in order: the outcome
+/// of the page, or an error that concerns this line alone. The error code `retry` means that the service did
+/// not process the line, because it accepts no more pages at the moment. The header `Retry-After` then gives
+/// the number of seconds after which to send these lines again.
 ///
 /// The body can also be one raw page of at most 16 MiB, as `text/html`, `application/xhtml+xml` or
 /// `text/plain`. The query then has the URL and the other fields of the page. The content type may name the
 /// charset. Without a charset in the content type, the service determines it from the page.
 ///
-/// Bodies may be compressed with gzip or zstd. The service refuses binary data: pages in which more than 2 % of
-/// the characters are control characters.
+/// Bodies may be compressed with gzip or zstd. The service refuses binary data: pages in which more than 2 %
+/// of the characters are control characters.
 #[utoipa::path(
     post, path = "/v1/pages", operation_id = "record_pages", tag = "pages", params(RawPageQuery),
     request_body(content(
@@ -121,7 +121,7 @@ pub(crate) async fn post(
 ) -> Result<Response, Problem> {
     let media_type = body::media_type(&headers);
     if MEDIA_TYPES.contains(&media_type.as_str()) {
-        return raw(app, caller, query, headers, body).await.map(IntoResponse::into_response);
+        return record_raw_page(app, caller, query, headers, body).await.map(IntoResponse::into_response);
     }
     let (many, max) = match media_type.as_str() {
         "application/json" => (false, LINE_BYTES_MAX.min(app.limits().body_bytes)),
@@ -142,10 +142,11 @@ pub(crate) async fn post(
     }
     if many {
         let lines = held.into_bytes();
-        let answers =
-            app.blocking_within(LONG_CALL_TIME, move |app| json_lines::take(app, &caller, &lines)).await?;
+        let answers = app
+            .blocking_within(LONG_CALL_TIME, move |app| json_lines::record_lines(app, &caller, &lines))
+            .await?;
         let mut response = ([(header::CONTENT_TYPE, NDJSON)], answers.bytes).into_response();
-        if answers.any_retry {
+        if answers.needs_retry {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_S.into());
         }
         return Ok(response);
@@ -156,19 +157,21 @@ pub(crate) async fn post(
         ));
     }
     let json = held.into_bytes();
-    let taken = app.blocking(move |app| one(app, &caller, extract(app, Source::Json(json.clone()))?)).await?;
+    let taken = app
+        .blocking(move |app| record_page(app, &caller, extract(app, PageSource::Json(json.clone()))?))
+        .await?;
     Ok(Json(taken).into_response())
 }
 
 /// Records one page that is the raw body of the request.
-async fn raw(
+async fn record_raw_page(
     app: App,
     caller: Caller,
     query: RawPageQuery,
     headers: HeaderMap,
     body: HttpBody,
 ) -> Result<Json<Taken>, Problem> {
-    let head = query.head(&headers, app.arrivals().next())?;
+    let head = query.head(&headers, app.arrival_clock().next())?;
     let max = PAGE_BYTES_MAX.min(app.limits().body_bytes);
     let held = app.read(&caller, &headers, body, max).await?;
     app.metrics().body_bytes(held.bytes().len());
@@ -176,11 +179,13 @@ async fn raw(
         return Err(Problem::bad_request("the body is empty"));
     }
     let page = head.with_body(held.into_bytes());
-    app.blocking(move |app| one(app, &caller, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
+    app.blocking(move |app| record_page(app, &caller, extract(app, PageSource::Raw(page.clone()))?))
+        .await
+        .map(Json)
 }
 
 /// Records one page and returns its outcome.
-fn one(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Problem> {
+fn record_page(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
     let taken = submit(app, caller, vec![(url, submission)])?.pop();
     // Tier 1 returns one outcome for each submission.
@@ -189,8 +194,8 @@ fn one(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Prob
 }
 
 /// Extracts one source to a submission.
-pub(crate) fn extract(app: &App, source: Source) -> Result<Submission, Problem> {
-    let extracted = app.ingest().run(vec![source], app.arrivals().next()).pop();
+pub(crate) fn extract(app: &App, source: PageSource) -> Result<Submission, Problem> {
+    let extracted = app.ingest().run(vec![source], app.arrival_clock().next()).pop();
     extracted.unwrap_or(Err(IngestError::Panicked)).map_err(Problem::from)
 }
 
@@ -238,12 +243,12 @@ pub(crate) async fn delete(
     caller: Caller,
     Query(DeleteQuery { url, fetched_at }): Query<DeleteQuery>,
 ) -> Result<Json<Taken>, Problem> {
-    let (url, now) = (page_url("url", &url)?, app.arrivals().next());
+    let (url, now) = (page_url("url", &url)?, app.arrival_clock().next());
     let fetched_at = fetched_at.map(|date| page::fetched_at(&date, now)).transpose();
     let fetched_at = fetched_at.map_err(IngestError::from)?.unwrap_or(now);
     let gone =
         Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead };
-    app.blocking(move |app| one(app, &caller, gone)).await.map(Json)
+    app.blocking(move |app| record_page(app, &caller, gone)).await.map(Json)
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -277,7 +282,7 @@ pub(crate) async fn purge(
     let purged = match &request {
         PurgeRequest { url: Some(url), host: None } => {
             let page = page_url("url", url)?.id();
-            app.blocking(move |app| forgotten("page", app.tier1().purge(&[page])?)).await?
+            app.blocking(move |app| log_purge("page", app.tier1().purge(&[page])?)).await?
         }
         PurgeRequest { url: None, host: Some(host) } => {
             // A host in another spelling would match no page, and the answer would look like success.
@@ -287,7 +292,7 @@ pub(crate) async fn purge(
                 return Err(Problem::field("host", detail));
             }
             let host = host.clone();
-            let purge = move |app: &App| forgotten("host", app.tier1().purge_host(&host)?);
+            let purge = move |app: &App| log_purge("host", app.tier1().purge_host(&host)?);
             app.blocking_within(LONG_CALL_TIME, purge).await?
         }
         _ => return Err(Problem::bad_request("a purge must name exactly one of url and host")),
@@ -299,7 +304,7 @@ pub(crate) async fn purge(
 ///
 /// The log line names no page or host, because purged data must not stay in the log. An operator finds the
 /// line by the request id. The line is written even if the client has disconnected.
-fn forgotten(of: &str, purged: u64) -> Result<u64, Problem> {
+fn log_purge(of: &str, purged: u64) -> Result<u64, Problem> {
     tracing::info!(of, purged, "purge");
     Ok(purged)
 }

@@ -17,7 +17,7 @@ use crate::request::extract::{self, market, page_url};
 use crate::response::answer_age::millis;
 use crate::routes::pages;
 use doppel_engine::comparison;
-use doppel_engine::ingest::{self, Source};
+use doppel_engine::ingest::{self, PageSource};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,20 +30,20 @@ pub(crate) struct ProbeRequest {
     #[schema(max_length = 16_777_216)]
     text: Option<String>,
     /// URL at which the page was found. Relative links of a redirect are resolved against it, and the stored
-    /// page with this URL does not count as a partner. A policy that reads the site (`by-site`, `copies`) needs
-    /// a URL with a host.
+    /// page with this URL does not count as a partner. A policy that reads the site (`by-site`, `copies`)
+    /// needs a URL with a host.
     #[schema(value_type = Option<PageUrlForm>)]
     url: Option<String>,
-    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
-    /// winners on hosts of this market.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[schema(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
 /// Show what a page would be, without storing it.
 ///
-/// Under the policies `content` and `copies`, the answer for HTML describes in `main_content` which part of the
-/// page is compared, and shows the beginning of the text that each rule leaves out.
+/// Under the policies `content` and `copies`, the answer for HTML describes in `main_content` which part of
+/// the page is compared, and shows the beginning of the text that each rule leaves out.
 #[utoipa::path(
     post, path = "/v1/probe", operation_id = "probe_page", tag = "advice", request_body = ProbeRequest,
     responses(
@@ -89,7 +89,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
                 let (read, taken) = app.ingest().main_content(page, LEFT_OUT_CHARS)?;
                 (page, main_content) = (read, taken.map(comparison::main_content));
             }
-            let submission: Submission = pages::extract(app, Source::Fetched(page))?;
+            let submission: Submission = pages::extract(app, PageSource::Fetched(page))?;
             let advise = |reads: &dyn Tier1Reads| {
                 let mut advisor = app.advisor(reads, market.as_ref());
                 Ok(advisor.probe(app.tier2(), &submission, own.as_ref())?)

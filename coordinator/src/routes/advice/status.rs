@@ -15,7 +15,7 @@ use crate::limits::{STATUS_URLS, STATUS_URLS_AT_ONCE};
 use crate::problem::Problem;
 use crate::request::extract::{JsonBody, Query, market, page_url};
 use crate::response::answer_age::millis;
-use crate::routes::advice::status_batch::{answers, at_once, look};
+use crate::routes::advice::status_batch::{answer_all, answers_if_complete, look_up};
 
 /// Path of status requests for one page.
 pub(crate) const PATH: &str = "/v1/status";
@@ -27,8 +27,8 @@ pub(crate) struct StatusQuery {
     /// URL of the page.
     #[param(value_type = PageUrlForm)]
     url: String,
-    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
-    /// winners on hosts of this market.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
@@ -68,13 +68,13 @@ pub(crate) async fn get(
 }
 
 /// Returns true if a request asks for the status of one page.
-pub(crate) fn is_asked(method: &Method, uri: &Uri) -> bool {
+pub(crate) fn is_status_request(method: &Method, uri: &Uri) -> bool {
     method == Method::GET && uri.path() == PATH
 }
 
 /// Answers a status request for one page if the answer needs no read of rows. Returns `None` for every other
 /// request, including an invalid one, which [`get`] then answers.
-pub(crate) fn without_rows(app: &App, uri: &Uri) -> Option<Response> {
+pub(crate) fn answer_from_memory(app: &App, uri: &Uri) -> Option<Response> {
     let axum::extract::Query(StatusQuery { url, market: None }) =
         axum::extract::Query::try_from_uri(uri).ok()?
     else {
@@ -88,11 +88,12 @@ pub(crate) fn without_rows(app: &App, uri: &Uri) -> Option<Response> {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"urls": ["https://example.org/a", "https://example.org/b"]})))]
 pub(crate) struct StatusRequest {
-    /// URLs of the pages, at most 1,000. A text that is not a page URL gets an error of its own in the answer.
+    /// URLs of the pages, at most 1,000. A text that is not a page URL gets an error of its own in the
+    /// answer.
     #[schema(max_items = 1_000)]
     urls: Vec<String>,
-    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
-    /// winners on hosts of this market.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[schema(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
@@ -118,18 +119,18 @@ pub(crate) async fn post(
     let by_table = asked.is_none();
     let (mut asked, mut left) = (Vec::new(), urls);
     if left.len() <= STATUS_URLS_AT_ONCE {
-        asked = look(&app, by_table, std::mem::take(&mut left));
+        asked = look_up(&app, by_table, std::mem::take(&mut left));
     }
     if left.is_empty() {
-        match at_once(asked) {
+        match answers_if_complete(asked) {
             Ok(pages) => return Ok(Json(StatusAnswers { pages })),
             Err(some) => asked = some,
         }
     }
     app.blocking(move |app| {
         let _share = share;
-        asked.extend(look(app, by_table, left));
-        Ok(Json(StatusAnswers { pages: answers(app, asked, market.as_ref())? }))
+        asked.extend(look_up(app, by_table, left));
+        Ok(Json(StatusAnswers { pages: answer_all(app, asked, market.as_ref())? }))
     })
     .await
 }

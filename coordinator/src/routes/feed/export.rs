@@ -16,14 +16,14 @@ use crate::problem::Problem;
 use crate::request::extract::{Query, market};
 use crate::response::stream::stream;
 use crate::routes::pages::NDJSON;
-use doppel_engine::export::Collected;
+use doppel_engine::export::PendingExport;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportQuery {
-    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
-    /// winners on hosts of this market.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) async fn export(
     // The scan continues if the client disconnects, so it keeps the permit.
     let collect = move |app: &App| {
         let mut advisor = app.advisor(app.tier1(), market.as_ref()).unlimited();
-        Ok((permit, Collected::present(app.tier1(), &mut advisor, app.temp_dir())?))
+        Ok((permit, PendingExport::of_changing_collection(app.tier1(), &mut advisor, app.temp_dir())?))
     };
     let (permit, collected) = app.blocking_within(LONG_CALL_TIME, collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sets_that_fall_out_are_listed_before_the_winners() {
+    fn sets_that_leave_the_group_are_listed_before_the_set_of_the_winner() {
         for (sets, room, kept, left) in [
             (&[4, 1, 2][..], 9, &[4, 1, 2][..], 2),
             (&[4, 1, 2], 7, &[4, 1, 2], 0),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_in_no_set_is_not_left_out_by_the_limit() {
+    fn a_member_in_no_set_does_not_mark_the_answer_as_truncated() {
         // The missing member was purged between two reads.
         let mut short = report(&[2, 1]);
         short.components.pop();

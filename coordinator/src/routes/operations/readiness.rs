@@ -19,7 +19,7 @@ use crate::request::extract::Query;
 /// Ranges of a cluster that must be available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Ranges {
+enum RequiredRanges {
     /// No particular range: at least one node of tier 1 answers.
     #[default]
     Any,
@@ -33,12 +33,12 @@ enum Ranges {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReadyQuery {
-    /// What must be available in a cluster. `any`, the default, is meant for load balancers: at least one node
-    /// of tier 1 must answer. With `served`, every range must also have an owner that accepts writes. With
-    /// `all`, every range must also have all of its replicas.
+    /// What must be available in a cluster. `any`, the default, is meant for load balancers: at least one
+    /// node of tier 1 must answer. With `served`, every range must also have an owner that accepts writes.
+    /// With `all`, every range must also have all of its replicas.
     #[serde(default)]
-    #[param(value_type = Option<Ranges>, inline)]
-    ranges: Ranges,
+    #[param(value_type = Option<RequiredRanges>, inline)]
+    ranges: RequiredRanges,
 }
 
 /// Check whether the service is ready for requests.
@@ -62,11 +62,11 @@ pub(crate) async fn readyz(
             app.tier1().writable()?;
             Ok("ready\n".to_owned())
         }
-        (Some(cluster), Ranges::Any) if cluster.answers() => Ok("ready\n".to_owned()),
-        (Some(_), Ranges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
-        (Some(cluster), asked) => {
+        (Some(cluster), RequiredRanges::Any) if cluster.answers() => Ok("ready\n".to_owned()),
+        (Some(_), RequiredRanges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
+        (Some(cluster), required) => {
             let ClusterStatus { ranges, .. } = cluster.status();
-            all_lacking(&ranges, asked).map_or_else(|| Ok(whole(&ranges)), Err)
+            range_problem(&ranges, required).map_or_else(|| Ok(all_served(&ranges)), Err)
         }
     })
     .await
@@ -80,29 +80,29 @@ pub(crate) fn not_ready(app: &App) -> Option<Problem> {
     }
     match app.cluster() {
         None => app.tier1().writable().err().map(Problem::from),
-        Some(cluster) => all_lacking(&cluster.status().ranges, Ranges::Served),
+        Some(cluster) => range_problem(&cluster.status().ranges, RequiredRanges::Served),
     }
 }
 
-fn all_lacking(ranges: &[ClusterRange], asked: Ranges) -> Option<Problem> {
-    let lacking: Vec<String> = ranges.iter().filter_map(|range| lacking(range, asked)).collect();
-    (!lacking.is_empty()).then(|| Problem::not_ready(lacking.join("; ")))
+fn range_problem(ranges: &[ClusterRange], required: RequiredRanges) -> Option<Problem> {
+    let missing: Vec<String> = ranges.iter().filter_map(|range| missing_of(range, required)).collect();
+    (!missing.is_empty()).then(|| Problem::not_ready(missing.join("; ")))
 }
 
 /// Describes what a range lacks for the requested readiness.
-fn lacking(range: &ClusterRange, asked: Ranges) -> Option<String> {
+fn missing_of(range: &ClusterRange, required: RequiredRanges) -> Option<String> {
     let ClusterRange { range, epoch, served, replicas, live_replicas, .. } = range;
     match (epoch, served) {
         (None, _) => Some(format!("range {range} has no owner that answers")),
         (Some(_), false) => Some(format!("range {range} takes no writes")),
-        (Some(_), true) if asked == Ranges::All && live_replicas < replicas => {
+        (Some(_), true) if required == RequiredRanges::All && live_replicas < replicas => {
             Some(format!("range {range} has {live_replicas} of {replicas} replicas"))
         }
         _ => None,
     }
 }
 
-fn whole(ranges: &[ClusterRange]) -> String {
+fn all_served(ranges: &[ClusterRange]) -> String {
     let (live, replicas) =
         ranges.iter().fold((0, 0), |(live, all), range| (live + range.live_replicas, all + range.replicas));
     format!("ready\n{} ranges are served, with {live} of {replicas} replicas\n", ranges.len())

@@ -61,7 +61,7 @@ pub(crate) enum RebalanceAction {
     dead_code,
     reason = "describes RebalanceOutcome; generators make nothing of an enumeration in another object"
 )]
-pub(crate) struct OutcomeSchema {
+pub(crate) struct RebalanceOutcomeSchema {
     /// Action that was requested.
     action: RebalanceAction,
     /// Node to drain, to join, or to move the partition to. Absent if the action concerned all nodes.
@@ -118,7 +118,7 @@ impl RebalanceBody {
 ///
 /// # Errors
 /// 404 if the map of this service cannot be changed.
-pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
+pub(crate) fn partition_map(app: &App) -> Result<&dyn MappingApi, Problem> {
     let none = || Problem::not_found("the index of this service has no partition map that can be changed");
     app.mapping().ok_or_else(none)
 }
@@ -134,7 +134,7 @@ pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
 )]
 pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
     app.blocking(|app| {
-        let mapping = mapping(app)?;
+        let mapping = partition_map(app)?;
         // The progress is read before the plan. If a change ends between the two reads, the plan is then the
         // changed one.
         let progress = mapping.progress()?;
@@ -167,7 +167,7 @@ pub(crate) async fn rebalance(
     let permit = app.enter_planning()?;
     app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
-        let answer = mapping(app)?.rebalance(request, dry_run)?;
+        let answer = partition_map(app)?.rebalance(request, dry_run)?;
         let (started, moved) = (answer.started, answer.contents_moved);
         tracing::info!(
             ?request,
@@ -195,7 +195,7 @@ pub(crate) async fn rebalance(
 )]
 pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutcome>, Problem> {
     app.blocking(|app| {
-        let outcome = mapping(app)?.cancel()?;
+        let outcome = partition_map(app)?.cancel()?;
         tracing::info!(request = ?outcome.request, copied = outcome.copied, "rebalance cancelled");
         Ok(Json(outcome))
     })
@@ -225,21 +225,21 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
     };
     let make = move |app: &App| {
         let _permit = app.enter_planning()?;
-        let mapping = mapping(app)?;
+        let mapping = partition_map(app)?;
         let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
         let rows = figures(&sample, tau).map_err(|error| {
             tracing::error!(%error, "cannot make the what-if report; the request gets 500");
             Problem::internal()
         })?;
-        let (contents, present) = (sample.len() as u64, of_plan(&plan, &sample));
+        let (contents, present) = (sample.len() as u64, figures_of_plan(&plan, &sample));
         Ok(WhatIfs { sample: contents, present, rows, age_ms: None })
     };
-    let (report, age_ms) = reports::kept(&app, &app.reports().what_if, make).await?;
+    let (report, age_ms) = reports::cached_report(&app, &app.reports().what_if, make).await?;
     Ok(Json(WhatIfs { age_ms, ..WhatIfs::clone(&report) }))
 }
 
 /// Computes the what-if figures of an existing plan.
-fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
+fn figures_of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
     let lengths: Vec<LengthVector> = sample.iter().map(|one| plan.map().lexicon().lengths(one)).collect();
     let all = plan.measure(&lengths);
     // A node that is being drained counts as long as it has partitions.

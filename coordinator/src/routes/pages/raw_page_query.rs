@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::request::body::media_type;
 use crate::request::extract::page_url;
 use doppel_engine::ingest::IngestError;
-use doppel_engine::raw_page::{Media, RawPageHead};
+use doppel_engine::raw_page::{PageMedia, RawPageHead};
 
 /// Media types of pages that are sent as raw bodies.
 pub(crate) const MEDIA_TYPES: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
@@ -86,9 +86,9 @@ impl RawPageQuery {
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default();
         let media = match media_type(headers).as_str() {
-            "text/plain" => Media::Text,
-            "application/xhtml+xml" => Media::Xhtml,
-            _ => Media::Html,
+            "text/plain" => PageMedia::Text,
+            "application/xhtml+xml" => PageMedia::Xhtml,
+            _ => PageMedia::Html,
         };
         Ok(RawPageHead {
             url: page_url("url", &url)?,

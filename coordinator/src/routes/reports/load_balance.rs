@@ -30,7 +30,7 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
         let mapping = app.mapping();
         let plan = mapping.map(MappingApi::plan).transpose()?;
         let all = plan.as_ref().map_or(0, Plan::nodes);
-        let history = app.history().points();
+        let history = app.balance_history().points();
         let table = app.shard_map();
         Ok(Json(LoadBalance {
             nodes: per_node(&load, all),
@@ -69,8 +69,10 @@ pub(crate) async fn history(
 ) -> Result<Response, Problem> {
     // The answer has some megabytes, so a blocking thread serialises it.
     let text = app.blocking(move |app| {
-        let history =
-            LoadHistory { now_ms: app.arrivals().now().millis(), points: app.load_points().since(since) };
+        let history = LoadHistory {
+            now_ms: app.arrival_clock().now().millis(),
+            points: app.load_recorder().since(since),
+        };
         serde_json::to_vec(&history).map_err(|_| Problem::internal())
     });
     Ok(([(header::CONTENT_TYPE, "application/json")], text.await?).into_response())

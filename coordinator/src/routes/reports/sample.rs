@@ -15,7 +15,7 @@ use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS, SAMPLE_TIME};
 use crate::problem::Problem;
 use crate::request::extract::Query;
 use crate::response::stream::stream;
-use crate::routes::operations::rebalance::mapping;
+use crate::routes::operations::rebalance::partition_map;
 
 const CONTENT_TYPE: &str = "application/octet-stream";
 
@@ -61,7 +61,7 @@ pub(crate) async fn sample(
     // The call continues if the client disconnects, so it keeps the permits.
     let sample = move |app: &App| {
         let _planning = planning;
-        Ok((mapping(app)?.sample(contents)?, permit))
+        Ok((partition_map(app)?.sample(contents)?, permit))
     };
     let (signatures, permit) = app.blocking_within(LONG_CALL_TIME, sample).await?;
     let body = stream(permit, ("sample", Some(SAMPLE_TIME)), move |out| {
