@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(dated("http://a/", first, first), 100);
         assert_eq!(dated("http://b/", first, first), 100);
         assert_eq!(dated("http://a/", first, first), 101);
-        assert_eq!(dated("http://a/", at(5), first), 5, "it has a date");
+        assert_eq!(dated("http://a/", at(5), first), 5, "a version with a date keeps it");
         assert_eq!(dated("http://a/", first, first), 102);
         let second = at(101);
         assert_eq!(dated("http://a/", second, second), 103, "a chunk that arrived meanwhile");

@@ -258,7 +258,7 @@ mod tests {
         for call in held {
             assert_eq!(calls.run_for_health(SHORT, call).await, Err(Problem::timed_out(SHORT)));
         }
-        let called = || -> Result<(), Problem> { panic!("there is no permit for it") };
+        let called = || -> Result<(), Problem> { panic!("the call ran without a permit") };
         assert_eq!(calls.run_for_health(SHORT, called).await, Err(Problem::timed_out(SHORT)));
         drop(ends);
         assert_eq!(calls.run_for_health(LONG, || Ok(7)).await, Ok(7));

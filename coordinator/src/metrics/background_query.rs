@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_query_that_panics_has_no_answer() {
-        let question: BackgroundQuery<()> = BackgroundQuery::new(|| panic!("as it is to"));
+        let question: BackgroundQuery<()> = BackgroundQuery::new(|| panic!("planned panic"));
         assert_eq!(question.begin().wait(soon()), None);
     }
 }

@@ -81,6 +81,6 @@ mod tests {
         assert!(usage.used == Some(1_234) && 0 < free && free <= size, "{usage:?}");
         let lost = of(dir.path().join("lost"), true);
         assert_eq!((lost.used, lost.disk), (Some(0), None));
-        assert_eq!(of(dir.path().to_owned(), false).used, None, "it has files of others");
+        assert_eq!(of(dir.path().to_owned(), false).used, None, "other processes also use the directory");
     }
 }

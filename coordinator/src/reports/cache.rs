@@ -89,7 +89,7 @@ impl<T> ReportCache<T> {
     #[cfg(test)]
     pub(crate) fn grow_old(&self, by: Duration) {
         if let Some(made) = self.last.lock().unwrap().as_mut() {
-            made.at = made.at.checked_sub(by).expect("the clock has run for that long");
+            made.at = made.at.checked_sub(by).expect("the clock is younger than the requested age");
         }
     }
 }
@@ -112,14 +112,14 @@ mod tests {
     fn turn(cache: &Arc<ReportCache<u32>>) -> ReportTurn<u32> {
         match cache.ask() {
             CacheAnswer::Turn(turn) => turn,
-            other => panic!("it is to be made: {other:?}"),
+            other => panic!("expected a turn to make the report: {other:?}"),
         }
     }
 
     fn last(cache: &Arc<ReportCache<u32>>) -> (u32, Duration) {
         match cache.ask() {
             CacheAnswer::Cached(report, age) => (*report, age),
-            other => panic!("there is one: {other:?}"),
+            other => panic!("expected a cached report: {other:?}"),
         }
     }
 
@@ -133,11 +133,11 @@ mod tests {
         cache.grow_old(2 * REPORT_AGE);
         assert!(
             matches!(cache.ask_within(3 * REPORT_AGE), CacheAnswer::Cached(..)),
-            "who takes an older one gets it"
+            "a caller that accepts an older report gets it"
         );
         let second = turn(&cache);
         let (report, age) = last(&cache);
-        assert!(report == 7 && age >= 2 * REPORT_AGE, "the one before: {report}, {age:?}");
+        assert!(report == 7 && age >= 2 * REPORT_AGE, "expected the previous report: {report}, {age:?}");
         // A failed attempt leaves the permission to the next caller.
         assert_eq!(second.make(|| Err(())), Err(()));
         assert_eq!(turn(&cache).make(|| Ok::<_, ()>(8)), Ok(Arc::new(8)));

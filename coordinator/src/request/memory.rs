@@ -115,7 +115,7 @@ mod tests {
         assert!(one.grow_to(UNIT + 1) && one.grow_to(1) && other.grow_to(0));
         assert_eq!((one.bytes(), other.bytes(), memory.free()), (2 * UNIT, 0, 8 * UNIT));
         assert!(other.grow_to(8 * UNIT) && !one.grow_to(2 * UNIT + 1));
-        assert_eq!((one.bytes(), memory.free()), (2 * UNIT, 0), "a share too large changes nothing");
+        assert_eq!((one.bytes(), memory.free()), (2 * UNIT, 0), "a share that does not fit changes nothing");
         other.shrink_to(3 * UNIT - 1);
         other.shrink_to(9 * UNIT);
         assert_eq!((other.bytes(), memory.free()), (3 * UNIT, 5 * UNIT));

@@ -119,7 +119,7 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(20), returned).await.unwrap();
-        assert!(axum::body::to_bytes(body, usize::MAX).await.is_err(), "it looks complete");
+        assert!(axum::body::to_bytes(body, usize::MAX).await.is_err(), "the answer looks complete");
 
         let in_time = stream((), ("test", Some(Duration::from_secs(60))), write);
         assert_eq!(axum::body::to_bytes(in_time, usize::MAX).await.unwrap().len(), PIECES * 4 * PIECE_BYTES);

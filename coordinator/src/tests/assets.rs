@@ -19,7 +19,7 @@ async fn the_page_and_all_files_that_it_names_exist() {
     let mut left: Vec<String> = named(text, "\"assets/", '"').into_iter().map(str::to_owned).collect();
     let mut read = BTreeSet::new();
     // Below the path that a proxy gives it, too.
-    assert!(!text.contains("\"/"), "a link begins at the root");
+    assert!(!text.contains("\"/"), "a link starts at the root");
     while let Some(name) = left.pop() {
         if !read.insert(name.clone()) {
             continue;

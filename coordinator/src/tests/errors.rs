@@ -50,7 +50,7 @@ async fn a_refusal_half_way_answers_the_rest_with_retry() {
         good(9),
     ];
     let reply = service.post("/v1/pages", NDJSON, body.join("\n")).await;
-    assert_eq!(reply.headers["retry-after"], "2", "some lines are to be sent again");
+    assert_eq!(reply.headers["retry-after"], "2", "the client must send some lines again");
     let lines = reply.lines();
     let seen: Vec<_> = lines
         .iter()

@@ -89,7 +89,7 @@ async fn explanations_cover_near_far_equal_and_short_contents() {
     }
     let gone = ask(&service, "http://a/", "http://gone/").await;
     assert_eq!((&gone["duplicate"], &gone["measures"]), (&json!(false), &Value::Null));
-    assert_eq!(gone["reason"], "http://gone/ has no content at this moment");
+    assert_eq!(gone["reason"], "http://gone/ has no content at the moment");
 }
 
 #[tokio::test]

@@ -107,7 +107,7 @@ async fn long_polls_are_bounded() {
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
     service.get("/v1/changes?wait=1").await.problem(503);
-    assert_eq!(service.get("/v1/changes").await.status, 200, "without waiting there is room");
+    assert_eq!(service.get("/v1/changes").await.status, 200, "a request without wait needs no permit");
     // A client that disconnects returns its permit.
     poll.abort();
     assert!(poll.await.unwrap_err().is_cancelled());

@@ -75,7 +75,7 @@ async fn bombs_are_stopped_at_the_limit() {
     let begin = Instant::now();
     post_packed(&service, "gzip", NDJSON, bomb).await.problem(413);
     post_packed(&service, "zstd", NDJSON, zstd_bomb).await.problem(413);
-    assert!(begin.elapsed() < Duration::from_secs(2), "nothing past the limit is unpacked");
+    assert!(begin.elapsed() < Duration::from_secs(2), "nothing beyond the limit is decompressed");
     assert!(
         service
             .get("/metrics")
@@ -159,7 +159,7 @@ async fn bodies_share_a_memory_budget() {
     );
     end.send(()).unwrap();
     assert_eq!(holding.await.unwrap().status, 200);
-    assert_eq!(service.post("/v1/pages", JSON, other).await.status, 200, "the budget was given back");
+    assert_eq!(service.post("/v1/pages", JSON, other).await.status, 200, "the budget is returned");
 }
 
 /// Returns the free memory for bodies and their answers, in bytes.
@@ -190,7 +190,7 @@ async fn no_page_is_recorded_without_memory_for_its_answer() {
     let body: String = (0..10).map(|n| format!("{}\n", json!({"url": url(n), "text": "x"}))).collect();
     let reply = service.post("/v1/pages", NDJSON, body.clone()).await;
     let lines = reply.lines();
-    assert!(free(&service).await < budget, "what is not yet sent counts");
+    assert!(free(&service).await < budget, "an answer that is not sent yet counts");
     let taken: Vec<_> =
         lines.iter().filter_map(|line| line["outcome"].as_str().and(line["url"].as_str())).collect();
     assert_eq!((lines.len(), taken.len()), (10, 4));

@@ -15,7 +15,7 @@ async fn the_history_contains_the_recorded_points() {
         tokio::task::yield_now().await;
     };
     assert_eq!((&point["at_ms"], &point["oldest_pending_ms"]), (&json!(NOW.millis()), &json!(1_500)));
-    assert_eq!(point["submissions_per_s"], Value::Null, "nothing came before");
+    assert_eq!(point["submissions_per_s"], Value::Null, "the first point has no rates");
     assert!(!point["partitions"].as_array().unwrap().is_empty());
     let later = service.get(&format!("/v1/load/history?since={}", NOW.millis())).await.json();
     assert_eq!(later["points"], json!([]));

@@ -97,7 +97,7 @@ async fn an_invalid_request_id_is_replaced() {
     let all = made.len();
     made.sort();
     made.dedup();
-    assert_eq!(made.len(), all, "each is made once");
+    assert_eq!(made.len(), all, "every id is unique");
 }
 
 #[tokio::test]

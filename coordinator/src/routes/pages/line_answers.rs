@@ -185,7 +185,7 @@ mod tests {
             error: LineError { code: LineCode::Retry, field: None, reason: "x".repeat(RETRY_REASON_BYTES) },
         };
         let json = serde_json::to_string(&LineAnswer::NotTaken(retry)).unwrap();
-        assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reason of a retry is within");
+        assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reserved memory includes the reason of a retry");
         let error = LineError { code: LineCode::Internal, field: Some(text()), reason: text() };
         let invalid = NotTaken { line: usize::MAX, url: Some(text()), error };
         let (texts, json) = (text_bytes(&invalid), serde_json::to_string(&invalid).unwrap());
