@@ -59,9 +59,9 @@ fn lend(door: &Listening<TcpListener>) -> Listening<&TcpListener> {
 fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static, hosts: Hosts) -> Router {
     let ids = Arc::new(RequestIds::default());
     let identify = move |request: Request, next: Next| {
-        let (id, refused) = (ids.id_of(request.headers()), hosts.refused(&request));
+        let (id, refused_host) = (ids.id_of(request.headers()), hosts.refused_host(&request));
         async move {
-            let response = match refused {
+            let response = match refused_host {
                 Some(host) => Problem::misdirected(&host).into_response(),
                 None => next.run(request).await,
             };

@@ -18,7 +18,7 @@ use doppel_protocol::{
     Tier1Error, WinnerOrder,
 };
 
-use super::gate::Gate;
+use super::gate::CallGate;
 
 /// Time at which every test takes place.
 pub(super) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -28,7 +28,7 @@ pub(super) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 pub(super) struct Fake {
     state: Mutex<State>,
     changed: Condvar,
-    pub(super) gate: Gate,
+    pub(super) gate: CallGate,
 }
 
 /// State that a test may read and change.

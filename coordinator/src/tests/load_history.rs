@@ -6,7 +6,7 @@ use super::*;
 async fn the_history_contains_the_recorded_points() {
     let service = TestService::new();
     assert_eq!(service.get("/v1/load/history").await.json(), json!({"now_ms": NOW.millis(), "points": []}));
-    let noting = tokio::spawn(service.app.clone().note_load_points());
+    let recording = tokio::spawn(service.app.clone().record_load_history());
     let point = loop {
         let history = service.get("/v1/load/history").await.json();
         if let Some(point) = history["points"].get(0) {
@@ -22,5 +22,5 @@ async fn the_history_contains_the_recorded_points() {
     service.get("/v1/load/history?since=soon").await.problem(400);
     // The recording ends with the service, although the next point is not due.
     service.app.drain();
-    tokio::time::timeout(std::time::Duration::from_secs(20), noting).await.unwrap().unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(20), recording).await.unwrap().unwrap();
 }

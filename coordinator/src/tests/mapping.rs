@@ -163,7 +163,7 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
         (&json!(3), &json!(12), &json!(2.0))
     );
     assert_eq!((&load["history"], &load["variation"]), (&json!([]), &Value::Null));
-    let noting = tokio::spawn(service.app.clone().note_load());
+    let recording = tokio::spawn(service.app.clone().record_balance_history());
     gate::until(async || {
         let load = service.get("/v1/reports/load-balance").await.json();
         load["history"].as_array().unwrap().len() == 1 && load["variation"] == 0.0
@@ -176,7 +176,7 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
     });
     assert_eq!(load["history"], json!([point]));
     service.app.drain();
-    noting.await.unwrap();
+    recording.await.unwrap();
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ impl<'m> LineAnswers<'m> {
 
     /// Reserves memory for the texts of the next answers: the URLs of pages, and the reasons why lines are
     /// not pages. Returns false if there is not enough memory.
-    pub(crate) fn make_room<'p>(
+    pub(crate) fn reserve_texts<'p>(
         &mut self,
         pages: impl Iterator<Item = &'p Result<String, NotTaken>>,
     ) -> bool {
