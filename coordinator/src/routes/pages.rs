@@ -98,7 +98,7 @@ pub(crate) struct PageSchema {
         (String = "text/plain"),
     )),
     responses(
-        (status = 200, description = "Every page is recorded durably, except for lines with an error. The answer has `Retry-After` if some lines must be sent again",
+        (status = 200, description = "The durable outcome of every page, or the error of its line; with `Retry-After` if some lines must be sent again",
             headers(("retry-after" = u32, description = "Seconds after which to send lines with the error code `retry` again")),
             content(
                 (Taken = "application/json"),
@@ -108,7 +108,7 @@ pub(crate) struct PageSchema {
         (status = 400, description = "The body is not a page, is an array or is empty, or a raw page has no URL"),
         (status = 413, description = "The body or the number of lines exceeds a limit"),
         (status = 415, description = "The content type or encoding is not supported"),
-        (status = 429, description = "Too many pages of all clients, or of this client, are pending. No page was recorded"),
+        (status = 429, description = "Too many pages of all clients, or of this client, are pending; no page was recorded"),
         refusals::Writes,
     ),
 )]

@@ -50,7 +50,7 @@ pub(crate) struct ChangesQuery {
 #[utoipa::path(
     get, path = "/v1/changes", operation_id = "get_changes", tag = "feed", params(ChangesQuery),
     responses(
-        (status = 200, description = "The next events. The list is empty if no page changed within `wait` seconds",
+        (status = 200, description = "The next events; an empty list if no page changed within `wait` seconds",
             headers(
                 ("doppel-cursor" = String, description = "Cursor at which to continue, if the events are JSON lines"),
                 ("doppel-at-end" = bool, description = "Whether the answer reached the end of the feed, if the events are JSON lines"),

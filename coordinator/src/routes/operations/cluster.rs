@@ -17,7 +17,7 @@ use crate::request::extract::JsonBody;
 
 /// Show the nodes of the cluster, the ranges, and the faults that need attention.
 #[utoipa::path(get, path = "/v1/cluster", operation_id = "get_cluster", tag = "operations", responses(
-        (status = 200, description = "The nodes, the ranges and the log. A single process has none of these", body = ClusterStatus),
+        (status = 200, description = "The nodes, the ranges and the log; none of these for a single process", body = ClusterStatus),
         refusals::Waits,
     ))]
 pub(crate) async fn cluster(State(app): State<App>) -> Result<Json<ClusterStatus>, Problem> {

@@ -153,7 +153,7 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
 #[utoipa::path(
     post, path = "/v1/rebalance", operation_id = "rebalance", tag = "operations", request_body = RebalanceBody,
     responses(
-        (status = 200, description = "The change that has started or would start, or the reason why no change is needed. `GET` reports the progress", body = RebalancePlan),
+        (status = 200, description = "The change that has started or would start, or the reason why no change is needed", body = RebalancePlan),
         (status = 400, description = "The node or partition does not exist, the node is drained, or it is the last node that may have partitions"),
         (status = 404, description = "The index has no partition map that can be changed"),
         refusals::Rebalances,
@@ -188,7 +188,7 @@ pub(crate) async fn rebalance(
 #[utoipa::path(
     delete, path = "/v1/rebalance", operation_id = "cancel_rebalance", tag = "operations",
     responses(
-        (status = 200, description = "The change is cancelled. `GET` also reports this in `outcome`", body = RebalanceOutcome),
+        (status = 200, description = "The outcome of the cancelled change", body = RebalanceOutcome),
         (status = 404, description = "The index has no partition map that can be changed"),
         refusals::Cancels,
     ),
