@@ -3,6 +3,7 @@
 
 pub(crate) mod arrival_dates;
 pub(crate) mod blocking_calls;
+mod permits;
 pub(crate) mod services;
 
 use std::fmt;
@@ -17,11 +18,11 @@ use doppel_protocol::{
     Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
 };
 use prometheus_client::registry::Registry;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::access::{Caller, Clients};
-use crate::app::blocking_calls::{BlockingCalls, permit};
+use crate::app::blocking_calls::BlockingCalls;
 use crate::limits::{
     BACKUPS, FLUSHES, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES, SCRAPES,
 };
@@ -344,56 +345,6 @@ impl App {
 
     pub(crate) fn arrival_clock(&self) -> &ArrivalClock {
         &self.0.arrival_clock
-    }
-
-    /// Acquires a permit for a request.
-    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.requests, "too many requests are in progress; try again later")
-    }
-
-    /// Acquires a permit for a long poll.
-    pub(crate) fn enter_long_poll(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(
-            &self.0.long_polls,
-            "too many long polls are in progress; ask without wait, or try again later",
-        )
-    }
-
-    /// Acquires a permit for an export.
-    pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.exports, "too many exports are in progress; try again later")
-    }
-
-    /// Acquires a permit for a scrape of the metrics.
-    pub(crate) fn enter_scrape(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.scrapes, "too many scrapes are in progress; try again later")
-    }
-
-    /// Acquires the permit for a backup.
-    pub(crate) fn enter_backup(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.backups, "another backup is in progress; try again later")
-    }
-
-    /// Acquires the permit for making a plan.
-    pub(crate) fn enter_planning(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.planners, "another plan is being made; try again later")
-    }
-
-    /// Acquires the permit for a sample. The caller keeps the permit until the sample is sent.
-    pub(crate) fn enter_sample(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.samples, "another sample is being sent; try again later")
-    }
-
-    /// Acquires a permit for a flush that waits for completion.
-    pub(crate) fn enter_flush(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.flushes, "too many flushes are waiting; ask without wait, or try again later")
-    }
-
-    /// Acquires a permit for a repair, and waits up to the limit `repair_wait` for it.
-    pub(crate) async fn enter_repair(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let permit = timeout(self.0.limits.repair_wait, self.0.repairs.clone().acquire_owned()).await;
-        let permit = permit.ok().and_then(Result::ok);
-        permit.ok_or_else(|| Problem::busy("another repair is in progress; try again later"))
     }
 
     /// Starts draining: ends long polls early and makes `/readyz` report that the service is not ready.

@@ -24,8 +24,8 @@ use crate::routes;
 pub struct ServerListeners {
     /// Listener for all clients.
     pub clients: Listening<TcpListener>,
-    /// Listener for operators. If it exists, the listener for clients refuses operations that need the
-    /// operator role.
+    /// Listener for operators, if they have one of their own. The listener for clients then refuses
+    /// operations that need the operator role.
     pub operators: Option<Listening<TcpListener>>,
     /// Access rules for both listeners.
     pub access: Access,

@@ -175,7 +175,7 @@ impl SavingsCounter {
         self.all.pages
     }
 
-    /// Counts a page. Pages that are not live are ignored.
+    /// Counts one page of the collection. Pages that are not live are ignored.
     ///
     /// # Errors
     /// If a temporary file fails.
@@ -215,7 +215,7 @@ impl SavingsCounter {
         written.map_err(|source| SavingsCountError::of(self.dir.clone(), source))
     }
 
-    /// Completes the report. `truncated` means that the collection has more pages than were counted.
+    /// Completes the savings report. `truncated` means that the collection has more pages than were counted.
     ///
     /// # Errors
     /// If a temporary file fails, and [`SavingsCountError::Stopped`] soon after `stops` returns true.
