@@ -32,10 +32,11 @@ struct BodyLine {
     json: Bytes,
 }
 
-/// Takes the lines of `body` from `caller` and returns the answers, one line for each. Blocks.
+/// Records the pages in the lines of `body` for `caller`, and returns one answer for each line. Blocks.
 ///
 /// # Errors
-/// If there are too many lines, or if no line was taken because tier 1 refused the lines or memory was short.
+/// If there are too many lines, or if no line was recorded because tier 1 refused the lines or memory was
+/// short.
 pub(crate) fn record_lines(app: &App, caller: &Caller, body: &Bytes) -> Result<CompleteAnswers, Problem> {
     let limits = app.limits();
     let count = lines(body).take(limits.lines + 1).count();
