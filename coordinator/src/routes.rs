@@ -41,7 +41,7 @@ use crate::server::middleware;
         (name = "advice", description = "Look up whether a page is a duplicate, and of which page"),
         (name = "feed", description = "Export the collection and follow its changes"),
         (name = "groups", description = "Inspect and repair groups"),
-        (name = "reports", description = "Reports on load, quality, group sizes and savings"),
+        (name = "reports", description = "Load, quality, group sizes and savings"),
         (name = "operations", description = "Flush, rebalancing, backup, health, metrics"),
     ),
 )]

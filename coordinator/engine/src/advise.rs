@@ -20,8 +20,7 @@ use doppel_protocol::{
 use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
 use crate::market::MarketWinners;
 
-/// Gives advice from the current records of tier 1.
-/// Its methods fail if tier 1 cannot be read.
+/// Gives advice from the current records of tier 1. Its methods fail if tier 1 cannot be read.
 pub struct Advisor<'a> {
     /// Source of the records.
     pub tier1: &'a dyn Tier1Reads,
@@ -38,8 +37,7 @@ pub struct GroupWinner {
     pub group: GroupId,
     /// The winner when no market is given.
     pub usual: PageUrl,
-    /// The page that represents the winner and all its duplicates in answers for a market. Without a market,
-    /// equal to `usual`.
+    /// The page that represents the winner and its duplicates in a market. Equal to `usual` without a market.
     pub url: PageUrl,
     /// Whether the group is in quarantine. Advice then keeps every member of the group.
     pub quarantined: bool,
@@ -131,8 +129,7 @@ impl<'a> Advisor<'a> {
         Ok(present)
     }
 
-    /// Computes advice from records that are read one after the other. Returns `None` if one of them changed
-    /// meanwhile.
+    /// Computes advice from records that are read one after the other. `None` if one changed meanwhile.
     fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Tier1Error> {
         let mut advice = Advice::on_record(view);
         let (Status::Pending | Status::Winner | Status::Duplicate | Status::Secondary, Some(group)) =
@@ -220,8 +217,7 @@ impl<'a> Advisor<'a> {
     /// Finds the kept page that represents a page with content.
     ///
     /// If `page` itself is kept, returns its URL without a rule. If `page` is a duplicate, returns the kept
-    /// page and the rule by which the kept page precedes it. Returns `None` if a content has changed
-    /// meanwhile.
+    /// page and the rule by which it precedes `page`. Returns `None` if a content has changed meanwhile.
     ///
     /// # Errors
     /// If tier 1 cannot be read.
@@ -247,8 +243,7 @@ impl<'a> Advisor<'a> {
         self.winners.compare(first, second, market).1
     }
 
-    /// Determines the role of a page by F on the current contents. Returns `None` if a content has changed
-    /// meanwhile.
+    /// Determines the role of a page by F on the current contents. `None` if a content has changed meanwhile.
     fn standing(&self, page: &PageView, winner: &GroupWinner) -> Result<Option<Standing>, Tier1Error> {
         let standing = self.usual_standing(page, winner)?;
         let stands_for_winner = match &standing {
@@ -350,8 +345,7 @@ impl<'a> Advisor<'a> {
         Ok(kept)
     }
 
-    /// Returns the winner of a group, or of the group into which it was merged. Returns `None` if the winner
-    /// is not known at the moment.
+    /// Returns the winner of a group or of the group into which it was merged. `None` if it is not known now.
     pub fn winner(&mut self, group: GroupId) -> Result<Option<GroupWinner>, Tier1Error> {
         let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
         let Some(url) = summary.winner.clone() else { return Ok(None) };

@@ -91,7 +91,7 @@ async fn what_if_is_for_policies_that_bound_lengths() {
         let problem =
             TestService::comparing(policy).get("/v1/reports/load-balance/what-if").await.problem(422);
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.starts_with(&format!("the policy {policy} has no bound on lengths")), "{problem}");
+        assert!(detail.starts_with(&format!("the policy {policy} does not bound lengths")), "{problem}");
     }
 }
 
