@@ -173,7 +173,11 @@ impl FrontDoorArgs {
         };
         let access =
             Access { hosts: self.names.into(), tokens: tokens.as_ref().map(|(_, tokens)| tokens.clone()) };
-        Ok(FrontDoor { listeners: ServerListeners { clients, operators, access }, limits, files: Files { tokens, tls } })
+        Ok(FrontDoor {
+            listeners: ServerListeners { clients, operators, access },
+            limits,
+            files: Files { tokens, tls },
+        })
     }
 
     fn limits(&self) -> anyhow::Result<Limits> {

@@ -48,8 +48,16 @@ async fn a_named_market_has_all_its_suffixes() {
     assert_eq!(ask("german").await, in_market("http://c.de/page"), "the shorter of both suffixes");
     assert_eq!(ask("GERMAN").await, in_market("http://c.de/page"));
     assert_eq!(ask("at").await, in_market("http://b.at/longer/page"), "a suffix that has no name");
-    assert_eq!(ask("com").await, in_market("https://d.org/even/longer/page"), "a name takes precedence over a suffix");
-    assert_eq!(ask(".com").await, ("http://a.com/".to_owned(), None), "a leading dot makes the text a suffix");
+    assert_eq!(
+        ask("com").await,
+        in_market("https://d.org/even/longer/page"),
+        "a name takes precedence over a suffix"
+    );
+    assert_eq!(
+        ask(".com").await,
+        ("http://a.com/".to_owned(), None),
+        "a leading dot makes the text a suffix"
+    );
     let many = json!({"urls": ["http://a.com/", "http://b.at/longer/page"], "market": "german"});
     let many = service.post_json("/v1/status", &many).await.json();
     assert_eq!(many["pages"][0]["rule"], "market");
