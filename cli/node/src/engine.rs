@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use doppel_contract::Markets;
-use doppel_coordinator::app::{Directory, Services, system_clock};
+use doppel_coordinator::app::{MonitoredDirectory, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
@@ -172,9 +172,9 @@ impl LocalEngine {
             registry: Registry::default(),
             clock: system_clock(),
             directories: vec![
-                Directory { name: "tier1", path: dir.join("tier1"), is_own: true },
-                Directory { name: "tier2", path: dir.join("tier2"), is_own: true },
-                Directory { name: "temp", path: temp_dir.clone(), is_own: false },
+                MonitoredDirectory { name: "tier1", path: dir.join("tier1"), is_own: true },
+                MonitoredDirectory { name: "tier2", path: dir.join("tier2"), is_own: true },
+                MonitoredDirectory { name: "temp", path: temp_dir.clone(), is_own: false },
             ],
             temp_dir,
             limits: Limits::default(),

@@ -25,7 +25,7 @@ pub fn system_clock() -> Clock {
 
 /// A directory to which the process writes.
 #[derive(Debug, Clone)]
-pub struct Directory {
+pub struct MonitoredDirectory {
     /// Name of the directory in the metrics.
     pub name: &'static str,
     /// Path of the directory.
@@ -64,7 +64,7 @@ pub struct Services {
     /// Existing directory in which exports and reports sort their temporary files.
     pub temp_dir: PathBuf,
     /// Directories to which the process writes, for the metrics.
-    pub directories: Vec<Directory>,
+    pub directories: Vec<MonitoredDirectory>,
     /// Limits of the coordinator's resources.
     pub limits: Limits,
 }

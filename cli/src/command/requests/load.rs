@@ -16,11 +16,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use doppel_contract::{
-    answer::Flushed,
-    client::{Client, Method},
-    page::{PageBody, PageItem},
-};
+use doppel_contract::answer::Flushed;
+use doppel_contract::client::{Client, Method};
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_crawls::{FetchedBody, FetchedPage, Location};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;

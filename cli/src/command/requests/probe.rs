@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_contract::{
-    answer::{Advice, Probed},
-    client::{Answer, Method},
-    page::PageBody,
-};
+use doppel_contract::answer::{Advice, Probed};
+use doppel_contract::client::{Answer, Method};
+use doppel_contract::page::PageBody;
 use doppel_crawls::FetchedPage;
 use doppel_inputs::reading::one_page::OnePage;
 use doppel_inputs::records::FieldArgs;

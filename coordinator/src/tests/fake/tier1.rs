@@ -19,12 +19,12 @@ use doppel_protocol::{
 use super::{Fake, Page};
 
 /// Reads for one question, in which some pages come from replicas.
-struct Asked<'t> {
+struct FakeReads<'t> {
     of: &'t Fake,
     question: Question,
 }
 
-impl Asked<'_> {
+impl FakeReads<'_> {
     /// Gives the answer the age of the oldest of these pages.
     fn aged<T>(&self, answer: T, pages: impl Iterator<Item = PageId>) -> T {
         let (mut age, mut took) = (None, Duration::ZERO);
@@ -37,7 +37,7 @@ impl Asked<'_> {
     }
 }
 
-impl Tier1Reads for Asked<'_> {
+impl Tier1Reads for FakeReads<'_> {
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         Ok(self.aged(self.of.pages(pages)?, pages.iter().copied()))
     }
@@ -153,7 +153,7 @@ impl Tier1Api for Fake {
         if self.state().may_change {
             question.owners_may_change();
         }
-        Some(Box::new(Asked { of: self, question: question.clone() }))
+        Some(Box::new(FakeReads { of: self, question: question.clone() }))
     }
 
     fn groups(

@@ -8,7 +8,7 @@ use doppel_contract::answer::Savings;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted::{self, ExtractedPage};
 use doppel_dataset::weights::Weights;
-use doppel_engine::savings::{Counting, Page};
+use doppel_engine::savings::{CountedPage, SavingsCounter};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::processor;
 use doppel_inputs::tally::Tally;
@@ -228,12 +228,12 @@ impl Grouping {
         weights: &Weights,
         temp_dir: &Path,
     ) -> anyhow::Result<Self> {
-        let mut counting = Counting::new(policy, temp_dir);
+        let mut counting = SavingsCounter::new(policy, temp_dir);
         if unit == Unit::Record {
             counting = counting.keeping_redirects();
         }
         for page in grouped.pages_with_contents() {
-            counting.add(&Page {
+            counting.add(&CountedPage {
                 url: &page.line.url,
                 status: page.line.status,
                 of: page.line.duplicate_of.as_ref(),

@@ -1,18 +1,18 @@
-// What is shown again and again, and how old it is.
+// Refreshes parts of a view at intervals, and shows how old their data is.
 
-/** A line that says how old something is. `at(age)` says that it is so old now, in milliseconds. */
+/** Creates a line that shows the age of data. `at(age)` sets the current age of the data in milliseconds. */
 export function freshness() {
   const line = document.createElement("p");
   line.className = "fresh";
-  line.textContent = "not read yet";
+  line.textContent = "not loaded yet";
   line.at = (age = 0) => {
     line.dataset.at = String(Date.now() - age);
-    tell(line);
+    showAge(line);
   };
   return line;
 }
 
-function tell(line) {
+function showAge(line) {
   const seconds = Math.max(0, Math.round((Date.now() - Number(line.dataset.at)) / 1000));
   const text = `as of ${seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`} ago`;
   if (line.textContent !== text) line.textContent = text;
@@ -20,12 +20,12 @@ function tell(line) {
 }
 
 setInterval(() => {
-  for (const line of document.querySelectorAll(".fresh[data-at]")) tell(line);
+  for (const line of document.querySelectorAll(".fresh[data-at]")) showAge(line);
 }, 500);
 
 /**
- * Runs `refresh(signal)` at once and again so many milliseconds after each end, until the view ends. Not while the page is hidden.
- * `failed` gets what it throws, and null when all is well.
+ * Runs `refresh(signal)` at once, and again `pause` milliseconds after each run, until the view ends. A hidden page is not refreshed.
+ * Each run calls `failed` with the error of `refresh`, or with null on success.
  */
 export function repeat(signal, pause, refresh, failed) {
   const turn = async () => {

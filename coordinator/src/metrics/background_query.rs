@@ -1,96 +1,97 @@
-//! A slow question that is asked on a thread of its own, so that a caller can limit how long it waits.
+//! Runs a slow query on a thread of its own, so that a caller can limit how long it waits for the answer.
 //!
-//! Invariant: at most one thread is asking at any time, however many callers ask. All callers that ask
-//! meanwhile share its answer.
+//! Invariant: at most one thread runs the query at any time, however many callers start it. Callers that
+//! start the query while it runs share its answer.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// A question that may take long.
-pub(super) struct Question<T> {
+/// A query that may take long.
+pub(super) struct BackgroundQuery<T> {
     ask: Arc<dyn Fn() -> T + Send + Sync>,
-    last: Mutex<Option<Asked<T>>>,
+    last: Mutex<Option<QueryHandle<T>>>,
 }
 
-/// Handle to a question that is being asked or was answered.
-pub(super) struct Asked<T>(Arc<(Mutex<Answer<T>>, Condvar)>);
+/// Handle to a query that is running or has ended.
+pub(super) struct QueryHandle<T>(Arc<(Mutex<QueryState<T>>, Condvar)>);
 
-enum Answer<T> {
-    UnderWay,
-    Here(T),
+enum QueryState<T> {
+    Running,
+    Answered(T),
     /// The thread could not start, or it panicked.
-    Never,
+    Failed,
 }
 
-impl<T: Clone + Send + 'static> Question<T> {
+impl<T: Clone + Send + 'static> BackgroundQuery<T> {
     pub(super) fn new(ask: impl Fn() -> T + Send + Sync + 'static) -> Self {
         Self { ask: Arc::new(ask), last: Mutex::default() }
     }
 
-    /// Starts to ask, unless the question is already being asked. An earlier answer is not reused, because it
+    /// Starts the query, unless the query is already running. An earlier answer is not reused, because it
     /// would be too old.
-    pub(super) fn begin(&self) -> Asked<T> {
+    pub(super) fn begin(&self) -> QueryHandle<T> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some(asked) if asked.is_under_way() => asked.same(),
-            _ => last.insert(self.start()).same(),
+            Some(handle) if handle.is_running() => handle.share(),
+            _ => last.insert(self.start()).share(),
         }
     }
 
-    fn start(&self) -> Asked<T> {
-        let asked = Asked(Arc::new((Mutex::new(Answer::UnderWay), Condvar::new())));
-        // If the thread panics or never starts, dropping `Asking` records `Never`.
-        let (asking, ask) = (Asking(asked.same()), Arc::clone(&self.ask));
+    fn start(&self) -> QueryHandle<T> {
+        let handle = QueryHandle(Arc::new((Mutex::new(QueryState::Running), Condvar::new())));
+        // If the thread panics or never starts, dropping `RunningGuard` records `Failed`.
+        let (guard, ask) = (RunningGuard(handle.share()), Arc::clone(&self.ask));
         let _ = thread::Builder::new().name("metrics".to_owned()).spawn(move || {
             let answer = ask();
-            asking.0.say(Answer::Here(answer));
+            guard.0.finish_with(QueryState::Answered(answer));
         });
-        asked
+        handle
     }
 }
 
-impl<T> Asked<T> {
-    fn same(&self) -> Self {
+impl<T> QueryHandle<T> {
+    fn share(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 
-    fn answer(&self) -> MutexGuard<'_, Answer<T>> {
+    fn answer(&self) -> MutexGuard<'_, QueryState<T>> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_under_way(&self) -> bool {
-        matches!(*self.answer(), Answer::UnderWay)
+    fn is_running(&self) -> bool {
+        matches!(*self.answer(), QueryState::Running)
     }
 
-    fn say(&self, said: Answer<T>) {
+    fn finish_with(&self, state: QueryState<T>) {
         let mut answer = self.answer();
-        if matches!(*answer, Answer::UnderWay) {
-            *answer = said;
+        if matches!(*answer, QueryState::Running) {
+            *answer = state;
         }
         drop(answer);
         self.0.1.notify_all();
     }
 }
 
-impl<T: Clone> Asked<T> {
+impl<T: Clone> QueryHandle<T> {
     /// Waits for the answer. Returns `None` if it does not arrive by `until`. Several callers can wait at
     /// once.
     pub(super) fn wait(&self, until: Instant) -> Option<T> {
         let time = until.saturating_duration_since(Instant::now());
-        let is_under_way = |answer: &mut Answer<T>| matches!(answer, Answer::UnderWay);
-        let waited = self.0.1.wait_timeout_while(self.answer(), time, is_under_way);
+        let is_running = |answer: &mut QueryState<T>| matches!(answer, QueryState::Running);
+        let waited = self.0.1.wait_timeout_while(self.answer(), time, is_running);
         let (answer, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if let Answer::Here(answer) = &*answer { Some(answer.clone()) } else { None }
+        if let QueryState::Answered(answer) = &*answer { Some(answer.clone()) } else { None }
     }
 }
 
-/// Guard of the asking thread. Dropping it without an answer records [`Answer::Never`].
-struct Asking<T>(Asked<T>);
+/// Guard of the thread that runs the query. Dropping the guard without an answer records
+/// [`QueryState::Failed`].
+struct RunningGuard<T>(QueryHandle<T>);
 
-impl<T> Drop for Asking<T> {
+impl<T> Drop for RunningGuard<T> {
     fn drop(&mut self) {
-        self.0.say(Answer::Never);
+        self.0.finish_with(QueryState::Failed);
     }
 }
 
@@ -102,13 +103,13 @@ mod tests {
 
     use super::*;
 
-    /// Creates a question that is answered with its number when the sender sends, and a counter of how often
-    /// it was asked.
-    fn long() -> (Question<usize>, Sender<()>, Arc<AtomicUsize>) {
+    /// Creates a query that answers with the number of its run when the sender sends, and a counter of its
+    /// runs.
+    fn long() -> (BackgroundQuery<usize>, Sender<()>, Arc<AtomicUsize>) {
         let (end, ended) = mpsc::channel::<()>();
         let (asked, ended) = (Arc::new(AtomicUsize::new(0)), Mutex::new(ended));
         let count = Arc::clone(&asked);
-        let question = Question::new(move || {
+        let question = BackgroundQuery::new(move || {
             let number = count.fetch_add(1, Ordering::SeqCst);
             let _ = ended.lock().unwrap().recv();
             number
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_takes_long_is_under_way_once() {
+    fn a_slow_query_runs_once_at_a_time() {
         let (question, end, asked) = long();
         let mut last = question.begin();
         for _ in 0..3 {
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_ask_meanwhile_get_the_answer_and_none_waits_for_another() {
+    fn concurrent_callers_share_the_answer_and_do_not_wait_for_each_other() {
         let (question, end, asked) = long();
         let (first, second) = (question.begin(), question.begin());
         thread::scope(|scope| {
@@ -151,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_panics_has_no_answer() {
-        let question: Question<()> = Question::new(|| panic!("as it is to"));
+    fn a_query_that_panics_has_no_answer() {
+        let question: BackgroundQuery<()> = BackgroundQuery::new(|| panic!("planned panic"));
         assert_eq!(question.begin().wait(soon()), None);
     }
 }
