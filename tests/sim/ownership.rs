@@ -411,7 +411,7 @@ impl World {
         let position = commit.position();
         // It waits for the log no longer than that, and ends.
         for _ in 0..3 {
-            match deposed.replica.go_on(&mut commit) {
+            match deposed.replica.advance_commit(&mut commit) {
                 // The last append before the take-over counts, and need not see that it came.
                 Ok(true) => {
                     let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
@@ -442,7 +442,7 @@ impl World {
         if writes.is_empty() {
             return Ok(None);
         }
-        match deposed.replica.begin(deposed.epoch, writes) {
+        match deposed.replica.begin_commit(deposed.epoch, writes) {
             Ok(commit) => Ok(Some(commit)),
             Err(StoreError::Deposed(_)) => Ok(None),
             Err(error) => Err(failed("a deposed owner")(error.into())),
@@ -453,7 +453,7 @@ impl World {
     fn look_at_end(&mut self, at: usize) -> Checked {
         let Some(present) = self.hosts[at].store.present() else { return Ok(()) };
         match present.look() {
-            Some(Err(ReplicaError::Store(StoreError::Deposed(_)) | ReplicaError::Contradicts { .. })) => {
+            Some(Err(ReplicaError::Store(StoreError::Deposed(_)) | ReplicaError::Contradiction { .. })) => {
                 self.hear_of_deposition(at)
             }
             _ => Ok(()),

@@ -20,7 +20,7 @@ use doppel_protocol::{Backlog, IndexCommand, Outcome, RangeMap, SearchResult, Su
 
 pub use envelope::{Envelope, Kind};
 pub use post::{PostReply, SimPost};
-pub use replica::{SimCommit, SimDisk, SimFold, SimReplica};
+pub use replica::{SimChain, SimCommit, SimDisk, SimReplica};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use statuses::StatusFill;
 pub use tampering::{
