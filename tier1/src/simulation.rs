@@ -1,8 +1,10 @@
 //! Tier 1 without threads, for the simulation (feature `simulation`).
 //!
-//! A [`SimRange`] is the range of the product over a store. What it writes, sends and wants done is handed out piece by
-//! piece, so that the simulation chooses what is delivered when, and where the range stops. [`Worker`] is the reading
-//! side and the worker, over the stores of all ranges. [`SimReplica`] is a replica of a range that is replicated. [`SimFiles`] is the database of a range over files that fail. [`rows`] gives the rows of a store as public types.
+//! A [`SimRange`] is the range of the product over a store. What it writes, sends and wants done is handed
+//! out piece by piece, so that the simulation chooses what is delivered when, and where the range stops.
+//! [`Worker`] is the reading side and the worker, over the stores of all ranges. [`SimReplica`] is a replica
+//! of a range that is replicated. [`SimFiles`] is the database of a range over files that fail. [`rows`]
+//! gives the rows of a store as public types.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 mod envelope;
@@ -31,8 +33,8 @@ pub use worker::{Worker, last_ticket, signature};
 use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
 pub use crate::database::simulated::sim_files::{Forgotten, SimFiles};
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
-use crate::range::owed::OwedScan;
-use crate::range::{PostId, Range, Released};
+use crate::range::owed::{OwedScan, UnverifiedMember};
+use crate::range::{PostId, Range, SettledWork};
 pub use crate::store::{Intercept, Intercepted};
 use crate::store::{Store, StoreError, Write};
 use crate::{Retention, Rules};
@@ -151,8 +153,8 @@ impl SimRange {
         Ok(Self { range: Range::open(store, settings.inner(), id, map)? })
     }
 
-    /// Builds a commit: commands, and up to `deliveries` of the envelopes within the range, in their order; what
-    /// others have posted comes before both or after both.
+    /// Builds a commit: commands, and up to `deliveries` of the envelopes within the range, in their order;
+    /// what others have posted comes before both or after both.
     ///
     /// # Errors
     /// When the store fails or a row is damaged.
@@ -178,7 +180,7 @@ impl SimRange {
 
     /// The commit that was built is durable.
     pub fn settled(&mut self) -> Settled {
-        let Released { effects, answers, .. } = self.range.settled();
+        let SettledWork { effects, answers, .. } = self.range.settled();
         let effects = effects.into_iter().map(Effect::from).collect();
         Settled {
             effects,
@@ -204,8 +206,8 @@ impl SimRange {
         self.range.take_in(id, post.into_inner()).err().map(|error| PostReply::new(Err(error)))
     }
 
-    /// Takes all envelopes within the range that are not delivered. Those of commits that were made are in the outbox,
-    /// too.
+    /// Takes all envelopes within the range that are not delivered. Those of commits that were made are in
+    /// the outbox, too.
     pub fn take_envelopes(&mut self) -> Vec<Envelope> {
         self.range.shards_mut().queue.drain(..).map(Envelope::new).collect()
     }
@@ -263,9 +265,10 @@ impl Owed {
     /// When a row is damaged.
     pub fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<FoundOwed>, StoreError> {
         let Some(owed) = self.0.piece(store, rows)? else { return Ok(None) };
-        let verify = owed.unverified.into_iter().map(|(page, content, winner, winner_content)| {
-            Effect::Verify { page, content, winner, winner_content }
-        });
+        let verify =
+            owed.unverified.into_iter().map(|UnverifiedMember { page, content, winner, winner_content }| {
+                Effect::Verify { page, content, winner, winner_content }
+            });
         let deferred = owed.deferred.into_iter().map(Effect::Deferred);
         let dirty = owed.dirty.into_iter().map(Effect::Dirty);
         let uncovered = owed.uncovered.into_iter().map(Effect::Uncovered);
