@@ -9,7 +9,7 @@ use std::sync::Arc;
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::{IndexCommand, LogPosition};
 use doppel_tier1::simulation::{
-    Command, Effect, Owed, PostReply, Settled, SimCommit, SimDisk, SimRange, SimReplica,
+    Command, Effect, PostReply, SimCommit, SimDisk, SimOwedScan, SimRange, SimReplica, SimSettledWork,
 };
 use doppel_tier1::{ReplicaError, StoreError, Write};
 
@@ -43,7 +43,7 @@ pub(crate) struct Undecided {
     change: Change,
     versions: Vec<doppel_model::PageId>,
     /// A planted mistake: this has left already.
-    settled: Option<Settled>,
+    settled: Option<SimSettledWork>,
 }
 
 /// Who is to be the next owner, and how.
@@ -236,7 +236,7 @@ impl World {
     pub(crate) fn hear_of_deposition(&mut self, at: usize) -> Checked {
         let id = range_id(at);
         for to in std::mem::take(&mut self.hosts[at].posts).into_values() {
-            self.network.answer(id, to, PostReply::none(id));
+            self.network.answer(id, to, PostReply::unanswered(id));
         }
         self.end_ownership(at)
     }
@@ -303,7 +303,7 @@ impl World {
         let started = SimRange::start(&*host.store, self.settings, id, self.map);
         host.range = started.map_err(|e| failed("a start")(e.into()))?;
         host.forgets = self.planted.is(Mistake::OwedForgotten);
-        host.owed = Some(Owed::of(self.map, id));
+        host.owed = Some(SimOwedScan::new(self.map, id));
         self.worker.set_away(id, false);
         self.index.begin(at, epoch)?;
         self.show_feed();
@@ -373,7 +373,7 @@ impl World {
         if !std::mem::take(&mut deposed.has_counted) {
             return Ok(());
         }
-        let Settled { effects, answers } = deposed.range.settled();
+        let SimSettledWork { effects, answers } = deposed.range.settled();
         for (id, answer) in answers {
             // Nobody waits for a refusal any more: the sender has heard of the next owner, who may have applied it all.
             if let Some(to) = deposed.posts.remove(&id).filter(|_| answer.is_receipt()) {
