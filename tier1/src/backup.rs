@@ -58,7 +58,7 @@ use crate::range_files::directories;
 use crate::record;
 use crate::store::{Joined, Store, StoreError};
 use crate::txn::Row;
-pub(crate) use writer::Writer;
+pub(crate) use writer::BackupWriter;
 
 /// Signature of a full backup, with the version of the layout.
 const MAGIC: [u8; 16] = *b"doppel backup 1\n";
@@ -76,10 +76,10 @@ const BLOCK_BYTES_MAX: usize = 1 << 27;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BlockKind {
-    BackupHead = b'h',
+    Head = b'h',
     Rows = b'r',
     Changes = b'c',
-    BackupEnd = b'e',
+    End = b'e',
 }
 
 /// Number of rows that a restore writes in one commit.

@@ -117,7 +117,7 @@ impl TransferSource<'_> {
     ) -> Result<T, TransferError> {
         let began = Instant::now();
         loop {
-            let owner = (self.last_owner)().ok_or(TransferError::NoOwner(self.range));
+            let owner = (self.owner)().ok_or(TransferError::NoOwner(self.range));
             match owner.and_then(|owner| Ok(ask(&*owner)?)) {
                 Err(_) if began.elapsed() < RETRY_TIME => {
                     report_progress()?;

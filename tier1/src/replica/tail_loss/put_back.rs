@@ -99,7 +99,7 @@ impl<D: ReplicaStore> TailWriter<'_, D> {
     /// Puts `record` back to its sequence number. The previous record is at `before`.
     fn put(&mut self, before: Reached, record: Copied<'static>) -> Result<(), ReplicaError> {
         let Copied { position, sequence, payload, .. } = record;
-        let mut chain = match self.chain.fold() {
+        let mut chain = match self.chain.take() {
             Some(chain) => chain,
             None => self.begin(before)?,
         };

@@ -71,7 +71,7 @@ impl Lease for LogLease {
     }
 
     fn disk_is_full(&self) {
-        self.0.disk_is_full();
+        self.0.note_full_disk();
     }
 
     fn check_commits(&self) -> Result<(), PeerError> {
