@@ -61,7 +61,7 @@ pub struct Report {
     pub groups: u64,
     /// Work that is accepted and not yet done, according to the shards' own counts.
     pub backlog: Backlog,
-    /// Violated invariants.
+    /// Violated invariants, with examples.
     pub findings: Findings,
     /// Damage to files that are derived from the rows, with the consequences for the next start.
     pub damage: Vec<String>,
@@ -108,8 +108,8 @@ pub fn of_directory(
     Ok(checker.report)
 }
 
-/// Checks every row. Without a policy, the check does not verify verdicts and covers by comparing signatures
-/// again.
+/// Checks every row of the stores. Without a policy, the check does not verify verdicts and covers by
+/// comparing signatures again.
 ///
 /// No commit may be made to the stores during the check.
 #[must_use]
@@ -247,11 +247,11 @@ impl<'s> Checker<'s> {
         };
         if self.failed.insert(database) {
             let subject = "the database";
-            let said = error.to_string();
+            let text = error.to_string();
             self.add_finding(
                 Invariant::Engine,
                 subject,
-                said.strip_prefix(subject).unwrap_or(&said).trim_start(),
+                text.strip_prefix(subject).unwrap_or(&text).trim_start(),
             );
         }
     }

@@ -95,7 +95,7 @@ impl Invariant {
 /// A violation of an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The violated invariant.
+    /// The invariant that is violated.
     pub invariant: Invariant,
     /// Description of the row: a URL, a group, or a shard.
     pub row: String,

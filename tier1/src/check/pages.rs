@@ -184,7 +184,7 @@ impl Checker<'_> {
             }
         }
         if let Some(query) = &state.partner_query {
-            let under_way = self.underway.asked(page, record.ticket);
+            let under_way = self.underway.partner_messages(page, record.ticket);
             if under_way != query.unanswered {
                 let detail = format!(
                     "waits for {} answers, but {under_way} questions and answers are under way",
@@ -354,9 +354,9 @@ impl Checker<'_> {
         if signature.content() != state.content {
             return None;
         }
-        let known =
-            |(page, known, _): &(PageId, ContentHash, Signature)| (*page, *known) == (winner, content);
-        if !self.winner.as_ref().is_some_and(known) {
+        let is_cached =
+            |(page, cached, _): &(PageId, ContentHash, Signature)| (*page, *cached) == (winner, content);
+        if !self.winner.as_ref().is_some_and(is_cached) {
             let ReferencedRow::Row(representative) = self.signature_of(winner) else { return None };
             if representative.content() != content {
                 return None;

@@ -52,9 +52,12 @@ struct FaultSample {
 /// Returns one fault of each sort.
 ///
 /// # Errors
-/// If the store lacks something that the faults need: a group of three members, in which a duplicate has
-/// another content than the winner; two merged groups; a unique page; a redirect that ends at a content page;
-/// and two pages without redirects whose URLs are not in normalised form, one of which is purged.
+/// If the store lacks something that the faults need:
+/// - a group of three members, in which a duplicate has another content than the winner,
+/// - two merged groups,
+/// - a unique page,
+/// - a redirect that ends at a content page,
+/// - two pages without redirects whose URLs are not in normalised form, one of which is purged.
 pub fn plantable_faults(store: &dyn Store, shards: u16) -> Result<Vec<PlantedFault>, UnsuitableStore> {
     let sample = FaultSample::of(store, shards)?;
     let mut all = sample.rows_alone()?;
@@ -246,7 +249,11 @@ impl FaultSample {
             plant("a popularity without a date", Invariant::Record, vec![undated]),
             plant("a popularity after the newest fetch", Invariant::Record, vec![after_its_fetch]),
             plant("a popularity before all versions", Invariant::Record, vec![before_all_versions]),
-            plant("a question that nobody answers", Invariant::Work, vec![self.put_page(page, &asking)]),
+            plant(
+                "a query of partners without a message under way",
+                Invariant::Work,
+                vec![self.put_page(page, &asking)],
+            ),
             plant("a page without an event", Invariant::Feed, vec![(feed, None)]),
         ])
     }
@@ -494,16 +501,16 @@ impl FaultSample {
 
     /// Faults in a shard's totals, feed, messages, and audit trail.
     fn shard_rows(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
-        let here = ShardId(0);
-        let meta: Meta = decode(&key::meta(here), &self.value(&key::meta(here))?)?;
+        let shard = ShardId(0);
+        let meta: Meta = decode(&key::meta(shard), &self.value(&key::meta(shard))?)?;
         let (page, _) = self.page("page", |_| true)?;
         let message = Message::ContinueTelling { target: page, audience: Audience::InboundRedirects };
         let late = |number| {
-            let envelope = Envelope { from: here, to: here, number, message: message.clone() };
-            (key::outbox(here, here, number), Some(encode(&envelope)))
+            let envelope = Envelope { from: shard, to: shard, number, message: message.clone() };
+            (key::outbox(shard, shard, number), Some(encode(&envelope)))
         };
         let sent = meta.sent.first().copied().unwrap_or_default();
-        let stray = (key::feed(here, meta.events + 1), Some(page.bytes().to_vec()));
+        let stray = (key::feed(shard, meta.events + 1), Some(page.bytes().to_vec()));
         let search = {
             let (page, mut record, mut state, _) = self.loser()?;
             state.search = SearchState::Deferred;
@@ -527,7 +534,7 @@ impl FaultSample {
                 Invariant::Totals,
                 vec![self.meta(|meta| meta.groups_minted = 0)?],
             ),
-            plant("lost totals", Invariant::Totals, vec![(key::meta(here), None)]),
+            plant("lost totals", Invariant::Totals, vec![(key::meta(shard), None)]),
             plant("an event of the future", Invariant::Feed, vec![stray]),
             plant("a lost message", Invariant::Outbox, vec![self.meta(|meta| meta.sent[0] += 1)?]),
             plant("a message that was applied before", Invariant::Outbox, vec![late(sent)]),
@@ -540,7 +547,7 @@ impl FaultSample {
             plant(
                 "dropped audit entries that never existed",
                 Invariant::Audit,
-                vec![(key::audits_dropped(here), Some(encode(&(meta.audits + 1))))],
+                vec![(key::audits_dropped(shard), Some(encode(&(meta.audits + 1))))],
             ),
         ])
     }

@@ -33,7 +33,7 @@ pub(crate) enum RowKey {
     Page(PageId),
     /// Target and source.
     Source(PageId, PageId),
-    /// Who is told, and of what target.
+    /// Audience and target of a round.
     FanOut(Audience, PageId),
     Signature(PageId),
     /// Normalised form and page.

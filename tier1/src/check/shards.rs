@@ -225,17 +225,17 @@ impl Checker<'_> {
 
 /// The totals that rows can confirm: for each the name, the recorded number, and the counted number.
 fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 14] {
-    let (kept, counted) = (&meta.counters, &recount.counters);
+    let (recorded, counted) = (&meta.counters, &recount.counters);
     [
-        ("live pages", kept.live, counted.live),
-        ("redirects", kept.redirects, counted.redirects),
-        ("unresolved redirects", kept.unresolved, counted.unresolved),
-        ("dead pages", kept.dead, counted.dead),
-        ("pages at the end of very many redirects", kept.crowded, counted.crowded),
-        ("groups", kept.groups, counted.groups),
-        ("winners", kept.winners, counted.winners),
-        ("duplicates", kept.duplicates, counted.duplicates),
-        ("secondaries", kept.secondaries, counted.secondaries),
+        ("live pages", recorded.live, counted.live),
+        ("redirects", recorded.redirects, counted.redirects),
+        ("unresolved redirects", recorded.unresolved, counted.unresolved),
+        ("dead pages", recorded.dead, counted.dead),
+        ("pages at the end of very many redirects", recorded.crowded, counted.crowded),
+        ("groups", recorded.groups, counted.groups),
+        ("winners", recorded.winners, counted.winners),
+        ("duplicates", recorded.duplicates, counted.duplicates),
+        ("secondaries", recorded.secondaries, counted.secondaries),
         ("pending pages", meta.pending, recount.pending),
         ("deferred searches", meta.deferred, recount.deferred),
         ("members to be verified", meta.unverified, recount.unverified),

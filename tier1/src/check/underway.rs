@@ -21,7 +21,7 @@ pub(super) struct UnderwayWork {
     /// Groups with a message that continues an election, an announcement, or a transfer.
     continuing: HashSet<GroupId>,
     /// Number of questions and answers of a page's search, by page and ticket.
-    asked: HashMap<(PageId, u32), u32>,
+    partner_messages: HashMap<(PageId, u32), u32>,
     /// Redirects that trace their end, and pages that make their redirects do so.
     rerouting: HashSet<PageId>,
     /// Redirects whose row at their direct target is about to be added or removed.
@@ -40,7 +40,7 @@ impl UnderwayWork {
         self.messages += 1;
         match message {
             Message::AskGroup { page, ticket, .. } | Message::AnswerGroup { page, ticket, .. } => {
-                *self.asked.entry((*page, *ticket)).or_default() += 1;
+                *self.partner_messages.entry((*page, *ticket)).or_default() += 1;
             }
             Message::Enroll { group, page, .. } => {
                 self.memberships.insert(*page);
@@ -101,8 +101,8 @@ impl UnderwayWork {
         self.continuing.contains(&group)
     }
 
-    pub(super) fn asked(&self, page: PageId, ticket: u32) -> u32 {
-        self.asked.get(&(page, ticket)).copied().unwrap_or_default()
+    pub(super) fn partner_messages(&self, page: PageId, ticket: u32) -> u32 {
+        self.partner_messages.get(&(page, ticket)).copied().unwrap_or_default()
     }
 
     pub(super) fn is_rerouting(&self, page: PageId) -> bool {

@@ -34,7 +34,7 @@ struct WaitingPost {
     id: PostId,
     from: RangeId,
     /// Messages that are not yet applied.
-    left: VecDeque<Envelope>,
+    unapplied: VecDeque<Envelope>,
     /// Sender and receiver of each message.
     pairs: BTreeSet<(ShardId, ShardId)>,
 }
@@ -64,7 +64,7 @@ impl Inbox {
             }
             pairs.insert((from, to));
         }
-        self.posts.push_back(WaitingPost { id, from: sender, left: messages.into(), pairs });
+        self.posts.push_back(WaitingPost { id, from: sender, unapplied: messages.into(), pairs });
         Ok(())
     }
 
@@ -86,13 +86,13 @@ impl Inbox {
         while let Some(post) = self.posts.front_mut() {
             let mut refused = None;
             while refused.is_none() && !machine.has_eighths(eighths) {
-                let Some(envelope) = post.left.pop_front() else { break };
+                let Some(envelope) = post.unapplied.pop_front() else { break };
                 let Envelope { from, to, number: found, .. } = envelope;
                 if let Arrival::Gap { expected } = machine.arrive(envelope)? {
                     refused = Some(PeerError::Gap { from, to, expected, found });
                 }
             }
-            if refused.is_none() && !post.left.is_empty() {
+            if refused.is_none() && !post.unapplied.is_empty() {
                 return Ok(());
             }
             let applied = post.pairs.iter().map(|&(from, to)| {

@@ -97,8 +97,8 @@ impl Envelope {
 
     /// Replaces the message by one without effect. The envelope still uses up its number.
     pub fn silence(&mut self) {
-        let nobody = GroupId::new((1 << 48) - 1, self.envelope.to);
-        self.envelope.message = Message::Continue { group: nobody };
+        let no_group = GroupId::new((1 << 48) - 1, self.envelope.to);
+        self.envelope.message = Message::Continue { group: no_group };
     }
 
     /// The fields of an `Enroll` message.

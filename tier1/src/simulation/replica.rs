@@ -234,7 +234,7 @@ impl SimReplica {
         Ok(Self { replica: Replica::open(limits, id, node, log, disk)?, range })
     }
 
-    /// Copies new records. Returns whether there were new entries.
+    /// Copies new records of the log. Returns whether there were new entries.
     ///
     /// # Errors
     /// If the log does not answer or contradicts the copied records.

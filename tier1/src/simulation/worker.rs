@@ -130,8 +130,8 @@ impl Worker {
         Ok(found?.map(|with| Command(MachineCommand::Verified { page, content, with })))
     }
 
-    /// Recomputes a group. Without `repair`, only if the group is dirty; with it, always, as an operator
-    /// does. Returns the result in steps of [`Settings::step_rows`] rows.
+    /// Recomputes a group by exact comparison. Without `repair`, only if the group is dirty; with it, always,
+    /// as an operator does. Returns the result in steps of [`Settings::step_rows`] rows.
     ///
     /// # Errors
     /// If a row is damaged.

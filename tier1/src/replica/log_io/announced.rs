@@ -39,17 +39,17 @@ impl Replica {
         if state.database_failed {
             return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
         }
-        let told = self.log.told(state.chain.last_read());
-        for entry in &told {
+        let announced = self.log.told(state.chain.last_read());
+        for entry in &announced {
             let Some(folded) = state.chain.fold_announced(entry) else {
                 self.report(&mut state);
                 return Ok(false);
             };
             self.copy(&mut state, folded)?;
         }
-        if !told.is_empty() {
+        if !announced.is_empty() {
             self.report(&mut state);
         }
-        Ok(!told.is_empty())
+        Ok(!announced.is_empty())
     }
 }

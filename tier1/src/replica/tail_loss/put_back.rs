@@ -38,10 +38,10 @@ pub(crate) fn look_up_record(
 ) -> Result<RecordLookup, LogError> {
     let Some(before) = sequence.checked_sub(1) else { return Ok(RecordLookup::Same) };
     let entries = log.read(Sequence(before), 1)?;
-    let is_it =
+    let is_same =
         |entry: &Entry| Chain::after(id, position, Sequence(sequence)).is_end_of_last_record(&entry.bytes);
     Ok(match entries.first() {
-        Some(entry) if is_it(entry) => RecordLookup::Same,
+        Some(entry) if is_same(entry) => RecordLookup::Same,
         Some(_) => RecordLookup::Different,
         None => RecordLookup::PastEnd,
     })
@@ -66,8 +66,8 @@ impl<D: ReplicaStore> Replica<D> {
             "the log has lost its last entries; this node appends its copies of them"
         );
         let mut writer = TailWriter { replica: self, chain: None, end, copied: copied.0 };
-        let gone = self.database.records_after(end, &mut |before, record| writer.put(before, record))?;
-        if let Some(why) = gone {
+        let reason = self.database.records_after(end, &mut |before, record| writer.put(before, record))?;
+        if let Some(why) = reason {
             return Err(writer.cannot_put_back(why));
         }
         tracing::warn!(range = range.0, "the log has the lost entries again");

@@ -214,7 +214,7 @@ fn with_settlement_standby_all_replicas_but_one_must_report() {
 /// Every acknowledged commit counts in the end.
 #[test]
 fn acknowledged_commits_survive_the_loss_of_the_logs_tail() {
-    let (mut lost, mut settled, mut wiped, mut taken) = (0, 0, 0, 0);
+    let (mut lost, mut settled, mut wiped, mut take_overs) = (0, 0, 0, 0);
     for seed in 0..40 {
         let random = &mut Random::new(seed);
         let log = MemoryLog::default();
@@ -269,16 +269,16 @@ fn acknowledged_commits_survive_the_loss_of_the_logs_tail() {
                 }
                 8..10 => {
                     // One of the other two replicas is silent.
-                    let said = others[random.index(2)];
-                    for one in [said, at] {
+                    let reporting = others[random.index(2)];
+                    for one in [reporting, at] {
                         let node = nodes[one].take().unwrap();
                         nodes[one] = Some(followed(node, &log, &mut wiped));
                     }
-                    let ahead = nodes[said].as_ref().unwrap().replica.index();
+                    let ahead = nodes[reporting].as_ref().unwrap().replica.index();
                     let node = nodes[at].as_mut().unwrap();
                     if ahead <= node.replica.index() {
                         node.take_over().unwrap();
-                        taken += 1;
+                        take_overs += 1;
                     }
                 }
                 10 => {
@@ -314,7 +314,10 @@ fn acknowledged_commits_survive_the_loss_of_the_logs_tail() {
             assert_eq!(node.rows(), model, "seed {seed}");
         }
     }
-    assert!(lost > 150 && settled > 100 && wiped > 5 && taken > 80, "{lost} {settled} {wiped} {taken}");
+    assert!(
+        lost > 150 && settled > 100 && wiped > 5 && take_overs > 80,
+        "{lost} {settled} {wiped} {take_overs}"
+    );
 }
 
 /// The node after it has followed the log to its end. If its records contradict the log, the node starts with
