@@ -23,7 +23,8 @@ pub(crate) enum Kind {
     Member = b'm',
     /// `group, page` → membership number. The messages of this membership still go through the merged group.
     ForwardingEntry = b'n',
-    /// `receiver, number` → message that is not yet confirmed.
+    /// `receiver, number` → message that is not yet delivered. A message to another range stays until it is
+    /// confirmed.
     Outbox = b'o',
     /// `page` → page record.
     Page = b'p',

@@ -111,7 +111,7 @@ pub(crate) struct Replica<D = Database> {
     /// Epoch of the last owner that is known to have a settled record. Its take-over and everything before
     /// the take-over is then settled as well.
     settled_epoch: AtomicU64,
-    /// The ownership of this process is over because of the log's state, although no record says so.
+    /// The ownership of this process is over, although no record in the log says so.
     is_ownership_over: AtomicBool,
     /// The disk of the database is full.
     is_full: AtomicBool,

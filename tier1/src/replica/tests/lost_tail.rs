@@ -17,7 +17,7 @@ fn places(log: &MemoryLog) -> Vec<(Position, Sequence)> {
 }
 
 /// Nodes that have written to the log in turn. Records have many small parts, and some entries are void.
-fn written(log: &MemoryLog) -> Vec<Node> {
+fn nodes_with_records(log: &MemoryLog) -> Vec<Node> {
     let limits = ReplicaLimits { part_bytes: 60, ..LIMITS };
     let mut nodes: Vec<Node> = (0..3).map(|number| Node::within(limits, number, log)).collect();
     let random = &mut Random::new(7);
@@ -38,7 +38,7 @@ fn written(log: &MemoryLog) -> Vec<Node> {
 #[test]
 fn lost_records_go_back_to_their_sequence_numbers_wherever_the_log_ends() {
     let log = MemoryLog::default();
-    let mut nodes = written(&log);
+    let mut nodes = nodes_with_records(&log);
     let (before, end, rows) = (places(&log), log.end().unwrap(), nodes[2].rows());
     assert!(before.len() == 27 && end.0 > 60, "{} records, {end:?}", before.len());
     let random = &mut Random::new(8);
