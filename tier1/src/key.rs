@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     Signature = b's',
     /// `normalised form, page` → URL of a page whose URL is not in normalised form.
     Spelling = b'u',
-    /// `number` → entry of the audit trail about a repair.
+    /// `number` → entry of the audit trail.
     Audit = b'a',
     /// Greatest number of an audit entry that retention has dropped. The row is missing if retention has
     /// dropped none.

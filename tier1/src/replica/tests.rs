@@ -436,9 +436,8 @@ fn the_sequence_number_of_an_entry_is_read_from_the_log() {
     assert_eq!((standby.rows(), truth(&log).1.len()), (owner.rows(), 2));
 }
 
-/// The time that a replica names as [`Replica::complete_as_of`] never precedes an acknowledged record that
-/// the replica lacks. This holds for records of all owners, for announced and read records, and if the log
-/// lags.
+/// A replica has every record that was acknowledged before [`Replica::complete_as_of`]. This holds for
+/// records of all owners, for announced and read records, and if the log lags.
 #[test]
 fn a_complete_replica_has_every_record_acknowledged_before_its_completeness_time() {
     let (mut advanced, mut stood) = (0, 0);

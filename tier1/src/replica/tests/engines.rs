@@ -25,7 +25,7 @@ fn create(servers: &Servers) -> JetStreamLog {
     patiently(|| engine.create("range", settings).map_err(|error| error.to_string()))
 }
 
-/// A replica as a separate process has it, with its own connection.
+/// Opens a replica with its own connection, like a separate process.
 fn replica(servers: &Servers, number: usize, settlement: Settlement) -> Arc<Replica> {
     let log = patiently(|| servers.connect().open("range", COPIES).map_err(|error| error.to_string()));
     let (id, limits) = (log_id("cluster", RANGE), ReplicaLimits::new(settlement));
