@@ -165,7 +165,7 @@ pub fn restore(
     map: RangeMap,
     policy: Policy,
     winners: WinnerOrder,
-) -> Result<(BackupSummary, check::Report), RestoreError> {
+) -> Result<(BackupSummary, check::CheckReport), RestoreError> {
     // Commits are not synced, because the databases are flushed once at the end.
     let opened = directories(dir, map)
         .into_iter()

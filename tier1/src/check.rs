@@ -50,7 +50,7 @@ use underway::UnderwayWork;
 
 /// Result of a check.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
+pub struct CheckReport {
     /// Number of rows that were read.
     pub rows: u64,
     /// Size of their keys and values, in bytes.
@@ -67,7 +67,7 @@ pub struct Report {
     pub damage: Vec<String>,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether every invariant holds and no file is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -85,7 +85,7 @@ pub fn of_directory(
     map: RangeMap,
     policy: Policy,
     winners: WinnerOrder,
-) -> Result<Report, StoreError> {
+) -> Result<CheckReport, StoreError> {
     let stores = Database::open_ranges(dir, map)?;
     let store = Joined::new(map, &stores);
     let mut checker = Checker::new(&store, Some(policy), winners);
@@ -113,7 +113,7 @@ pub fn of_directory(
 ///
 /// No commit may be made to the stores during the check.
 #[must_use]
-pub fn check(store: &Joined<'_>, policy: Option<Policy>, winners: WinnerOrder) -> Report {
+pub fn check(store: &Joined<'_>, policy: Option<Policy>, winners: WinnerOrder) -> CheckReport {
     let mut checker = Checker::new(store, policy, winners);
     checker.run();
     checker.report
@@ -148,7 +148,7 @@ struct Checker<'s> {
     /// Totals of each shard, counted from its rows.
     recounts: Vec<Meta>,
     underway: UnderwayWork,
-    report: Report,
+    report: CheckReport,
     /// Winner whose signature was last compared with a member's.
     winner: Option<(PageId, ContentHash, Signature)>,
     /// Databases for which an engine failure was reported. `None` stands for a failure that names no
@@ -170,7 +170,7 @@ impl<'s> Checker<'s> {
             metas: Vec::new(),
             recounts: vec![Meta::default(); usize::from(shards)],
             underway: UnderwayWork::default(),
-            report: Report::default(),
+            report: CheckReport::default(),
             winner: None,
             failed: BTreeSet::new(),
         }

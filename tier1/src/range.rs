@@ -142,9 +142,9 @@ impl Range {
         store: &'s dyn Store,
         commit_rows: usize,
         now: Timestamp,
-    ) -> Builder<'s, 'r> {
+    ) -> CommitBuilder<'s, 'r> {
         debug_assert!(self.unsettled.is_none(), "the previous commit of the range is not settled");
-        Builder {
+        CommitBuilder {
             machine: Machine::new(store, &mut self.shards, commit_rows, now),
             inbox: &mut self.inbox,
             outbox: &mut self.outbox,
@@ -235,7 +235,7 @@ impl Range {
 }
 
 /// A commit that is being built. Until it is finished, it exists only in memory.
-pub(crate) struct Builder<'s, 'r> {
+pub(crate) struct CommitBuilder<'s, 'r> {
     machine: Machine<'s, 'r>,
     inbox: &'r mut Inbox,
     outbox: &'r mut Outbox,
@@ -243,7 +243,7 @@ pub(crate) struct Builder<'s, 'r> {
     answers: Vec<PostOutcome>,
 }
 
-impl Builder<'_, '_> {
+impl CommitBuilder<'_, '_> {
     /// Deletes rows of confirmed messages, applies messages of other ranges, and then delivers messages
     /// within the range. The three together use up to half of the commit, and each has a reserved share; the
     /// other half is for commands. Returns whether messages within the range are left.

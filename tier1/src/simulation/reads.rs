@@ -11,11 +11,11 @@ use crate::txn::Row;
 /// The ranges of a cluster with faults in reads. Posts pass through unchanged.
 pub(super) struct FaultyReads {
     peers: Arc<dyn Peers>,
-    faults: Mutex<Faults>,
+    faults: Mutex<ReadFaults>,
 }
 
 #[derive(Debug)]
-struct Faults {
+struct ReadFaults {
     /// One of `one_in` reads fails, and one of `one_in` answers is short. With 0, no read fails.
     one_in: u64,
     random: Random,
@@ -37,7 +37,7 @@ impl FaultyReads {
     pub(super) fn new(peers: Arc<dyn Peers>) -> Self {
         Self {
             peers,
-            faults: Mutex::new(Faults { one_in: 0, random: Random::new(0), away: BTreeSet::new() }),
+            faults: Mutex::new(ReadFaults { one_in: 0, random: Random::new(0), away: BTreeSet::new() }),
         }
     }
 
@@ -63,12 +63,12 @@ impl FaultyReads {
         faults.one_in > 0 || !faults.away.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Faults> {
+    fn lock(&self) -> MutexGuard<'_, ReadFaults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn draw_outcome(&self, range: RangeId) -> ReadOutcome {
-        let Faults { one_in, random, away } = &mut *self.lock();
+        let ReadFaults { one_in, random, away } = &mut *self.lock();
         match one_in {
             _ if away.contains(&range) => ReadOutcome::Lost,
             0 => ReadOutcome::Complete,

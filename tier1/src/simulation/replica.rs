@@ -39,15 +39,15 @@ pub struct SimDisk {
     range: RangeId,
     /// Rows of the range as of the last copied record.
     pub rows: Memory,
-    state: Mutex<Disk>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Debug, Default)]
-struct Disk {
+struct DiskState {
     /// Position of every copied record, and its sequence number in the shared log.
     copied: Vec<(Position, u64)>,
     /// Changes by the last records.
-    last: VecDeque<Change>,
+    last: VecDeque<RecordChange>,
     /// Number of last records that a crash may lose.
     unflushed: usize,
     /// Planted mistake: the disk stores the position of a record before its rows.
@@ -57,7 +57,7 @@ struct Disk {
 }
 
 #[derive(Debug)]
-struct Change {
+struct RecordChange {
     position: Position,
     /// Hash of the previous record.
     previous: u128,
@@ -72,11 +72,11 @@ impl SimDisk {
     /// Creates an empty disk. `position_first` plants a mistake: a crash loses rows but not their position.
     #[must_use]
     pub fn new(range: RangeId, position_first: bool) -> Self {
-        let state = Mutex::new(Disk { position_first, ..Disk::default() });
+        let state = Mutex::new(DiskState { position_first, ..DiskState::default() });
         Self { range, rows: Memory::default(), state }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Disk> {
+    fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,7 +155,7 @@ impl ReplicaStore for SimDisk {
         let overwritten = overwritten.collect::<Result<_, StoreError>>()?;
         self.rows.commit(writes.clone())?;
         disk.copied.push((position, sequence));
-        disk.last.push_back(Change { position, previous, take_over, writes, overwritten });
+        disk.last.push_back(RecordChange { position, previous, take_over, writes, overwritten });
         disk.unflushed = if disk.syncs { 0 } else { disk.unflushed + 1 };
         if disk.last.len() > CHANGES_KEPT {
             disk.last.pop_front();
@@ -175,7 +175,7 @@ impl ReplicaStore for SimDisk {
         let Some(skipped) = first.checked_sub(before) else { return Ok(Some("its changes are not kept")) };
         for (at, change) in (first..).zip(disk.last.range(skipped..)) {
             let (position, sequence) = at.checked_sub(1).map(|at| disk.copied[at]).unwrap_or_default();
-            let Change { position: own, previous, take_over, writes, .. } = change;
+            let RecordChange { position: own, previous, take_over, writes, .. } = change;
             let payload = match take_over {
                 Some(payload) => Payload::TakeOver(Cow::Owned(payload.clone())),
                 None => Payload::Rows(Cow::Owned(writes.clone())),
