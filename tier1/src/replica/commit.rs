@@ -93,7 +93,7 @@ impl<D: ReplicaStore> Replica<D> {
         }
         state.database_failed = true;
         Err(StoreError::Engine(format!(
-            "record {} of range {} does not count",
+            "record {} of range {} is in the log, but does not count",
             encoded.position.index, self.range
         )))
     }

@@ -37,7 +37,10 @@ impl Replica {
         self.ensure_running()?;
         let mut state = lock(&self.state);
         if state.database_failed {
-            return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
+            return Err(StoreError::Engine(
+                "the replica copies no records after its database has failed".to_owned(),
+            )
+            .into());
         }
         let announced = self.log.told(state.chain.last_read());
         for entry in &announced {

@@ -120,7 +120,10 @@ impl<D: ReplicaStore> Replica<D> {
     pub(in crate::replica) fn read_more(&self, state: &mut ReplicaState) -> Result<bool, ReplicaError> {
         self.ensure_running()?;
         if state.database_failed {
-            return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
+            return Err(StoreError::Engine(
+                "the replica copies no records after its database has failed".to_owned(),
+            )
+            .into());
         }
         let entries = self.log.read(state.chain.last_read(), READ_BYTES)?;
         for entry in &entries {
