@@ -84,7 +84,7 @@ pub(crate) enum Action {
     },
     /// The next message of a kind is held up for so many commits, or until the rest.
     Delay {
-        kind: Kind,
+        kind: MessageKind,
         commits: u32,
     },
     /// A page gets a content that is near two groups, which nothing else links.

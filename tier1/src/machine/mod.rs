@@ -63,7 +63,7 @@ use sizes::{READ_FOR_WRITTEN, UNDELIVERED_MANY};
 use crate::key;
 use crate::record::{Meta, PageRecord, damaged, encode};
 use crate::store::{Store, StoreError, Write};
-use crate::txn::Txn;
+use crate::txn::{GroupShareChange, PageShareChange, Txn};
 
 /// Settings with which the machine is created.
 #[derive(Debug, Clone, Copy)]
@@ -278,11 +278,11 @@ impl<'s, 'm> Machine<'s, 'm> {
         let finished = self.txn.finish()?;
         let resumed = self.resumed.into_iter().map(|(page, client)| (page, Wait::Continues(client)));
         let mut waits: Vec<(PageId, Wait)> = resumed.collect();
-        for (page, shard, before, after) in finished.pages {
+        for PageShareChange { page, shard, before, after } in finished.pages {
             waits.extend(Wait::of(before, after).map(|wait| (page, wait)));
             self.shards.meta(shard).count_page(before, after);
         }
-        for (shard, before, after) in finished.groups {
+        for GroupShareChange { shard, before, after } in finished.groups {
             self.shards.meta(shard).count_group(before, after);
         }
         let mut writes = finished.writes;

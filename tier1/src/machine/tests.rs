@@ -216,7 +216,8 @@ impl World {
             self.deferred.extend(owed.deferred);
             self.dirty.extend(owed.dirty);
             self.uncovered.extend(owed.uncovered);
-            self.verify.extend(owed.unverified);
+            let unverified = owed.unverified.into_iter();
+            self.verify.extend(unverified.map(|m| (m.page, m.content, m.winner, m.winner_content)));
             self.commit(owed.searches, 2);
         }
     }

@@ -167,7 +167,7 @@ impl Ranges {
             return Err(none("the replica here does not know of its last owner"));
         }
         let since =
-            replica.complete().ok_or_else(|| none("the replica here does not have everything yet"))?;
+            replica.complete_as_of().ok_or_else(|| none("the replica here does not have everything yet"))?;
         let age = || {
             let age = since.elapsed();
             if age <= AGE_MAX { Ok(age) } else { Err(none(&too_old(age))) }

@@ -16,7 +16,7 @@ use super::owner::{Owner, first_order};
 use super::queue::Queue;
 use super::throttle::Throttle;
 use crate::machine::{Command, Effect};
-use crate::range::owed::Owed;
+use crate::range::owed::{OwedWork, UnverifiedMember};
 
 /// Deferred searches (at least) and recomputations started at a time while pages are pending.
 const SHARE: usize = 16;
@@ -115,15 +115,15 @@ impl Background {
     }
 
     /// Takes what a piece of the rows owes, and asks for the next; the searches are commands for the machine.
-    pub(super) fn found(&mut self, owed: Option<Owed>) -> Vec<Command> {
-        let Some(Owed { searches, deferred, unverified, dirty, uncovered }) = owed else {
+    pub(super) fn found(&mut self, owed: Option<OwedWork>) -> Vec<Command> {
+        let Some(OwedWork { searches, deferred, unverified, dirty, uncovered }) = owed else {
             return Vec::new();
         };
         deferred.into_iter().for_each(|page| self.deferred.push(page));
         let now = Instant::now();
         dirty.into_iter().for_each(|group| self.dirty.push(group, now));
         uncovered.into_iter().for_each(|group| self.uncovered.push(group, now));
-        for (page, content, winner, winner_content) in unverified {
+        for UnverifiedMember { page, content, winner, winner_content } in unverified {
             self.jobs.verify(Verify { page, content, winner, winner_content });
         }
         self.jobs.send(Job::FindOwed);

@@ -24,7 +24,7 @@ use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream
 use super::changes::copy_changes;
 use super::refusals::Refusals;
 use super::{Node, Tier1};
-use crate::backup::Writer;
+use crate::backup::BackupWriter;
 use range_source::{Following, RangeSource, Remote};
 
 /// Messages between ranges stay where they are until this is dropped.
@@ -70,7 +70,7 @@ struct Backup {
     refusals: Arc<Refusals>,
     /// Where the changes are kept.
     dir: PathBuf,
-    writer: Writer<Vec<u8>>,
+    writer: BackupWriter<Vec<u8>>,
     step: Step,
     /// Pieces that were made and not yet taken.
     pieces: VecDeque<BackupPiece>,
@@ -205,7 +205,7 @@ impl Tier1 {
             ranges: Vec::new(),
             refusals: Arc::clone(&self.refusals),
             dir: self.dir.clone(),
-            writer: Writer::begin(Vec::new(), &self.manifest)?,
+            writer: BackupWriter::begin(Vec::new(), &self.manifest)?,
             step: Step::Rows { range: 0, from: Vec::new() },
             pieces: VecDeque::new(),
         };

@@ -15,7 +15,7 @@ use doppel_protocol::{BackupError, Tier1Error};
 
 use super::free_room;
 use super::room::Reply;
-use crate::backup::{Kind, Writer, entry, is_backed_up};
+use crate::backup::{BackupWriter, BlockKind, entry, is_backed_up};
 use crate::peers::READ_BYTES;
 use crate::store::Write;
 
@@ -139,7 +139,7 @@ impl Changes {
 /// Adds some of the changes to a backup; false when there are no more.
 pub(super) fn copy_changes<W: io::Write>(
     changes: &mut impl io::Read,
-    writer: &mut Writer<W>,
+    writer: &mut BackupWriter<W>,
     dir: &Path,
 ) -> Result<bool, BackupError> {
     let mut bytes = 0;
@@ -152,7 +152,7 @@ pub(super) fn copy_changes<W: io::Write>(
         let Some((key, value)) = read else { return Ok(false) };
         bytes += key.len() + value.as_ref().map_or(0, Vec::len);
         if is_backed_up(&key) {
-            writer.entry(Kind::Changes, &key, value.as_deref())?;
+            writer.entry(BlockKind::Changes, &key, value.as_deref())?;
         }
     }
     Ok(true)
@@ -210,7 +210,7 @@ mod tests {
     use doppel_protocol::IndexStateItem;
 
     use super::*;
-    use crate::backup::{Reader, copy_piece};
+    use crate::backup::{BackupReader, copy_piece};
     use crate::check::rows::pieces;
     use crate::key;
     use crate::service::room::Place;
@@ -246,7 +246,7 @@ mod tests {
             backups.committed(kept);
         };
         let (mut file, mut turn) = (Vec::new(), 0);
-        let mut writer = Writer::begin(&mut file, "").unwrap();
+        let mut writer = BackupWriter::begin(&mut file, "").unwrap();
         let mut from = Vec::new();
         while copy_piece(&store, &mut from, &mut writer).unwrap() {
             turn += 1;
@@ -263,7 +263,7 @@ mod tests {
 
         let restored = Memory::default();
         let mut input = file.as_slice();
-        let mut reader = Reader::open(&mut input).unwrap();
+        let mut reader = BackupReader::open(&mut input).unwrap();
         while let Some(writes) = reader.writes().unwrap() {
             restored.commit(writes).unwrap();
         }

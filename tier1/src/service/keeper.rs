@@ -271,12 +271,13 @@ impl Shared {
             let failed = match failed {
                 Err(Error::Replica(ReplicaError::Log(LogError::Trimmed { .. }))) => {
                     if lock(&kept.state).contradicts {
-                        Err(ReplicaError::Contradicted { range: of.range, dir: self.dir(of.range) }.into())
+                        Err(ReplicaError::PastContradiction { range: of.range, dir: self.dir(of.range) }
+                            .into())
                     } else {
                         self.transfer(of, kept)
                     }
                 }
-                Err(Error::Replica(error @ ReplicaError::Contradicts { .. })) => {
+                Err(Error::Replica(error @ ReplicaError::Contradiction { .. })) => {
                     self.contradicted(of, kept, error)
                 }
                 other => other,
@@ -293,7 +294,7 @@ impl Shared {
             {
                 tracing::warn!(range = of.range.0, trouble, "the replica of a range does not go on");
             }
-            state.trouble = trouble.or_else(|| state.replica.as_ref()?.trouble());
+            state.trouble = trouble.or_else(|| state.replica.as_ref()?.wait_reason());
             drop(state);
             if is_failed {
                 std::thread::sleep(PAUSE);
@@ -325,7 +326,7 @@ impl Shared {
         }
         let owned = lock(&kept.state).owned;
         if let Some(owned) = owned {
-            let looked = if replica.has_contact(BEAT) { Ok(()) } else { replica.look() };
+            let looked = if replica.has_contact(BEAT) { Ok(()) } else { replica.check_log() };
             let (epoch, owner) = replica.owner();
             if epoch != owned {
                 let owner = owner.map_or(Cow::Borrowed("another node"), Cow::Owned);
@@ -333,14 +334,14 @@ impl Shared {
                 self.end(of, kept);
                 return Ok(());
             }
-            if replica.is_over() {
+            if replica.is_ownership_over() {
                 let why =
                     looked.as_ref().err().map_or("the log had lost its end".to_owned(), ToString::to_string);
                 tracing::warn!(range = of.range.0, why, "the range is to be taken over anew");
                 self.end(of, kept);
             }
             looked?;
-            if replica.is_over() {
+            if replica.is_ownership_over() {
                 return Ok(());
             }
             // Before it was seen to own the range, a wish could be one to have it back.
@@ -356,6 +357,6 @@ impl Shared {
         if self.is_due(of, kept, replica) || kept.is_wanted() {
             return self.take_over(of, kept, replica);
         }
-        Ok(replica.hear(BEAT)?)
+        Ok(replica.follow_announced(BEAT)?)
     }
 }

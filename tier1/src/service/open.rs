@@ -27,7 +27,7 @@ use crate::database::{Database, Reader};
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
-use crate::range::Range;
+use crate::range::{PairExtent, Range};
 use crate::range_files::directories;
 use crate::replica::{ReplicaError, TransferError};
 use crate::statuses::{SecretKey, Snapshot, Statuses};
@@ -319,7 +319,7 @@ fn fit_together(all: &[(Opened, Range)], map: RangeMap) -> Result<(), StoreError
         }
     }
     for sender in ranges() {
-        for (from, to, confirmed, _) in sender.outbox().extents() {
+        for PairExtent { from, to, confirmed, .. } in sender.outbox().extents() {
             let Some(receiver) = of(to) else { continue };
             if confirmed > receiver.shards().applied(to, from) {
                 return Err(StoreError::Apart { behind: receiver.id(), ahead: sender.id() });

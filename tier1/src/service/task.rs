@@ -11,7 +11,7 @@ use super::changes::FollowCommits;
 use super::room::{Arriving, Place, Reply};
 use crate::machine::{Command, Hint};
 use crate::peers::{PeerError, Post, Receipt};
-use crate::range::owed::Owed;
+use crate::range::owed::OwedWork;
 
 /// A task for the writer.
 pub(crate) enum Task {
@@ -66,7 +66,7 @@ pub(crate) enum Task {
     /// The worker has swept a piece of the rows.
     Swept,
     /// The worker has found what a piece of the rows owes; none at the end.
-    Owed(Option<Owed>),
+    Owed(Option<OwedWork>),
     /// Background work is wanted at once.
     FlushBatch,
     FollowCommits(FollowCommits),

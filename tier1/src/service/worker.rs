@@ -19,7 +19,7 @@ use super::repair::Wanted;
 use super::sweep::Sweep;
 use super::task::Task;
 use crate::machine::{Command, STEP_ROWS};
-use crate::range::owed::{Owed, OwedScan, PIECE_ROWS};
+use crate::range::owed::{OwedScan, OwedWork, PIECE_ROWS};
 
 pub(crate) use verify::{LastWinner, measure, verify};
 
@@ -167,7 +167,7 @@ impl Worker<'_> {
                 self.incomplete = false;
                 let was_under_way = self.scan.replace(OwedScan::new(self.tier1.map.run(self.owner.id)));
                 if was_under_way.is_none() {
-                    self.tell(Task::Owed(Some(Owed::default())));
+                    self.tell(Task::Owed(Some(OwedWork::default())));
                 }
             }
             Job::Sweep => {
@@ -196,7 +196,7 @@ impl Worker<'_> {
         if std::mem::take(&mut self.scan_again) {
             self.incomplete = false;
             self.scan = Some(OwedScan::new(self.tier1.map.run(self.owner.id)));
-            self.tell(Task::Owed(Some(Owed::default())));
+            self.tell(Task::Owed(Some(OwedWork::default())));
         }
     }
 
@@ -216,7 +216,7 @@ impl Worker<'_> {
                 // This time those behind it come next.
                 self.incomplete = true;
                 self.owner.stuck.failed(error.into());
-                self.tell(Task::Owed(Some(Owed::default())));
+                self.tell(Task::Owed(Some(OwedWork::default())));
             }
         }
     }

@@ -32,7 +32,7 @@ use super::task::Task;
 use crate::machine::{Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
-use crate::range::{PostId, Range, Released};
+use crate::range::{PostId, Range, SettledWork};
 use crate::store::StoreError;
 use pace::Pace;
 use waiting::Waiting;
@@ -153,7 +153,7 @@ impl Writer<'_> {
             }
             // A hold may be over, or a post that failed may go again.
             self.send()?;
-            if !self.range.holds_back() {
+            if !self.range.is_holding_back() {
                 let searches = self.background.schedule(self.tier1.pending(), self.tier1.is_quiet());
                 if !searches.is_empty() {
                     self.take(Task::Commands(searches))?;
@@ -182,7 +182,7 @@ impl Writer<'_> {
 
     /// Whether a command may go into the next commit, or a caller waits for it.
     fn has_commands(&self) -> bool {
-        let holds_back = self.range.holds_back();
+        let holds_back = self.range.is_holding_back();
         self.waiting.front().is_some_and(Waiting::is_done)
             || self.waiting.iter().any(|entry| entry.is_due(holds_back))
     }
@@ -252,7 +252,7 @@ impl Writer<'_> {
         let size = self.commit_size();
         let database = self.owner.database.as_ref().filter(|_| size.is_beside_few);
         let undisturbed = database.and_then(|database| database.undisturbed());
-        let holds_back = self.range.holds_back();
+        let holds_back = self.range.is_holding_back();
         let mut builder = self.range.build(&*self.owner.uncached_store, size.rows, Timestamp::now());
         // A giant group is told its winner in many commits: most of each is left to whatever arrives, which does
         // not wait for the messages on their way.
@@ -305,7 +305,7 @@ impl Writer<'_> {
             self.progress.note(&self.range.shards().metas);
             self.pace.commit(Instant::now());
         }
-        let Released { effects, answers, waits } = self.range.settled();
+        let SettledWork { effects, answers, waits } = self.range.settled();
         self.owner.set_totals(&self.range, &waits);
         self.publish(&effects);
         let mut answers_for = answers_for.into_iter();

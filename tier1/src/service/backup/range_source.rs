@@ -10,7 +10,7 @@ use doppel_model::RangeId;
 use doppel_protocol::range_owner::{BackupId, PeerError, RangeOwner};
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, Tier1Error};
 
-use crate::backup::{Writer, copy_piece, copy_rows};
+use crate::backup::{BackupWriter, copy_piece, copy_rows};
 use crate::check::rows::END;
 use crate::service::changes::{Changes, FollowCommits};
 use crate::service::owner::Owner;
@@ -105,7 +105,7 @@ impl RangeSource {
     pub(super) fn copy_piece<W: io::Write>(
         &self,
         from: &mut Vec<u8>,
-        writer: &mut Writer<W>,
+        writer: &mut BackupWriter<W>,
     ) -> Result<bool, BackupError> {
         match self {
             Self::Here(following) => copy_piece(&*following.owner.store, from, writer),

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Database;
-use crate::replica::{Found, Source, TransferError, find, log_id, settle, transfer};
+use crate::replica::{
+    RecordLookup, TransferError, TransferSource, install_transfer, log_id, look_up_record, transfer,
+};
 use crate::service::open::Error;
 use crate::store::StoreError;
 
@@ -28,7 +30,7 @@ impl Shared {
                 let mut state = lock(&kept.state);
                 (state.needs_room, state.room_from) = (true, Some(Instant::now() + FULL_PAUSE));
             }
-            settle(&self.dir(of.range))?;
+            install_transfer(&self.dir(of.range))?;
         }
         copied
     }
@@ -45,7 +47,7 @@ impl Shared {
             state.is_known = false;
             self.is_void(&state)
         };
-        let (has, epoch) = {
+        let (last_index, contradicting_epoch) = {
             let database = Database::open_replica(&dir, log, self.share())?;
             // Nobody else has it any more: the files of another one will be in its place. What does not count says nothing
             // of how far an owner has to be.
@@ -53,7 +55,7 @@ impl Shared {
             if is_void { (0, here.epoch) } else { (here.index, 0) }
         };
         let shared = (of.log)()?;
-        let counts = |copied| Ok(find(&*shared, log, copied)? == Found::It);
+        let is_in_log = |copied| Ok(look_up_record(&*shared, log, copied)? == RecordLookup::Same);
         let owner = || self.tier1.ranges.other(range).ok();
         let mut progress = |so_far: Option<(u64, u64)>| {
             if self.is_stopping() {
@@ -75,11 +77,12 @@ impl Shared {
             range = range.0,
             "the log does not go on from what is here: the range is copied from its owner"
         );
-        let (share, counts, owner) = (self.share(), &counts, &owner);
-        let source = Source { range, log, has, epoch, counts, owner, share };
+        let (databases, is_in_log, owner) = (self.share(), &is_in_log, &owner);
+        let source =
+            TransferSource { range, log, last_index, contradicting_epoch, is_in_log, owner, databases };
         transfer(&source, &dir, &mut progress)?;
         tracing::info!(range = range.0, "the range was copied from its owner");
-        settle(&dir)?;
+        install_transfer(&dir)?;
         let mut state = lock(&kept.state);
         (state.contradicts, state.is_noted) = (false, false);
         Ok(())

@@ -9,7 +9,7 @@ use super::contradiction::Contradiction;
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Database;
 use crate::log::LogId;
-use crate::replica::{Limits, Replica, ReplicaError, log_id, settle};
+use crate::replica::{Replica, ReplicaError, ReplicaLimits, install_transfer, log_id};
 use crate::service::free_room::ensure_room;
 use crate::service::open::Error;
 use crate::store::StoreError;
@@ -53,15 +53,15 @@ impl Shared {
             let mut state = lock(&kept.state);
             (state.index, state.needs) = (reached.position.index, reached.sequence);
         }
-        let (node, limits) = (self.replication.node.clone(), Limits::of(self.replication.settlement));
+        let (node, limits) = (self.replication.node.clone(), ReplicaLimits::new(self.replication.settlement));
         let is_noted = Contradiction::in_directory(&dir).is_noted()?;
         let opened = Replica::open(limits, (of.range, id), node, log, database);
         {
             let mut state = lock(&kept.state);
-            state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradicts { .. }));
+            state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradiction { .. }));
             (state.is_noted, state.is_known, state.needs_room) = (is_noted, true, false);
         }
-        Ok(Arc::new(opened?.of(&of.replicas)))
+        Ok(Arc::new(opened?.with_replicas(&of.replicas)))
     }
 
     /// Opens the database of a replica. One whose disk was full is opened once there is room; until then this node takes nothing
@@ -78,7 +78,7 @@ impl Shared {
             if needs_room {
                 ensure_room(&dir)?;
             }
-            settle(&dir)?;
+            install_transfer(&dir)?;
             Database::open_replica(&dir, id, self.share())
         };
         let opened = open().inspect_err(|error| drop(refusals.still_refuses(range, error)))?;

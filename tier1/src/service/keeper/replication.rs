@@ -55,7 +55,7 @@ pub(super) struct LogLease(pub(super) Arc<Replica>, pub(super) Epoch);
 impl Lease for LogLease {
     fn check(&self) -> Result<(), PeerError> {
         // What deposes it is an answer, too.
-        if self.0.owner().0 != self.1 || self.0.is_over() {
+        if self.0.owner().0 != self.1 || self.0.is_ownership_over() {
             return Err(PeerError::NotOwner(self.0.range()));
         }
         if self.0.has_contact(LEASE) {
@@ -71,11 +71,11 @@ impl Lease for LogLease {
     }
 
     fn disk_is_full(&self) {
-        self.0.disk_is_full();
+        self.0.note_full_disk();
     }
 
     fn check_commits(&self) -> Result<(), PeerError> {
-        match self.0.trouble_after(WAITS) {
+        match self.0.wait_reason_after(WAITS) {
             Some(why) => Err(PeerError::unreachable(self.0.range(), format!("its commits wait: {why}"))),
             None => Ok(()),
         }
@@ -88,13 +88,13 @@ mod tests {
 
     use super::*;
     use crate::database::Database;
-    use crate::replica::{Limits, log_id};
+    use crate::replica::{ReplicaLimits, log_id};
 
     #[test]
     fn an_owner_says_whether_it_is_deposed_or_its_log_is_silent() {
         let (dir, log, range) = (tempfile::tempdir().unwrap(), MemoryLog::default(), RangeId(3));
         let replica = |node: &str| {
-            let (id, limits) = (log_id("cluster", range), Limits::of(Settlement::Log));
+            let (id, limits) = (log_id("cluster", range), ReplicaLimits::new(Settlement::Log));
             let database = Arc::new(Database::open_replica(&dir.path().join(node), id, 1).unwrap());
             let log = Arc::new(log.clone());
             Arc::new(Replica::open(limits, (range, id), node.to_owned(), log, database).unwrap())

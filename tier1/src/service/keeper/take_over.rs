@@ -64,7 +64,7 @@ impl Here<'_> {
         for ahead in others().filter(|other| other.index > here) {
             let (node, has) = (&ahead.node, ahead.index);
             if ahead.age < SILENCE || !is_wanted && !is_settled_here {
-                return Err(ReplicaError::Ahead { range, node: node.clone() });
+                return Err(ReplicaError::OtherAhead { range, node: node.clone() });
             }
             tracing::warn!(
                 range = range.0,
@@ -76,7 +76,7 @@ impl Here<'_> {
             );
         }
         if !is_enough && !is_wanted {
-            return Err(ReplicaError::TooFew { range, heard, needed, replicas: count });
+            return Err(ReplicaError::TooFewReports { range, heard, needed, replicas: count });
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl Shared {
             wait += START;
         }
         // Whoever has just taken over needs a moment before it claims the range.
-        let silence = silence.unwrap_or(alive).min(replica.owned_for().unwrap_or(alive));
+        let silence = silence.unwrap_or(alive).min(replica.time_since_take_over().unwrap_or(alive));
         silence.min(alive) >= wait
     }
 
@@ -141,7 +141,7 @@ impl Shared {
         here.may_take_over(settlement, &replicas, is_wanted)?;
         let epoch = match replica.take_over() {
             Ok(epoch) => epoch,
-            Err(ReplicaError::Outrun { owner, .. }) => {
+            Err(ReplicaError::LostRace { owner, .. }) => {
                 tracing::info!(range = of.range.0, owner, "another node has taken the range over");
                 // It may have been wanted there, later.
                 *lock(&kept.wanted) = None;
@@ -239,8 +239,8 @@ mod tests {
         let replicas = ["a", "b", "c"].map(str::to_owned);
         let here = Here { range: RangeId(3), own: "c", index: 5, replicas: &replicas };
         here.may_take_over(settlement, others, is_wanted).map_err(|error| match error {
-            ReplicaError::Ahead { node, .. } => node,
-            ReplicaError::TooFew { heard, .. } => heard.to_string(),
+            ReplicaError::OtherAhead { node, .. } => node,
+            ReplicaError::TooFewReports { heard, .. } => heard.to_string(),
             other => panic!("{other}"),
         })
     }

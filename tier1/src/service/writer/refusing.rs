@@ -30,7 +30,7 @@ impl Writer<'_> {
     /// The process ends. What callers have handed in is still committed, unless it is held back until messages have left. Messages,
     /// searches and recomputations are in the rows, and the next start goes on with them.
     pub(super) fn leave_unowed(&mut self) {
-        let holds_back = self.range.holds_back();
+        let holds_back = self.range.is_holding_back();
         let (kept, left) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|entry| entry.is_owed_at_the_end(holds_back));

@@ -1,8 +1,9 @@
-//! Writes in order of their keys, whatever order they come in and however many there are. Of each key the newest counts.
+//! An external merge sort of writes by their keys. It keeps only the newest write of each key.
 //!
-//! As many as fit are in memory. When they are more they become a run: a sorted file without a name, which goes when it
-//! is closed. Runs of a size are merged into one when there are many, so that few files are open, and an entry is written
-//! once for each size.
+//! The sorter collects writes in memory. When they exceed the memory limit, it writes them to a *run*: a
+//! sorted, unnamed file, which the system deletes when it is closed. When there are many runs of a size, the
+//! sorter merges them into one larger run. So few files are open, and each write is copied only once per run
+//! size.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,32 +14,36 @@ use std::path::{Path, PathBuf};
 use super::entry;
 use crate::store::Write;
 
-/// Bytes of memory that an entry takes besides its key and value.
+/// Bytes of memory that a write takes in addition to its key and value.
 const ENTRY_BYTES: usize = 64;
 
-/// So many runs are merged into one.
+/// Number of runs of a size that are merged into one larger run.
 const RUNS_MAX: usize = 32;
 
-/// Writes in order of their keys, one for each.
-pub(super) type Sorted<E> = Box<dyn Iterator<Item = Result<Write, E>>>;
+/// Writes in the order of their keys, with one write per key.
+pub(super) type SortedWrites<E> = Box<dyn Iterator<Item = Result<Write, E>>>;
 
-/// Writes that are being sorted.
-pub(super) struct Runs {
+/// Sorts writes by their keys in bounded memory.
+pub(super) struct ExternalSorter {
     dir: PathBuf,
     bytes_max: usize,
+    /// Writes in memory, all newer than the writes in the runs.
     newest: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// Approximate size of `newest` in bytes.
     bytes: usize,
-    /// Runs by size, each `RUNS_MAX` times the one before; of a size the oldest first. Larger ones are older.
+    /// Runs by size class. Runs of a class are [`RUNS_MAX`] times as large as runs of the class before. In a
+    /// class the oldest run comes first, and runs of a larger class are older.
     sizes: Vec<Vec<File>>,
 }
 
-impl Runs {
-    /// None yet. About `bytes_max` bytes of them are kept in memory, and the others in files in `dir`.
+impl ExternalSorter {
+    /// Creates a sorter that keeps about `bytes_max` bytes of writes in memory, and the others in files in
+    /// `dir`.
     pub(super) fn new(dir: &Path, bytes_max: usize) -> Self {
         Self { dir: dir.to_owned(), bytes_max, newest: BTreeMap::new(), bytes: 0, sizes: Vec::new() }
     }
 
-    /// Adds one, which is newer than all before.
+    /// Adds a write that is newer than all earlier ones.
     pub(super) fn add(&mut self, (key, value): Write) -> io::Result<()> {
         self.bytes += key.len() + value.as_ref().map_or(0, Vec::len) + ENTRY_BYTES;
         self.newest.insert(key, value);
@@ -57,19 +62,20 @@ impl Runs {
             if files.len() < RUNS_MAX {
                 break;
             }
-            file = write(&self.dir, Merged::new(files.drain(..).map(read).collect()))?;
+            file = write(&self.dir, MergedWrites::new(files.drain(..).map(read).collect()))?;
         }
         Ok(())
     }
 
-    /// All of them; a write that deletes is among them.
-    pub(super) fn sorted(self) -> Merged<io::Error> {
-        let newest: Sorted<io::Error> = Box::new(self.newest.into_iter().map(Ok));
+    /// Returns the newest write of each key, in the order of the keys. Deletions are included.
+    pub(super) fn sorted(self) -> MergedWrites<io::Error> {
+        let newest: SortedWrites<io::Error> = Box::new(self.newest.into_iter().map(Ok));
         let files = self.sizes.into_iter().rev().flatten();
-        Merged::new(files.map(read).chain([newest]).collect())
+        MergedWrites::new(files.map(read).chain([newest]).collect())
     }
 }
 
+/// Writes a run.
 fn write(dir: &Path, writes: impl Iterator<Item = io::Result<Write>>) -> io::Result<File> {
     let mut out = BufWriter::new(tempfile::tempfile_in(dir)?);
     let mut bytes = Vec::new();
@@ -84,24 +90,25 @@ fn write(dir: &Path, writes: impl Iterator<Item = io::Result<Write>>) -> io::Res
     Ok(file)
 }
 
-fn read(file: File) -> Sorted<io::Error> {
+/// Reads a run.
+fn read(file: File) -> SortedWrites<io::Error> {
     let mut input = BufReader::new(file);
     Box::new(iter::from_fn(move || entry::read(&mut input, usize::MAX).transpose()))
 }
 
-/// Several sorted sources as one. Of the writes of one key that of the last source counts.
-pub(super) struct Merged<E> {
-    sources: Vec<Peekable<Sorted<E>>>,
+/// Merges sorted sources of writes. If several sources have a write of the same key, the last source wins.
+pub(super) struct MergedWrites<E> {
+    sources: Vec<Peekable<SortedWrites<E>>>,
 }
 
-impl<E> Merged<E> {
-    /// The oldest source comes first.
-    pub(super) fn new(sources: Vec<Sorted<E>>) -> Self {
+impl<E> MergedWrites<E> {
+    /// Merges `sources`, which must be in the order from the oldest to the newest.
+    pub(super) fn new(sources: Vec<SortedWrites<E>>) -> Self {
         Self { sources: sources.into_iter().map(Iterator::peekable).collect() }
     }
 }
 
-impl<E> Iterator for Merged<E> {
+impl<E> Iterator for MergedWrites<E> {
     type Item = Result<Write, E>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -134,12 +141,11 @@ impl<E> Iterator for Merged<E> {
 mod tests {
     use super::*;
 
-    /// Runs that are spilled, and merged, and spilled again, give what a map gives.
     #[test]
-    fn the_newest_write_of_each_key_comes_in_order() {
+    fn the_sorter_returns_the_newest_write_of_each_key_in_order() {
         let dir = tempfile::tempdir().unwrap();
         for bytes_max in [1, 300, 5_000, usize::MAX] {
-            let (mut runs, mut expected) = (Runs::new(dir.path(), bytes_max), BTreeMap::new());
+            let (mut runs, mut expected) = (ExternalSorter::new(dir.path(), bytes_max), BTreeMap::new());
             for number in 0..2_000_u32 {
                 let key = (number.wrapping_mul(7_919) % 331).to_be_bytes().to_vec();
                 let value = (number % 5 > 0).then(|| number.to_le_bytes().to_vec());
@@ -151,6 +157,6 @@ mod tests {
             let sorted: Vec<Write> = runs.sorted().map(Result::unwrap).collect();
             assert!(sorted == expected.into_iter().collect::<Vec<_>>(), "{bytes_max} bytes in memory");
         }
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "a file has a name");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "a run has a file name");
     }
 }
