@@ -4,7 +4,7 @@
 use doppel_contract::Rule;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::index_node::SearchLimits;
-use doppel_tier1::simulation::Kind;
+use doppel_tier1::simulation::MessageKind;
 
 use super::contents::{FAMILIES, islands};
 use super::delays::delayed;

@@ -146,7 +146,7 @@ impl Delays {
     fn pairs(&self) -> impl Iterator<Item = (PageId, PageId)> {
         let posts = self.posts.values().flat_map(|held| &held.items).flat_map(|post| &post.envelopes);
         let envelopes = self.envelopes.values().flat_map(|held| &held.items);
-        envelopes.chain(posts).filter_map(Envelope::pair)
+        envelopes.chain(posts).filter_map(Envelope::evidence_pair)
     }
 }
 

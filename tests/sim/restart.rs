@@ -152,7 +152,7 @@ impl World {
         }
         effects.into_iter().try_for_each(|effect| self.grant(at, effect))?;
         if self.planted.is(Mistake::TicketUsedTwice) {
-            for page in commands.iter().filter_map(Command::resumed) {
+            for page in commands.iter().filter_map(Command::resumed_page) {
                 let last =
                     last_ticket(&self.all.joined(), shards, page).map_err(|e| failed("a page")(e.into()))?;
                 let Some((content, ticket)) = last else { continue };

@@ -258,7 +258,7 @@ impl World {
         waiting.extend(self.hosts[at].range.take_envelopes());
         let waiting = self.delays.hold_envelopes(waiting, range_id(at), self.map);
         let envelopes = self.delays.limit(envelopes, &waiting);
-        self.changed = commands.iter().filter_map(Command::submitted).collect();
+        self.changed = commands.iter().filter_map(Command::submitted_page).collect();
         let host = &mut self.hosts[at];
         host.range.put_envelopes(waiting);
         let built = host.range.build(&*host.store, commands, envelopes, random.once_in(2));

@@ -54,7 +54,7 @@ use doppel_model::{Epoch, RangeId, stable_hash64};
 use doppel_shared_log::{Extent, LogError, Sequence, SharedLog};
 
 use crate::database::Database;
-use crate::log::{LogId, Position, Reached};
+use crate::log::{LogId, Position, SequencedPosition};
 use crate::store::{StoreError, Write};
 use entry::encode;
 pub use error::ReplicaError;
@@ -169,7 +169,7 @@ impl<D: ReplicaStore> Replica<D> {
         log: Arc<dyn SharedLog>,
         database: Arc<D>,
     ) -> Result<Self, ReplicaError> {
-        let Reached { position, sequence } = database.copied();
+        let SequencedPosition { position, sequence } = database.last_copied();
         let chain = Chain::after(id, position, Sequence(sequence));
         let this = Self {
             range,

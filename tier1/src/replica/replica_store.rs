@@ -2,23 +2,24 @@
 
 use super::ReplicaError;
 use crate::database::Database;
-use crate::log::{Copied, Reached};
+use crate::log::{SequencedPosition, SharedRecord};
 use crate::store::StoreError;
 
 /// Callback for a copied record. Its first argument is the position of the previous record.
-pub(crate) type RecordVisitor<'e> = dyn FnMut(Reached, Copied<'static>) -> Result<(), ReplicaError> + 'e;
+pub(crate) type RecordVisitor<'e> =
+    dyn FnMut(SequencedPosition, SharedRecord<'static>) -> Result<(), ReplicaError> + 'e;
 
 /// A database that stores the copied records of a replica.
 pub(crate) trait ReplicaStore: Send + Sync {
     /// Position of the last copied record.
-    fn copied(&self) -> Reached;
+    fn last_copied(&self) -> SequencedPosition;
 
     /// Copies a record. Readers see its rows when the call returns.
     ///
     /// # Errors
     /// If the record does not continue the last one, or cannot be written. After an error the database
     /// accepts no more records.
-    fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError>;
+    fn copy(&self, copied: SharedRecord<'_>) -> Result<(), StoreError>;
 
     /// Passes to `each`, in order, every copied record whose sequence number is greater than `end`. Returns
     /// the reason if the database no longer keeps all of these records, and `None` if it does.
@@ -33,11 +34,11 @@ pub(crate) trait ReplicaStore: Send + Sync {
 }
 
 impl ReplicaStore for Database {
-    fn copied(&self) -> Reached {
-        Self::copied(self)
+    fn last_copied(&self) -> SequencedPosition {
+        Self::last_copied(self)
     }
 
-    fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError> {
+    fn copy(&self, copied: SharedRecord<'_>) -> Result<(), StoreError> {
         Self::copy(self, copied)
     }
 
@@ -46,6 +47,6 @@ impl ReplicaStore for Database {
         end: u64,
         each: &mut RecordVisitor<'_>,
     ) -> Result<Option<&'static str>, ReplicaError> {
-        Self::copied_behind(self, end, each)
+        Self::each_copied_after(self, end, each)
     }
 }

@@ -31,7 +31,7 @@ use crate::check::rows::END;
 use crate::database::Database;
 use crate::files::sync_directory;
 use crate::key;
-use crate::log::{LogId, Position, Reached};
+use crate::log::{LogId, Position, SequencedPosition};
 use crate::store::{Store as _, StoreError};
 use crate::txn::Row;
 
@@ -95,7 +95,7 @@ pub(crate) struct TransferSource<'s> {
     /// Epoch of the last record on this node if the log contradicts it; otherwise 0.
     pub(crate) contradicting_epoch: u64,
     /// Tells whether a record is in the log. An owner whose last record is not in the log has been deposed.
-    pub(crate) is_in_log: &'s dyn Fn(Reached) -> Result<bool, LogError>,
+    pub(crate) is_in_log: &'s dyn Fn(SequencedPosition) -> Result<bool, LogError>,
     /// Returns the present owner, which may be another node at each call.
     pub(crate) owner: &'s dyn Fn() -> Option<Arc<dyn RangeOwner>>,
     /// Number of databases that share the memory of the process.
@@ -201,7 +201,7 @@ pub(crate) fn transfer(
         return Err(TransferError::Older { range, owner: record.epoch, here: source.contradicting_epoch });
     }
     let position = Position { epoch: record.epoch, index: record.index, hash: record.hash };
-    if !(source.is_in_log)(Reached { position, sequence })? {
+    if !(source.is_in_log)(SequencedPosition { position, sequence })? {
         return Err(PeerError::unreachable(
             range,
             "its owner has a record that is not in the log, so it was deposed",
@@ -229,7 +229,7 @@ pub(crate) fn transfer(
         }
         database.commit(piece.into_iter().map(|(key, row)| (key, Some(row))).collect())?;
     }
-    database.become_replica(source.log, Reached { position, sequence })?;
+    database.become_replica(source.log, SequencedPosition { position, sequence })?;
     let whole = beside(dir, ".whole");
     remove(&whole)?;
     fs::rename(&part, &whole).map_err(|error| failed("rename a directory")(&part, &error))?;

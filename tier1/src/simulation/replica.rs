@@ -15,7 +15,7 @@ use doppel_protocol::{LogPosition, Settlement};
 use doppel_shared_log::{Entry, Sequence, SharedLog};
 
 use crate::ReplicaError;
-use crate::log::{Copied, LogId, Payload, Position, Reached};
+use crate::log::{LogId, Payload, Position, SequencedPosition, SharedRecord};
 use crate::replica::{
     Chain, CommitInProgress, FoldedEntry, RecordBody, RecordVisitor, Replica, ReplicaLimits, ReplicaStore,
     decode_single_part, log_id,
@@ -135,13 +135,13 @@ impl SimDisk {
 }
 
 impl ReplicaStore for SimDisk {
-    fn copied(&self) -> Reached {
+    fn last_copied(&self) -> SequencedPosition {
         let (position, sequence) = self.lock().copied.last().copied().unwrap_or_default();
-        Reached { position, sequence }
+        SequencedPosition { position, sequence }
     }
 
-    fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError> {
-        let Copied { position, previous, sequence, payload } = copied;
+    fn copy(&self, copied: SharedRecord<'_>) -> Result<(), StoreError> {
+        let SharedRecord { position, previous, sequence, payload } = copied;
         let mut disk = self.lock();
         let (last, at) = disk.copied.last().copied().unwrap_or_default();
         if previous != last.hash || position.index != last.index + 1 || sequence <= at {
@@ -180,8 +180,9 @@ impl ReplicaStore for SimDisk {
                 Some(payload) => Payload::TakeOver(Cow::Owned(payload.clone())),
                 None => Payload::Rows(Cow::Owned(writes.clone())),
             };
-            let record = Copied { position: *own, previous: *previous, sequence: disk.copied[at].1, payload };
-            each(Reached { position, sequence }, record)?;
+            let record =
+                SharedRecord { position: *own, previous: *previous, sequence: disk.copied[at].1, payload };
+            each(SequencedPosition { position, sequence }, record)?;
         }
         Ok(None)
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use doppel_model::Epoch;
 use doppel_shared_log::{AppendError, Entry, LogError, append_surely};
 
-use crate::log::{Copied, Payload};
+use crate::log::{Payload, SharedRecord};
 use crate::replica::entry::encode_take_over;
 use crate::replica::{
     FoldedEntry, LastOwner, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore, lock,
@@ -160,7 +160,7 @@ impl<D: ReplicaStore> Replica<D> {
         };
         let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
         state.database_failed = true;
-        self.database.copy(Copied { position, previous, sequence, payload }).inspect_err(|error| {
+        self.database.copy(SharedRecord { position, previous, sequence, payload }).inspect_err(|error| {
             if matches!(error, StoreError::DiskFull) {
                 self.note_full_disk();
             }

@@ -10,7 +10,7 @@
 
 use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
 
-use crate::log::{Copied, LogId, Payload, Reached};
+use crate::log::{LogId, Payload, SequencedPosition, SharedRecord};
 use crate::replica::entry::{VOID, decode_take_over, encode};
 use crate::replica::{
     Chain, FoldedEntry, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore,
@@ -34,7 +34,7 @@ pub(crate) enum RecordLookup {
 pub(crate) fn look_up_record(
     log: &dyn SharedLog,
     id: LogId,
-    Reached { position, sequence }: Reached,
+    SequencedPosition { position, sequence }: SequencedPosition,
 ) -> Result<RecordLookup, LogError> {
     let Some(before) = sequence.checked_sub(1) else { return Ok(RecordLookup::Same) };
     let entries = log.read(Sequence(before), 1)?;
@@ -97,8 +97,8 @@ impl<D: ReplicaStore> TailWriter<'_, D> {
     }
 
     /// Puts `record` back to its sequence number. The previous record is at `before`.
-    fn put(&mut self, before: Reached, record: Copied<'static>) -> Result<(), ReplicaError> {
-        let Copied { position, sequence, payload, .. } = record;
+    fn put(&mut self, before: SequencedPosition, record: SharedRecord<'static>) -> Result<(), ReplicaError> {
+        let SharedRecord { position, sequence, payload, .. } = record;
         let mut chain = match self.chain.take() {
             Some(chain) => chain,
             None => self.begin(before)?,
@@ -152,7 +152,7 @@ impl<D: ReplicaStore> TailWriter<'_, D> {
     }
 
     /// Reads what the log contains after the last record that it has not lost, which is at `before`.
-    fn begin(&self, before: Reached) -> Result<Chain, ReplicaError> {
+    fn begin(&self, before: SequencedPosition) -> Result<Chain, ReplicaError> {
         match look_up_record(&*self.replica.log, self.replica.id, before) {
             Ok(RecordLookup::Same) => {}
             Ok(RecordLookup::Different) => return Err(self.contradiction(before.sequence)),

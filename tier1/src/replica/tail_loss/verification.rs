@@ -5,7 +5,7 @@ use std::sync::TryLockError;
 use std::time::Instant;
 
 use super::put_back::{RecordLookup, look_up_record};
-use crate::log::Reached;
+use crate::log::SequencedPosition;
 use crate::replica::{Replica, ReplicaError, ReplicaState, ReplicaStore, lock};
 use crate::store::StoreError;
 
@@ -54,7 +54,7 @@ impl<D: ReplicaStore> Replica<D> {
     pub(in crate::replica) fn verify(&self, state: &mut ReplicaState) -> Result<(), ReplicaError> {
         let (range, sent) = (self.range, Instant::now());
         let (position, at) = (state.chain.last(), state.chain.last_sequence().0);
-        match look_up_record(&*self.log, self.id, Reached { position, sequence: at })? {
+        match look_up_record(&*self.log, self.id, SequencedPosition { position, sequence: at })? {
             RecordLookup::Same => {
                 state.verified_through = state.verified_through.max(state.chain.last_read());
                 state.chain.rewind();

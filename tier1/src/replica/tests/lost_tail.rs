@@ -2,7 +2,7 @@
 //! them.
 
 use super::*;
-use crate::database::Reader;
+use crate::database::LogConsumer;
 
 /// Positions and sequence numbers of the records that count in the log.
 fn places(log: &MemoryLog) -> Vec<(Position, Sequence)> {
@@ -122,7 +122,7 @@ fn a_replica_does_not_put_back_records_that_it_no_longer_keeps() {
     (1..60).for_each(|number| owner.commit(number).unwrap());
     let database = owner.replica.database();
     // The range has no owner service here, so the shared log is the only reader of the local log.
-    database.keep_log(Reader::SharedLog, None);
+    database.keep_log(LogConsumer::SharedLog, None);
     database.flush().unwrap();
     (60..70).for_each(|number| owner.commit(number).unwrap());
     // The replica still keeps the last records, but not the earlier ones.
