@@ -247,7 +247,7 @@ pub(crate) struct Meta {
     pub(crate) uncovered: u64,
 }
 
-/// A round that tells the redirects of a page that something has changed. See `machine::fan_out`.
+/// A round that tells the redirects of a page that something has changed. See `machine::redirect::fan_out`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FanOut {
     /// Last redirect that this round has told; `None` before the first step.

@@ -19,6 +19,8 @@
 //! Invariant: no change is missed. A redirect subscribes to its target before its trace takes the same path,
 //! so a change behind the trace finds the redirect.
 
+mod fan_out;
+
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::{CROWDED_REDIRECTS, Unresolved};
 

@@ -14,24 +14,14 @@
 //! - If a content whose search was never completed leaves a group, the remaining members search again. Tier 2
 //!   may have left out a partner of theirs because it relied on that content.
 
-mod announce;
 mod audit;
-mod batch;
-mod counts;
-mod cover;
-mod election;
-mod fan_out;
 mod group;
 mod index_state;
-mod member;
-mod merge;
 mod message;
 mod page;
 mod publish;
-mod quarantine;
 mod redirect;
 mod retention;
-mod search;
 mod shards;
 mod sizes;
 #[cfg(test)]
@@ -44,7 +34,7 @@ use doppel_protocol::WinnerOrder;
 
 pub use retention::Retention;
 
-pub(crate) use batch::newest_first;
+pub(crate) use page::batch::newest_first;
 pub(crate) use publish::{public_state, target_state};
 pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, target_note};
 pub(crate) use shards::Shards;

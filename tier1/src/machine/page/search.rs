@@ -7,7 +7,7 @@
 use doppel_model::{ClientId, ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Search, SearchResult};
 
-use super::{Effect, Machine, Message};
+use crate::machine::{Effect, Machine, Message};
 use crate::record::{
     ContentComparison, Evidence, ForwardProbe, Group, GroupRecord, LinkedPage, Membership, PageRecord,
     PartnerGroup, PartnerQuery, SearchState, State,
@@ -20,7 +20,7 @@ const MEASURED_MAX: usize = 4;
 
 impl Machine<'_, '_> {
     /// Handles the result of a search, and asks the partners for their groups.
-    pub(super) fn on_searched(&mut self, result: SearchResult) -> Result<(), StoreError> {
+    pub(in crate::machine) fn on_searched(&mut self, result: SearchResult) -> Result<(), StoreError> {
         let SearchResult { page, content, ticket, pairs } = result;
         self.current_shard = self.shards.owner(page);
         if ticket == Search::UNREQUESTED {
@@ -67,7 +67,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::AskGroup`]: tells the asking page the group of `partner`. A partner without a group
     /// mints one.
-    pub(super) fn on_ask_group(
+    pub(in crate::machine) fn on_ask_group(
         &mut self,
         (asker, asker_content, ticket): (PageId, ContentHash, u32),
         partner: PageId,
@@ -120,7 +120,7 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::AnswerGroup`]: collects the partners' groups, and decides after the last answer.
-    pub(super) fn on_answer_group(
+    pub(in crate::machine) fn on_answer_group(
         &mut self,
         page: PageId,
         content: ContentHash,
@@ -148,7 +148,7 @@ impl Machine<'_, '_> {
 
     /// Decides a page after all its partners have answered. `stale` means that a partner had changed, so the
     /// search must be repeated.
-    pub(super) fn decide(
+    pub(in crate::machine) fn decide(
         &mut self,
         page: PageId,
         mut record: PageRecord,
@@ -229,7 +229,7 @@ impl Machine<'_, '_> {
     }
 
     /// Merges the group of every partner, and the page's own group, into the smallest of them.
-    pub(super) fn merge_groups(
+    pub(in crate::machine) fn merge_groups(
         &mut self,
         page: LinkedPage,
         found: &[PartnerGroup],
@@ -249,7 +249,7 @@ impl Machine<'_, '_> {
     }
 
     /// Orders the search that a confirmed page owes.
-    pub(super) fn search_now(&mut self, page: PageId) -> Result<(), StoreError> {
+    pub(in crate::machine) fn search_now(&mut self, page: PageId) -> Result<(), StoreError> {
         self.current_shard = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let deferred = record.content().filter(|state| {
@@ -264,7 +264,7 @@ impl Machine<'_, '_> {
 
     /// Orders the search of a page again that was pending when the range was opened. The old search may still
     /// be under way. With a new ticket, only the last of two searches counts.
-    pub(super) fn resume_search(&mut self, page: PageId) -> Result<(), StoreError> {
+    pub(in crate::machine) fn resume_search(&mut self, page: PageId) -> Result<(), StoreError> {
         self.current_shard = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let lost = record.content().filter(|state| {
@@ -280,7 +280,11 @@ impl Machine<'_, '_> {
     }
 
     /// Makes a page search again, because a join failed half-way or a content that tier 2 relied on has gone.
-    pub(super) fn search_again(&mut self, page: PageId, content: ContentHash) -> Result<(), StoreError> {
+    pub(in crate::machine) fn search_again(
+        &mut self,
+        page: PageId,
+        content: ContentHash,
+    ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         if !record.has_content(content) {
             return self.give_back(page, record);
@@ -290,7 +294,7 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the present content of a page owe a search. A search under way is ordered again.
-    pub(super) fn owe_search(&mut self, page: PageId, record: &mut PageRecord) {
+    pub(in crate::machine) fn owe_search(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
         let pending = state.search == SearchState::Pending;
         if state.tokens == 0 || !(pending || self.shards.settings.rules.deferred_searches) {
@@ -312,7 +316,7 @@ impl Machine<'_, '_> {
 
     /// Makes a page pending until its content is searched for again. The content has tokens, and the page has
     /// no group.
-    pub(super) fn search_as_new(&mut self, page: PageId, record: &mut PageRecord) {
+    pub(in crate::machine) fn search_as_new(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
         // No client waits for this search: the content's client has already had its decision.
         state.search = SearchState::Pending;
@@ -324,7 +328,11 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the page the first member of a new group of this shard.
-    pub(super) fn mint(&mut self, page: PageId, record: &mut PageRecord) -> Result<GroupId, StoreError> {
+    pub(in crate::machine) fn mint(
+        &mut self,
+        page: PageId,
+        record: &mut PageRecord,
+    ) -> Result<GroupId, StoreError> {
         let shard = self.current_shard;
         let meta = self.meta();
         meta.groups_minted += 1;

@@ -7,7 +7,7 @@ use crate::record::{Cover, Group, Member};
 
 impl Group {
     /// Adds a member's row to the counters.
-    pub(super) fn count(&mut self, member: &Member) {
+    pub(in crate::machine) fn count(&mut self, member: &Member) {
         self.members += 1;
         self.with_inbound_redirects += u64::from(member.has_inbound_redirects);
         self.dissimilar += u64::from(member.dissimilar);
@@ -15,7 +15,7 @@ impl Group {
     }
 
     /// Removes a member's row from the counters.
-    pub(super) fn uncount(&mut self, member: &Member) {
+    pub(in crate::machine) fn uncount(&mut self, member: &Member) {
         self.members -= 1;
         self.with_inbound_redirects -= u64::from(member.has_inbound_redirects);
         self.dissimilar -= u64::from(member.dissimilar);

@@ -14,21 +14,21 @@
 
 use doppel_model::{ContentHash, GroupId};
 
-use super::Machine;
+use crate::machine::Machine;
 use crate::record::{Group, Member};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Returns how many distinct contents a group may have without quarantine: the limit, or twice the number
     /// at its last repair if that is greater.
-    pub(super) fn contents_allowed(&self, record: &Group) -> u64 {
+    pub(in crate::machine) fn contents_allowed(&self, record: &Group) -> u64 {
         self.shards.settings.group_members_max.max(record.contents_at_repair.saturating_mul(2))
     }
 
     /// Quarantines or releases a group, by the number of distinct contents that a recomputation has counted.
     /// Each change of a member since the count may have added or removed one content. If that leaves the
     /// decision open, the group is recomputed again.
-    pub(super) fn count_contents(
+    pub(in crate::machine) fn count_contents(
         &mut self,
         group: GroupId,
         record: &mut Group,
@@ -62,7 +62,7 @@ impl Machine<'_, '_> {
 impl Group {
     /// Updates the bound of distinct contents for a member that comes or changes its content. The winner's
     /// content, by far the most frequent one, was counted when the winner came, so a copy of it adds nothing.
-    pub(super) fn note_content(&mut self, before: Option<&Member>, content: ContentHash) {
+    pub(in crate::machine) fn note_content(&mut self, before: Option<&Member>, content: ContentHash) {
         let is_unchanged = before.is_some_and(|before| before.content == content);
         let is_of_winner = self.winner.as_ref().is_some_and(|(_, winner)| winner.content == content);
         self.contents_max += u64::from(!is_unchanged && !is_of_winner);

@@ -14,8 +14,8 @@
 
 use doppel_model::PageId;
 
-use super::{Audience, Machine, Message, target_note, target_state};
 use crate::key::{self, Kind};
+use crate::machine::{Audience, Machine, Message, target_note, target_state};
 use crate::record::{FanOut, Reach, encode};
 use crate::store::StoreError;
 use crate::txn::Row;
@@ -62,7 +62,7 @@ impl Reach {
 impl Machine<'_, '_> {
     /// Tells the redirects of a page of this shard about a change: at once if they are few, and otherwise in
     /// a round.
-    pub(super) fn tell_redirects(
+    pub(in crate::machine) fn tell_redirects(
         &mut self,
         target: PageId,
         audience: Audience,
@@ -85,7 +85,11 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the next step of a round. After the last step it begins the next round, if one is requested.
-    pub(super) fn continue_round(&mut self, target: PageId, audience: Audience) -> Result<(), StoreError> {
+    pub(in crate::machine) fn continue_round(
+        &mut self,
+        target: PageId,
+        audience: Audience,
+    ) -> Result<(), StoreError> {
         let key = key::fan_out(self.current_shard, audience.edges(), target);
         let Some(round) = self.txn.get::<FanOut>(&key)? else { return Ok(()) };
         let rows = self.audience_edges(target, audience, round.after)?;

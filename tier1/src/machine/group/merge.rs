@@ -15,8 +15,8 @@
 
 use doppel_model::{GroupId, PageId};
 
-use super::{Machine, Message, Transfer, TransferEnd};
 use crate::key;
+use crate::machine::{Machine, Message, Transfer, TransferEnd};
 use crate::record::{
     Evidence, Forward, Group, GroupRecord, IncomingTransfer, LinkedPage, Member, decode, encode,
 };
@@ -29,7 +29,7 @@ const INCOMING_MAX: usize = 16;
 impl Machine<'_, '_> {
     /// Handles [`Message::Merge`]: turns `group` into a forward to `into`, and begins to transfer its
     /// members.
-    pub(super) fn on_merge(
+    pub(in crate::machine) fn on_merge(
         &mut self,
         group: GroupId,
         into: GroupId,
@@ -81,7 +81,7 @@ impl Machine<'_, '_> {
     }
 
     /// Transfers the next members of a merged group.
-    pub(super) fn transfer_members(
+    pub(in crate::machine) fn transfer_members(
         &mut self,
         group: GroupId,
         mut forward: Forward,
@@ -129,7 +129,7 @@ impl Machine<'_, '_> {
 
     /// Sends a page's row ahead of the others, if it was not transferred yet. Returns the page's membership.
     /// The caller must store the forward.
-    pub(super) fn send_ahead(
+    pub(in crate::machine) fn send_ahead(
         &mut self,
         group: GroupId,
         forward: &mut Forward,
@@ -145,7 +145,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::TransferMembers`]: adopts members of a merged group, or passes them on if `into`
     /// was merged too.
-    pub(super) fn on_transfer_members(
+    pub(in crate::machine) fn on_transfer_members(
         &mut self,
         into: GroupId,
         transfer: Transfer,
@@ -217,7 +217,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::ResolveForward`]: answers a probe if the group is in use, and otherwise passes it
     /// on.
-    pub(super) fn on_resolve_forward(
+    pub(in crate::machine) fn on_resolve_forward(
         &mut self,
         group: GroupId,
         page: PageId,
@@ -242,7 +242,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::ReleaseForward`]: removes the forwarding entry of a membership that now uses a
     /// shorter path.
-    pub(super) fn on_release_forward(
+    pub(in crate::machine) fn on_release_forward(
         &mut self,
         group: GroupId,
         page: PageId,
@@ -261,7 +261,7 @@ impl Machine<'_, '_> {
 
     /// Deletes the row of a page that leaves before its transfer. The survivor then owes a recomputation,
     /// because the group has lost a member that the survivor never saw.
-    pub(super) fn forget_unforwarded(
+    pub(in crate::machine) fn forget_unforwarded(
         &mut self,
         group: GroupId,
         forward: &mut Forward,
@@ -278,7 +278,7 @@ impl Machine<'_, '_> {
 
     /// Adds forwarding entries for memberships whose messages pass through a merged group from now on. Stores
     /// the forward.
-    pub(super) fn add_forwarding_entries(
+    pub(in crate::machine) fn add_forwarding_entries(
         &mut self,
         group: GroupId,
         mut forward: Forward,
@@ -298,7 +298,7 @@ impl Machine<'_, '_> {
 
     /// Removes the page's forwarding entry if it is for this membership or an earlier one. Stores the
     /// forward.
-    pub(super) fn remove_forwarding_entry(
+    pub(in crate::machine) fn remove_forwarding_entry(
         &mut self,
         group: GroupId,
         mut forward: Forward,

@@ -12,14 +12,14 @@
 
 use doppel_model::{ContentHash, PageId};
 
-use super::{CoverUpdate, Machine, MemberCover, Message};
 use crate::key;
+use crate::machine::{CoverUpdate, Machine, MemberCover, Message};
 use crate::record::{Cover, CoveringPage, Group, GroupRecord, Member, State, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Stores the changes in a group's cover, and tells the members.
-    pub(super) fn on_covered(&mut self, update: CoverUpdate) -> Result<(), StoreError> {
+    pub(in crate::machine) fn on_covered(&mut self, update: CoverUpdate) -> Result<(), StoreError> {
         let CoverUpdate { group, changes, members, last } = update;
         self.current_shard = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
@@ -44,7 +44,7 @@ impl Machine<'_, '_> {
     }
 
     /// Stores the cover that the group's owner has sent to a page.
-    pub(super) fn on_cover(
+    pub(in crate::machine) fn on_cover(
         &mut self,
         (page, membership_number): (PageId, u32),
         number: u32,
@@ -69,7 +69,7 @@ impl Machine<'_, '_> {
 
 impl Group {
     /// Marks the cover as owed if the change of a member's row affects it. `None` stands for a missing row.
-    pub(super) fn note_cover(&mut self, before: Option<&Member>, after: Option<&Member>) {
+    pub(in crate::machine) fn note_cover(&mut self, before: Option<&Member>, after: Option<&Member>) {
         let share = |member: &Member| (member.content, member.rank.clone());
         let of = |member: Option<&Member>| member.filter(|member| member.dissimilar).map(share);
         if of(before) != of(after) {
@@ -81,7 +81,7 @@ impl Group {
 impl Member {
     /// Returns the row with the cover from the row `before`, if that cover still applies: same membership,
     /// same content, and dissimilar then and now. The cover number never decreases within a membership.
-    pub(super) fn with_cover_of(self, before: Option<&Self>) -> Self {
+    pub(in crate::machine) fn with_cover_of(self, before: Option<&Self>) -> Self {
         let is_same = |before: &&Self| {
             before.dissimilar
                 && self.dissimilar

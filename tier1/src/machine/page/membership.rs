@@ -10,7 +10,7 @@
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
-use super::{Machine, Message};
+use crate::machine::{Machine, Message};
 use crate::record::{
     ContentComparison, ContentState, Cover, ForwardProbe, Member, Membership, PageRecord, SearchState, State,
     Winner,
@@ -19,7 +19,12 @@ use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Ends a membership: tells the group's owner, and increments the membership number.
-    pub(super) fn leave(&mut self, page: PageId, membership_number: &mut u32, membership: &Membership) {
+    pub(in crate::machine) fn leave(
+        &mut self,
+        page: PageId,
+        membership_number: &mut u32,
+        membership: &Membership,
+    ) {
         let Membership { enrolled_at: group, compared, .. } = *membership;
         self.send(
             group.shard(),
@@ -29,7 +34,7 @@ impl Machine<'_, '_> {
     }
 
     /// Sends the group's owner what it needs to know about the page.
-    pub(super) fn enroll(
+    pub(in crate::machine) fn enroll(
         &mut self,
         page: PageId,
         record: &mut PageRecord,
@@ -64,7 +69,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::ForwardResolved`]: all messages of the membership up to the probe have arrived at
     /// `group`.
-    pub(super) fn on_forward_resolved(
+    pub(in crate::machine) fn on_forward_resolved(
         &mut self,
         page: PageId,
         membership_number: u32,
@@ -92,12 +97,17 @@ impl Machine<'_, '_> {
 
     /// Sends the page's changed data to the owner of its group. `uncompared` means that the search for its
     /// previous content was never completed.
-    pub(super) fn refresh_member(&mut self, page: PageId, record: &mut PageRecord, uncompared: bool) {
+    pub(in crate::machine) fn refresh_member(
+        &mut self,
+        page: PageId,
+        record: &mut PageRecord,
+        uncompared: bool,
+    ) {
         self.enroll(page, record, None, uncompared);
     }
 
     /// Handles [`Message::Assign`]: stores the winner that the group's owner announces.
-    pub(super) fn on_assign(
+    pub(in crate::machine) fn on_assign(
         &mut self,
         page: PageId,
         membership_number: u32,
@@ -135,7 +145,7 @@ impl Machine<'_, '_> {
     }
 
     /// Handles [`Message::EnrollRefused`]: the group had dissolved before the page arrived.
-    pub(super) fn on_enroll_refused(
+    pub(in crate::machine) fn on_enroll_refused(
         &mut self,
         page: PageId,
         membership_number: u32,
@@ -145,7 +155,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::Evict`]: the group's owner has removed the page. `compare` means that the page may
     /// have partners elsewhere.
-    pub(super) fn on_evict(
+    pub(in crate::machine) fn on_evict(
         &mut self,
         page: PageId,
         membership_number: u32,
@@ -188,7 +198,7 @@ impl Machine<'_, '_> {
     }
 
     /// Stores the comparison with the winner, which was made outside the machine.
-    pub(super) fn on_verified(
+    pub(in crate::machine) fn on_verified(
         &mut self,
         page: PageId,
         content: ContentHash,

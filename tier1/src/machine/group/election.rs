@@ -11,20 +11,20 @@
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
-use super::{Machine, Message};
 use crate::key;
+use crate::machine::{Machine, Message};
 use crate::record::{Announcement, Election, Group, Member, decode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Returns whether `a` precedes `b` in the winner order.
-    pub(super) fn beats(&self, a: &Member, b: &Member) -> bool {
+    pub(in crate::machine) fn beats(&self, a: &Member, b: &Member) -> bool {
         self.shards.settings.winners.beats(&a.rank, &b.rank)
     }
 
     /// Starts an election at the first member. `best` is the previous winner, if it is still a member. If all
     /// members fit into one step, the election is over on return.
-    pub(super) fn begin_election(
+    pub(in crate::machine) fn begin_election(
         &mut self,
         group: GroupId,
         record: &mut Group,
@@ -42,7 +42,7 @@ impl Machine<'_, '_> {
 
     /// Makes the next step of an election. After the last step the group announces the winner, unless every
     /// member already knows this winner.
-    pub(super) fn elect(
+    pub(in crate::machine) fn elect(
         &mut self,
         group: GroupId,
         record: &mut Group,
@@ -73,12 +73,12 @@ impl Machine<'_, '_> {
 impl Group {
     /// Returns whether the group has a new winner since `before`, or the winner has a new content. Always
     /// `false` during an election.
-    pub(super) fn has_other_winner(&self, before: Option<&(PageId, Member)>) -> bool {
+    pub(in crate::machine) fn has_other_winner(&self, before: Option<&(PageId, Member)>) -> bool {
         self.election.is_none() && self.winner.as_ref().map(winner_key) != before.map(winner_key)
     }
 
     /// Records that a member is told the best member so far. From now on members may know different winners.
-    pub(super) fn note_announced(&mut self) {
+    pub(in crate::machine) fn note_announced(&mut self) {
         let best = self.winner.as_ref().map(winner_key);
         if let Some(election) = self.election.as_mut().filter(|election| election.announced != best) {
             election.announced = None;

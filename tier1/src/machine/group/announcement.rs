@@ -6,14 +6,14 @@
 
 use doppel_model::{GroupId, PageId};
 
-use super::{Machine, Message};
 use crate::key;
+use crate::machine::{Machine, Message};
 use crate::record::{Announcement, Group, GroupRecord, Member, Winner, decode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Starts an announcement of the winner at the first member. A running announcement starts again.
-    pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, search_again: bool) {
+    pub(in crate::machine) fn announce(&mut self, group: GroupId, record: &mut Group, search_again: bool) {
         let (was_continuing, running) = (record.is_continuing(), record.announcement);
         record.announcement = Some(Announcement {
             after: None,
@@ -25,7 +25,7 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the next step of an election, an announcement, or a transfer of members.
-    pub(super) fn on_continue(&mut self, group: GroupId) -> Result<(), StoreError> {
+    pub(in crate::machine) fn on_continue(&mut self, group: GroupId) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
             Some(GroupRecord::Forward(forward)) => return self.transfer_members(group, forward),
@@ -58,7 +58,7 @@ impl Machine<'_, '_> {
     }
 
     /// Tells one member the winner of its group.
-    pub(super) fn assign(
+    pub(in crate::machine) fn assign(
         &mut self,
         group: GroupId,
         record: &Group,

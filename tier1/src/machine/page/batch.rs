@@ -2,8 +2,8 @@
 //!
 //! The machine applies the newest version first, then the oldest, then the others. The page then changes
 //! once. The remaining versions count as late versions, which change almost nothing. The final record does
-//! not depend on the order of the versions (see `page`), so every order gives the same record. The answers do
-//! differ: earlier versions are `stale`.
+//! not depend on the order of the versions (see `machine::page`), so every order gives the same record. The
+//! answers do differ: earlier versions are `stale`.
 //!
 //! In the order of arrival, n versions of a page would cause n changes. Each change would be sent to every
 //! page and group that it affects.
