@@ -1,28 +1,29 @@
-//! The database of a range: its log, its rows, its signatures.
+//! The database of a range: its log, its rows, and its signatures.
 //!
-//! A commit is a record of the log, which is on disk before the commit returns. Its rows are kept in memory until they
-//! are moved to the store of rows, many commits at a time and in order of keys: a row that is overwritten meanwhile
-//! never gets there. Rows of signatures hold the id under which [`Signatures`] has the bytes; whoever reads such a row
-//! gets the bytes.
+//! A commit is a record of the log, which is on disk before the commit returns. Its rows stay in memory until
+//! they are *moved* to the store of rows, many commits at a time and in the order of their keys. So a row
+//! that is overwritten soon is never stored there. The row of a signature has the id under which
+//! [`SignatureStore`] keeps the bytes. Readers of such a row get the bytes.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
-//! | `unmoved` | the rows in memory |
-//! | `position` | how much of the log the store of rows has |
-//! | `mover` | moves rows, and trims log and signatures after |
-//! | `turns` | has it wait for a commit that reads |
-//! | `erasure` | has what a purge makes unused leave the files |
-//! | `open` | a start: the log is read from there on |
-//! | `read` | rows, in pieces |
-//! | `place` | where it is open, and opened anew after the disk was full |
+//! | `memtable` | rows in memory |
+//! | `checkpoint` | how much of the log the store of rows has |
+//! | `mover` | moving rows, then trimming the log and compacting signatures |
+//! | `batch_gate` | delaying a batch of the mover while a commit reads |
+//! | `erasure` | removing unused signatures from the files after a purge |
+//! | `open` | a start, which reads the log after the checkpoint |
+//! | `read` | reading rows, in pieces |
+//! | `handle` | closing and reopening the database in place after the disk was full |
 //! | `changes` | what has changed since a record |
-//! | `new` | a database that is made at once, for [`bulk`](crate::bulk) |
-//! | `copies` | a database that follows a shared log, for [`replica`](crate::replica) |
+//! | `new_database` | a database that is created in one go, for [`bulk`](crate::bulk) |
+//! | `replica` | a database that follows a shared log, for [`replica`](crate::replica) |
 //!
 //! Invariants:
-//! - neither the store of rows nor a row names what is not in the log and among the signatures on disk;
-//! - a reader that has seen one row of a commit sees all of them (a range of rows is read in pieces);
-//! - what is in memory is bounded: a commit waits while there is too much of it.
+//! - The store of rows contains only changes that are in the log, and names only signatures that are on disk.
+//! - A reader that gets one row of a commit gets all of them. Reading a range of rows in pieces is an
+//!   exception.
+//! - Memory is bounded: a commit waits while too many rows are in memory.
 
 mod changes;
 mod copies;
@@ -47,10 +48,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
-use crate::log::{Appended, Local, Log as _, Payload, Position, Reached};
+use crate::log::{AppendOutcome, FileLog, Log as _, Payload, Position, Reached};
 use crate::record;
-use crate::signatures::{SignatureId, Signatures};
-use crate::store::{Recent, Store, StoreError, Write};
+use crate::signatures::{SignatureId, SignatureStore};
+use crate::store::{RowCache, Store, StoreError, Write};
 pub(crate) use changes::{EachWritten, Reader};
 pub(crate) use new::NewDatabase;
 use place::{Live, Place};
@@ -58,41 +59,42 @@ use read::Uncached;
 pub(crate) use turns::Undisturbed;
 use unmoved::Unmoved;
 
-/// A range's database on disk. Its threads end with it.
+/// The database of a range on disk. Dropping it ends its threads.
 pub struct Database {
     place: Arc<Place>,
 }
 
-/// What the threads share.
+/// State that the threads of a database share.
 struct Inner {
     dir: PathBuf,
     /// The store of rows.
     rows: Arc<dyn Store>,
-    /// What was lately read of it.
-    recent: Recent,
-    signatures: Signatures,
-    /// Held while a commit is made.
+    /// Cache of rows that were read from the store.
+    row_cache: RowCache,
+    signatures: SignatureStore,
+    /// Locked while a commit is made.
     commits: Mutex<Commits>,
     unmoved: RwLock<Unmoved>,
-    /// Held while rows are moved.
+    /// Locked while rows are moved.
     moving: Mutex<mover::Moving>,
     turns: Arc<turns::Turns>,
-    /// Records of the log after these are of use to others, too.
+    /// Records of the log that others need and trimming must keep.
     kept_after: Arc<changes::KeptAfter>,
     erasure: Mutex<erasure::Erasure>,
-    /// Nothing that takes long is begun, or gone on with.
+    /// Whether the database is being closed. Long work must not start or continue.
     stopping: AtomicBool,
 }
 
-/// The end of the log.
+/// State of the end of the log.
 struct Commits {
-    /// None where nothing is to survive.
-    log: Option<Local>,
+    /// `None` if the database does not survive the process.
+    log: Option<FileLog>,
     epoch: u64,
     last: Position,
-    /// The log has copies of a shared log's records: nothing else is written to it.
+    /// Whether the log has copies of a shared log's records. Then the database makes no commits of its own.
     is_replica: bool,
-    /// A commit failed: what is on disk of it is not known. Nothing is written any more.
+    /// Whether a commit has failed, so that its part on disk is uncertain. Every further write is refused
+    /// then.
     failed: bool,
 }
 
@@ -100,7 +102,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a key is that of a signature.
+/// Returns whether a key is the key of a signature.
 fn is_signature(key: &[u8]) -> bool {
     Kind::Signature.is_of(key)
 }
@@ -110,31 +112,31 @@ fn id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {
 }
 
 impl Commits {
-    /// Whether this owner has said that it begins.
+    /// Returns whether the log says that this ownership has begun.
     fn has_begun(&self) -> bool {
         self.last.epoch == self.epoch
     }
 
-    /// The last record, and where it is in the shared log.
+    /// Returns the position of the last record and its sequence in the shared log.
     fn reached(&self) -> Reached {
-        let sequence = self.log.as_ref().map_or(0, Local::sequence);
+        let sequence = self.log.as_ref().map_or(0, FileLog::sequence);
         Reached { position: self.last, sequence }
     }
 
-    /// A new owner says so before its first commit.
+    /// Writes the record of a take-over, unless this owner has already written a record.
     fn begin(&mut self) -> Result<(), StoreError> {
         if self.has_begun() { Ok(()) } else { self.append(&Payload::TakeOver(Cow::Borrowed(&[]))) }
     }
 
-    /// Appends to the log, where there is one.
+    /// Appends a record to the log, if the database has one.
     fn append(&mut self, payload: &Payload<'_>) -> Result<(), StoreError> {
         let Some(log) = &mut self.log else { return Ok(()) };
         match log.append(self.last, self.epoch, payload)? {
-            Appended::Done(position) => {
+            AppendOutcome::Appended(position) => {
                 self.last = position;
                 Ok(())
             }
-            Appended::Refused(last) => Err(StoreError::Engine(format!(
+            AppendOutcome::Refused(last) => Err(StoreError::Engine(format!(
                 "the log is at record {}, and {} was expected",
                 last.index, self.last.index
             ))),
@@ -155,7 +157,7 @@ impl Inner {
         self.unmoved.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a commit: true when it is time to move rows.
+    /// Makes a commit. Returns whether it is time to move rows.
     fn commit(&self, writes: Vec<Write>) -> Result<bool, StoreError> {
         self.commit_as(&mut lock(&self.commits), writes)
     }
@@ -177,7 +179,7 @@ impl Inner {
         Ok(unmoved.is_large())
     }
 
-    /// Takes the signatures of a commit in, and puts their ids in the place of their bytes.
+    /// Stores the signatures of a commit, and replaces their bytes in the rows by their ids.
     fn name_signatures(&self, writes: &mut [Write]) -> Result<(), StoreError> {
         for (key, value) in writes.iter_mut().filter(|(key, _)| is_signature(key)) {
             if let Some(bytes) = value {
@@ -194,12 +196,12 @@ impl Inner {
     }
 
     fn bytes_on_disk(&self) -> u64 {
-        let log = lock(&self.commits).log.as_ref().map_or(0, Local::bytes);
+        let log = lock(&self.commits).log.as_ref().map_or(0, FileLog::bytes);
         self.rows.bytes_on_disk() + self.signatures.bytes() + log
     }
 }
 
-/// The signatures of a database, as long as this is kept.
+/// Access to the signatures of a database. The database is not reopened while this exists.
 pub(crate) struct OpenSignatures(Arc<Live>);
 
 impl OpenSignatures {
@@ -216,9 +218,9 @@ impl Drop for OpenSignatures {
 }
 
 impl Deref for OpenSignatures {
-    type Target = Signatures;
+    type Target = SignatureStore;
 
-    fn deref(&self) -> &Signatures {
+    fn deref(&self) -> &SignatureStore {
         &self.0.inner.signatures
     }
 }
@@ -228,22 +230,24 @@ impl Database {
         self.place.live()
     }
 
-    /// Opens it anew from its files, as a start does, after a disk was full. It has everything that was acknowledged, and
-    /// nothing of a commit that failed; until then every commit fails.
+    /// Closes the database and opens it again from its files, as a start does, after the disk was full. It
+    /// then has every acknowledged commit, and nothing of a commit that failed. Until then every commit
+    /// fails.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when somebody reads in it for too long, and those of a start. The call may be repeated.
+    /// Returns [`StoreError::Busy`] if somebody reads from it for too long. Otherwise fails as a start does.
+    /// The caller may repeat the call.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
         self.place.reopen()
     }
 
-    /// Has it be closed, and say that its disk is full.
+    /// Closes the database as if its disk were full.
     #[cfg(test)]
     pub(crate) fn close_as_full(&self) {
         self.place.close_as_full();
     }
 
-    /// Whether it is one that survives, and no copy of a shared log, so that it can be opened anew.
+    /// Returns whether the database can be reopened. It must have a log and must not follow a shared log.
     pub(crate) fn can_reopen(&self) -> bool {
         self.live().is_ok_and(|live| {
             let commits = lock(&live.inner.commits);
@@ -251,35 +255,40 @@ impl Database {
         })
     }
 
-    /// Why no more is written, where that is so already though no commit says it.
+    /// Returns the failure that prevents further writes, even if no commit has met it yet.
+    ///
+    /// # Errors
+    /// Fails if rows cannot be moved, or the database is closed.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.live()?.mover.check()
     }
 
-    /// Has no rows moved while what comes back is there: reads do not wait for batches. None while the database is not open.
+    /// Pauses the mover between two batches until the result is dropped, so that reads need not wait for a
+    /// batch. Returns `None` while the database is closed.
     pub(crate) fn undisturbed(&self) -> Option<Undisturbed> {
         Some(self.live().ok()?.inner.turns.read())
     }
 
-    /// The same rows, read without keeping them for the next reader.
+    /// Returns the rows of this database as a store that does not fill the row cache.
     pub(crate) fn uncached(&self) -> Arc<dyn Store> {
         Arc::new(Uncached(Arc::clone(&self.place)))
     }
 
-    /// Moves what is in memory, so that the next start has no log to read. Nothing is lost without it.
+    /// Moves all rows from memory to the store, so that the next start has no log to read. Skipping this
+    /// loses nothing.
     pub(crate) fn rest(&self) -> Result<(), StoreError> {
-        // What is thrown away with the process is not moved at its end.
+        // A database that does not survive the process need not be moved.
         let live = self.live()?;
         if lock(&live.inner.commits).log.is_some() { live.inner.move_all() } else { Ok(()) }
     }
 
-    /// Number of the present ownership.
+    /// Returns the epoch of the present ownership.
     pub(crate) fn epoch(&self) -> u64 {
         self.live().map_or(0, |live| lock(&live.inner.commits).epoch)
     }
 
-    /// Says in the log that a new owner begins. Otherwise the first commit says so, and an owner without one leaves no
-    /// trace.
+    /// Writes the record of a take-over to the log. Without this call the first commit writes it, and an
+    /// owner without a commit leaves no trace.
     pub(crate) fn take_over(&self) -> Result<(), StoreError> {
         let live = self.live()?;
         let mut commits = lock(&live.inner.commits);
@@ -291,20 +300,20 @@ impl Database {
         Ok(())
     }
 
-    /// The id of the signature in a row.
+    /// Returns the id in the row of a signature.
     pub(crate) fn signature_id(&self, key: &[u8]) -> Result<Option<SignatureId>, StoreError> {
         self.live()?.inner.row(key, false)?.map(|row| id_of(key, &row)).transpose()
     }
 
-    /// Reads one signature into `buffer`, in place of what that holds.
+    /// Reads a signature into `buffer`, replacing its content.
     pub(crate) fn read_signature(&self, id: SignatureId, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
         self.live()?.inner.signatures.read_into(id, buffer)
     }
 
-    /// All signatures, by id, for somebody who reads for as long as they want.
+    /// Gives access to all signatures by id, for a reader that may take long.
     ///
     /// # Errors
-    /// When the database is closed because the disk is full.
+    /// Fails if the database is closed because the disk is full.
     pub(crate) fn signatures(&self) -> Result<OpenSignatures, StoreError> {
         self.live().map(OpenSignatures::of)
     }

@@ -1,7 +1,8 @@
-//! Directories of files, as the log and the signatures use them.
+//! Interface to directories and files, for the log and the signatures.
 //!
-//! [`OnDisk`] is the file system. The simulated directory of tests and of the simulation keeps apart what was synced from what was not, fails
-//! at any call, and loses at a crash what a disk would lose.
+//! [`OnDisk`] is the file system. `SimulatedDirectory` is a directory in memory, for tests and the simulation. It
+//! distinguishes synced data from other data, can fail at any call, and loses at a crash what a disk would
+//! lose.
 
 mod on_disk;
 #[cfg(any(test, feature = "simulation"))]
@@ -13,47 +14,47 @@ use std::sync::Arc;
 
 pub(crate) use on_disk::{OnDisk, sync_directory};
 
-/// A directory. What was created, renamed or removed in it survives a crash after [`sync`](Self::sync).
+/// A directory. Created, renamed and removed names survive a crash after [`sync`](Self::sync).
 pub(crate) trait Directory: Send + Sync {
-    /// Where it is, for messages.
+    /// Returns the path of the directory, for messages.
     fn path(&self) -> &Path;
 
-    /// The names in it, in no order.
+    /// Returns the names of all files, in no particular order.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes an empty file; one of that name is emptied.
+    /// Creates an empty file. An existing file of that name is emptied.
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
 
-    /// Gives a file another name; one that had it goes.
+    /// Renames a file. An existing file of the new name is replaced.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Returns when its names are on disk.
+    /// Returns when all names are on disk.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// An open file.
 pub(crate) trait File: Send + Sync {
-    /// Its length in bytes.
+    /// Returns the length of the file in bytes.
     fn length(&self) -> io::Result<u64>;
 
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file ends before.
+    /// Returns `UnexpectedEof` if the file ends before `buffer` is full.
     fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Writes all of `bytes` at `offset`.
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Cuts the file.
+    /// Sets the length of the file.
     fn cut(&self, length: u64) -> io::Result<()>;
 
-    /// Returns when its content is on disk.
+    /// Returns when the content is on disk.
     fn sync(&self) -> io::Result<()>;
 }

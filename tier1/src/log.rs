@@ -1,102 +1,110 @@
-//! The log of a range: what each commit changed, in order, durable before anybody is answered.
+//! The log of a range: the changes of each commit, in order. A record is on disk before anybody is answered.
 //!
-//! A record counts only if it continues the chain: its index is the next, and it names the hash of the record before
-//! it. [`Local`] keeps the log in files beside the database of the range. Where the range is [replicated](crate::replica), its
-//! records are copies of those of a shared log, with their positions, so that every replica has the same.
+//! Invariant: a record counts only if it continues the chain. Its index is the next one, and it names the
+//! hash of the record before it.
 //!
-//! | module | what |
+//! [`FileLog`] keeps the log in files beside the database of the range. If the range is
+//! [replicated](crate::replica), its records are copies of the records of a shared log and have the same
+//! positions. So every replica has the same log.
+//!
+//! | module | responsibility |
 //! |---|---|
-//! | `record`, `rows` | a record as bytes |
-//! | `local`, `replay` | the log in files; reading it at a start |
-//! | `since` | reading it again while it goes on |
+//! | `record`, `rows` | encoding a record as bytes |
+//! | `file_log`, `replay` | the log in files; reading the log at a start |
+//! | `log_reader` | reading the log while commits append to it |
 
-mod local;
+mod file_log;
 mod record;
 mod replay;
 pub(crate) mod rows;
-mod since;
+mod log_reader;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use local::Local;
+pub(crate) use file_log::FileLog;
 pub(crate) use record::{Origin, Payload, Record};
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::StoreError;
 
-/// A number that no other log has. Records of another log are never taken.
+/// Identifies a log. No two logs share a number, and a log refuses records of another log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogId(pub(crate) u64);
 
-/// The last record that counts.
+/// Names a record: the owner's epoch, the index, and the hash. The default is the position before the first
+/// record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Position {
-    /// Of the owner that wrote it; 0 before the first.
+    /// Epoch of the owner that wrote the record; 0 before the first record.
     pub(crate) epoch: u64,
-    /// Records so far.
+    /// Number of records up to and including this one.
     pub(crate) index: u64,
-    /// Of its bytes.
+    /// XXH3-128 hash of the record's bytes.
     pub(crate) hash: u128,
 }
 
-/// How far a log goes, or what was made of it.
+/// A position, with the sequence of its record in the shared log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Reached {
-    /// The last record.
+    /// Position of the record.
     pub(crate) position: Position,
-    /// Where that is in the shared log of which it is a copy; 0 where it is none.
+    /// Sequence of the record in the shared log; 0 if the record is no copy.
     pub(crate) sequence: u64,
 }
 
-/// A record of a shared log.
+/// A record of a shared log, to be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Copied<'r> {
     pub(crate) position: Position,
-    /// The hash of the record before it.
+    /// Hash of the record before this one.
     pub(crate) previous: u128,
-    /// Its place in the shared log.
+    /// Sequence of the record in the shared log.
     pub(crate) sequence: u64,
     pub(crate) payload: Payload<'r>,
 }
 
-/// What became of an append.
+/// Outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Appended {
-    /// It counts, and survives a crash.
-    Done(Position),
-    /// The log goes on elsewhere: this is its last record.
+pub(crate) enum AppendOutcome {
+    /// The record counts and survives a crash.
+    Appended(Position),
+    /// The log has another last record, which is named here. The record was not written.
     Refused(Position),
 }
 
-/// A log.
+/// A log of a range.
 pub(crate) trait Log: Send {
-    /// The last record.
+    /// Returns the position of the last record.
     fn last(&self) -> Position;
 
-    /// Appends a record behind `expected`, under an epoch that is not below that one.
+    /// Appends a record after the record `expected`. The epoch must not be smaller than the epoch of
+    /// `expected`.
     ///
     /// # Errors
-    /// When it cannot be written. It may count or not then: the log takes nothing more.
+    /// Fails if the record cannot be written. The record may or may not count then, and the log refuses every
+    /// further record.
     fn append(
         &mut self,
         expected: Position,
         epoch: u64,
         payload: &Payload<'_>,
-    ) -> Result<Appended, StoreError>;
+    ) -> Result<AppendOutcome, StoreError>;
 
-    /// Appends the copy of a record behind the last one; false where it does not continue that.
+    /// Appends the copy of a record of the shared log. Returns `false` if the record does not continue the
+    /// last one.
     ///
     /// # Errors
-    /// The same.
+    /// Like [`append`](Self::append).
     fn copy(&mut self, copied: &Copied<'_>) -> Result<bool, StoreError>;
 
-    /// Lets go of records up to an index, as far as that is easy. Those after `kept` stay as long as there is room.
+    /// Deletes files whose records all have an index of at most `through`. Records after `kept` stay as long
+    /// as the log is not too large.
     ///
     /// # Errors
-    /// When the files cannot be removed. Nothing is lost then.
+    /// Fails if a file cannot be removed. No record that is still needed is lost.
     fn trim(&mut self, through: u64, kept: u64) -> Result<(), StoreError>;
 
-    /// Bytes that it holds.
+    /// Returns the size of the log in bytes.
     fn bytes(&self) -> u64;
 }

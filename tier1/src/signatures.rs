@@ -1,20 +1,23 @@
-//! The signatures of a range: each content once, in append-only segment files.
+//! The signatures of a range, in append-only segment files. Each content is stored about once.
 //!
-//! A [`SignatureId`] names a signature for as long as a row does. It says where the signature was first written;
-//! compaction moves the signature and keeps the id. Pages of the range with the same content share one, as far as the
-//! table of contents knows it: what is not found there is written a second time, which costs its bytes and no more.
+//! A row names a signature by its [`SignatureId`], which says where the signature was first written.
+//! Compaction moves a signature and keeps its id. Pages of the range with the same content share a signature
+//! if the content table knows it. Otherwise the signature is written a second time, which costs only space.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
 //! | `segment` | a file of signatures |
-//! | `contents` | which content has which id, in memory |
-//! | `compaction` | segments of which less than half is used are written anew |
+//! | `content_table` | finding the id of a content, in memory |
+//! | `compaction` | rewriting segments of which too little is used |
 //!
-//! Invariants: a signature is on disk before a row names it; a segment goes only after no row names what is in it; once a sync of the last
-//! segment has failed, every further write fails, because the operating system may hold for written what it has given up.
+//! Invariants:
+//! - A signature is on disk before a row names it.
+//! - A segment is removed only when no row names a signature in it.
+//! - After a failed sync of the last segment every further write fails, because the operating system may
+//!   consider data written that it has discarded.
 
 mod compaction;
-mod contents;
+mod content_table;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -27,27 +30,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::Directory;
 use crate::store::StoreError;
-pub(crate) use compaction::{Closed, Replaced, Used};
-use contents::Contents;
+pub(crate) use compaction::{ClosedSegments, ReplacedFiles, UsedSignatures};
+use content_table::ContentTable;
 use segment::Segment;
 
-/// A segment gets no further signature from this length on, unless a test wants shorter ones.
+/// Maximum length of a segment in bytes.
 pub(crate) const SEGMENT_BYTES: u32 = 256 << 20;
 
-/// Bytes of a signature that are needed to know its content.
+/// Position of the content hash in the bytes of a signature.
 const CONTENT_BYTES: std::ops::Range<usize> = 4..20;
 
-/// Where a signature was first written.
+/// Names a signature by the place where it was first written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SignatureId {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
-    /// Its length.
+    /// Length of the signature in bytes.
     pub(crate) bytes: u32,
 }
 
 impl SignatureId {
-    /// As a row has it.
+    /// Encodes the id as it is stored in a row.
     pub(crate) fn to_bytes(self) -> [u8; 12] {
         let mut bytes = [0; 12];
         bytes[..4].copy_from_slice(&self.segment.to_be_bytes());
@@ -64,58 +67,60 @@ impl SignatureId {
     }
 }
 
-/// A segment as it was noted with the rows: it must be there, and at least so long.
+/// State of a segment at a checkpoint. At the next start the segment must exist and have at least this
+/// length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Noted {
+pub(crate) struct SegmentCheckpoint {
     pub(crate) segment: u32,
-    /// How often it was compacted.
+    /// Number of times that the segment was compacted.
     pub(crate) generation: u32,
     pub(crate) length: u32,
 }
 
-/// The signatures of a range.
-pub(crate) struct Signatures {
+/// Stores the signatures of a range.
+pub(crate) struct SignatureStore {
     directory: Box<dyn Directory>,
     segment_bytes: u32,
     segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
-    /// The end of the last segment.
-    writing: Mutex<Writing>,
-    contents: Mutex<Contents>,
-    /// Signatures in closed segments are not shared meanwhile: it is being found out what is used.
-    closed: AtomicBool,
-    /// Bytes after the last compaction.
-    compacted: AtomicU64,
+    /// Writes to the last segment.
+    writing: Mutex<SegmentWriter>,
+    contents: Mutex<ContentTable>,
+    /// Whether a compaction is finding out which signatures are used. Signatures in closed segments are not
+    /// shared meanwhile.
+    are_segments_closed: AtomicBool,
+    /// Size of all segments in bytes after the last compaction.
+    compacted_bytes: AtomicU64,
 }
 
-/// The end of the last segment.
-struct Writing {
+/// Appends to the last segment through a buffer.
+struct SegmentWriter {
     segment: Arc<Segment>,
-    /// Up to here it is known to be on disk.
+    /// Offset up to which the segment is known to be on disk.
     synced: u32,
-    /// Where the buffer begins.
+    /// Offset in the segment at which the buffer begins.
     written: u32,
-    /// Bytes that were taken in and are not yet written.
+    /// Bytes that are not yet written to the file.
     buffer: Vec<u8>,
     /// Whether a sync has failed.
     has_failed: bool,
 }
 
-impl Writing {
-    /// At the end of a segment that is on disk.
-    fn at(segment: Arc<Segment>) -> Self {
+impl SegmentWriter {
+    /// Creates a writer that appends to a segment whose bytes are all on disk.
+    fn new(segment: Arc<Segment>) -> Self {
         let written = segment.length();
         Self { segment, synced: written, written, buffer: Vec::new(), has_failed: false }
     }
 
     fn check(&self, directory: &dyn Directory) -> Result<(), StoreError> {
         if self.has_failed {
-            let what = format!("{}: signatures could not be synced before", directory.path().display());
+            let what = format!("{}: signatures cannot be written because an earlier sync failed", directory.path().display());
             return Err(StoreError::Engine(what));
         }
         Ok(())
     }
 
-    /// Writes the buffer.
+    /// Writes the buffer to the file.
     fn write_out(&mut self, directory: &dyn Directory) -> Result<(), StoreError> {
         self.check(directory)?;
         if !self.buffer.is_empty() {
@@ -126,7 +131,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Returns when all that was written is on disk, whoever wrote it.
+    /// Returns when all written bytes are on disk, even if another thread wrote them.
     fn sync(&mut self, directory: &dyn Directory) -> Result<(), StoreError> {
         self.check(directory)?;
         if self.synced < self.written {
@@ -136,7 +141,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Notes how a sync of the segment up to `written` has ended.
+    /// Records the result of a sync of the segment up to offset `written`.
     fn note_synced(&mut self, written: u32, synced: Result<(), StoreError>) -> Result<(), StoreError> {
         match synced {
             Ok(()) => self.synced = self.synced.max(written),
@@ -150,20 +155,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Signatures {
-    /// Opens the segments, of which there were so many bytes after the last compaction. Those that were noted must be
-    /// there. `last` is the greatest id that a row names and that was not noted: what is behind it in the last segment
-    /// was never named, and is cut off.
+impl SignatureStore {
+    /// Opens the segments. `compacted_bytes` is their size in bytes after the last compaction.
+    ///
+    /// The segments in `checkpoints` must exist. `last` is the greatest id that a row names and that the
+    /// checkpoints do not cover. No row ever named the rest of the last segment, so the rest is cut off.
     ///
     /// # Errors
-    /// When a segment is missing, cut or damaged, or cannot be opened.
+    /// Fails if a segment is missing, cut or damaged, or cannot be opened.
     pub(crate) fn open(
         directory: Box<dyn Directory>,
-        (noted, compacted): (&[Noted], u64),
+        checkpoints: &[SegmentCheckpoint],
+        compacted_bytes: u64,
         last: Option<SignatureId>,
         segment_bytes: u32,
     ) -> Result<Self, StoreError> {
-        let mut segments = segment::open_all(&*directory, noted, last)?;
+        let mut segments = segment::open_all(&*directory, checkpoints, last)?;
         let last = match segments.last_key_value() {
             Some((_, last)) if !last.is_compacted() => Arc::clone(last),
             newest => {
@@ -177,14 +184,14 @@ impl Signatures {
             directory,
             segment_bytes,
             segments: RwLock::new(segments),
-            writing: Mutex::new(Writing::at(last)),
+            writing: Mutex::new(SegmentWriter::new(last)),
             contents: Mutex::default(),
-            closed: AtomicBool::new(false),
-            compacted: AtomicU64::new(compacted),
+            are_segments_closed: AtomicBool::new(false),
+            compacted_bytes: AtomicU64::new(compacted_bytes),
         })
     }
 
-    /// Takes a signature in; it can be read after [`write`](Self::write).
+    /// Adds a signature, unless it is already stored. It can be read after the next [`write`](Self::write).
     pub(crate) fn add(&self, signature: &[u8]) -> Result<SignatureId, StoreError> {
         let bytes = self.length_of(signature)?;
         let mut writing = lock(&self.writing);
@@ -200,7 +207,8 @@ impl Signatures {
         Ok(id)
     }
 
-    /// The same for one that the caller knows is not there. It is not shared with others after it.
+    /// Like [`add`](Self::add), for a signature that the caller knows to be new. Later pages will not share
+    /// it.
     pub(crate) fn append(&self, signature: &[u8]) -> Result<SignatureId, StoreError> {
         let bytes = self.length_of(signature)?;
         self.append_to(&mut lock(&self.writing), signature, bytes)
@@ -214,7 +222,7 @@ impl Signatures {
 
     fn append_to(
         &self,
-        writing: &mut Writing,
+        writing: &mut SegmentWriter,
         signature: &[u8],
         bytes: u32,
     ) -> Result<SignatureId, StoreError> {
@@ -228,53 +236,54 @@ impl Signatures {
         Ok(SignatureId { segment: writing.segment.number(), offset, bytes })
     }
 
-    /// Has what is written from here on go to a new segment, unless the last one is empty.
+    /// Starts a new segment for all later signatures, unless the last segment is empty.
     pub(crate) fn begin_segment(&self) -> Result<(), StoreError> {
         let mut writing = lock(&self.writing);
         let end = writing.written + writing.buffer.len() as u32;
         if end > segment::FIRST { self.begin_next(&mut writing) } else { Ok(()) }
     }
 
-    fn begin_next(&self, writing: &mut Writing) -> Result<(), StoreError> {
+    fn begin_next(&self, writing: &mut SegmentWriter) -> Result<(), StoreError> {
         writing.write_out(&*self.directory)?;
-        // It is whole before there is another: only the last segment may end in what a crash has left.
+        // The segment is complete on disk before the next one exists. Only the last segment may end in a
+        // partial write after a crash.
         writing.sync(&*self.directory)?;
         let number = writing.segment.number() + 1;
         let segment = Arc::new(Segment::create(&*self.directory, number)?);
         self.segments_mut().insert(number, Arc::clone(&segment));
         let buffer = std::mem::take(&mut writing.buffer);
-        *writing = Writing { buffer, ..Writing::at(segment) };
+        *writing = SegmentWriter { buffer, ..SegmentWriter::new(segment) };
         Ok(())
     }
 
-    /// Whether a signature that is there is this one.
-    fn is_same(&self, writing: &Writing, id: SignatureId, signature: &[u8]) -> bool {
+    /// Returns whether the stored signature `id` has these bytes.
+    fn is_same(&self, writing: &SegmentWriter, id: SignatureId, signature: &[u8]) -> bool {
         if id.segment == writing.segment.number() {
             if let Some(start) = id.offset.checked_sub(writing.written) {
                 let start = start as usize;
                 return writing.buffer.get(start..start + signature.len()) == Some(signature);
             }
-        } else if self.closed.load(Ordering::SeqCst) {
+        } else if self.are_segments_closed.load(Ordering::SeqCst) {
             return false;
         }
-        // What cannot be read is written again.
+        // A signature that cannot be read is written again.
         self.read(id).is_ok_and(|bytes| bytes == signature)
     }
 
-    /// Writes what was taken in. With `sync`, all that was taken in so far is on disk then.
+    /// Writes the buffered signatures. With `sync`, all signatures are on disk on return.
     ///
     /// # Errors
-    /// When it cannot be written, or a sync fails or has failed before.
+    /// Fails if the buffer cannot be written, or if this sync or an earlier one failed.
     pub(crate) fn write(&self, sync: bool) -> Result<(), StoreError> {
         let mut writing = lock(&self.writing);
         writing.write_out(&*self.directory)?;
         if sync { writing.sync(&*self.directory) } else { Ok(()) }
     }
 
-    /// Syncs what was written to the last segment, while more is taken in.
+    /// Syncs the written part of the last segment, while other threads add signatures.
     ///
     /// # Errors
-    /// When the sync fails, or one has failed before.
+    /// Fails if this sync or an earlier one failed.
     pub(crate) fn sync_written(&self) -> Result<(), StoreError> {
         let (segment, written) = {
             let writing = lock(&self.writing);
@@ -283,22 +292,22 @@ impl Signatures {
         };
         let synced = segment.sync(&*self.directory);
         let mut writing = lock(&self.writing);
-        // Up to the end of a segment that is not the last one any more, all was synced before the next one began.
+        // If another segment has begun meanwhile, the earlier one was synced completely before.
         let is_last = segment.number() == writing.segment.number();
         writing.note_synced(if is_last { written } else { 0 }, synced)
     }
 
-    /// The bytes of a signature.
+    /// Returns the bytes of a signature, without verifying them.
     ///
     /// # Errors
-    /// When it is not there any more, or cannot be read. The bytes are not checked.
+    /// Fails if the signature no longer exists or cannot be read.
     pub(crate) fn read(&self, id: SignatureId) -> Result<Vec<u8>, StoreError> {
         let mut bytes = Vec::new();
         self.read_into(id, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// The same, in place of what a buffer holds.
+    /// Like [`read`](Self::read), but replaces the content of a buffer.
     pub(crate) fn read_into(&self, id: SignatureId, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
         let segment = self.segments().get(&id.segment).cloned();
         let segment = segment.ok_or_else(|| {
@@ -308,35 +317,40 @@ impl Signatures {
         segment.read(&*self.directory, id, buffer)
     }
 
-    /// What must be there at the next start. Of the last segment, that is what is known to be on disk: a sync may have failed.
-    pub(crate) fn noted(&self) -> Vec<Noted> {
+    /// Returns the segments that must exist at the next start. For the last segment, only the length that is
+    /// known to be on disk counts, because a sync may have failed.
+    pub(crate) fn checkpoints(&self) -> Vec<SegmentCheckpoint> {
         let (last, synced) = {
             let writing = lock(&self.writing);
             (writing.segment.number(), writing.synced)
         };
-        let noted = |segment: &Arc<Segment>| {
-            let noted = segment.noted();
-            if noted.segment == last { Noted { length: noted.length.min(synced), ..noted } } else { noted }
+        let checkpoint = |segment: &Arc<Segment>| {
+            let found = segment.checkpoint();
+            if found.segment == last {
+                SegmentCheckpoint { length: found.length.min(synced), ..found }
+            } else {
+                found
+            }
         };
-        self.segments().values().map(noted).collect()
+        self.segments().values().map(checkpoint).collect()
     }
 
-    /// Calls `each` for every signature that was written, those that no row names among them, until it returns false.
+    /// Calls `each` for every written signature until it returns `false`. Unused signatures are included.
     ///
     /// # Errors
-    /// When a segment is damaged; those before it were given.
+    /// Fails if a segment is damaged, after passing on the signatures before it.
     pub(crate) fn each(&self, each: &mut dyn FnMut(SignatureId, &[u8]) -> bool) -> Result<(), StoreError> {
         let all: Vec<_> = self.segments().values().cloned().collect();
         let mut one = |id, _, bytes: &[u8]| Ok(each(id, bytes));
         for segment in all {
-            if !segment.each(&*self.directory, &mut one)? {
+            if !segment.scan(&*self.directory, &mut one)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Bytes of all segments.
+    /// Returns the size of all segments in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.segments().values().map(|segment| u64::from(segment.length())).sum()
     }

@@ -1,17 +1,17 @@
-//! The seam of storage: an ordered map with atomic, durable batches.
+//! Interface to storage: an ordered map with atomic, durable batches.
 //!
-//! [`Database`](crate::Database) is that on disk: `Sled` keeps its rows. [`Memory`] is for tests, simulation and
-//! benchmarks. One tree holds all shards of a range, each under its own key prefix, so that one batch commits
-//! a message's sender and receiver together.
+//! [`Database`](crate::Database) implements it on disk and stores its rows in `Sled`. [`Memory`] is for
+//! tests, the simulation and benchmarks. One tree holds all shards of a range, each under its own key prefix.
+//! So one batch commits the sender and the receiver of a message together.
 
 #[cfg(any(test, feature = "simulation"))]
 mod intercepted;
 mod joined;
 mod memory;
 mod on_sled;
-mod recent;
+mod row_cache;
 #[cfg(any(test, feature = "simulation"))]
-mod rows;
+mod scan;
 
 #[cfg(any(test, feature = "simulation"))]
 #[allow(unreachable_pub, reason = "the simulation hands them out")]
@@ -19,57 +19,57 @@ pub use intercepted::{Intercept, Intercepted};
 pub use joined::Joined;
 pub use memory::Memory;
 pub(crate) use on_sled::Sled;
-pub(crate) use recent::Recent;
+pub(crate) use row_cache::RowCache;
 #[cfg(any(test, feature = "simulation"))]
-pub(crate) use rows::each;
+pub(crate) use scan::for_each_row;
 
 use std::path::Path;
 
 use doppel_model::RangeId;
 
-/// A row's new value; none deletes it.
+/// A key and the new value of its row. `None` deletes the row.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
 
-/// What an error of a store means to whoever asks.
+/// How a caller should treat an error of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// There is no room.
+pub(crate) enum ErrorClass {
+    /// The disk is full.
     DiskFull,
-    /// What is stored is not what was stored, or nothing that this program reads.
+    /// Stored data has changed since it was written, or this program cannot read it.
     Damage,
-    /// It passes by itself: the call may be repeated.
-    Passing,
-    /// The engine does not do what it is to do.
+    /// The error is temporary, and the caller may repeat the call.
+    Transient,
+    /// The storage engine does not work.
     Failure,
 }
 
-/// Why the store failed. Clones are for everybody who asks, as often as they ask.
+/// Why the store failed. Clones go to all callers that meet the same failure.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// The file system has no room.
+    /// The file system is full.
     #[error("no space left on the device")]
     DiskFull,
-    /// There is no database.
+    /// The directory contains no database.
     #[error("there is no database in {}: restore it from a backup", .0.display())]
     Missing(std::path::PathBuf),
-    /// Another process has it.
-    #[error("another process uses it: end that one, or ask it, when it is a server")]
+    /// Another process has the database open.
+    #[error("another process uses it: stop that process, or send requests to it if it is a server")]
     InUse,
-    /// It is read, or rows are being moved, so that it cannot be opened anew at this moment.
-    #[error("it is being read, or its rows are being moved")]
+    /// The database cannot be opened anew now, because it is being read or its rows are being moved.
+    #[error("the database is being read, or its rows are being moved: try again")]
     Busy,
-    /// It is being opened anew, which takes longer than whoever asks waits.
-    #[error("it is being opened anew after its disk was full: ask again")]
+    /// The database is being opened anew, and the caller has waited long enough.
+    #[error("the database is being opened anew after its disk was full: try again")]
     Reopening,
-    /// The engine's own files are damaged.
+    /// Files of the database are damaged.
     #[error("the database {} is damaged ({what}): restore it from a backup", .database.display())]
     Corrupt {
         /// Its directory.
         database: std::path::PathBuf,
-        /// What is known of the damage.
+        /// Description of the damage.
         what: String,
     },
-    /// It is of an earlier moment than one that was flushed.
+    /// The database is in an earlier state than one that was already on disk.
     #[error(
         "the database {} has lost its last changes: it is at {now} and was at {noted}; restore it from a backup",
         .database.display()
@@ -77,73 +77,73 @@ pub enum StoreError {
     Behind {
         /// Its directory.
         database: std::path::PathBuf,
-        /// How far it is.
+        /// Present progress of the database, see `progress`.
         now: u64,
-        /// How far it was.
+        /// Progress that was noted earlier.
         noted: u64,
     },
-    /// Databases of one collection that are not of one moment.
+    /// The databases of one collection are in states of different moments.
     #[error(
         "range {behind} is of an earlier moment than range {ahead}: restore the whole collection from a backup, \
          never one range alone"
     )]
     Apart {
-        /// The range that is behind.
+        /// The range whose database is older.
         behind: RangeId,
-        /// One that is not.
+        /// A range whose database is newer.
         ahead: RangeId,
     },
-    /// Anything else the engine reports.
+    /// Any other error of the storage engine.
     #[error("the storage engine failed: {0}")]
     Engine(String),
-    /// The range has another owner, so nothing more is written here.
+    /// Another node owns the range, so this node writes nothing more.
     #[error("another node owns range {0} now")]
     Deposed(RangeId),
-    /// A record that cannot be written down.
+    /// A record cannot be encoded.
     #[error("a record cannot be encoded: {0}")]
     Unencodable(String),
-    /// A row of another program version.
+    /// A row was written by another program version.
     #[error(
-        "it has records of version {found}, and this program has version {expected}: use the program that made it"
+        "it has records of version {found}, but this program reads version {expected}: use the program that made it"
     )]
     Version {
-        /// The row's version.
+        /// Version of the row.
         found: u8,
-        /// This program's.
+        /// Version that this program reads.
         expected: u8,
     },
-    /// A row's checksum or shape is wrong.
+    /// The checksum or the content of a row is wrong.
     #[error("the row {key} is damaged: {reason}")]
     Damaged {
         /// The key in hexadecimal.
         key: String,
-        /// What is wrong.
+        /// Description of the damage.
         reason: &'static str,
     },
 }
 
-/// Whether a file system has no room, or the user has none on it.
+/// Returns whether an I/O error says that the file system or the user's quota is full.
 pub(crate) fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
 impl StoreError {
-    /// What it means to whoever asks.
-    pub(crate) fn trouble(&self) -> Trouble {
+    /// Returns how a caller should treat the error.
+    pub(crate) fn class(&self) -> ErrorClass {
         match self {
-            Self::DiskFull => Trouble::DiskFull,
+            Self::DiskFull => ErrorClass::DiskFull,
             Self::Missing(_)
             | Self::Behind { .. }
             | Self::Apart { .. }
             | Self::Corrupt { .. }
             | Self::Damaged { .. }
-            | Self::Version { .. } => Trouble::Damage,
-            Self::Deposed(_) | Self::Busy | Self::Reopening => Trouble::Passing,
-            Self::InUse | Self::Engine(_) | Self::Unencodable(_) => Trouble::Failure,
+            | Self::Version { .. } => ErrorClass::Damage,
+            Self::Deposed(_) | Self::Busy | Self::Reopening => ErrorClass::Transient,
+            Self::InUse | Self::Engine(_) | Self::Unencodable(_) => ErrorClass::Failure,
         }
     }
 
-    /// A file that cannot be read or written; `doing` begins with a verb.
+    /// Creates the error for a file that cannot be read or written. `doing` begins with a verb.
     pub(crate) fn of_file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         if is_full(error) {
             Self::DiskFull
@@ -152,7 +152,7 @@ impl StoreError {
         }
     }
 
-    /// A file that is not what was written.
+    /// Creates the error for a file whose content has changed since it was written.
     pub(crate) fn damaged_file(path: &Path, what: String) -> Self {
         Self::Corrupt { database: path.to_owned(), what }
     }
@@ -160,16 +160,16 @@ impl StoreError {
 
 /// An ordered map from byte strings to byte strings.
 pub trait Store: Send + Sync {
-    /// The value of `key`, as the last commit left it.
+    /// Returns the value of `key` after the last commit.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// Fails if the engine fails.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Calls `each` for the rows of `from .. to` in order until it returns false.
+    /// Calls `each` for the rows of `from .. to` in order until it returns `false`.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// Fails if the engine fails.
     fn range(
         &self,
         from: &[u8],
@@ -177,30 +177,30 @@ pub trait Store: Send + Sync {
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError>;
 
-    /// Applies all writes or none, and returns when they survive a crash (unless the store was opened
-    /// as not durable).
+    /// Applies all writes or none. Returns when the writes survive a crash, unless the store was opened as
+    /// not durable.
     ///
     /// # Errors
-    /// When the engine fails; the writes may or may not be there then.
+    /// Fails if the engine fails. The writes may or may not be applied then.
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
 
-    /// Waits until all that was there when this ownership began may leave the range.
+    /// Waits until all rows from before this ownership are settled, so that they may leave the range.
     ///
     /// # Errors
-    /// When this ownership is over.
+    /// Fails if this ownership has ended.
     fn settle(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Returns when all commits survive a crash, also those of a store that was opened as not durable.
+    /// Returns when all commits survive a crash, even if the store was opened as not durable.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// Fails if the engine fails.
     fn flush(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Bytes on disk; none for a store that is not there.
+    /// Returns the size of the store on disk in bytes; 0 for a store in memory.
     fn bytes_on_disk(&self) -> u64 {
         0
     }

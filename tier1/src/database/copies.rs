@@ -1,4 +1,5 @@
-//! A database whose log has copies of the records of a shared log, each with the position that it has there.
+//! A database that follows a shared log. Its log has copies of the shared log's records, at the same
+//! positions.
 
 use std::borrow::Cow;
 
@@ -9,16 +10,18 @@ use super::open::{LOG, directory};
 use super::position::Applied;
 use super::{Database, Inner, failed_before, id_of, is_signature, lock};
 use crate::files::sync_directory;
-use crate::log::{Copied, Local, Log as _, LogId, Payload, Position, Reached, Record};
+use crate::log::{Copied, FileLog, Log as _, LogId, Payload, Position, Reached, Record};
 use crate::store::StoreError;
 
 impl Database {
-    /// The last record that was copied, and its place in the shared log; 0 before the first.
+    /// Returns the position of the last copied record and its sequence in the shared log; 0 before the first
+    /// copy.
     pub(crate) fn copied(&self) -> Reached {
         self.live().map_or(Reached::default(), |live| live.inner.copied())
     }
 
-    /// The last record that was copied, as other nodes are told; none where nothing is copied.
+    /// Returns the place of the last copied record, in the form for other nodes. Returns `None` if the
+    /// database copies nothing.
     pub(crate) fn copied_place(&self) -> Option<LogPlace> {
         let live = self.live().ok()?;
         let commits = lock(&live.inner.commits);
@@ -28,20 +31,21 @@ impl Database {
         Some(LogPlace { record, sequence: log.sequence() })
     }
 
-    /// Has a database that was filled with rows, [opened](Self::open_share) without a log, go on as the replica of what
-    /// another log has behind a record. It is on disk on return.
+    /// Turns a database that was filled with rows into a replica that continues after the given record of
+    /// another log. The database was [opened](Self::open_share) without a log. The change is on disk on
+    /// return.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the files cannot be written.
     pub(crate) fn become_replica(self, log: LogId, reached: Reached) -> Result<(), StoreError> {
         self.live()?.inner.become_replica(log, reached)
     }
 
-    /// Gives the records that were copied from places behind `end`, as they were there, each with the one before. Why they are
-    /// not all here any more, where that is so.
+    /// Passes the records with a sequence above `end` to `each`, as they are in the shared log, each with the
+    /// position of the record before it. Returns a reason if this node no longer has all of them.
     ///
     /// # Errors
-    /// When the log cannot be read, and those of `each`.
+    /// Fails if the log cannot be read, or if `each` fails.
     pub(crate) fn copied_behind<E: From<StoreError>>(
         &self,
         end: u64,
@@ -50,11 +54,12 @@ impl Database {
         self.live()?.inner.copied_behind(end, each)
     }
 
-    /// Copies a record, which is on disk on return. Its rows have the bytes of signatures. Those that are not used after a purge
-    /// leave the files within some minutes.
+    /// Copies a record of the shared log. The record is on disk on return. Its rows have the bytes of
+    /// signatures. If the record purges a page, unused signatures leave the files within some minutes.
     ///
     /// # Errors
-    /// When it does not continue the last one, or cannot be written. Nothing more is written after an error.
+    /// Fails if the record does not continue the last one, or cannot be written. After an error every further
+    /// write is refused.
     pub(crate) fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError> {
         let live = self.live()?;
         live.mover.make_room(&live.inner)?;
@@ -76,7 +81,7 @@ impl Inner {
         each: &mut dyn FnMut(Reached, Copied<'static>) -> Result<(), E>,
     ) -> Result<Option<&'static str>, E> {
         const TRIMMED: Option<&str> = Some("this node does not keep its copies for so long");
-        let records = lock(&self.commits).log.as_ref().map(|log| log.copies_behind(end)).transpose()?;
+        let records = lock(&self.commits).log.as_ref().map(|log| log.copies_after(end)).transpose()?;
         let Some(records) = records.flatten() else { return Ok(TRIMMED) };
         let (mut before, mut failed, mut gone) = (None::<Reached>, None, None);
         let is_whole = records.read(&mut |Record { position, previous, origin, payload }| {
@@ -110,7 +115,7 @@ impl Inner {
         }
     }
 
-    /// What a record says, with the bytes of its signatures; none where one is not there any more.
+    /// Returns the payload of a record with the bytes of its signatures; `None` if a signature is gone.
     fn whole(&self, payload: Payload<'static>) -> Option<Payload<'static>> {
         let Payload::Rows(rows) = payload else { return Some(payload) };
         let mut rows = rows.into_owned();
@@ -124,17 +129,17 @@ impl Inner {
 
     fn become_replica(&self, log: LogId, reached: Reached) -> Result<(), StoreError> {
         self.move_all()?;
-        Local::begin(Box::new(directory(&self.dir, LOG)?), log, reached)?;
+        FileLog::begin(Box::new(directory(&self.dir, LOG)?), log, reached)?;
         sync_directory(&self.dir)?;
         let mut moving = lock(&self.moving);
-        let (signatures, compacted_bytes) = (self.signatures.noted(), self.signatures.compacted_bytes());
+        let (signatures, compacted_bytes) = (self.signatures.checkpoints(), self.signatures.compacted_bytes());
         let applied = Applied { log, reached, signatures, compacted_bytes, ..moving.applied.clone() };
         self.note(&mut moving, applied)
     }
 
-    /// True when it is time to move rows.
+    /// Copies a record. Returns whether it is time to move rows.
     pub(super) fn copy(&self, copied: Copied<'_>) -> Result<bool, StoreError> {
-        // It is noted before the record is on disk, and without what is held for a commit.
+        // Note the purge before the record is on disk, and before taking the lock for commits.
         let _purge = match &copied.payload {
             Payload::Rows(rows) => self.begin_copied_purge(rows)?,
             Payload::TakeOver(_) => None,

@@ -16,7 +16,7 @@ use doppel_threads::{GiveWay, give_way};
 use super::position::Applied;
 use super::{Inner, failed_before, id_of, is_signature, lock};
 use crate::log::{Log as _, LogId};
-use crate::signatures::{Closed, Replaced, Used};
+use crate::signatures::{ClosedSegments, ReplacedFiles, UsedSignatures};
 use crate::store::{StoreError, Write};
 
 /// Rows are moved at the latest so long after their commit.
@@ -44,7 +44,7 @@ const END: &[u8] = &[0xff; 8];
 pub(super) struct Moving {
     pub(super) applied: Applied,
     /// Files that go with the next position.
-    pub(super) replaced: Replaced,
+    pub(super) replaced: ReplacedFiles,
 }
 
 /// The thread that moves rows.
@@ -207,7 +207,7 @@ impl Inner {
             if commits.log.is_none() {
                 self.signatures.write(true)?;
             }
-            begun.map(|(rows, reached)| (rows, reached, self.signatures.noted()))
+            begun.map(|(rows, reached)| (rows, reached, self.signatures.checkpoints()))
         };
         let Some((rows, reached, signatures)) = begun else { return Ok(()) };
         let mut batch: Vec<Write> = Vec::with_capacity(BATCH_ROWS);
@@ -223,7 +223,7 @@ impl Inner {
         }
         self.turns.write(|| self.rows.commit(batch))?;
         // Until here they were read from memory.
-        rows.keys().for_each(|key| self.recent.forget(key));
+        rows.keys().for_each(|key| self.row_cache.forget(key));
         self.rows.flush()?;
         let compacted_bytes = self.signatures.compacted_bytes();
         let applied = Applied { reached, signatures, compacted_bytes, ..moving.applied.clone() };
@@ -264,7 +264,7 @@ impl Inner {
         let closed = {
             // No commit is under way that has an id of a closed segment and is not yet to be seen.
             let _commits = lock(&self.commits);
-            self.signatures.close()
+            self.signatures.close_segments()
         };
         // A start reads the log from the moved rows on, and wants the segments that its records name. So no record behind
         // them may name one that is compacted away, though no row may name it any more.
@@ -272,14 +272,14 @@ impl Inner {
         let used = match moved.and_then(|()| self.find_used(&closed)) {
             Ok(used) => used,
             Err(error) => {
-                self.signatures.reopen();
+                self.signatures.end_compaction();
                 // It would be found again after the next move.
                 self.signatures.note_unused(0);
                 return Err(error);
             }
         };
         let has_unused = closed.has_unused(&used);
-        let mut between = |replaced: &mut Replaced| {
+        let mut between = |replaced: &mut ReplacedFiles| {
             if replaced.bytes() >= REPLACED_BYTES {
                 self.let_go(std::mem::take(replaced))?;
             }
@@ -296,9 +296,9 @@ impl Inner {
     }
 
     /// Goes through the rows. Where there are many small segments, what rows name of them is written to the last one.
-    fn find_used(&self, closed: &Closed) -> Result<Used, StoreError> {
-        let (mut used, mut rows) = (Used::default(), 0_u32);
-        let small = self.signatures.small(closed);
+    fn find_used(&self, closed: &ClosedSegments) -> Result<UsedSignatures, StoreError> {
+        let (mut used, mut rows) = (UsedSignatures::default(), 0_u32);
+        let small = self.signatures.small_segments(closed);
         let mut in_small: Vec<Vec<u8>> = Vec::new();
         self.raw_range(&[], END, &mut |key, row| {
             if is_signature(key) {
@@ -341,7 +341,7 @@ impl Inner {
         }
         self.signatures.write(true)?;
         // A start cuts off what is neither noted nor named by the log, so it is noted before a row names it.
-        self.let_go(Replaced::default())?;
+        self.let_go(ReplacedFiles::default())?;
         for some in rewritten.chunks(BATCH_ROWS) {
             // No commit gives the pages other contents meanwhile.
             let commits = lock(&self.commits);
@@ -361,7 +361,7 @@ impl Inner {
     }
 
     /// Has files go that were replaced.
-    fn let_go(&self, replaced: Replaced) -> Result<(), StoreError> {
+    fn let_go(&self, replaced: ReplacedFiles) -> Result<(), StoreError> {
         let mut moving = lock(&self.moving);
         let signatures = {
             // What a commit under way has written is not on disk yet.
@@ -369,7 +369,7 @@ impl Inner {
             if commits.failed {
                 return Err(failed_before());
             }
-            self.signatures.noted()
+            self.signatures.checkpoints()
         };
         // Rows that are moved later name nothing in the files that go.
         let compacted_bytes = self.signatures.compacted_bytes();

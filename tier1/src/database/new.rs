@@ -1,9 +1,10 @@
-//! A database that is made at once: signatures as they come, then all rows, and at the end the row that says so.
+//! A database that is created in one go: first signatures, then all rows, and at the end the checkpoint.
 //!
-//! There is no log: nobody is answered before [`finish`](NewDatabase::finish), and without it the directory is to be
-//! removed. Rows are put by several threads, each in the order of its keys, which is what the store of rows does fastest.
+//! The database has no log. Nobody gets an answer before [`finish`](NewDatabase::finish), and without
+//! `finish` the directory must be removed. Several threads write rows, each in the order of its keys, which
+//! is fastest for sled.
 //!
-//! Invariant: after `finish` the database is on disk, and as one that has moved all of its rows.
+//! Invariant: after `finish` the database is on disk, in the state of a database that has moved all its rows.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,49 +18,51 @@ use super::open::{SIGNATURES, directory};
 use super::position::Applied;
 use crate::files::sync_directory;
 use crate::log::Reached;
-use crate::signatures::{SEGMENT_BYTES, SignatureId, Signatures};
+use crate::signatures::{SEGMENT_BYTES, SignatureId, SignatureStore};
 use crate::store::{Sled, Store, StoreError};
 
-/// Bytes of signatures that are collected before they are written.
+/// Number of bytes of signatures that are buffered before a write.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Bytes of signatures after which the system is to write them to disk, so that it does so while others are read.
+/// Number of bytes of signatures between two early syncs. The system then writes while the program reads
+/// inputs.
 const SYNC_BYTES: usize = 32 << 20;
 
-/// The database.
+/// A database that is being created.
 pub(crate) struct NewDatabase {
     dir: PathBuf,
     rows: Sled,
-    signatures: Arc<Signatures>,
-    /// Bytes of signatures that are not written, and that nobody was told to sync.
+    signatures: Arc<SignatureStore>,
+    /// Bytes of signatures that are not yet written, and written bytes for which no sync was requested.
     unwritten: usize,
     unsynced: usize,
     syncer: Syncer,
 }
 
-/// The thread that syncs signatures early. The system reports a failure of that once only, so it is kept.
+/// The thread that syncs signatures early. The operating system reports a failed sync only once, so the
+/// thread keeps the error.
 struct Syncer {
     wanted: Sender<()>,
     thread: JoinHandle<Result<(), StoreError>>,
 }
 
 impl NewDatabase {
-    /// Makes a database in `dir`.
+    /// Creates a database in `dir`.
     ///
     /// # Errors
-    /// When there is one, or it cannot be made.
+    /// Fails if there already is a database, or if it cannot be created.
     pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
         let rows = Sled::open_to_fill(dir)?;
         if Applied::read(&rows)?.is_some() {
             return Err(StoreError::Engine(format!("there is a database in {}", dir.display())));
         }
         let files = directory(dir, SIGNATURES)?;
-        let signatures = Arc::new(Signatures::open(Box::new(files), (&[], 0), None, SEGMENT_BYTES)?);
+        let signatures = Arc::new(SignatureStore::open(Box::new(files), &[], 0, None, SEGMENT_BYTES)?);
         let syncer = Syncer::start(Arc::clone(&signatures))?;
         Ok(Self { dir: dir.to_owned(), rows, signatures, unwritten: 0, unsynced: 0, syncer })
     }
 
-    /// Takes a signature that it has not.
+    /// Adds a signature that the database does not have yet.
     pub(crate) fn add(&mut self, signature: &Signature) -> Result<SignatureId, StoreError> {
         let bytes = signature.as_bytes();
         let id = self.signatures.append(bytes)?;
@@ -70,7 +73,7 @@ impl NewDatabase {
         Ok(id)
     }
 
-    /// Makes all signatures readable.
+    /// Writes the buffered signatures, so that all signatures can be read.
     pub(crate) fn write(&mut self) -> Result<(), StoreError> {
         self.unsynced += std::mem::take(&mut self.unwritten);
         self.signatures.write(false)?;
@@ -80,7 +83,7 @@ impl NewDatabase {
         Ok(())
     }
 
-    /// A signature that was written.
+    /// Returns a signature that was written before.
     pub(crate) fn signature(&self, id: SignatureId) -> Result<Arc<Signature>, StoreError> {
         let bytes = self.signatures.read(id)?;
         let signature = Signature::from_bytes(&bytes);
@@ -90,12 +93,13 @@ impl NewDatabase {
         signature.map(Arc::new).map_err(damaged)
     }
 
-    /// Puts a row. Those of signatures have their ids.
+    /// Writes a row. The row of a signature has its id.
     pub(crate) fn put(&self, key: Vec<u8>, row: Vec<u8>) -> Result<(), StoreError> {
         self.rows.put(key, row)
     }
 
-    /// All is there; no row names `unused` bytes of the signatures. Returns when it is on disk.
+    /// Completes the database. No row names `unused` bytes of the signatures. The database is on disk on
+    /// return.
     pub(crate) fn finish(self, unused: u64) -> Result<(), StoreError> {
         let Self { dir, rows, signatures, syncer, .. } = self;
         syncer.stop()?;
@@ -105,7 +109,7 @@ impl NewDatabase {
         let applied = Applied {
             log: new_log(),
             reached: Reached::default(),
-            signatures: signatures.noted(),
+            signatures: signatures.checkpoints(),
             compacted_bytes: signatures.compacted_bytes(),
             erasing: false,
         };
@@ -117,7 +121,7 @@ impl NewDatabase {
 }
 
 impl Syncer {
-    fn start(signatures: Arc<Signatures>) -> Result<Self, StoreError> {
+    fn start(signatures: Arc<SignatureStore>) -> Result<Self, StoreError> {
         let (wanted, requests): (_, Receiver<()>) = bounded(1);
         let sync = move || requests.into_iter().try_for_each(|()| signatures.sync_written());
         let thread = std::thread::Builder::new().name("tier1-sync".to_owned()).spawn(sync);

@@ -1,11 +1,12 @@
-//! Where a database is open, and how it is opened anew in place after a disk was full.
+//! The handle of a database: closing the database and opening it again in place after the disk was full.
 //!
-//! Everybody who has the [`Database`](super::Database) goes on with it: what they hold is the place, and not what is open there.
+//! Users keep their [`Database`](super::Database) meanwhile, because it holds the handle and not the open
+//! files.
 //!
 //! Invariants:
-//! - opened anew it has what was acknowledged, and nothing of the commit that failed;
-//! - whatever takes long is done while others read, or while no lock is held that they want: whoever reads waits for a bounded
-//!   time, and is then told why.
+//! - A reopened database has every acknowledged commit, and nothing of the commit that failed.
+//! - Slow steps run while readers go on, or without a lock that readers need. So a reader waits for a bounded
+//!   time and then gets an error.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
@@ -15,28 +16,28 @@ use std::time::{Duration, Instant};
 use super::changes::KeptAfter;
 use super::mover::Mover;
 use super::{Inner, lock};
-use crate::log::{Local, Position};
-use crate::store::{StoreError, Trouble};
+use crate::log::{FileLog, Position};
+use crate::store::{StoreError, ErrorClass};
 
-/// How long the thread that moves rows is waited for. Others read meanwhile.
+/// Maximum time to wait for the thread that moves rows. Readers go on meanwhile.
 const MOVER: Duration = Duration::from_secs(1);
 
-/// How long those are waited for that read in a database that is to be opened anew. Nobody begins to read meanwhile.
+/// Maximum time to wait for readers before reopening. No new read starts meanwhile.
 const READERS: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long a reader waits for a database that is being opened anew.
+/// Maximum time that a reader waits while the database is reopened.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens the files.
+/// Opens the files of the database.
 pub(super) type Open = dyn Fn() -> Result<Inner, StoreError> + Send + Sync;
 
 pub(super) struct Place {
     state: RwLock<State>,
-    /// Whether it is being opened anew, and news of the end of that.
+    /// Whether the database is being reopened. `opened` signals the end.
     is_opening: Mutex<bool>,
     opened: Condvar,
-    /// Held by the one who opens it anew.
+    /// Locked by the thread that reopens the database.
     reopening: Mutex<()>,
     pub(super) kept_after: Arc<KeptAfter>,
     open: Box<Open>,
@@ -44,21 +45,21 @@ pub(super) struct Place {
 
 enum State {
     Open(Arc<Live>),
-    /// It is being opened anew.
+    /// The database is being reopened.
     Opening,
-    /// It could not be opened.
+    /// The last attempt to reopen the database failed.
     Closed(Acknowledged, StoreError),
 }
 
-/// What is open, and the thread that moves its rows.
+/// An open database, and the thread that moves its rows.
 pub(super) struct Live {
     pub(super) inner: Arc<Inner>,
     pub(super) mover: Mover,
-    /// Those that read for as long as they want.
+    /// Number of readers that may take arbitrarily long.
     pub(super) long_reads: AtomicUsize,
 }
 
-/// How far a database was when it was closed.
+/// End of the log when the database was closed.
 #[derive(Clone, Copy)]
 struct Acknowledged {
     last: Position,
@@ -74,11 +75,11 @@ impl Place {
         Ok(Self { state, is_opening, opened, reopening, kept_after, open })
     }
 
-    /// What is open.
+    /// Returns the open database.
     ///
     /// # Errors
-    /// [`StoreError::Reopening`] when it is being opened anew for longer than a reader waits, or is to be tried again. Where the
-    /// disk is full, or what is on it damaged, that.
+    /// Returns [`StoreError::Reopening`] if reopening takes longer than a reader waits, or will be tried
+    /// again. If the disk is full or data is damaged, returns that error.
     pub(super) fn live(&self) -> Result<Arc<Live>, StoreError> {
         let mut deadline = None;
         loop {
@@ -97,11 +98,7 @@ impl Place {
         }
     }
 
-    /// Closes what is open and opens it from its files, as a start does.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`] when somebody reads for too long, or rows are being moved; it stays open then. Otherwise it may be
-    /// closed. It is tried again by another call.
+    /// Closes the database and opens it from its files, as a start does.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         let _alone = lock(&self.reopening);
         let acknowledged = self.close()?;
@@ -113,7 +110,7 @@ impl Place {
         reopened
     }
 
-    /// Ends what is open, and has readers wait. Nothing of a commit that failed is in the log then.
+    /// Closes the database, and makes readers wait. Afterwards the log contains nothing of a failed commit.
     fn close(&self) -> Result<Acknowledged, StoreError> {
         let live = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Open(live) => Ok(Arc::clone(live)),
@@ -129,19 +126,19 @@ impl Place {
         };
         let acknowledged = {
             let mut commits = lock(&live.inner.commits);
-            // Nothing more is committed here.
+            // From here on every commit to the open database fails.
             commits.failed = true;
-            commits.log.as_mut().map_or(Ok(()), Local::cut_failed)?;
+            commits.log.as_mut().map_or(Ok(()), FileLog::cut_failed)?;
             Acknowledged { last: commits.last, epoch: commits.epoch }
         };
         live.mover.give_up();
-        // Where a write of the engine has failed, this alone wakes a thread that waits for its end.
+        // If a write of sled has failed, only a flush wakes a thread that waits for that write.
         let _ = live.inner.rows.flush();
         let deadline = Instant::now() + MOVER;
         while !live.mover.has_ended() {
             pause_until(deadline)?;
         }
-        // Others are not to wait for them.
+        // Wait for slow readers while other readers can still go on.
         let deadline = Instant::now() + READERS;
         while live.long_reads.load(Ordering::Acquire) > 0 {
             pause_until(deadline)?;
@@ -163,7 +160,7 @@ impl Place {
         }
     }
 
-    /// Opens the files of a database that was closed, which has the same owner.
+    /// Opens the files of a database that was closed. The owner stays the same.
     fn open_behind(&self, Acknowledged { last, epoch }: Acknowledged) -> Result<Arc<Live>, StoreError> {
         let mut inner = (self.open)()?;
         inner.kept_after = Arc::clone(&self.kept_after);
@@ -180,7 +177,7 @@ impl Place {
         Live::start(inner)
     }
 
-    /// Closes it as if it could not be opened anew on a full disk.
+    /// Closes the database as if reopening it had failed because the disk is full.
     #[cfg(test)]
     pub(super) fn close_as_full(&self) {
         let acknowledged = self.close().unwrap();
@@ -188,7 +185,8 @@ impl Place {
     }
 
     fn put(&self, state: State) {
-        // Whoever finds that it is being opened waits for the end of that, which is told afterwards.
+        // A reader that finds the state `Opening` waits for the signal, which comes after the new state is
+        // set.
         let is_opening = matches!(state, State::Opening);
         if is_opening {
             *lock(&self.is_opening) = true;
@@ -211,15 +209,16 @@ impl Live {
     }
 }
 
-/// What a reader is told of a database that could not be opened anew. It is tried again, and may be open then.
+/// Returns the error for readers of a database that could not be reopened. A temporary error becomes
+/// `Reopening`, because reopening will be tried again.
 fn as_read(failure: &StoreError) -> StoreError {
-    match failure.trouble() {
-        Trouble::DiskFull | Trouble::Damage => failure.clone(),
-        Trouble::Passing | Trouble::Failure => StoreError::Reopening,
+    match failure.class() {
+        ErrorClass::DiskFull | ErrorClass::Damage => failure.clone(),
+        ErrorClass::Transient | ErrorClass::Failure => StoreError::Reopening,
     }
 }
 
-/// Waits for a moment; an error after the deadline.
+/// Sleeps for a moment. Fails with `Busy` after the deadline.
 fn pause_until(deadline: Instant) -> Result<(), StoreError> {
     if Instant::now() >= deadline {
         return Err(StoreError::Busy);

@@ -1,29 +1,29 @@
-//! How much of the log the store of rows has: a row of its own, before all others.
+//! The checkpoint: how much of the log the store of rows has. It is a row in that store, before all others.
 
 use serde::{Deserialize, Serialize};
 
 use crate::log::{LogId, Reached};
 use crate::record::{decode, encode};
-use crate::signatures::Noted;
+use crate::signatures::SegmentCheckpoint;
 use crate::store::{Store, StoreError, Write};
 
-/// The key of the row. Every other key begins with the two bytes of a shard, so it comes after this.
+/// Key of the checkpoint. Every other key begins with the two bytes of a shard number and so comes later.
 const KEY: &[u8] = b"\0";
 
-/// Where the other rows begin.
+/// Smallest key that another row can have.
 pub(super) const AFTER: &[u8] = b"\0\0";
 
-/// The row.
+/// What the store of rows and the signature files have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Applied {
     pub(super) log: LogId,
-    /// The last record of which the store has the rows.
+    /// Last record whose rows the store has.
     pub(super) reached: Reached,
-    /// The signatures that were there then.
-    pub(super) signatures: Vec<Noted>,
-    /// Their bytes after they were last compacted.
+    /// Segments of signatures at that time.
+    pub(super) signatures: Vec<SegmentCheckpoint>,
+    /// Size of the segments in bytes after their last compaction.
     pub(super) compacted_bytes: u64,
-    /// What is not used of them is to be erased.
+    /// Whether unused signatures must be erased.
     pub(super) erasing: bool,
 }
 

@@ -15,23 +15,23 @@ use super::open::Parts;
 #[cfg(test)]
 use super::place::Place;
 use super::{Inner, lock};
-use crate::files::simulated::{Failures, Forgotten, Simulated};
+use crate::files::simulated::{Failures, Forgotten, SimulatedDirectory};
 use crate::log::LogId;
-use crate::store::{Recent, Store, StoreError};
+use crate::store::{RowCache, Store, StoreError};
 use volatile::Volatile;
 
 /// What is left of a database when no process has it.
 #[derive(Clone)]
 pub(crate) struct Disk {
     pub(super) rows: Arc<Volatile>,
-    pub(super) log: Simulated,
-    pub(super) signatures: Simulated,
+    pub(super) log: SimulatedDirectory,
+    pub(super) signatures: SimulatedDirectory,
     pub(super) segment_bytes: u32,
 }
 
 impl Disk {
     pub(crate) fn new() -> Self {
-        let (log, signatures) = (Simulated::default(), Simulated::default());
+        let (log, signatures) = (SimulatedDirectory::default(), SimulatedDirectory::default());
         Self { rows: Arc::default(), log, signatures, segment_bytes: 400 }
     }
 
@@ -55,7 +55,7 @@ impl Disk {
         let rows: Arc<dyn Store> = Arc::clone(&self.rows) as Arc<dyn Store>;
         let parts = Parts {
             rows,
-            recent: Recent::new(1),
+            row_cache: RowCache::new(1),
             copies,
             log: Some(Box::new(self.log.clone())),
             signatures: Box::new(self.signatures.clone()),

@@ -14,7 +14,7 @@ use doppel_protocol::LogPosition;
 use super::place::Place;
 pub(crate) use super::simulated::Disk;
 use super::{Database, Inner, Reader, is_signature, lock};
-use crate::files::simulated::Simulated;
+use crate::files::simulated::SimulatedDirectory;
 use crate::key;
 use crate::log::{Log as _, LogId};
 use crate::store::{Store, StoreError, Write};

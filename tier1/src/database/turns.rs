@@ -1,10 +1,13 @@
-//! Turns of a commit that reads rows and of the thread that moves them.
+//! A gate between commits that read rows and the batches of the thread that moves rows.
 //!
-//! The store serves no read while it takes a batch of rows, and whoever reads one row after the other would wait for a batch at each.
-//! A commit that is to be short has the mover wait between two batches until it has read everything.
+//! sled serves no read while it applies a batch. A commit that reads one row after another could wait for a
+//! batch at each read. A commit that must be short therefore pauses the mover between two batches, until it
+//! has read everything.
 //!
-//! Invariants: a batch is not begun while a commit reads; a commit waits for one batch at most; and between two commits that read a
-//! batch that waits has its turn.
+//! Invariants:
+//! - No batch starts while a commit reads.
+//! - A commit waits for at most one batch.
+//! - A waiting batch runs between two commits that read.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -16,28 +19,28 @@ pub(super) struct Turns {
 
 #[derive(Default)]
 struct State {
-    /// Commits that read.
+    /// Number of commits that read now.
     reading: usize,
-    /// A batch is under way.
+    /// Whether a batch is under way.
     writing: bool,
-    /// Batches that wait for a commit.
+    /// Number of batches that wait for a commit.
     waiting: usize,
-    /// A commit has ended for which a batch waits: it is the batch's turn.
+    /// Whether a commit has ended while a batch waited, so that the batch is next.
     due: bool,
 }
 
-/// While it is there, no rows are moved. Who holds it does not wait for the mover.
+/// While this exists, no batch starts. The holder must not wait for the mover.
 pub(crate) struct Undisturbed(Arc<Turns>);
 
 impl Turns {
-    /// Waits for the end of the batch whose turn it is.
+    /// Waits for the batch that is under way or next, then prevents further batches.
     pub(super) fn read(self: &Arc<Self>) -> Undisturbed {
         let ended = self.changed.wait_while(self.state(), |state| state.writing || state.due);
         ended.unwrap_or_else(PoisonError::into_inner).reading += 1;
         Undisturbed(Arc::clone(self))
     }
 
-    /// Puts rows in the store once no commit reads.
+    /// Runs a batch as soon as no commit reads.
     pub(super) fn write<T>(&self, put: impl FnOnce() -> T) -> T {
         let mut state = self.state();
         state.waiting += 1;
@@ -67,7 +70,7 @@ impl Drop for Undisturbed {
     }
 }
 
-/// A batch, which ends also by a panic of the store.
+/// A batch that is under way. Dropping this ends the batch, also after a panic of the store.
 struct Writing<'t>(&'t Turns);
 
 impl Drop for Writing<'_> {
@@ -127,7 +130,7 @@ mod tests {
                 thread::yield_now();
             }
             drop(first);
-            // Though it asks at once.
+            // The second commit asks at once, but the batch comes first.
             let second = turns.read();
             assert_eq!(writes.load(Ordering::SeqCst), 1);
             drop(second);

@@ -1,4 +1,5 @@
-//! Rows that are in the log and not yet in the store of rows: those of the last commits, and those being moved.
+//! Rows in memory: rows that are in the log and not yet in the store of rows. They are the rows of recent
+//! commits, and the rows that are being moved.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,32 +9,32 @@ use crate::key;
 use crate::log::Reached;
 use crate::store::{Store, StoreError, Write};
 
-/// From here on rows are moved.
+/// Number of rows, and their size in bytes, from which rows are moved.
 const ROWS_LARGE: usize = 128_000;
 const BYTES_LARGE: usize = 48 << 20;
 
-/// Rows of a piece.
+/// Maximum number of rows that a piece takes from each source.
 const WINDOW_ROWS: usize = 256;
 
-/// A row.
+/// The value of a row.
 pub(super) type Row = Vec<u8>;
 
-/// Rows by key; none where one was deleted.
+/// Rows by key. `None` means that the row was deleted.
 pub(super) type Rows = BTreeMap<Vec<u8>, Option<Row>>;
 
-/// The rows.
+/// Rows that are not yet in the store of rows.
 #[derive(Debug, Default)]
 pub(super) struct Unmoved {
     rows: Rows,
     bytes: usize,
-    /// The last commit of which there are rows.
+    /// Position of the last commit whose rows are here.
     last: Reached,
-    /// Those that are being moved.
+    /// Rows that are being moved, and the position of their last commit.
     moving: Option<(Arc<Rows>, Reached)>,
 }
 
 impl Unmoved {
-    /// Takes the rows of a commit.
+    /// Adds the rows of a commit.
     pub(super) fn insert(&mut self, writes: Vec<Write>, last: Reached) {
         for (key, row) in writes {
             self.bytes += key.len() + row.as_ref().map_or(0, Vec::len);
@@ -42,18 +43,18 @@ impl Unmoved {
         self.last = last;
     }
 
-    /// The row of a key, where it is here: a row that was deleted is none.
+    /// Returns the row of a key if it is in memory. `Some(None)` means that the row was deleted.
     pub(super) fn get(&self, key: &[u8]) -> Option<Option<Row>> {
         let moving = || self.moving.as_ref().and_then(|(rows, _)| rows.get(key));
         self.rows.get(key).or_else(moving).cloned()
     }
 
-    /// Whether it is time to move them.
+    /// Returns whether it is time to move rows.
     pub(super) fn is_large(&self) -> bool {
         self.rows.len() >= ROWS_LARGE || self.bytes >= BYTES_LARGE
     }
 
-    /// Whether a commit has to wait.
+    /// Returns whether the next commit must wait until rows were moved.
     pub(super) fn is_full(&self) -> bool {
         let much = self.rows.len() >= 2 * ROWS_LARGE || self.bytes >= 2 * BYTES_LARGE;
         much || self.moving.is_some() && self.is_large()
@@ -63,7 +64,8 @@ impl Unmoved {
         self.rows.is_empty() && self.moving.is_none()
     }
 
-    /// Sets the rows of all commits so far aside, to be moved, unless an attempt that failed has left some: then these.
+    /// Sets the rows of all commits so far aside, to be moved. If a failed move has left rows, returns these
+    /// instead.
     pub(super) fn begin_to_move(&mut self) -> Option<(Arc<Rows>, Reached)> {
         if self.moving.is_none() && !self.rows.is_empty() {
             self.moving = Some((Arc::new(std::mem::take(&mut self.rows)), self.last));
@@ -72,17 +74,17 @@ impl Unmoved {
         self.moving.clone()
     }
 
-    /// Whether rows are set aside, to be moved or because a move has failed.
+    /// Returns whether rows are set aside, because a move is under way or has failed.
     pub(super) fn has_set_aside(&self) -> bool {
         self.moving.is_some()
     }
 
-    /// The store of rows has those that were set aside.
+    /// Forgets the rows that were set aside, because the store of rows has them.
     pub(super) fn moved(&mut self) {
         self.moving = None;
     }
 
-    /// The first rows from `from` on.
+    /// Returns the first rows of a range.
     pub(super) fn window(&self, from: &[u8], to: &[u8]) -> Window {
         let mut rows = Rows::new();
         let mut end = to.to_vec();
@@ -99,20 +101,20 @@ impl Unmoved {
     }
 }
 
-/// Some rows in order, and where the next piece begins.
+/// Some rows in the order of their keys, and the key at which the next piece begins.
 pub(super) struct Piece {
     pub(super) rows: Vec<(Vec<u8>, Row)>,
     pub(super) end: Vec<u8>,
 }
 
-/// Rows in memory, and the key up to which these are all.
+/// The rows in memory up to the key `end`.
 pub(super) struct Window {
     rows: Rows,
     end: Vec<u8>,
 }
 
 impl Window {
-    /// With those of a store in between.
+    /// Adds the rows of a store, and returns the result as a piece.
     pub(super) fn over(mut self, store: &dyn Store, from: &[u8], to: &[u8]) -> Result<Piece, StoreError> {
         debug_assert!(&*self.end <= to);
         let mut stored = Rows::new();

@@ -44,7 +44,7 @@ use crate::key::{self, Kind};
 use crate::range::Range;
 use crate::range::owed::OwedScan;
 use crate::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageRecord, State, decode};
-use crate::store::{Memory, Store, each};
+use crate::store::{Memory, Store, for_each_row};
 use crate::txn::read;
 
 /// Contents are 0 .. 40. Neighbours within a family of eight are linked, so each family is a chain.
@@ -201,7 +201,7 @@ impl World {
         self.orders.clear();
         self.commands.clear();
         for shard in (0..settings.shards).map(ShardId) {
-            each(&self.store, shard, Kind::Page, |key, bytes| {
+            for_each_row(&self.store, shard, Kind::Page, |key, bytes| {
                 let record: PageRecord = decode(key, bytes)?;
                 if let Some(state) = record.content() {
                     self.index.put(key::last_page(key).unwrap(), self.numbers[&state.content]);

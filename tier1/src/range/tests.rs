@@ -12,7 +12,7 @@ use crate::key::Kind;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
 use crate::peers::AppliedUpTo;
 use crate::range::owed::OwedScan;
-use crate::store::{Intercept, Intercepted, Memory, each};
+use crate::store::{Intercept, Intercepted, Memory, for_each_row};
 
 const SHARDS: u16 = 4;
 
@@ -78,7 +78,7 @@ impl Driven {
     fn outbox_rows(&self) -> usize {
         let mut rows = 0;
         for shard in self.range.shards().run() {
-            each(&*self.store, shard, Kind::Outbox, |_, _| {
+            for_each_row(&*self.store, shard, Kind::Outbox, |_, _| {
                 rows += 1;
                 Ok(())
             })

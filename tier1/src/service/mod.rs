@@ -68,7 +68,7 @@ use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeOwner};
 use crate::machine::Settings;
 use crate::peers::Peers;
 use crate::statuses::Statuses;
-use crate::store::{StoreError, Trouble};
+use crate::store::{StoreError, ErrorClass};
 use crate::totals;
 use deliveries::Deliveries;
 use doppel_protocol::{Backlog, Counters, RangeMap, Tier1Error};
@@ -193,11 +193,11 @@ impl Deref for Node<'_> {
 impl From<StoreError> for Tier1Error {
     fn from(error: StoreError) -> Self {
         let what = error.to_string();
-        match error.trouble() {
-            Trouble::DiskFull => Self::DiskFull(what),
-            Trouble::Damage => Self::Damaged(what),
-            Trouble::Passing => Self::Unavailable(what),
-            Trouble::Failure => Self::ReadOnly(what),
+        match error.class() {
+            ErrorClass::DiskFull => Self::DiskFull(what),
+            ErrorClass::Damage => Self::Damaged(what),
+            ErrorClass::Transient => Self::Unavailable(what),
+            ErrorClass::Failure => Self::ReadOnly(what),
         }
     }
 }

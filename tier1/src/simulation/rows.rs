@@ -7,7 +7,7 @@ use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
-use crate::store::{Store, StoreError, each};
+use crate::store::{Store, StoreError, for_each_row};
 
 /// A page.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,7 +131,7 @@ pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<Row>, StoreError> {
             Kind::Outbox,
             Kind::ForwardingEntry,
         ] {
-            each(store, shard, kind, |key, bytes| {
+            for_each_row(store, shard, kind, |key, bytes| {
                 rows.extend(row(shard, kind, key, bytes)?);
                 Ok(())
             })?;

@@ -90,7 +90,7 @@ fn a_cut_in_the_last_record_costs_that_record_and_any_other_is_damage() {
 fn files_in_each_others_place_are_found() {
     let (disk, _) = sample(4);
     let (other, _) = sample(5);
-    let swap = |files: &Simulated, others: &Simulated, what: &str| {
+    let swap = |files: &SimulatedDirectory, others: &SimulatedDirectory, what: &str| {
         let copy = disk.crash(&mut Random::new(0));
         let target = if what == "log" { &copy.log } else { &copy.signatures };
         let (one, two) = (&files.files()[1], &others.files()[0]);

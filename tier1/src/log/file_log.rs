@@ -1,61 +1,62 @@
-//! The log in files of one directory, each named by the index of its first record.
+//! The log in files of one directory. RecordVisitor file is named after the index of its first record.
 //!
 //! Invariants:
-//! - an append returns after its bytes are on disk, and one is under way at a time, so that a crash leaves at most one
-//!   record in part, at the end of the last file;
-//! - there is always a last file, so that a log without any file has lost it;
-//! - files are removed oldest first, and only when all of their records are not needed any more.
+//! - An append returns only after its bytes are on disk, and appends do not overlap. So a crash leaves at
+//!   most one partial record, at the end of the last file.
+//! - The directory always has a file, so a log without any file is damaged.
+//! - Files are removed oldest first, and only if none of their records is still needed.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use super::{Appended, Copied, Log, LogId, Origin, Payload, Position, Reached, record};
+use super::{AppendOutcome, Copied, Log, LogId, Origin, Payload, Position, Reached, record};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
-/// A file gets no further record from this length on, unless a test wants shorter ones.
+/// Length in bytes at which a file gets no further record.
 const FILE_BYTES: u64 = 16 << 20;
 
-/// The most that all logs of a process keep of records that only a start of the index or of the status table would read.
+/// Maximum size, over all logs of a process, of records that the rows no longer need. Only a start of the
+/// index or of the status table would read these records.
 const KEPT_BYTES: u64 = 1 << 30;
 
-/// The ending of a file's name.
+/// Suffix of the names of log files.
 const ENDING: &str = ".log";
 
-/// The log.
-pub(crate) struct Local {
+/// The log of a range in files, open for appending.
+pub(crate) struct FileLog {
     pub(super) directory: Box<dyn Directory>,
     pub(super) id: LogId,
-    /// Index of the first record of each file, and its bytes.
+    /// Index of the first record of each file, and the length of the file in bytes.
     pub(super) files: VecDeque<(u64, u64)>,
     pub(super) active: Arc<dyn File>,
     pub(super) last: Position,
-    /// Where the last record is in the shared log; 0 before the first copy.
+    /// Sequence of the last record in the shared log; 0 before the first copy.
     pub(super) sequence: u64,
     file_bytes: u64,
-    /// Its share of [`KEPT_BYTES`].
+    /// This log's share of [`KEPT_BYTES`].
     kept_bytes: u64,
-    /// What is being written.
+    /// Bytes of the record that is being written.
     buffer: Vec<u8>,
-    /// An append failed: what is in the file is not known.
+    /// An append has failed, so the content of the last file is uncertain.
     failed: bool,
 }
 
-/// The name of the file that begins with a record.
+/// Returns the name of the file whose first record has index `first`.
 pub(super) fn name(first: u64) -> String {
     format!("{first:016x}{ENDING}")
 }
 
-/// The first record of a file.
+/// Returns the index of a file's first record, from its name. Returns `None` for other files.
 pub(super) fn first_of(name: &str) -> Option<u64> {
     let number = name.strip_suffix(ENDING).filter(|number| number.len() == 16)?;
     u64::from_str_radix(number, 16).ok()
 }
 
-impl Local {
-    /// Over the files that were read; the last of them goes on.
-    pub(super) fn over(
+impl FileLog {
+    /// Creates the log from files that were read. Appends go to the last file, `active`.
+    pub(super) fn with_files(
         directory: Box<dyn Directory>,
         id: LogId,
         files: VecDeque<(u64, u64)>,
@@ -66,7 +67,10 @@ impl Local {
         Self { directory, id, files, active, last, sequence, file_bytes, kept_bytes, buffer, failed: false }
     }
 
-    /// Begins a log whose first record comes behind another one.
+    /// Creates a log in an empty directory. Its first record will follow the given position.
+    ///
+    /// # Errors
+    /// Fails if the first file cannot be created.
     pub(crate) fn begin(
         directory: Box<dyn Directory>,
         id: LogId,
@@ -74,31 +78,31 @@ impl Local {
     ) -> Result<Self, StoreError> {
         let first = position.index + 1;
         let active = create(&*directory, first)?;
-        Ok(Self::over(directory, id, VecDeque::from([(first, 0)]), active, (position, sequence)))
+        Ok(Self::with_files(directory, id, VecDeque::from([(first, 0)]), active, (position, sequence)))
     }
 
-    /// It is one of so many logs of the process.
+    /// Sets the number of logs in this process that share the space for kept records.
     pub(crate) fn share(&mut self, logs: u16) {
         self.kept_bytes = KEPT_BYTES / u64::from(logs.max(1));
     }
 
-    /// With files of another length.
+    /// Sets the length at which a file gets no further record.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn set_file_bytes(&mut self, bytes: u64) {
         self.file_bytes = bytes;
     }
 
-    /// Which log it is.
+    /// Returns the id of the log.
     pub(crate) fn id(&self) -> LogId {
         self.id
     }
 
-    /// Where the last record is in the shared log of which these are copies; 0 before the first.
+    /// Returns the sequence of the last record in the shared log; 0 before the first copy.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Appends a record behind the last one.
+    /// Appends a record after the last one.
     fn append_next(
         &mut self,
         epoch: u64,
@@ -114,7 +118,8 @@ impl Local {
             self.files.push_back((position.index, 0));
         }
         if let Err(error) = self.write() {
-            // Else a start could take a record for acknowledged that was not. Whoever goes on here makes sure of it.
+            // Otherwise the next start could take an unacknowledged record for an acknowledged one. If
+            // cutting fails here, whoever reopens the log cuts again and checks.
             drop(self.cut_failed());
             return Err(StoreError::of_file("write the log", self.directory.path(), &error));
         }
@@ -123,10 +128,10 @@ impl Local {
         Ok(position)
     }
 
-    /// Removes what a failed append has left of its record. The log takes nothing more all the same.
+    /// Cuts the partial record of a failed append off the file. The log still refuses further records.
     ///
     /// # Errors
-    /// When the file cannot be cut.
+    /// Fails if the file cannot be cut.
     pub(crate) fn cut_failed(&mut self) -> Result<(), StoreError> {
         let Some((_, length)) = self.files.back().filter(|_| self.failed) else { return Ok(()) };
         let cut = self.active.cut(*length).and_then(|()| self.active.sync());
@@ -135,7 +140,7 @@ impl Local {
 
     fn check(&self) -> Result<(), StoreError> {
         if self.failed {
-            return Err(StoreError::Engine("the log takes nothing more after a failed write".to_owned()));
+            return Err(StoreError::Engine("the log refuses further writes because an earlier write failed".to_owned()));
         }
         Ok(())
     }
@@ -161,7 +166,7 @@ fn create(directory: &dyn Directory, first: u64) -> Result<Arc<dyn File>, StoreE
     create().map_err(|error| StoreError::of_file("write the log", directory.path(), &error))
 }
 
-impl Log for Local {
+impl Log for FileLog {
     fn last(&self) -> Position {
         self.last
     }
@@ -171,12 +176,12 @@ impl Log for Local {
         expected: Position,
         epoch: u64,
         payload: &Payload<'_>,
-    ) -> Result<Appended, StoreError> {
+    ) -> Result<AppendOutcome, StoreError> {
         self.check()?;
         if expected != self.last || epoch < expected.epoch {
-            return Ok(Appended::Refused(self.last));
+            return Ok(AppendOutcome::Refused(self.last));
         }
-        self.append_next(epoch, None, payload).map(Appended::Done)
+        self.append_next(epoch, None, payload).map(AppendOutcome::Appended)
     }
 
     fn copy(&mut self, copied: &Copied<'_>) -> Result<bool, StoreError> {

@@ -1,21 +1,21 @@
-//! Reading all rows of a kind.
+//! Reading all rows of one kind.
 
 use doppel_model::ShardId;
 
 use super::{Store, StoreError};
 use crate::key::{self, Kind};
 
-/// Every row of a kind.
-pub(crate) fn each(
+/// Calls `visit` for every row of a kind in a shard. Stops at the first error.
+pub(crate) fn for_each_row(
     store: &dyn Store,
     shard: ShardId,
     kind: Kind,
-    mut row: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let (from, to) = key::all(shard, kind);
     let mut result = Ok(());
     store.range(&from, &to, &mut |key, bytes| {
-        result = row(key, bytes);
+        result = visit(key, bytes);
         result.is_ok()
     })?;
     result

@@ -1,31 +1,32 @@
-//! The records behind a position, or a place of the shared log, read while the log goes on: by the files as they were at one
-//! moment.
+//! Reading the records after a position while commits append to the log. A reader uses the files as they were
+//! when it was created.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::local::{Local, name};
-use super::replay::{Chain, Each, record_at};
+use super::file_log::{FileLog, name};
+use super::replay::{ChainCheck, RecordVisitor, record_at};
 use super::{Log as _, LogId, Position};
 use crate::files::File;
 use crate::store::StoreError;
 
-/// The files that have the records behind a position. They may be trimmed meanwhile.
-pub(crate) struct Since {
+/// Reads the records after a position from open files. The log may delete the files meanwhile.
+pub(crate) struct LogReader {
     directory: PathBuf,
     id: LogId,
     from: Position,
     end: Position,
-    /// The first record of each, and its bytes.
+    /// Index of each file's first record, its length in bytes, and the file.
     files: Vec<(u64, u64, Arc<dyn File>)>,
 }
 
-impl Local {
-    /// The records behind `from` up to the last one; none where the log of that number does not reach back so far.
+impl FileLog {
+    /// Returns a reader for the records after `from`, up to the present last one. Returns `None` if this log
+    /// has another id or does not have all of these records.
     ///
     /// # Errors
-    /// When a file cannot be opened.
-    pub(crate) fn since(&self, id: LogId, from: Position) -> Result<Option<Since>, StoreError> {
+    /// Fails if a file cannot be opened.
+    pub(crate) fn records_after(&self, id: LogId, from: Position) -> Result<Option<LogReader>, StoreError> {
         if id != self.id || from.index > self.last().index {
             return Ok(None);
         }
@@ -35,22 +36,23 @@ impl Local {
         self.files_from(begin, from).map(Some)
     }
 
-    /// The records that are copies of what the shared log has behind a place, with some before them; none where the log does
-    /// not reach back so far.
+    /// Returns a reader for all records whose originals come after `sequence` in the shared log, and for some
+    /// records before them. Returns `None` if the log does not have all of these records.
     ///
     /// # Errors
-    /// When a file cannot be read.
-    pub(crate) fn copies_behind(&self, place: u64) -> Result<Option<Since>, StoreError> {
+    /// Fails if a file cannot be read.
+    pub(crate) fn copies_after(&self, sequence: u64) -> Result<Option<LogReader>, StoreError> {
         let failed = |error| StoreError::of_file("read the log", self.directory.path(), &error);
         for (at, (first, length)) in self.files.iter().enumerate().rev() {
             let is_early = *first == 1 || {
                 let file = self.directory.open(&name(*first)).map_err(failed)?;
                 let record = record_at(&file, 0, *length, self.id).map_err(failed)?;
                 let origin = record.ok().and_then(|(record, _)| record.origin);
-                origin.is_some_and(|origin| origin.sequence <= place)
+                origin.is_some_and(|origin| origin.sequence <= sequence)
             };
             if is_early {
-                // All of its records are wanted, and what is before its first is not known.
+                // The reader starts with the first record of this file. The hash of the record before it is
+                // unknown.
                 let from = Position { index: first.saturating_sub(2), ..Position::default() };
                 return self.files_from(at, from).map(Some);
             }
@@ -58,7 +60,7 @@ impl Local {
         Ok(None)
     }
 
-    fn files_from(&self, begin: usize, from: Position) -> Result<Since, StoreError> {
+    fn files_from(&self, begin: usize, from: Position) -> Result<LogReader, StoreError> {
         let open = |(first, length): &(u64, u64)| {
             let file = self.directory.open(&name(*first));
             let file =
@@ -67,19 +69,19 @@ impl Local {
         };
         let files = self.files.range(begin..).map(open).collect::<Result<_, StoreError>>()?;
         let (directory, end) = (self.directory.path().to_owned(), self.last());
-        Ok(Since { directory, id: self.id, from, end, files })
+        Ok(LogReader { directory, id: self.id, from, end, files })
     }
 }
 
-impl Since {
-    /// Gives the records in order; false where they do not continue `from`, which is of another history then, or cannot
-    /// all be read.
-    pub(crate) fn read(&self, each: &mut Each<'_>) -> bool {
-        let mut chain = Chain { id: self.id, from: self.from, last: None, sequence: 0, each };
+impl LogReader {
+    /// Passes the records to `each` in order. Returns `false` if a record cannot be read, or if the records
+    /// do not continue `from`. In the second case `from` belongs to another history.
+    pub(crate) fn read(&self, each: &mut RecordVisitor<'_>) -> bool {
+        let mut chain = ChainCheck { id: self.id, from: self.from, last: None, sequence: 0, each };
         for (first, length, file) in &self.files {
             if let Err(error) = chain.read(file, *first, *length, false) {
                 let error = error.of(&self.directory, *first);
-                tracing::warn!(%error, "what has changed cannot be read from the log");
+                tracing::warn!(%error, "cannot read all changes from the log");
                 return false;
             }
         }
