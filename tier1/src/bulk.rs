@@ -1,41 +1,44 @@
-//! A whole collection at once: versions go in, the groups at rest come out.
+//! Grouping a whole collection at once: versions go in, the groups at rest come out.
 //!
-//! The state machine of a range decides page by page, and can be asked and killed at any moment. When all versions are at
-//! hand and nobody asks before the end, the same groups (G8) come from one similarity join: versions are folded per URL
-//! ([`versions`]), redirects followed ([`redirects`]), contents joined ([`doppel_join`]), and winners and statuses
-//! derived ([`groups`], [`cover`], [`resolved`]). The answer is all that is left of it, or databases are made for it, in which the ranges go on.
+//! The state machine of a range decides page by page, and can be asked or killed at any moment. If all
+//! versions are at hand and nobody asks before the end, one similarity join gives the same groups (G8). The
+//! versions of each URL become one ([`versions`]), redirects are followed ([`redirects`]), contents are
+//! joined ([`doppel_join`]), and winners and statuses are derived ([`groups`], [`cover`], [`resolution`]).
+//! The caller gets the answer alone, or also new databases from which ranges can continue.
 //!
-//! A batch run without a collection judges records instead of pages ([`Unit::Record`]): several records of one URL stay apart, and the
-//! position in the input takes the place of the URL in the winner order.
+//! A batch run without a collection judges records instead of pages ([`Unit::Record`]). Several records of
+//! one URL then stay apart, and the position in the input takes the place of the URL in the winner order.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
-//! | `versions`, `redirects`, `groups`, `cover`, `resolved` | from versions to groups and statuses |
-//! | `grouped` | the answer: every page or record and the groups |
-//! | `market` | which pages take the winners' places in the answer |
+//! | `versions`, `redirects`, `groups`, `cover`, `resolution` | from versions to groups and statuses |
+//! | `grouped` | the answer: all pages or records, and the groups |
+//! | `market` | pages that take the winners' places in the answer |
+//! | `pairs` | how similar the pages of a group are |
 //! | `rows` | the rows of a shard, as the machine would have left them at rest |
-//! | `databases` | new databases: signatures go there as they come, rows at the end |
+//! | `databases` | new databases: signatures as they come, rows at the end |
 //!
 //! Invariants:
-//! - status, winner and similarity of every page are what a range comes to when it has taken the same versions in any order and is
-//!   quiescent, and what is recorded of a page is the same; so are the totals, where the order was the same;
-//! - group ids differ: here they number the groups of each shard by their winners' URLs, so that equal inputs give equal
-//!   outputs, and a group is in the shard of its winner;
-//! - databases are on disk as a whole when [`finish`](Bulk::finish) returns, and worth nothing before.
+//! - Status, winner, similarity and recorded data of each page equal what a quiescent range has after the
+//!   same versions in any order. The totals are also equal if the order was the same.
+//! - Group ids differ. Here they number the groups of each shard in the order of the winners' URLs, so equal
+//!   inputs give equal outputs. A group is in the shard of its winner.
+//! - Databases are complete on disk when [`finish`](Bulk::finish) returns, and useless before.
 //!
-//! Memory: some 320 bytes and the URL for each page, beside that of the join. With databases 16 bytes more for each content
-//! and some dozen megabytes for each range; what only the join needs is freed before, and rows are encoded one by one.
+//! Memory: about 320 bytes and the URL for each page, besides the memory of the join. Databases need another
+//! 16 bytes for each content and some dozen megabytes for each range. Memory that only the join needs is
+//! freed before, and rows are encoded one by one.
 
 mod cover;
 mod databases;
 mod grouped;
 mod groups;
 mod market;
+mod pairs;
 mod redirects;
-mod resolved;
+mod resolution;
 mod rows;
 mod versions;
-mod within;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,151 +54,154 @@ use crate::store::Write;
 use databases::NewDatabases;
 use doppel_protocol::{Market, Outcome, RangeMap, Submission, WinnerOrder};
 pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
-use resolved::Resolved;
-use rows::Rows;
+pub use pairs::Within;
+use resolution::ResolvedCollection;
+use rows::CollectionRows;
 use versions::{TakeContents, Versions};
-pub use within::Within;
 
-/// How the collection is grouped.
+/// Settings for grouping a collection.
 #[derive(Debug, Clone)]
 pub struct BulkConfig<'c> {
     /// The pairwise function.
     pub policy: Policy,
-    /// By which rules winners are elected.
+    /// Rules by which winners are elected.
     pub winners: WinnerOrder,
-    /// Prefer winners of this market in the answer. It changes nothing of what is kept in databases.
+    /// Market whose pages are preferred as winners in the answer. It does not affect databases.
     pub market: Option<Market>,
-    /// Distinct contents past which a group is quarantined.
+    /// Number of distinct contents above which a group is quarantined.
     pub group_members_max: u64,
     /// Whether pages or records are judged.
     pub unit: Unit,
-    /// What stays of it.
+    /// What to keep of the collection.
     pub keep: Keep<'c>,
 }
 
-/// The unit of judging: each page, or each record, has a status of its own.
+/// What has a status of its own: each page or each record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A URL: its newest version stands for it. A collection has no other unit.
+    /// A page is a URL, and its newest version stands for it. Collections on disk have no other unit.
     Page,
-    /// A record of the inputs, also where several records share a URL. A redirect leads to the newest record of its target, and to the
-    /// first of them where dates are equal. The answer lists every record in the order of the inputs, deaths too.
+    /// Each record of the inputs, even if several records share a URL. A redirect leads to the newest record
+    /// of its target. If several have the same date, it leads to the first of them. The answer lists every
+    /// record in the order of the inputs, including deaths.
     Record,
 }
 
-/// A record of the inputs.
+/// Identifies a record of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputRecord {
-    /// How many records come before it in the inputs.
+    /// Number of records that come before it in the inputs.
     pub number: u64,
-    /// Whether it stores no content of its own and refers to that of another record, as a revisit of a WARC does. Such a record
-    /// never wins against a record that stores the content, so that what it refers to is not removed in its favour.
+    /// Whether the record stores no content of its own and refers to another record, as a revisit of a WARC
+    /// does. Such a record never wins against a record that stores the content. Otherwise the content it
+    /// refers to could be removed.
     pub is_reference: bool,
 }
 
-/// What stays of a collection that was grouped at once.
+/// What to keep of a collection that is grouped at once.
 #[derive(Debug, Clone, Copy)]
 pub enum Keep<'c> {
-    /// The answer alone. So many bytes of signatures are kept in memory, the others in a temporary file in a directory.
+    /// The answer alone. Signatures beyond `memory_max` bytes go to a temporary file.
     Answer {
-        /// Bytes of signatures in memory.
+        /// Maximum size of the signatures in memory in bytes.
         memory_max: usize,
-        /// Where the temporary file is.
+        /// Directory of the temporary file.
         temp_dir: &'c Path,
     },
-    /// Databases for all ranges, below a directory that has none.
+    /// New databases for all ranges. The directory must not contain databases.
     Databases {
-        /// The directory.
+        /// Directory of the databases.
         dir: &'c Path,
-        /// Which range has which shards.
+        /// The map of ranges to shards.
         map: RangeMap,
     },
 }
 
-/// Why a collection cannot be grouped at once.
+/// Why a collection could not be grouped at once.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
-    /// The temporary file.
+    /// The join failed, for example because of its temporary file.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The databases.
+    /// A database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The versions so far.
+/// A collection that takes versions until it is grouped.
 #[derive(Debug)]
 pub struct Bulk {
     versions: Versions,
     contents: Contents,
-    kept: Kept,
+    sink: SignatureSink,
     winners: WinnerOrder,
     market: Option<Market>,
     group_members_max: u64,
 }
 
-/// Where the signatures are.
+/// Stores the signatures of the contents.
 #[derive(Debug)]
-enum Kept {
+enum SignatureSink {
     Answer(Signatures),
     Databases(NewDatabases),
 }
 
-/// Where the contents of new versions go.
+/// Receives the contents of new versions.
 struct Intake<'b> {
     contents: &'b mut Contents,
-    kept: &'b mut Kept,
+    sink: &'b mut SignatureSink,
 }
 
-/// The groups, while signatures can still be read.
+/// A grouped collection whose signatures can still be read, before databases are written.
 #[derive(Debug)]
 pub struct AtRest {
-    resolved: Resolved,
-    kept: Kept,
+    resolved: ResolvedCollection,
+    sink: SignatureSink,
 }
 
 impl Bulk {
-    /// An empty collection.
+    /// Creates an empty collection.
     ///
     /// # Errors
-    /// When the databases cannot be made.
+    /// Fails if the databases cannot be created.
     pub fn new(config: &BulkConfig<'_>) -> Result<Self, BulkError> {
         match config.keep {
             Keep::Answer { memory_max, temp_dir } => {
-                let kept = Kept::Answer(Signatures::new(memory_max, temp_dir));
-                Ok(Self::over(config, kept, 1))
+                let sink = SignatureSink::Answer(Signatures::new(memory_max, temp_dir));
+                Ok(Self::with_sink(config, sink, 1))
             }
             Keep::Databases { dir, map } => {
-                let kept = Kept::Databases(NewDatabases::create(dir, map)?);
-                Ok(Self::over(config, kept, map.shards()))
+                let sink = SignatureSink::Databases(NewDatabases::create(dir, map)?);
+                Ok(Self::with_sink(config, sink, map.shards()))
             }
         }
     }
 
-    fn over(config: &BulkConfig<'_>, kept: Kept, shards: u16) -> Self {
+    fn with_sink(config: &BulkConfig<'_>, sink: SignatureSink, shards: u16) -> Self {
         Self {
             versions: Versions::new(shards, config.unit),
             contents: Contents::new(config.policy),
-            kept,
+            sink,
             winners: config.winners,
             market: config.market.clone(),
             group_members_max: config.group_members_max,
         }
     }
 
-    /// Takes a version that is no record of the inputs. A new content is always [`Pending`](Outcome::Pending): nothing is compared
-    /// before the end.
+    /// Takes a version that is not a record of the inputs. A new content is always
+    /// [`Pending`](Outcome::Pending), because contents are compared only at the end.
     ///
     /// # Errors
-    /// When the temporary file or a database fails.
+    /// Fails if the temporary file or a database fails.
     pub fn submit(&mut self, submission: Submission) -> Result<Outcome, BulkError> {
         self.take(None, submission)
     }
 
-    /// Like [`submit`](Self::submit), for a record of the inputs. Records come in their order.
+    /// Like [`submit`](Self::submit), for a record of the inputs. Records must come in the order of the
+    /// inputs.
     ///
     /// # Errors
-    /// When the temporary file or a database fails.
+    /// Fails if the temporary file or a database fails.
     pub fn submit_record(
         &mut self,
         record: InputRecord,
@@ -205,47 +211,48 @@ impl Bulk {
     }
 
     fn take(&mut self, record: Option<InputRecord>, submission: Submission) -> Result<Outcome, BulkError> {
-        let Self { versions, contents, kept, .. } = self;
-        versions.submit(record, submission, &mut Intake { contents, kept })
+        let Self { versions, contents, sink, .. } = self;
+        versions.submit(record, submission, &mut Intake { contents, sink })
     }
 
-    /// The URLs of the live pages so far, in no order.
+    /// Iterates over the URLs of the live pages so far, in no particular order.
     pub fn live(&self) -> impl Iterator<Item = &PageUrl> {
         self.versions.live()
     }
 
-    /// Groups what was taken. Databases are on disk then.
+    /// Groups the collection. Databases are on disk on return.
     ///
     /// # Errors
-    /// When the temporary file or a database fails.
+    /// Fails if the temporary file or a database fails.
     pub fn finish(self) -> Result<Grouped, BulkError> {
         self.at_rest()?.finish()
     }
 
-    /// Groups what was taken. Databases are not written yet.
+    /// Groups the collection without writing databases yet.
     ///
     /// # Errors
-    /// When the temporary file or a database fails.
+    /// Fails if the temporary file or a database fails.
     pub fn at_rest(self) -> Result<AtRest, BulkError> {
-        let (resolved, kept) = self.resolve()?;
-        Ok(AtRest { resolved, kept })
+        let (resolved, sink) = self.resolve()?;
+        Ok(AtRest { resolved, sink })
     }
 
-    /// The rows of new databases in memory, by range, with signatures as whoever reads a database gets them.
+    /// Returns the rows of new databases in memory, by range. Rows of signatures have the bytes, as readers
+    /// of a database get them.
     ///
     /// # Errors
-    /// When a row cannot be encoded.
+    /// Fails if a row cannot be encoded.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn rows(
         config: &BulkConfig<'_>,
         map: RangeMap,
         submissions: impl IntoIterator<Item = Submission>,
     ) -> Result<(Grouped, Vec<Vec<Write>>), BulkError> {
-        let kept = Kept::Answer(Signatures::new(usize::MAX, Path::new("")));
-        let mut bulk = Self::over(config, kept, map.shards());
+        let sink = SignatureSink::Answer(Signatures::new(usize::MAX, Path::new("")));
+        let mut bulk = Self::with_sink(config, sink, map.shards());
         submissions.into_iter().try_for_each(|submission| bulk.submit(submission).map(drop))?;
-        let (mut resolved, kept) = bulk.resolve()?;
-        let rows = Rows::of(&mut resolved, Timestamp::from_millis(0));
+        let (mut resolved, sink) = bulk.resolve()?;
+        let rows = CollectionRows::of(&mut resolved, Timestamp::from_millis(0));
         let mut writes = vec![Vec::new(); map.count()];
         for range in map.ranges() {
             let of_range = &mut writes[usize::from(range.0)];
@@ -253,8 +260,8 @@ impl Bulk {
                 let mut failed = None;
                 rows.of_shard(shard, &mut |key, value| {
                     let row = match value {
-                        rows::Value::Record(row) => row,
-                        rows::Value::SignatureOf(content) => match kept.signature(content) {
+                        rows::RowValue::Record(row) => row,
+                        rows::RowValue::SignatureOf(content) => match sink.signature(content) {
                             Ok(signature) => signature.as_bytes().to_vec(),
                             Err(error) => {
                                 failed = Some(error);
@@ -271,21 +278,21 @@ impl Bulk {
         Ok((resolved.into_grouped(), writes))
     }
 
-    fn resolve(self) -> Result<(Resolved, Kept), BulkError> {
-        let Self { mut versions, contents, mut kept, winners, market, group_members_max } = self;
-        kept.flush()?;
+    fn resolve(self) -> Result<(ResolvedCollection, SignatureSink), BulkError> {
+        let Self { mut versions, contents, mut sink, winners, market, group_members_max } = self;
+        sink.flush()?;
         versions.index_targets();
-        let read = |content| kept.signature(content);
+        let read = |content| sink.signature(content);
         let order = (winners, market.as_ref());
-        let resolved = resolved::resolve(versions, contents, &read, order, group_members_max)?;
-        Ok((resolved, kept))
+        let resolved = resolution::resolve(versions, contents, &read, order, group_members_max)?;
+        Ok((resolved, sink))
     }
 }
 
 impl TakeContents for Intake<'_> {
     fn add(&mut self, page: PageId, signature: &Arc<Signature>) -> Result<ContentIndex, BulkError> {
         let (content, is_new) = self.contents.add(signature);
-        self.kept.keep((content, is_new), page, signature)?;
+        self.sink.store((content, is_new), page, signature)?;
         Ok(content)
     }
 
@@ -295,29 +302,30 @@ impl TakeContents for Intake<'_> {
 }
 
 impl AtRest {
-    /// How many pairs of pages in one group are not near-duplicates of each other. At most `pairs_max` are compared.
+    /// Counts the pairs of pages in one group that are not near-duplicates of each other. Compares at most
+    /// `pairs_max` pairs.
     ///
     /// # Errors
-    /// When the temporary file or a database fails.
+    /// Fails if the temporary file or a database fails.
     pub fn within(&self, pairs_max: usize) -> Result<Within, BulkError> {
-        within::within(&self.resolved, &|content| self.kept.signature(content), pairs_max)
+        pairs::compare_pairs(&self.resolved, &|content| self.sink.signature(content), pairs_max)
     }
 
-    /// The answer. Databases are on disk then.
+    /// Returns the answer. Databases are on disk on return.
     ///
     /// # Errors
-    /// When the temporary file or a database fails.
+    /// Fails if the temporary file or a database fails.
     pub fn finish(mut self) -> Result<Grouped, BulkError> {
-        if let Kept::Databases(databases) = self.kept {
-            let rows = Rows::of(&mut self.resolved, Timestamp::now());
+        if let SignatureSink::Databases(databases) = self.sink {
+            let rows = CollectionRows::of(&mut self.resolved, Timestamp::now());
             databases.finish(&rows)?;
         }
         Ok(self.resolved.into_grouped())
     }
 }
 
-impl Kept {
-    fn keep(
+impl SignatureSink {
+    fn store(
         &mut self,
         (content, is_new): (ContentIndex, bool),
         page: PageId,
@@ -326,11 +334,11 @@ impl Kept {
         match self {
             Self::Answer(signatures) if is_new => Ok(signatures.push(signature)?),
             Self::Answer(_) => Ok(()),
-            Self::Databases(databases) => Ok(databases.keep((content, is_new), page, signature)?),
+            Self::Databases(databases) => Ok(databases.store((content, is_new), page, signature)?),
         }
     }
 
-    /// Makes all signatures readable.
+    /// Writes buffered signatures, so that all signatures can be read.
     fn flush(&mut self) -> Result<(), BulkError> {
         match self {
             Self::Answer(signatures) => Ok(signatures.flush()?),

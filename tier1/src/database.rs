@@ -25,21 +25,21 @@
 //!   exception.
 //! - Memory is bounded: a commit waits while too many rows are in memory.
 
+mod batch_gate;
 mod changes;
-mod copies;
+mod checkpoint;
 mod erasure;
+mod handle;
+mod memtable;
 mod mover;
-mod new;
+mod new_database;
 mod open;
-mod place;
-mod position;
 mod read;
+mod replica;
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) mod simulated;
 #[cfg(test)]
 pub(crate) mod tests;
-mod turns;
-mod unmoved;
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -48,20 +48,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
-use crate::log::{AppendOutcome, FileLog, Log as _, Payload, Position, Reached};
+use crate::log::{AppendOutcome, FileLog, Log as _, Payload, Position, SequencedPosition};
 use crate::record;
 use crate::signatures::{SignatureId, SignatureStore};
 use crate::store::{RowCache, Store, StoreError, Write};
-pub(crate) use changes::{EachWritten, Reader};
-pub(crate) use new::NewDatabase;
-use place::{Live, Place};
+pub(crate) use batch_gate::BatchPause;
+pub(crate) use changes::{LogConsumer, WriteVisitor};
+use handle::{DatabaseHandle, OpenDatabase};
+use memtable::Memtable;
+pub(crate) use new_database::NewDatabase;
 use read::Uncached;
-pub(crate) use turns::Undisturbed;
-use unmoved::Unmoved;
 
 /// The database of a range on disk. Dropping it ends its threads.
 pub struct Database {
-    place: Arc<Place>,
+    handle: Arc<DatabaseHandle>,
 }
 
 /// State that the threads of a database share.
@@ -73,20 +73,20 @@ struct Inner {
     row_cache: RowCache,
     signatures: SignatureStore,
     /// Locked while a commit is made.
-    commits: Mutex<Commits>,
-    unmoved: RwLock<Unmoved>,
+    commits: Mutex<CommitState>,
+    memtable: RwLock<Memtable>,
     /// Locked while rows are moved.
-    moving: Mutex<mover::Moving>,
-    turns: Arc<turns::Turns>,
+    moving: Mutex<mover::MoveState>,
+    batch_gate: Arc<batch_gate::BatchGate>,
     /// Records of the log that others need and trimming must keep.
-    kept_after: Arc<changes::KeptAfter>,
+    log_retention: Arc<changes::LogRetention>,
     erasure: Mutex<erasure::Erasure>,
     /// Whether the database is being closed. Long work must not start or continue.
     stopping: AtomicBool,
 }
 
 /// State of the end of the log.
-struct Commits {
+struct CommitState {
     /// `None` if the database does not survive the process.
     log: Option<FileLog>,
     epoch: u64,
@@ -107,20 +107,20 @@ fn is_signature(key: &[u8]) -> bool {
     Kind::Signature.is_of(key)
 }
 
-fn id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {
-    SignatureId::from_bytes(row).ok_or_else(|| record::damaged(key, "no id of a signature"))
+fn signature_id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {
+    SignatureId::from_bytes(row).ok_or_else(|| record::damaged(key, "it has no id of a signature"))
 }
 
-impl Commits {
+impl CommitState {
     /// Returns whether the log says that this ownership has begun.
     fn has_begun(&self) -> bool {
         self.last.epoch == self.epoch
     }
 
     /// Returns the position of the last record and its sequence in the shared log.
-    fn reached(&self) -> Reached {
+    fn sequenced_position(&self) -> SequencedPosition {
         let sequence = self.log.as_ref().map_or(0, FileLog::sequence);
-        Reached { position: self.last, sequence }
+        SequencedPosition { position: self.last, sequence }
     }
 
     /// Writes the record of a take-over, unless this owner has already written a record.
@@ -137,7 +137,7 @@ impl Commits {
                 Ok(())
             }
             AppendOutcome::Refused(last) => Err(StoreError::Engine(format!(
-                "the log is at record {}, and {} was expected",
+                "the log ends with record {}, expected record {}",
                 last.index, self.last.index
             ))),
         }
@@ -145,16 +145,16 @@ impl Commits {
 }
 
 fn failed_before() -> StoreError {
-    StoreError::Engine("nothing is written after a commit that failed".to_owned())
+    StoreError::Engine("the database refuses writes because an earlier commit failed".to_owned())
 }
 
 impl Inner {
-    fn unmoved(&self) -> std::sync::RwLockReadGuard<'_, Unmoved> {
-        self.unmoved.read().unwrap_or_else(PoisonError::into_inner)
+    fn memtable(&self) -> std::sync::RwLockReadGuard<'_, Memtable> {
+        self.memtable.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unmoved_mut(&self) -> std::sync::RwLockWriteGuard<'_, Unmoved> {
-        self.unmoved.write().unwrap_or_else(PoisonError::into_inner)
+    fn memtable_mut(&self) -> std::sync::RwLockWriteGuard<'_, Memtable> {
+        self.memtable.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a commit. Returns whether it is time to move rows.
@@ -162,9 +162,11 @@ impl Inner {
         self.commit_as(&mut lock(&self.commits), writes)
     }
 
-    fn commit_as(&self, commits: &mut Commits, mut writes: Vec<Write>) -> Result<bool, StoreError> {
+    fn commit_as(&self, commits: &mut CommitState, mut writes: Vec<Write>) -> Result<bool, StoreError> {
         if commits.is_replica {
-            return Err(StoreError::Engine("this database follows a shared log".to_owned()));
+            return Err(StoreError::Engine(
+                "the database follows a shared log and takes no commits of its own".to_owned(),
+            ));
         }
         if std::mem::replace(&mut commits.failed, true) {
             return Err(failed_before());
@@ -173,10 +175,10 @@ impl Inner {
         self.signatures.write(commits.log.is_some())?;
         commits.begin()?;
         commits.append(&Payload::Rows(Cow::Borrowed(&writes)))?;
-        let mut unmoved = self.unmoved_mut();
-        unmoved.insert(writes, commits.reached());
+        let mut memtable = self.memtable_mut();
+        memtable.insert(writes, commits.sequenced_position());
         commits.failed = false;
-        Ok(unmoved.is_large())
+        Ok(memtable.is_large())
     }
 
     /// Stores the signatures of a commit, and replaces their bytes in the rows by their ids.
@@ -202,12 +204,12 @@ impl Inner {
 }
 
 /// Access to the signatures of a database. The database is not reopened while this exists.
-pub(crate) struct OpenSignatures(Arc<Live>);
+pub(crate) struct OpenSignatures(Arc<OpenDatabase>);
 
 impl OpenSignatures {
-    fn of(live: Arc<Live>) -> Self {
-        live.long_reads.fetch_add(1, Ordering::AcqRel);
-        Self(live)
+    fn of(current: Arc<OpenDatabase>) -> Self {
+        current.long_reads.fetch_add(1, Ordering::AcqRel);
+        Self(current)
     }
 }
 
@@ -226,8 +228,8 @@ impl Deref for OpenSignatures {
 }
 
 impl Database {
-    fn live(&self) -> Result<Arc<Live>, StoreError> {
-        self.place.live()
+    fn current(&self) -> Result<Arc<OpenDatabase>, StoreError> {
+        self.handle.current()
     }
 
     /// Closes the database and opens it again from its files, as a start does, after the disk was full. It
@@ -238,19 +240,19 @@ impl Database {
     /// Returns [`StoreError::Busy`] if somebody reads from it for too long. Otherwise fails as a start does.
     /// The caller may repeat the call.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
-        self.place.reopen()
+        self.handle.reopen()
     }
 
     /// Closes the database as if its disk were full.
     #[cfg(test)]
     pub(crate) fn close_as_full(&self) {
-        self.place.close_as_full();
+        self.handle.close_as_full();
     }
 
     /// Returns whether the database can be reopened. It must have a log and must not follow a shared log.
     pub(crate) fn can_reopen(&self) -> bool {
-        self.live().is_ok_and(|live| {
-            let commits = lock(&live.inner.commits);
+        self.current().is_ok_and(|current| {
+            let commits = lock(&current.inner.commits);
             commits.log.is_some() && !commits.is_replica
         })
     }
@@ -260,38 +262,38 @@ impl Database {
     /// # Errors
     /// Fails if rows cannot be moved, or the database is closed.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        self.live()?.mover.check()
+        self.current()?.mover.check()
     }
 
     /// Pauses the mover between two batches until the result is dropped, so that reads need not wait for a
     /// batch. Returns `None` while the database is closed.
-    pub(crate) fn undisturbed(&self) -> Option<Undisturbed> {
-        Some(self.live().ok()?.inner.turns.read())
+    pub(crate) fn pause_batches(&self) -> Option<BatchPause> {
+        Some(self.current().ok()?.inner.batch_gate.pause())
     }
 
     /// Returns the rows of this database as a store that does not fill the row cache.
     pub(crate) fn uncached(&self) -> Arc<dyn Store> {
-        Arc::new(Uncached(Arc::clone(&self.place)))
+        Arc::new(Uncached(Arc::clone(&self.handle)))
     }
 
     /// Moves all rows from memory to the store, so that the next start has no log to read. Skipping this
     /// loses nothing.
-    pub(crate) fn rest(&self) -> Result<(), StoreError> {
+    pub(crate) fn move_all_rows(&self) -> Result<(), StoreError> {
         // A database that does not survive the process need not be moved.
-        let live = self.live()?;
-        if lock(&live.inner.commits).log.is_some() { live.inner.move_all() } else { Ok(()) }
+        let current = self.current()?;
+        if lock(&current.inner.commits).log.is_some() { current.inner.move_all() } else { Ok(()) }
     }
 
     /// Returns the epoch of the present ownership.
     pub(crate) fn epoch(&self) -> u64 {
-        self.live().map_or(0, |live| lock(&live.inner.commits).epoch)
+        self.current().map_or(0, |current| lock(&current.inner.commits).epoch)
     }
 
     /// Writes the record of a take-over to the log. Without this call the first commit writes it, and an
     /// owner without a commit leaves no trace.
     pub(crate) fn take_over(&self) -> Result<(), StoreError> {
-        let live = self.live()?;
-        let mut commits = lock(&live.inner.commits);
+        let current = self.current()?;
+        let mut commits = lock(&current.inner.commits);
         if std::mem::replace(&mut commits.failed, true) {
             return Err(failed_before());
         }
@@ -302,12 +304,12 @@ impl Database {
 
     /// Returns the id in the row of a signature.
     pub(crate) fn signature_id(&self, key: &[u8]) -> Result<Option<SignatureId>, StoreError> {
-        self.live()?.inner.row(key, false)?.map(|row| id_of(key, &row)).transpose()
+        self.current()?.inner.row(key, false)?.map(|row| signature_id_of(key, &row)).transpose()
     }
 
     /// Reads a signature into `buffer`, replacing its content.
     pub(crate) fn read_signature(&self, id: SignatureId, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
-        self.live()?.inner.signatures.read_into(id, buffer)
+        self.current()?.inner.signatures.read_into(id, buffer)
     }
 
     /// Gives access to all signatures by id, for a reader that may take long.
@@ -315,13 +317,13 @@ impl Database {
     /// # Errors
     /// Fails if the database is closed because the disk is full.
     pub(crate) fn signatures(&self) -> Result<OpenSignatures, StoreError> {
-        self.live().map(OpenSignatures::of)
+        self.current().map(OpenSignatures::of)
     }
 }
 
 impl Store for Database {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.live()?.inner.get(key, true)
+        self.current()?.inner.get(key, true)
     }
 
     fn range(
@@ -330,23 +332,23 @@ impl Store for Database {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        self.place.range(from, to, each)
+        self.handle.range(from, to, each)
     }
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        let live = self.live()?;
-        live.mover.make_room(&live.inner)?;
-        if live.inner.commit(writes)? {
-            live.mover.wake();
+        let current = self.current()?;
+        current.mover.make_room(&current.inner)?;
+        if current.inner.commit(writes)? {
+            current.mover.wake();
         }
         Ok(())
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        self.live()?.inner.move_all()
+        self.current()?.inner.move_all()
     }
 
     fn bytes_on_disk(&self) -> u64 {
-        self.live().map_or(0, |live| live.inner.bytes_on_disk())
+        self.current().map_or(0, |current| current.inner.bytes_on_disk())
     }
 }

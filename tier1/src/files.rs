@@ -1,8 +1,8 @@
 //! Interface to directories and files, for the log and the signatures.
 //!
-//! [`OnDisk`] is the file system. `SimulatedDirectory` is a directory in memory, for tests and the simulation. It
-//! distinguishes synced data from other data, can fail at any call, and loses at a crash what a disk would
-//! lose.
+//! [`OnDisk`] is the file system. `SimulatedDirectory` is a directory in memory, for tests and the
+//! simulation. It distinguishes synced data from other data, can fail at any call, and loses at a crash what
+//! a disk would lose.
 
 mod on_disk;
 #[cfg(any(test, feature = "simulation"))]

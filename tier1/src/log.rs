@@ -14,10 +14,10 @@
 //! | `log_reader` | reading the log while commits append to it |
 
 mod file_log;
+mod log_reader;
 mod record;
 mod replay;
 pub(crate) mod rows;
-mod log_reader;
 #[cfg(test)]
 mod tests;
 
@@ -46,7 +46,7 @@ pub(crate) struct Position {
 
 /// A position, with the sequence of its record in the shared log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Reached {
+pub(crate) struct SequencedPosition {
     /// Position of the record.
     pub(crate) position: Position,
     /// Sequence of the record in the shared log; 0 if the record is no copy.
@@ -55,7 +55,7 @@ pub(crate) struct Reached {
 
 /// A record of a shared log, to be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Copied<'r> {
+pub(crate) struct SharedRecord<'r> {
     pub(crate) position: Position,
     /// Hash of the record before this one.
     pub(crate) previous: u128,
@@ -96,7 +96,7 @@ pub(crate) trait Log: Send {
     ///
     /// # Errors
     /// Like [`append`](Self::append).
-    fn copy(&mut self, copied: &Copied<'_>) -> Result<bool, StoreError>;
+    fn copy(&mut self, copied: &SharedRecord<'_>) -> Result<bool, StoreError>;
 
     /// Deletes files whose records all have an index of at most `through`. Records after `kept` stay as long
     /// as the log is not too large.

@@ -50,7 +50,7 @@ use doppel_model::{Epoch, RangeId, stable_hash64};
 use doppel_shared_log::{Extent, LogError, Sequence, SharedLog};
 
 use crate::database::Database;
-use crate::log::{LogId, Position, Reached};
+use crate::log::{LogId, Position, SequencedPosition};
 use crate::store::{StoreError, Write};
 use entry::encode;
 pub use error::ReplicaError;
@@ -157,7 +157,7 @@ impl<D: Copies> Replica<D> {
         log: Arc<dyn SharedLog>,
         database: Arc<D>,
     ) -> Result<Self, ReplicaError> {
-        let Reached { position, sequence } = database.copied();
+        let SequencedPosition { position, sequence } = database.last_copied();
         let chain = Chain::behind(id, position, Sequence(sequence));
         let this = Self {
             range,

@@ -114,7 +114,10 @@ impl SegmentWriter {
 
     fn check(&self, directory: &dyn Directory) -> Result<(), StoreError> {
         if self.has_failed {
-            let what = format!("{}: signatures cannot be written because an earlier sync failed", directory.path().display());
+            let what = format!(
+                "{}: signatures cannot be written because an earlier sync failed",
+                directory.path().display()
+            );
             return Err(StoreError::Engine(what));
         }
         Ok(())

@@ -1,39 +1,40 @@
-//! The status table of a range: in memory what is mostly asked of a page, so that a question takes neither rows nor a thread
-//! that may block.
+//! The status table of a range. It keeps in memory what most questions about a page need, so that an answer
+//! reads no rows and needs no thread that may block.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
-//! | `entry` | what is kept of a page, and of a group |
-//! | `slots` | the hash table |
+//! | `entry` | entries of pages and groups |
+//! | `entry_table` | the hash table of entries |
 //! | `secret` | hashes that stand for URLs and contents |
-//! | `changes` | what the rows of a commit change |
-//! | `watched` | a store whose commits the table follows |
+//! | `changes` | how the rows of a commit change entries |
+//! | `tracked_store` | a store that updates the table with every commit |
 //! | `snapshot` | the table on disk |
-//! | `fill` | a start: the table is filled from its snapshot, or from the rows |
+//! | `fill` | filling the table at a start, from its snapshot or from the rows |
 //! | `answer` | advice from the entries of page, group and winner |
 //!
 //! Invariants:
-//! - Whoever looks at the table sees each page and group as the rows have it at that very moment, or else nothing of it:
-//!   before a commit counts, what it changes is left to the rows, until the table has it.
-//! - A duplicate of the winner, or a secondary page, is told only if page, group and winner, looked at together, say that it was
-//!   compared with the present winner and that both have the contents of then (G5). Whatever else there is to look at is
-//!   left to the rows.
-//! - A page is told to be unknown only when the table has all pages.
+//! - An entry agrees with the rows at every moment, or sends readers to the rows. Before a commit counts, the
+//!   entries that it changes send readers to the rows, until the table has the change.
+//! - The table reports a duplicate of the winner, or a secondary page, only after looking at page, group and
+//!   winner together. They must show that the page was compared with the present winner, and that both have
+//!   the same contents as then (G5). All other cases are left to the rows.
+//! - The table reports a page as unknown only if it has all pages.
 //!
-//! Two URLs of one id, which is 128 bits of a hash, are two pages, and so the answers by rows compare the URL on record.
-//! Here 32 bits of a hash under a secret key do, and 64 bits stand for the content of a winner: URLs that are made to have
-//! one id are still taken for one another once in 2^32 cases, and contents once in 2^64.
+//! A page id has 128 bits of a hash, so two URLs with one id are possible. Answers from rows compare the URL
+//! on record. The table compares 32 bits of a hash under a secret key, and 64 bits for the content of a
+//! winner. So if somebody constructs URLs with one id, the table still confuses them in one of 2^32 cases,
+//! and contents in one of 2^64.
 
 mod answer;
 mod changes;
 mod entry;
+mod entry_table;
 mod fill;
 mod secret;
-mod slots;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod watched;
+mod tracked_store;
 
 use std::collections::HashSet;
 use std::hash::RandomState;
@@ -47,87 +48,89 @@ pub(crate) use answer::Statuses;
 pub(crate) use fill::Fill;
 pub(crate) use secret::SecretKey;
 pub(crate) use snapshot::{Basis, Snapshot, damage};
-pub(crate) use watched::Watched;
+pub(crate) use tracked_store::TrackedStore;
 
-use changes::Change;
-use entry::{Alone, Group, Grouped, Page, Told};
-use slots::Slots;
+use changes::EntryChange;
+use entry::{EntryStatus, GroupEntry, GroupedPage, PageEntry, UngroupedPage};
+use entry_table::EntryTable;
 
-/// Entries changed before readers have their turn: some microseconds.
+/// Number of entries that are changed before readers get their turn. It takes some microseconds.
 const CHANGES_AT_ONCE: usize = 64;
 
-/// The table of a range.
+/// The status table of a range.
 pub(crate) struct StatusTable {
     key: SecretKey,
     entries: RwLock<Entries>,
 }
 
-/// What is in it.
+/// Entries of a status table.
 struct Entries {
-    alone: Slots<Alone>,
-    grouped: Slots<Grouped>,
-    groups: Slots<Group>,
-    /// Bytes of the URLs of winners.
+    ungrouped: EntryTable<UngroupedPage>,
+    grouped: EntryTable<GroupedPage>,
+    groups: EntryTable<GroupEntry>,
+    /// Total length of the winners' URLs in bytes.
     url_bytes: usize,
-    /// Changes taken.
+    /// Number of changes applied.
     changed: u64,
     coverage: Coverage,
 }
 
-/// How much of the rows the table has.
+/// Which rows the table covers.
 enum Coverage {
-    /// It is being filled. This was changed since the piece that comes next was read.
-    Filling(HashSet<Key>),
+    /// The table is being filled. The set contains the keys that have changed since the next piece was read.
+    Filling(HashSet<EntryKey>),
     Complete,
-    /// Rows could not be read.
+    /// Rows could not be read, so the table lacks some.
     Partial,
 }
 
-/// What an entry is about.
+/// Identifies an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum EntryKey {
     Page(PageId),
     Group(GroupId),
 }
 
 impl StatusTable {
-    /// `key` is the same for all ranges, which look at each other's entries.
+    /// Creates an empty table. All ranges must use the same key, because their tables compare entries with
+    /// each other.
     pub(crate) fn new(key: SecretKey) -> Self {
         Self { key, entries: RwLock::new(Entries::new()) }
     }
 
-    /// Bytes in memory.
+    /// Returns the memory used by the table in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let entries = self.entries();
-        let Entries { alone, grouped, groups, url_bytes, .. } = &*entries;
-        (alone.bytes() + grouped.bytes() + groups.bytes() + url_bytes) as u64
+        let Entries { ungrouped, grouped, groups, url_bytes, .. } = &*entries;
+        (ungrouped.bytes() + grouped.bytes() + groups.bytes() + url_bytes) as u64
     }
 
-    /// How many pages and groups have changed since the start, each as often as it has; none while the table does not have
-    /// all of them.
+    /// Returns the number of changes of pages and groups since the start. Returns `None` while the table does
+    /// not have all pages and groups.
     pub(crate) fn changed(&self) -> Option<u64> {
         let entries = self.entries();
         entries.is_complete().then_some(entries.changed)
     }
 
-    /// Pages and groups.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         let entries = self.entries();
-        entries.alone.len() + entries.grouped.len() + entries.groups.len()
+        entries.ungrouped.len() + entries.grouped.len() + entries.groups.len()
     }
 
-    /// Writes a snapshot into the directory of a range. All rows of `basis` must be in the table, or left to the rows.
+    /// Writes a snapshot to the directory of a range. The table must have all rows up to `basis`, or leave
+    /// them to the rows.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn save(&self, basis: Basis, dir: &Path) -> io::Result<()> {
         snapshot::save(self, basis, dir)
     }
 
-    /// A snapshot in memory.
+    /// Returns the bytes of a snapshot.
     #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn saved(&self, basis: Basis) -> io::Result<Vec<u8>> {
-        let mut saving = snapshot::Saving::new(self, basis, Vec::new())?;
+        let mut saving = snapshot::SnapshotWriter::new(self, basis, Vec::new())?;
         while saving.step(self)? {}
         saving.finish()
     }
@@ -136,8 +139,8 @@ impl StatusTable {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entries, unless they are being changed.
-    fn look(&self) -> Option<RwLockReadGuard<'_, Entries>> {
+    /// Returns the entries, unless they are being changed.
+    fn try_entries(&self) -> Option<RwLockReadGuard<'_, Entries>> {
         match self.entries.try_read() {
             Ok(entries) => Some(entries),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -145,98 +148,99 @@ impl StatusTable {
         }
     }
 
-    fn change(&self) -> RwLockWriteGuard<'_, Entries> {
+    fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
         self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves what is about to change to the rows.
-    fn leave_to_rows(&self, changes: &[Change]) {
+    /// Makes readers of entries that are about to change use the rows.
+    fn leave_to_rows(&self, changes: &[EntryChange]) {
         for some in changes.chunks(CHANGES_AT_ONCE) {
-            let mut entries = self.change();
+            let mut entries = self.entries_mut();
             some.iter().for_each(|change| entries.leave_to_rows(change.key()));
         }
     }
 
-    /// Takes what has changed.
-    fn take(&self, changes: Vec<Change>) {
+    /// Applies changes to the entries.
+    fn take(&self, changes: Vec<EntryChange>) {
         let mut changes = changes.into_iter().peekable();
         while changes.peek().is_some() {
-            let mut entries = self.change();
+            let mut entries = self.entries_mut();
             changes.by_ref().take(CHANGES_AT_ONCE).for_each(|change| entries.take(change));
         }
     }
 
-    /// Forgets everything, as a crash does.
+    /// Removes all entries, as a crash does.
     #[cfg(feature = "simulation")]
     pub(crate) fn clear(&self) {
-        *self.change() = Entries::new();
+        *self.entries_mut() = Entries::new();
     }
 }
 
 impl Entries {
     fn new() -> Self {
-        // A page has its place in the same part of both tables, so a snapshot copies the two together.
+        // Both tables of pages use one hasher, so a page is in the same part of both. A snapshot copies these
+        // parts together.
         let hasher = RandomState::new();
         Self {
-            alone: Slots::new(hasher.clone()),
-            grouped: Slots::new(hasher.clone()),
-            groups: Slots::new(hasher),
+            ungrouped: EntryTable::new(hasher.clone()),
+            grouped: EntryTable::new(hasher.clone()),
+            groups: EntryTable::new(hasher),
             url_bytes: 0,
             changed: 0,
             coverage: Coverage::Filling(HashSet::new()),
         }
     }
 
-    fn leave_to_rows(&mut self, key: Key) {
+    fn leave_to_rows(&mut self, key: EntryKey) {
         self.note(key);
         match key {
-            Key::Page(id) => {
+            EntryKey::Page(id) => {
                 if let Some(page) = self.grouped.get_mut(id) {
-                    page.told = Told::Rows;
-                } else if let Some(page) = self.alone.get_mut(id) {
-                    page.told = Told::Rows;
+                    page.status = EntryStatus::Rows;
+                } else if let Some(page) = self.ungrouped.get_mut(id) {
+                    page.status = EntryStatus::Rows;
                 } else {
-                    self.alone.put(Alone::left_to_rows(id));
+                    self.ungrouped.put(UngroupedPage::left_to_rows(id));
                 }
             }
-            Key::Group(id) => self.put_group(Group { id, winner: None }),
+            EntryKey::Group(id) => self.put_group(GroupEntry { id, winner: None }),
         }
     }
 
-    fn take(&mut self, change: Change) {
+    fn take(&mut self, change: EntryChange) {
         self.changed += 1;
         self.note(change.key());
         self.put(change);
     }
 
-    fn put(&mut self, change: Change) {
+    fn put(&mut self, change: EntryChange) {
         match change {
-            Change::Page(_, Some(page)) => self.put_page(page),
-            Change::Page(id, None) => {
-                self.alone.remove(id);
+            EntryChange::Page(_, Some(page)) => self.put_page(page),
+            EntryChange::Page(id, None) => {
+                self.ungrouped.remove(id);
                 self.grouped.remove(id);
             }
-            Change::Group(_, Some(group)) => self.put_group(group),
-            Change::Group(id, None) => {
+            EntryChange::Group(_, Some(group)) => self.put_group(group),
+            EntryChange::Group(id, None) => {
                 let removed = self.groups.remove(id);
                 self.url_bytes -= bytes_of(removed.as_ref());
             }
         }
     }
 
-    /// Takes what a row says that was read a while ago, unless it has changed since.
-    fn fill_in(&mut self, change: Change) {
+    /// Adds an entry from a row that was read earlier, unless the page or group has changed since.
+    fn fill_in(&mut self, change: EntryChange) {
         let key = change.key();
         let is_there = match key {
-            Key::Page(id) => self.alone.get(id).is_some() || self.grouped.get(id).is_some(),
-            Key::Group(id) => self.groups.get(id).is_some(),
+            EntryKey::Page(id) => self.ungrouped.get(id).is_some() || self.grouped.get(id).is_some(),
+            EntryKey::Group(id) => self.groups.get(id).is_some(),
         };
         if !is_there && matches!(&self.coverage, Coverage::Filling(changed) if !changed.contains(&key)) {
             self.put(change);
         }
     }
 
-    fn note(&mut self, key: Key) {
+    fn note(&mut self, key: EntryKey) {
         if let Coverage::Filling(changed) = &mut self.coverage {
             changed.insert(key);
         }
@@ -246,27 +250,27 @@ impl Entries {
         matches!(self.coverage, Coverage::Complete)
     }
 
-    fn put_page(&mut self, page: Page) {
+    fn put_page(&mut self, page: PageEntry) {
         let id = page.id();
         match page {
-            Page::Alone(page) => {
-                self.alone.put(page);
+            PageEntry::Ungrouped(page) => {
+                self.ungrouped.put(page);
                 self.grouped.remove(id);
             }
-            Page::Grouped(page) => {
+            PageEntry::Grouped(page) => {
                 self.grouped.put(page);
-                self.alone.remove(id);
+                self.ungrouped.remove(id);
             }
         }
     }
 
-    fn put_group(&mut self, group: Group) {
+    fn put_group(&mut self, group: GroupEntry) {
         self.url_bytes += bytes_of(Some(&group));
         let replaced = self.groups.put(group);
         self.url_bytes -= bytes_of(replaced.as_ref());
     }
 }
 
-fn bytes_of(group: Option<&Group>) -> usize {
+fn bytes_of(group: Option<&GroupEntry>) -> usize {
     group.and_then(|group| group.winner.as_ref()).map_or(0, |url: &PageUrl| url.as_str().len())
 }

@@ -13,7 +13,7 @@ use crate::store::StoreError;
 
 /// A part of the program that starts from a snapshot and reads the log from there on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reader {
+pub(crate) enum LogConsumer {
     /// The index of tier 2.
     Index,
     /// The status table of this range.
@@ -23,23 +23,23 @@ pub(crate) enum Reader {
 }
 
 /// Receives a key and the new value; `None` if the row was deleted.
-pub(crate) type EachWritten<'e> = dyn FnMut(&[u8], Option<&[u8]>) + 'e;
+pub(crate) type WriteVisitor<'e> = dyn FnMut(&[u8], Option<&[u8]>) + 'e;
 
 /// For each consumer, the index of the record after which it needs the log.
 ///
 /// At first the whole log is kept for every consumer that may exist. The index and the status table only read
 /// where the range is owned, and a replica becomes the owner later.
-pub(super) struct KeptAfter([AtomicU64; 3]);
+pub(super) struct LogRetention([AtomicU64; 3]);
 
-impl KeptAfter {
+impl LogRetention {
     pub(super) fn new(is_replica: bool) -> Self {
         let (all, none) = (0, u64::MAX);
         let after = if is_replica { [none, none, all] } else { [all, all, none] };
         Self(after.map(AtomicU64::new))
     }
 
-    fn put(&self, reader: Reader, after: Option<u64>) {
-        self.0[reader as usize].store(after.unwrap_or(u64::MAX), Ordering::Release);
+    fn put(&self, consumer: LogConsumer, after: Option<u64>) {
+        self.0[consumer as usize].store(after.unwrap_or(u64::MAX), Ordering::Release);
     }
 
     /// Sets the index if `owns` succeeds, and otherwise restores the earlier value.
@@ -48,20 +48,20 @@ impl KeptAfter {
     /// `owns` fails here, or the other thread overwrites the value.
     fn put_if<E>(
         &self,
-        reader: Reader,
+        consumer: LogConsumer,
         after: Option<u64>,
         owns: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        let (place, after) = (&self.0[reader as usize], after.unwrap_or(u64::MAX));
-        let before = place.swap(after, Ordering::AcqRel);
+        let (index, after) = (&self.0[consumer as usize], after.unwrap_or(u64::MAX));
+        let before = index.swap(after, Ordering::AcqRel);
         owns().inspect_err(|_| {
             // If another thread has set a value meanwhile, that value stays.
-            let _ = place.compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed);
+            let _ = index.compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed);
         })
     }
 
-    /// Returns the index of the record after which some consumer needs the log.
-    pub(super) fn least(&self) -> u64 {
+    /// Returns the smallest index after which a consumer needs the records of the log.
+    pub(super) fn min(&self) -> u64 {
         let after = self.0.iter().map(|after| after.load(Ordering::Relaxed));
         after.min().unwrap_or(u64::MAX)
     }
@@ -70,13 +70,13 @@ impl KeptAfter {
 impl Database {
     /// Returns the position of the last record; `None` if the database has no log.
     pub(crate) fn log_position(&self) -> Option<LogPosition> {
-        self.live().ok()?.inner.log_position()
+        self.current().ok()?.inner.log_position()
     }
 
     /// Keeps the records after this one for a consumer while the log is not too large. With `None` the
     /// consumer needs no records.
-    pub(crate) fn keep_log(&self, reader: Reader, after: Option<u64>) {
-        self.place.kept_after.put(reader, after);
+    pub(crate) fn keep_log(&self, consumer: LogConsumer, after: Option<u64>) {
+        self.handle.log_retention.put(consumer, after);
     }
 
     /// Like [`keep_log`](Self::keep_log), for an owner. Changes nothing if `owns` says that the ownership has
@@ -86,17 +86,17 @@ impl Database {
     /// Returns the error of `owns`.
     pub(crate) fn keep_log_if<E>(
         &self,
-        reader: Reader,
+        consumer: LogConsumer,
         after: Option<u64>,
         owns: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        self.place.kept_after.put_if(reader, after, owns)
+        self.handle.log_retention.put_if(consumer, after, owns)
     }
 
     /// Returns the index of the record after which the log is kept for a consumer.
     #[cfg(test)]
-    pub(crate) fn is_kept_after(&self, reader: Reader) -> Option<u64> {
-        Some(self.place.kept_after.0[reader as usize].load(Ordering::Relaxed))
+    pub(crate) fn kept_log_after(&self, consumer: LogConsumer) -> Option<u64> {
+        Some(self.handle.log_retention.0[consumer as usize].load(Ordering::Relaxed))
             .filter(|after| *after < u64::MAX)
     }
 
@@ -108,9 +108,9 @@ impl Database {
     pub(crate) fn written_since(
         &self,
         since: LogPosition,
-        each: &mut EachWritten<'_>,
+        each: &mut WriteVisitor<'_>,
     ) -> Result<bool, StoreError> {
-        self.live()?.inner.written_since(since, each)
+        self.current()?.inner.written_since(since, each)
     }
 
     /// Returns the pages whose records were written after a record, each once. Returns `None` if the log does
@@ -119,7 +119,7 @@ impl Database {
     /// # Errors
     /// Fails if a file of the log cannot be opened.
     pub(crate) fn changed_since(&self, since: LogPosition) -> Result<Option<Vec<PageId>>, StoreError> {
-        self.live()?.inner.changed_since(since)
+        self.current()?.inner.changed_since(since)
     }
 }
 
@@ -132,14 +132,14 @@ impl Inner {
     }
 
     #[cfg(test)]
-    pub(super) fn keep_log(&self, reader: Reader, after: Option<u64>) {
-        self.kept_after.put(reader, after);
+    pub(super) fn keep_log(&self, consumer: LogConsumer, after: Option<u64>) {
+        self.log_retention.put(consumer, after);
     }
 
     pub(super) fn written_since(
         &self,
         since: LogPosition,
-        each: &mut EachWritten<'_>,
+        each: &mut WriteVisitor<'_>,
     ) -> Result<bool, StoreError> {
         let LogPosition { log, epoch, index, hash } = since;
         let records = {

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use doppel_protocol::RangeMap;
 
-use super::changes::KeptAfter;
+use super::changes::LogRetention;
+use super::checkpoint::Checkpoint;
 use super::erasure::Erasure;
-use super::mover::{Moving, new_log};
-use super::place::Place;
-use super::position::Applied;
-use super::unmoved::Unmoved;
-use super::{Commits, Database, Inner, id_of, is_signature, lock};
+use super::handle::DatabaseHandle;
+use super::memtable::Memtable;
+use super::mover::{MoveState, new_log};
+use super::{CommitState, Database, Inner, is_signature, lock, signature_id_of};
 use crate::files::{Directory, OnDisk, sync_directory};
-use crate::log::{FileLog, Log, LogId, Payload, Reached, Record};
+use crate::log::{FileLog, Log, LogId, Payload, Record, SequencedPosition};
 use crate::range_files::directories;
 use crate::signatures::{ReplacedFiles, SEGMENT_BYTES, SignatureId, SignatureStore};
 use crate::store::{RowCache, Sled, Store, StoreError};
@@ -24,8 +24,8 @@ use crate::store::{RowCache, Sled, Store, StoreError};
 pub(super) const LOG: &str = "log";
 pub(super) const SIGNATURES: &str = "signatures";
 
-/// Parts of a database.
-pub(super) struct Parts {
+/// Everything that a database consists of.
+pub(super) struct DatabaseParts {
     pub(super) rows: Arc<dyn Store>,
     pub(super) row_cache: RowCache,
     /// The shared log that this database follows, if any.
@@ -72,7 +72,7 @@ impl Database {
     fn open_as(dir: &Path, durable: bool, copies: Option<LogId>, databases: u16) -> Result<Self, StoreError> {
         let dir = dir.to_owned();
         let open = move || Inner::open_in(&dir, durable, copies, databases);
-        Ok(Self { place: Arc::new(Place::open(Box::new(open))?) })
+        Ok(Self { handle: Arc::new(DatabaseHandle::open(Box::new(open))?) })
     }
 
     /// Returns whether `dir` contains a database.
@@ -92,7 +92,7 @@ impl Database {
         }
         let database = Self::open(dir, true)?;
         // A tool that only reads should not wait for an erasure.
-        lock(&database.live()?.inner.erasure).wait();
+        lock(&database.current()?.inner.erasure).leave_to_next_start();
         Ok(database)
     }
 
@@ -107,7 +107,7 @@ impl Database {
 
 impl Inner {
     fn open_in(dir: &Path, durable: bool, copies: Option<LogId>, databases: u16) -> Result<Self, StoreError> {
-        let parts = Parts {
+        let parts = DatabaseParts {
             copies,
             rows: Arc::new(Sled::open_share(dir, databases)?),
             row_cache: RowCache::new(databases),
@@ -128,14 +128,14 @@ impl Inner {
         Ok(inner)
     }
 
-    pub(super) fn open(dir: &Path, parts: Parts) -> Result<Self, StoreError> {
-        let Parts { rows, row_cache, copies, log, signatures, segment_bytes } = parts;
-        let applied = match Applied::read(&*rows)? {
-            Some(applied) => applied,
+    pub(super) fn open(dir: &Path, parts: DatabaseParts) -> Result<Self, StoreError> {
+        let DatabaseParts { rows, row_cache, copies, log, signatures, segment_bytes } = parts;
+        let checkpoint = match Checkpoint::read(&*rows)? {
+            Some(checkpoint) => checkpoint,
             None => {
-                let begun = Applied {
+                let begun = Checkpoint {
                     log: copies.unwrap_or_else(new_log),
-                    reached: Reached::default(),
+                    reached: SequencedPosition::default(),
                     signatures: Vec::new(),
                     compacted_bytes: 0,
                     erasing: false,
@@ -145,34 +145,34 @@ impl Inner {
                 begun
             }
         };
-        if copies.is_some_and(|copies| copies != applied.log) {
-            let what = "it follows another log: it is of another cluster or range, or was made without one";
+        if copies.is_some_and(|copies| copies != checkpoint.log) {
+            let what = "it follows another log: it is of another cluster or range, or was created without a shared log";
             return Err(StoreError::damaged_file(dir, what.to_owned()));
         }
-        let mut unmoved = Unmoved::default();
+        let mut memtable = Memtable::default();
         let mut named: Option<SignatureId> = None;
         let log = log.map(|log| {
             FileLog::open(
                 log,
-                applied.log,
-                applied.reached,
+                checkpoint.log,
+                checkpoint.reached,
                 &mut |Record { position, origin, payload, .. }| {
                     let Payload::Rows(writes) = payload else { return Ok(()) };
                     for (key, row) in writes.iter().filter(|(key, _)| is_signature(key)) {
-                        named = named.max(row.as_deref().map(|row| id_of(key, row)).transpose()?);
+                        named = named.max(row.as_deref().map(|row| signature_id_of(key, row)).transpose()?);
                     }
                     let sequence = origin.map_or(0, |origin| origin.sequence);
-                    unmoved.insert(writes.into_owned(), Reached { position, sequence });
+                    memtable.insert(writes.into_owned(), SequencedPosition { position, sequence });
                     Ok(())
                 },
             )
         });
         let log = log.transpose()?;
-        let last = log.as_ref().map_or(applied.reached.position, Log::last);
+        let last = log.as_ref().map_or(checkpoint.reached.position, Log::last);
         let signatures = SignatureStore::open(
             signatures,
-            &applied.signatures,
-            applied.compacted_bytes,
+            &checkpoint.signatures,
+            checkpoint.compacted_bytes,
             named,
             segment_bytes,
         )?;
@@ -184,13 +184,13 @@ impl Inner {
             rows,
             row_cache,
             signatures,
-            commits: Mutex::new(Commits { log, epoch, last, is_replica, failed: false }),
-            unmoved: RwLock::new(unmoved),
-            erasure: Mutex::new(Erasure::new(applied.erasing, is_replica)),
+            commits: Mutex::new(CommitState { log, epoch, last, is_replica, failed: false }),
+            memtable: RwLock::new(memtable),
+            erasure: Mutex::new(Erasure::new(checkpoint.erasing, is_replica)),
             stopping: AtomicBool::new(false),
-            moving: Mutex::new(Moving { applied, replaced: ReplacedFiles::default() }),
-            turns: Arc::default(),
-            kept_after: Arc::new(KeptAfter::new(is_replica)),
+            moving: Mutex::new(MoveState { checkpoint, replaced: ReplacedFiles::default() }),
+            batch_gate: Arc::default(),
+            log_retention: Arc::new(LogRetention::new(is_replica)),
         })
     }
 }

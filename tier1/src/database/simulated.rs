@@ -1,4 +1,4 @@
-//! A database over files in memory, which fail and lose what disks lose.
+//! A database on simulated files, which fail and lose data as disks do.
 
 #[cfg(feature = "simulation")]
 pub(crate) mod sim_files;
@@ -11,16 +11,16 @@ use doppel_model::Random;
 
 #[cfg(test)]
 use super::Database;
-use super::open::Parts;
 #[cfg(test)]
-use super::place::Place;
+use super::handle::DatabaseHandle;
+use super::open::DatabaseParts;
 use super::{Inner, lock};
 use crate::files::simulated::{Failures, Forgotten, SimulatedDirectory};
 use crate::log::LogId;
 use crate::store::{RowCache, Store, StoreError};
 use volatile::Volatile;
 
-/// What is left of a database when no process has it.
+/// The files of a database, which outlive each process that opens it.
 #[derive(Clone)]
 pub(crate) struct Disk {
     pub(super) rows: Arc<Volatile>,
@@ -39,7 +39,7 @@ impl Disk {
         self.open_as(None)
     }
 
-    /// A replica of what a shared log has.
+    /// Opens the database as a replica of a shared log.
     #[cfg(test)]
     pub(crate) fn open_replica(&self, log: LogId) -> Result<Database, StoreError> {
         self.database(Some(log))
@@ -48,12 +48,12 @@ impl Disk {
     #[cfg(test)]
     pub(super) fn database(&self, copies: Option<LogId>) -> Result<Database, StoreError> {
         let disk = self.clone();
-        Ok(Database { place: Arc::new(Place::open(Box::new(move || disk.open_as(copies)))?) })
+        Ok(Database { handle: Arc::new(DatabaseHandle::open(Box::new(move || disk.open_as(copies)))?) })
     }
 
     pub(super) fn open_as(&self, copies: Option<LogId>) -> Result<Inner, StoreError> {
         let rows: Arc<dyn Store> = Arc::clone(&self.rows) as Arc<dyn Store>;
-        let parts = Parts {
+        let parts = DatabaseParts {
             rows,
             row_cache: RowCache::new(1),
             copies,
@@ -68,8 +68,8 @@ impl Disk {
         Ok(inner)
     }
 
-    /// Calls of files that change something fail now and then from here on, each with this probability, one in so many; none does with 0. A
-    /// failure of a kind may be forgotten.
+    /// Makes calls that change a file fail with the probability 1 / `one_in`; 0 means never. Failures of the
+    /// kind `forgotten` are not reported.
     pub(crate) fn fail(&self, one_in: u64, seed: u64, forgotten: Option<Forgotten>) {
         for (files, number) in [(&self.log, 0), (&self.signatures, 1)] {
             let random = Random::of(seed, [number, 0, 0]);
@@ -77,18 +77,19 @@ impl Disk {
         }
     }
 
-    /// How many calls have failed alone.
+    /// Returns the number of calls that have failed alone.
     pub(crate) fn failed(&self) -> u64 {
         self.log.failed() + self.signatures.failed()
     }
 
-    /// Files fail after so many further calls.
+    /// Sets how many further calls of the log and of the signatures succeed; `None` for no limit.
     #[cfg(test)]
     pub(super) fn allow(&self, calls: Option<(u64, u64)>) {
         self.log.allow(calls.map(|(calls, _)| calls));
         self.signatures.allow(calls.map(|(_, calls)| calls));
     }
 
+    /// Returns the files after a crash of the machine.
     pub(crate) fn crash(&self, random: &mut Random) -> Self {
         let rows = Arc::new(self.rows.crash(random));
         let (log, signatures) = (self.log.crash(random), self.signatures.crash(random));
@@ -97,7 +98,7 @@ impl Disk {
 }
 
 impl Inner {
-    /// All rows of a part, in order of keys.
+    /// Calls `each` for the rows of a range in the order of their keys.
     pub(super) fn range(
         &self,
         from: &[u8],

@@ -167,7 +167,8 @@ impl SimulatedDirectory {
             let bytes = content.after_crash(random);
             contents.push(FileContent { now: bytes.clone(), synced: bytes, ..FileContent::default() });
         }
-        let state = DirectoryState { contents, history: vec![names.clone()], names, ..DirectoryState::default() };
+        let state =
+            DirectoryState { contents, history: vec![names.clone()], names, ..DirectoryState::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 

@@ -1,4 +1,4 @@
-//! The log in files of one directory. RecordVisitor file is named after the index of its first record.
+//! The log in files of one directory. Each file is named after the index of its first record.
 //!
 //! Invariants:
 //! - An append returns only after its bytes are on disk, and appends do not overlap. So a crash leaves at
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use super::{AppendOutcome, Copied, Log, LogId, Origin, Payload, Position, Reached, record};
+use super::{AppendOutcome, Log, LogId, Origin, Payload, Position, SequencedPosition, SharedRecord, record};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
@@ -74,7 +74,7 @@ impl FileLog {
     pub(crate) fn begin(
         directory: Box<dyn Directory>,
         id: LogId,
-        Reached { position, sequence }: Reached,
+        SequencedPosition { position, sequence }: SequencedPosition,
     ) -> Result<Self, StoreError> {
         let first = position.index + 1;
         let active = create(&*directory, first)?;
@@ -119,7 +119,7 @@ impl FileLog {
         }
         if let Err(error) = self.write() {
             // Otherwise the next start could take an unacknowledged record for an acknowledged one. If
-            // cutting fails here, whoever reopens the log cuts again and checks.
+            // cutting fails here, the thread that reopens the log cuts again and checks.
             drop(self.cut_failed());
             return Err(StoreError::of_file("write the log", self.directory.path(), &error));
         }
@@ -140,7 +140,9 @@ impl FileLog {
 
     fn check(&self) -> Result<(), StoreError> {
         if self.failed {
-            return Err(StoreError::Engine("the log refuses further writes because an earlier write failed".to_owned()));
+            return Err(StoreError::Engine(
+                "the log refuses further writes because an earlier write failed".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -184,9 +186,9 @@ impl Log for FileLog {
         self.append_next(epoch, None, payload).map(AppendOutcome::Appended)
     }
 
-    fn copy(&mut self, copied: &Copied<'_>) -> Result<bool, StoreError> {
+    fn copy(&mut self, copied: &SharedRecord<'_>) -> Result<bool, StoreError> {
         self.check()?;
-        let Copied { position, previous, sequence, payload } = copied;
+        let SharedRecord { position, previous, sequence, payload } = copied;
         let continues = *previous == self.last.hash
             && position.index == self.last.index + 1
             && position.epoch >= self.last.epoch

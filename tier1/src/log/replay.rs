@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::file_log::{FileLog, first_of, name};
 use super::record::{HEAD_BYTES, MARK, RecordError, decode, length};
-use super::{Log as _, LogId, Position, Reached, Record};
+use super::{Log as _, LogId, Position, Record, SequencedPosition};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
@@ -26,7 +26,7 @@ impl FileLog {
     pub(crate) fn open(
         directory: Box<dyn Directory>,
         id: LogId,
-        Reached { position: from, sequence }: Reached,
+        SequencedPosition { position: from, sequence }: SequencedPosition,
         each: &mut RecordVisitor<'_>,
     ) -> Result<Self, StoreError> {
         let names = directory.list();
@@ -36,17 +36,13 @@ impl FileLog {
         let damaged = |what: String| StoreError::damaged_file(directory.path(), what);
         let Some(last) = files.last().copied() else {
             if from.index == 0 {
-                return Self::begin(directory, id, Reached { position: from, sequence });
+                return Self::begin(directory, id, SequencedPosition { position: from, sequence });
             }
             return Err(damaged("it has no file".to_owned()));
         };
         let begin = files.iter().rposition(|first| *first <= from.index + 1);
         let Some(begin) = begin else {
-            return Err(damaged(format!(
-                "records {} to {} are missing",
-                from.index + 1,
-                files[0] - 1
-            )));
+            return Err(damaged(format!("records {} to {} are missing", from.index + 1, files[0] - 1)));
         };
         let mut chain = ChainCheck { id, from, last: None, sequence, each };
         let mut kept: VecDeque<(u64, u64)> = VecDeque::new();

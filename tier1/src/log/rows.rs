@@ -1,4 +1,4 @@
-//! Rows as bytes, one after another. RecordVisitor row has the length of the key in 2 bytes, the key, the length of
+//! Rows as bytes, one after another. Each row has the length of the key in 2 bytes, the key, the length of
 //! the value in 4 bytes, and the value. The length is [`DELETED`] if the row is deleted. Integers are
 //! little-endian.
 
@@ -35,7 +35,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Write>> {
     Some(rows)
 }
 
-/// Reads fields that follow each other in a byte string. RecordVisitor method returns `None` if too few bytes are
+/// Reads fields that follow each other in a byte string. Each method returns `None` if too few bytes are
 /// left.
 pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);
 

@@ -16,7 +16,7 @@ fn open(directory: &SimulatedDirectory, from: Position) -> Result<(FileLog, Vec<
     let log = FileLog::open(
         Box::new(directory.clone()),
         LogId(7),
-        Reached { position: from, sequence: 0 },
+        SequencedPosition { position: from, sequence: 0 },
         &mut |record| {
             records.push(record);
             Ok(())

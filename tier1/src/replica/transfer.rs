@@ -28,7 +28,7 @@ use crate::check::rows::END;
 use crate::database::Database;
 use crate::files::sync_directory;
 use crate::key;
-use crate::log::{LogId, Position, Reached};
+use crate::log::{LogId, Position, SequencedPosition};
 use crate::store::{Store as _, StoreError};
 use crate::txn::Row;
 
@@ -85,7 +85,7 @@ pub(crate) struct Source<'s> {
     /// The epoch of what is here and contradicts the log; 0 where nothing does.
     pub(crate) epoch: u64,
     /// Whether a record is in the log: an owner whose last one is not there has what does not count.
-    pub(crate) counts: &'s dyn Fn(Reached) -> Result<bool, LogError>,
+    pub(crate) counts: &'s dyn Fn(SequencedPosition) -> Result<bool, LogError>,
     /// Who owns it at present. It may be another node each time.
     pub(crate) owner: &'s dyn Fn() -> Option<Arc<dyn RangeOwner>>,
     /// Databases that share the memory of the process.
@@ -184,7 +184,7 @@ pub(crate) fn transfer(
         return Err(TransferError::Older { range, owner: record.epoch, here: source.epoch });
     }
     let position = Position { epoch: record.epoch, index: record.index, hash: record.hash };
-    if !(source.counts)(Reached { position, sequence })? {
+    if !(source.counts)(SequencedPosition { position, sequence })? {
         return Err(
             PeerError::unreachable(range, "its owner has what does not count, and so is deposed").into()
         );
@@ -210,7 +210,7 @@ pub(crate) fn transfer(
         }
         database.commit(piece.into_iter().map(|(key, row)| (key, Some(row))).collect())?;
     }
-    database.become_replica(source.log, Reached { position, sequence })?;
+    database.become_replica(source.log, SequencedPosition { position, sequence })?;
     let whole = beside(dir, ".whole");
     remove(&whole)?;
     fs::rename(&part, &whole).map_err(|error| failed("rename a directory")(&part, &error))?;

@@ -30,7 +30,7 @@ use doppel_shared_log::LogError;
 
 use super::Tier1;
 use super::open::{Config, Error};
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::range_files::directory;
 use crate::replica::{Replica, ReplicaError};
 use crate::store::StoreError;
@@ -191,7 +191,7 @@ impl Keeper {
         }
         for kept in &self.shared.kept {
             if let Some(Err(error)) =
-                lock(&kept.state).replica.as_ref().map(|replica| replica.database().rest())
+                lock(&kept.state).replica.as_ref().map(|replica| replica.database().move_all_rows())
             {
                 tracing::warn!(%error, "the next start reads the log");
             }
@@ -320,7 +320,7 @@ impl Shared {
             let (now, mut records) = (Instant::now(), lock(&kept.records));
             records.put(now, KEPT, replica.index());
             if let Some(index) = records.before(now, KEPT) {
-                replica.database().keep_log(Reader::SharedLog, Some(index));
+                replica.database().keep_log(LogConsumer::SharedLog, Some(index));
             }
         }
         let owned = lock(&kept.state).owned;

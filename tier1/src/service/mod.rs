@@ -68,7 +68,7 @@ use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeOwner};
 use crate::machine::Settings;
 use crate::peers::Peers;
 use crate::statuses::Statuses;
-use crate::store::{StoreError, ErrorClass};
+use crate::store::{ErrorClass, StoreError};
 use crate::totals;
 use deliveries::Deliveries;
 use doppel_protocol::{Backlog, Counters, RangeMap, Tier1Error};

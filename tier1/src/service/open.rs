@@ -23,7 +23,7 @@ use super::ranges::{OtherRanges, Ranges};
 use super::room::Rooms;
 use super::rows::Rows;
 use super::winner_signatures::WinnerSignatures;
-use crate::database::{Database, Reader};
+use crate::database::{Database, LogConsumer};
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
@@ -284,7 +284,7 @@ fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Open
     }
     let saved_statuses = if config.status_table { saved_statuses(dir, map.run(id)) } else { None };
     if saved_statuses.is_none() {
-        database.keep_log(Reader::Statuses, None);
+        database.keep_log(LogConsumer::Statuses, None);
     }
     let dir = config.durable.then(|| dir.to_owned());
     let (store, uncached_store) = (Arc::clone(&database) as Arc<dyn Store>, database.uncached());

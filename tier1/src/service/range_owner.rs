@@ -14,7 +14,7 @@ use doppel_protocol::{
 
 use super::Tier1;
 use super::task::{Report, Task};
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::machine::Command;
 use crate::peers::{self, Post};
 
@@ -98,7 +98,7 @@ impl RangeOwner for Tier1 {
             shards,
             feeds,
             moment: *owner.moment.lock().unwrap_or_else(PoisonError::into_inner),
-            copied: owner.database.as_ref().and_then(|database| database.copied_place()),
+            copied: owner.database.as_ref().and_then(|database| database.last_copied_place()),
             failures: owner.stuck.failures(),
             refused: self.check().err(),
             disk_full,
@@ -174,7 +174,7 @@ impl RangeOwner for Tier1 {
     fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), PeerError> {
         let owner = self.own(range)?;
         let Some(database) = &owner.database else { return Ok(()) };
-        database.keep_log_if(Reader::Index, after, || owner.check())
+        database.keep_log_if(LogConsumer::Index, after, || owner.check())
     }
 
     fn follow(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use doppel_model::RangeId;
 use doppel_protocol::Tier1Error;
 
-use crate::store::{StoreError, ErrorClass};
+use crate::store::{ErrorClass, StoreError};
 
 /// Why no writes are taken.
 #[derive(Debug, Default)]
@@ -67,7 +67,9 @@ impl Refusals {
             StoreError::InUse => Tier1Error::Unavailable(format!(
                 "there is room again, and range {range} waits for another process that uses its files"
             )),
-            error if matches!(error.class(), ErrorClass::DiskFull | ErrorClass::Damage) => error.clone().into(),
+            error if matches!(error.class(), ErrorClass::DiskFull | ErrorClass::Damage) => {
+                error.clone().into()
+            }
             // What the system says names files of the server.
             _ => Tier1Error::Unavailable(format!(
                 "range {range} could not be opened anew after its disk was full, which is tried again: see the server's log"

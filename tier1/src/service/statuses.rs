@@ -11,7 +11,7 @@ use doppel_threads::{GiveWay, give_way};
 use super::Tier1;
 use super::owner::Owner;
 use super::rows::PIECE_ROWS;
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::statuses::{Basis, Fill, StatusTable, damage};
 
 /// The least time between two looks.
@@ -50,7 +50,7 @@ impl Tier1 {
         let begun = Instant::now();
         let is_saved = begin_from_snapshot(owner, &mut fill);
         if !is_saved && let Some(database) = &owner.database {
-            database.keep_log(Reader::Statuses, None);
+            database.keep_log(LogConsumer::Statuses, None);
         }
         let mut pause = RETRY;
         loop {
@@ -89,19 +89,19 @@ impl Tier1 {
             return;
         }
         if on_disk.is_none() {
-            database.keep_log(Reader::Statuses, Some(moment.index));
+            database.keep_log(LogConsumer::Statuses, Some(moment.index));
         }
         let Range { start, end } = self.map.run(owner.id);
         let begun = Instant::now();
         match table.save(Basis { first: start, end, moment }, dir) {
             Ok(()) => {
                 *on_disk = Some(moment);
-                database.keep_log(Reader::Statuses, Some(moment.index));
+                database.keep_log(LogConsumer::Statuses, Some(moment.index));
                 let seconds = begun.elapsed().as_secs_f64();
                 tracing::info!(range = owner.id.0, seconds, "wrote a snapshot of the status table");
             }
             Err(error) => {
-                database.keep_log(Reader::Statuses, on_disk.map(|on_disk| on_disk.index));
+                database.keep_log(LogConsumer::Statuses, on_disk.map(|on_disk| on_disk.index));
                 tracing::warn!(range = owner.id.0, %error, "a snapshot of the status table is not on disk; the one before is used");
             }
         }
@@ -135,7 +135,7 @@ fn begin_from_snapshot(owner: &Owner, fill: &mut Fill) -> bool {
     match fill.begin_from(saved, |each| database.written_since(moment, each)) {
         Ok(true) => {
             *owner.statuses_on_disk() = Some(moment);
-            database.keep_log(Reader::Statuses, Some(moment.index));
+            database.keep_log(LogConsumer::Statuses, Some(moment.index));
             true
         }
         Ok(false) => {

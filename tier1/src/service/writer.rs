@@ -251,7 +251,7 @@ impl Writer<'_> {
         let mut answers_for: Vec<usize> = Vec::new();
         let size = self.commit_size();
         let database = self.owner.database.as_ref().filter(|_| size.is_beside_few);
-        let undisturbed = database.and_then(|database| database.undisturbed());
+        let undisturbed = database.and_then(|database| database.pause_batches());
         let holds_back = self.range.holds_back();
         let mut builder = self.range.build(&*self.owner.uncached_store, size.rows, Timestamp::now());
         // A giant group is told its winner in many commits: most of each is left to whatever arrives, which does

@@ -92,7 +92,10 @@ impl SignatureStore {
     pub(crate) fn close_segments(&self) -> ClosedSegments {
         self.are_segments_closed.store(true, Ordering::SeqCst);
         let writing = lock(&self.writing);
-        ClosedSegments { end: writing.segment.number(), length: writing.written + writing.buffer.len() as u32 }
+        ClosedSegments {
+            end: writing.segment.number(),
+            length: writing.written + writing.buffer.len() as u32,
+        }
     }
 
     /// Returns the small ones among the closed segments, if there are many.

@@ -4,7 +4,7 @@
 //! length of the signature and the offset of its id, 4 bytes each, little-endian. In a segment that was never
 //! compacted, that offset is the place of the signature itself. A signature has its own checksum.
 //!
-//! SignatureVisitor compaction creates a file with another name, which contains the generation. The file is complete
+//! Each compaction creates a file with another name, which contains the generation. The file is complete
 //! before it gets that name, and the old file is removed later. So if two generations exist, the later one is
 //! complete.
 
@@ -109,7 +109,10 @@ pub(super) fn open_all(
         };
         let is_later = segment.generation > checkpoint.generation;
         if segment.generation < checkpoint.generation || !is_later && segment.length() < checkpoint.length {
-            return Err(damaged(format!("{} is missing or cut", name(checkpoint.segment, checkpoint.generation))));
+            return Err(damaged(format!(
+                "{} is missing or cut",
+                name(checkpoint.segment, checkpoint.generation)
+            )));
         }
     }
     if let Some(last) = last
@@ -176,7 +179,8 @@ impl Segment {
     }
 
     fn with_file(number: u32, generation: u32, file: Arc<dyn File>, length: u32) -> Self {
-        let (length, offsets, is_unshared) = (AtomicU32::new(length), OnceLock::new(), AtomicBool::new(false));
+        let (length, offsets, is_unshared) =
+            (AtomicU32::new(length), OnceLock::new(), AtomicBool::new(false));
         Self { number, generation, file, length, offsets, is_unshared }
     }
 
@@ -291,13 +295,18 @@ impl Segment {
 
     /// Calls `each` for every signature in the order of the file, until it returns `false`. Returns whether
     /// all signatures were passed on.
-    pub(super) fn scan(&self, directory: &dyn Directory, visit: &mut SignatureVisitor<'_>) -> Result<bool, StoreError> {
+    pub(super) fn scan(
+        &self,
+        directory: &dyn Directory,
+        visit: &mut SignatureVisitor<'_>,
+    ) -> Result<bool, StoreError> {
         let failed = |error| StoreError::of_file("read signatures", directory.path(), &error);
         let damaged = |at: u32| {
             let what = format!("{} at byte {at}: no signature", name(self.number, self.generation));
             StoreError::damaged_file(directory.path(), what)
         };
-        let mut chunks = ChunkReader { file: &*self.file, end: self.length(), start: FIRST, bytes: Vec::new() };
+        let mut chunks =
+            ChunkReader { file: &*self.file, end: self.length(), start: FIRST, bytes: Vec::new() };
         let mut at = FIRST;
         while at < chunks.end {
             let head = chunks.get(at, HEAD_BYTES).map_err(failed)?.ok_or_else(|| damaged(at))?;
@@ -319,11 +328,7 @@ impl Segment {
     /// # Errors
     /// Fails if the file cannot be written. Also fails if a used signature is not found: then the segment is
     /// damaged, and stays as it is.
-    pub(super) fn compact(
-        &self,
-        directory: &dyn Directory,
-        used: &[(u32, u32)],
-    ) -> Result<Self, StoreError> {
+    pub(super) fn compact(&self, directory: &dyn Directory, used: &[(u32, u32)]) -> Result<Self, StoreError> {
         let generation = self.generation + 1;
         let unfinished = name(self.number, generation) + UNFINISHED_SUFFIX;
         self.write_compacted(directory, generation, &unfinished, used).inspect_err(|_| {
@@ -366,7 +371,10 @@ impl Segment {
         };
         finish().map_err(failed)?;
         let length = (written + buffer.len() as u64) as u32;
-        Ok(Self { offsets: OnceLock::from(offsets), ..Self::with_file(self.number, generation, file, length) })
+        Ok(Self {
+            offsets: OnceLock::from(offsets),
+            ..Self::with_file(self.number, generation, file, length)
+        })
     }
 
     /// Removes the file of the segment.

@@ -8,7 +8,10 @@ fn signature(number: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| random.number() as u8).collect()
 }
 
-fn try_open(directory: &SimulatedDirectory, checkpoints: &[SegmentCheckpoint]) -> Result<SignatureStore, StoreError> {
+fn try_open(
+    directory: &SimulatedDirectory,
+    checkpoints: &[SegmentCheckpoint],
+) -> Result<SignatureStore, StoreError> {
     SignatureStore::open(Box::new(directory.clone()), checkpoints, 0, None, 1_000)
 }
 
@@ -228,7 +231,8 @@ fn a_segment_that_is_filled_during_a_compaction_is_not_compacted() {
     let ids: Vec<_> = (1..40).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
     signatures.write(true).unwrap();
     assert!(ids[38].segment > first.segment + 1);
-    let (mut replaced, compacted) = signatures.compact(closed, UsedSignatures::default(), 100, &mut |_| Ok(()));
+    let (mut replaced, compacted) =
+        signatures.compact(closed, UsedSignatures::default(), 100, &mut |_| Ok(()));
     compacted.unwrap();
     signatures.remove(&mut replaced);
     assert!(replaced.is_empty());

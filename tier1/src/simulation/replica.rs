@@ -15,7 +15,7 @@ use doppel_protocol::{LogPosition, Settlement};
 use doppel_shared_log::{Entry, Sequence, SharedLog};
 
 use crate::ReplicaError;
-use crate::log::{Copied, LogId, Payload, Position, Reached};
+use crate::log::{LogId, Payload, Position, SequencedPosition, SharedRecord};
 use crate::replica::{Chain, Copies, EachCopied, Folded, Limits, Replica, Said, UnderWay, log_id, whole};
 use crate::store::{Memory, Store, StoreError, Write};
 
@@ -129,13 +129,13 @@ impl SimDisk {
 }
 
 impl Copies for SimDisk {
-    fn copied(&self) -> Reached {
+    fn last_copied(&self) -> SequencedPosition {
         let (position, sequence) = self.lock().copied.last().copied().unwrap_or_default();
-        Reached { position, sequence }
+        SequencedPosition { position, sequence }
     }
 
-    fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError> {
-        let Copied { position, previous, sequence, payload } = copied;
+    fn copy(&self, copied: SharedRecord<'_>) -> Result<(), StoreError> {
+        let SharedRecord { position, previous, sequence, payload } = copied;
         let mut disk = self.lock();
         let (last, at) = disk.copied.last().copied().unwrap_or_default();
         if previous != last.hash || position.index != last.index + 1 || sequence <= at {
@@ -158,7 +158,7 @@ impl Copies for SimDisk {
         Ok(())
     }
 
-    fn copied_behind(
+    fn each_copied_after(
         &self,
         end: u64,
         each: &mut EachCopied<'_>,
@@ -174,8 +174,9 @@ impl Copies for SimDisk {
                 Some(taker) => Payload::TakeOver(Cow::Owned(taker.clone())),
                 None => Payload::Rows(Cow::Owned(writes.clone())),
             };
-            let record = Copied { position: *of, previous: *previous, sequence: disk.copied[at].1, payload };
-            each(Reached { position, sequence }, record)?;
+            let record =
+                SharedRecord { position: *of, previous: *previous, sequence: disk.copied[at].1, payload };
+            each(SequencedPosition { position, sequence }, record)?;
         }
         Ok(None)
     }

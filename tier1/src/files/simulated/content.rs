@@ -7,7 +7,7 @@ pub(super) type FileChange = (u64, Option<Vec<u8>>);
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileContent {
-    /// FileContent that readers get.
+    /// Content that readers get.
     pub(super) now: Vec<u8>,
     pub(super) synced: Vec<u8>,
     /// FileChanges since the last sync.

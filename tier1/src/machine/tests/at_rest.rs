@@ -211,8 +211,10 @@ impl World {
                 panic!("a forwarding entry is left at rest")
             })
             .unwrap();
-            for_each_row(&self.store, shard, Kind::Outbox, |_, _| panic!("an undelivered message is left at rest"))
-                .unwrap();
+            for_each_row(&self.store, shard, Kind::Outbox, |_, _| {
+                panic!("an undelivered message is left at rest")
+            })
+            .unwrap();
         }
         for group in groups.keys() {
             let record = read(&self.store, &key::group(*group)).unwrap();

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use doppel_model::Epoch;
 use doppel_shared_log::{AppendError, Entry, LogError, append_surely};
 
-use crate::log::{Copied, Payload};
+use crate::log::{Payload, SharedRecord};
 use crate::replica::entry::taker;
 use crate::replica::{Copies, Folded, Ownership, READ_BYTES, Replica, ReplicaError, Said, State, lock};
 use crate::store::StoreError;
@@ -134,7 +134,7 @@ impl<D: Copies> Replica<D> {
         };
         let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
         state.failed = true;
-        self.database.copy(Copied { position, previous, sequence, payload }).inspect_err(|error| {
+        self.database.copy(SharedRecord { position, previous, sequence, payload }).inspect_err(|error| {
             if matches!(error, StoreError::DiskFull) {
                 self.disk_is_full();
             }

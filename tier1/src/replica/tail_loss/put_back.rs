@@ -10,7 +10,7 @@
 
 use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
 
-use crate::log::{Copied, LogId, Payload, Reached};
+use crate::log::{LogId, Payload, SequencedPosition, SharedRecord};
 use crate::replica::entry::{VOID, encode, said_by_taker};
 use crate::replica::{Chain, Copies, Folded, READ_BYTES, Replica, ReplicaError, Said, State};
 
@@ -30,7 +30,7 @@ pub(crate) enum Found {
 pub(crate) fn find(
     log: &dyn SharedLog,
     id: LogId,
-    Reached { position, sequence }: Reached,
+    SequencedPosition { position, sequence }: SequencedPosition,
 ) -> Result<Found, LogError> {
     let Some(before) = sequence.checked_sub(1) else { return Ok(Found::It) };
     let entries = log.read(Sequence(before), 1)?;
@@ -60,7 +60,7 @@ impl<D: Copies> Replica<D> {
             "the log has lost its end, which is put back"
         );
         let mut again = Again { replica: self, chain: None, end, copied: copied.0 };
-        let gone = self.database.copied_behind(end, &mut |before, record| again.put(before, record))?;
+        let gone = self.database.each_copied_after(end, &mut |before, record| again.put(before, record))?;
         if let Some(why) = gone {
             return Err(again.not(why));
         }
@@ -89,8 +89,8 @@ impl<D: Copies> Again<'_, D> {
     }
 
     /// Puts a record where it was, which is behind another one.
-    fn put(&mut self, before: Reached, record: Copied<'static>) -> Result<(), ReplicaError> {
-        let Copied { position, sequence, payload, .. } = record;
+    fn put(&mut self, before: SequencedPosition, record: SharedRecord<'static>) -> Result<(), ReplicaError> {
+        let SharedRecord { position, sequence, payload, .. } = record;
         let mut chain = match self.chain.take() {
             Some(chain) => chain,
             None => self.begin(before)?,
@@ -141,7 +141,7 @@ impl<D: Copies> Again<'_, D> {
     }
 
     /// What the log has behind the last record that it has not lost.
-    fn begin(&self, before: Reached) -> Result<Chain, ReplicaError> {
+    fn begin(&self, before: SequencedPosition) -> Result<Chain, ReplicaError> {
         match find(&*self.replica.log, self.replica.id, before) {
             Ok(Found::It) => {}
             Ok(Found::Another) => return Err(self.contradicts(before.sequence)),

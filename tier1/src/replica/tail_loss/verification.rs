@@ -4,7 +4,7 @@ use std::sync::TryLockError;
 use std::time::Instant;
 
 use super::put_back::{Found, find};
-use crate::log::Reached;
+use crate::log::SequencedPosition;
 use crate::replica::{Copies, Replica, ReplicaError, State, lock};
 use crate::store::StoreError;
 
@@ -47,7 +47,7 @@ impl<D: Copies> Replica<D> {
     pub(in crate::replica) fn verify(&self, state: &mut State) -> Result<(), ReplicaError> {
         let (range, sent) = (self.range, Instant::now());
         let (position, at) = (state.chain.last(), state.chain.last_at().0);
-        match find(&*self.log, self.id, Reached { position, sequence: at })? {
+        match find(&*self.log, self.id, SequencedPosition { position, sequence: at })? {
             Found::It => {
                 state.verified = state.verified.max(state.chain.seen());
                 state.chain.rewind();

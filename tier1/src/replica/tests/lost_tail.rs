@@ -1,7 +1,7 @@
 //! A log that has lost its end, as its servers do that acknowledge what is not on their disks.
 
 use super::*;
-use crate::database::Reader;
+use crate::database::LogConsumer;
 
 /// Where the records are that count.
 fn places(log: &MemoryLog) -> Vec<(Position, Sequence)> {
@@ -121,7 +121,7 @@ fn what_a_replica_does_not_keep_any_more_it_does_not_put_back() {
     (1..60).for_each(|number| owner.commit(number).unwrap());
     let database = owner.replica.database();
     // Nobody else reads where the range has no owner.
-    database.keep_log(Reader::SharedLog, None);
+    database.keep_log(LogConsumer::SharedLog, None);
     database.flush().unwrap();
     (60..70).for_each(|number| owner.commit(number).unwrap());
     // The last records are here still, and those before are not.

@@ -49,7 +49,7 @@ impl Shared {
             let database = Database::open_replica(&dir, log, self.share())?;
             // Nobody else has it any more: the files of another one will be in its place. What does not count says nothing
             // of how far an owner has to be.
-            let here = database.copied().position;
+            let here = database.last_copied().position;
             if is_void { (0, here.epoch) } else { (here.index, 0) }
         };
         let shared = (of.log)()?;

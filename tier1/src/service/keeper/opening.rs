@@ -48,7 +48,7 @@ impl Shared {
             state.needs_room
         };
         let database = self.open_database(of.range, id, needs_room)?;
-        let reached = database.copied();
+        let reached = database.last_copied();
         {
             let mut state = lock(&kept.state);
             (state.index, state.needs) = (reached.position.index, reached.sequence);

@@ -10,7 +10,7 @@ use doppel_protocol::membership::{Replica as Heard, SILENCE};
 
 use super::replication::LogLease;
 use super::{Kept, ReplicatedRange, Shared, lock};
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::progress;
 use crate::replica::{OwnedRows, Replica, ReplicaError};
 use crate::service::open::Error;
@@ -84,7 +84,7 @@ impl Here<'_> {
 
 /// The index and the status table read at another owner now.
 fn nobody_reads(replica: &Replica) {
-    for reader in [Reader::Index, Reader::Statuses] {
+    for reader in [LogConsumer::Index, LogConsumer::Statuses] {
         replica.database().keep_log(reader, None);
     }
 }
@@ -169,9 +169,9 @@ impl Shared {
     fn begin(&self, id: RangeId, replica: &Arc<Replica>, epoch: Epoch) -> Result<(), Error> {
         let database = replica.database();
         // The index says later from where on it needs it.
-        database.keep_log(Reader::Index, Some(0));
+        database.keep_log(LogConsumer::Index, Some(0));
         // It has no snapshot of a table that others have changed rows under.
-        database.keep_log(Reader::Statuses, None);
+        database.keep_log(LogConsumer::Statuses, None);
         let dir = self.dir(id);
         let opened = Opened {
             store: Arc::new(OwnedRows::new(Arc::clone(replica), epoch)),

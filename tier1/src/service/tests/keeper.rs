@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::check::check;
-use crate::database::{Database, Reader};
+use crate::database::{Database, LogConsumer};
 use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
 use crate::store::Joined;
 

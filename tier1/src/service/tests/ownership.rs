@@ -9,7 +9,7 @@ use doppel_protocol::range_owner::{self, PeerError, RangeDirectory};
 
 use super::statuses::await_advice;
 use super::*;
-use crate::database::{Database, Reader};
+use crate::database::{Database, LogConsumer};
 use crate::lease::Lease;
 use crate::service::owner::Opened;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
@@ -314,16 +314,16 @@ fn what_the_index_asks_of_an_owner_that_ends_meanwhile_is_not_kept() {
     for before in [Some(3), None] {
         lease.0.store(u64::MAX, Ordering::Relaxed);
         keep(before).unwrap();
-        assert_eq!(database.is_kept_after(Reader::Index), before);
+        assert_eq!(database.kept_log_after(LogConsumer::Index), before);
         lease.0.store(1, Ordering::Relaxed);
         assert_eq!(keep(Some(4)), Err(PeerError::NotOwner(MOVING)));
-        assert_eq!(database.is_kept_after(Reader::Index), before);
+        assert_eq!(database.kept_log_after(LogConsumer::Index), before);
     }
     // What was said since holds.
-    let ended = database.keep_log_if(Reader::Index, Some(4), || {
-        database.keep_log(Reader::Index, Some(5));
+    let ended = database.keep_log_if(LogConsumer::Index, Some(4), || {
+        database.keep_log(LogConsumer::Index, Some(5));
         Err(())
     });
-    assert_eq!((ended, database.is_kept_after(Reader::Index)), (Err(()), Some(5)));
+    assert_eq!((ended, database.kept_log_after(LogConsumer::Index)), (Err(()), Some(5)));
     tier1.stop();
 }

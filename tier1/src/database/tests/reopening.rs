@@ -1,4 +1,4 @@
-//! A database that is opened anew in place after a call of its files has failed.
+//! Tests of a database that is reopened in place after a call of its files has failed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +10,16 @@ use doppel_model::Random;
 use super::*;
 
 #[test]
-fn opened_anew_it_has_what_was_acknowledged_and_goes_on() {
+fn a_reopened_database_has_the_acknowledged_commits_and_takes_more() {
     for calls in 0..60 {
         let random = &mut Random::new(calls);
         let (disk, mut model) = (Disk::new(), Model::new());
         let database = disk.database(None).unwrap();
         let reader = database.uncached();
-        database.keep_log(Reader::Index, Some(7));
+        database.keep_log(LogConsumer::Index, Some(7));
         let (epoch, commit) = (database.epoch(), |writes: &[Write]| database.commit(writes.to_vec()));
         for turn in 0..3 {
-            // The last calls that succeed are those of the log, or those of the signatures.
+            // The first failing call belongs to the log or to the signatures.
             let many = 1_000_000;
             disk.allow(Some(if turn == 1 { (many, calls) } else { (calls, many) }));
             loop {
@@ -30,24 +30,27 @@ fn opened_anew_it_has_what_was_acknowledged_and_goes_on() {
                 apply(&mut model, &writes);
             }
             disk.allow(None);
-            assert!(commit(&writes(random)).is_err(), "nothing is written before it is open anew");
+            assert!(
+                commit(&writes(random)).is_err(),
+                "a commit was accepted before the database was reopened"
+            );
             database.reopen().unwrap();
             assert_eq!(
-                (all(&database.live().unwrap().inner).unwrap(), database.epoch()),
+                (all(&database.current().unwrap().inner).unwrap(), database.epoch()),
                 (model.clone(), epoch)
             );
             for (key, row) in &model {
                 assert_eq!(reader.get(key).unwrap().as_ref(), Some(row));
             }
         }
-        assert_eq!(database.is_kept_after(Reader::Index), Some(7));
+        assert_eq!(database.kept_log_after(LogConsumer::Index), Some(7));
         drop((database, reader));
         assert_eq!(all(&disk.open().unwrap()).unwrap(), model);
     }
 }
 
 #[test]
-fn whoever_reads_is_waited_for_and_nobody_is_cut_off() {
+fn reopening_waits_for_slow_readers_and_cuts_no_reader_off() {
     let (disk, random) = (Disk::new(), &mut Random::new(1));
     let database = disk.database(None).unwrap();
     let writes = writes(random);
@@ -55,7 +58,7 @@ fn whoever_reads_is_waited_for_and_nobody_is_cut_off() {
     let reading = database.signatures().unwrap();
     thread::scope(|scope| {
         let reopening = scope.spawn(|| database.reopen());
-        // Others go on meanwhile.
+        // Other readers go on meanwhile.
         let mut reads = 0;
         while !reopening.is_finished() {
             assert!(database.get(b"key").unwrap().is_none());
@@ -67,23 +70,23 @@ fn whoever_reads_is_waited_for_and_nobody_is_cut_off() {
     });
     let mut model = Model::new();
     apply(&mut model, &writes);
-    assert_eq!(all(&database.live().unwrap().inner).unwrap(), model);
+    assert_eq!(all(&database.current().unwrap().inner).unwrap(), model);
     drop(reading);
     database.reopen().unwrap();
     database.commit(super::writes(random)).unwrap();
 }
 
 #[test]
-fn a_database_that_cannot_be_opened_is_closed_until_it_can() {
+fn a_database_that_cannot_be_reopened_stays_closed_until_it_can() {
     let (disk, random) = (Disk::new(), &mut Random::new(1));
     let database = disk.database(None).unwrap();
     database.commit(writes(random)).unwrap();
     disk.allow(Some((0, 0)));
     assert!(database.commit(writes(random)).is_err());
-    assert!(database.reopen().is_err(), "its log cannot be cut");
+    assert!(database.reopen().is_err(), "reopening succeeded though the log cannot be cut");
     disk.allow(Some((2, 0)));
-    assert!(database.reopen().is_err(), "its files cannot be read");
-    // It is tried again, which readers are told.
+    assert!(database.reopen().is_err(), "reopening succeeded though the files cannot be read");
+    // Readers learn that reopening will be tried again.
     assert!(matches!(database.get(b"key"), Err(StoreError::Reopening)));
     disk.allow(None);
     database.reopen().unwrap();
@@ -92,13 +95,13 @@ fn a_database_that_cannot_be_opened_is_closed_until_it_can() {
 }
 
 #[test]
-fn readers_are_told_of_damage_and_otherwise_that_it_is_tried_again() {
+fn readers_get_the_error_of_damage_and_otherwise_that_reopening_is_retried() {
     let (disk, failure) = (Disk::new(), Arc::new(Mutex::new(None::<StoreError>)));
     let open = {
         let failure = Arc::clone(&failure);
         move || failure.lock().unwrap().clone().map_or_else(|| disk.open_as(None), Err)
     };
-    let database = Database { place: Arc::new(Place::open(Box::new(open)).unwrap()) };
+    let database = Database { handle: Arc::new(DatabaseHandle::open(Box::new(open)).unwrap()) };
     let fails = |error: StoreError| {
         *failure.lock().unwrap() = Some(error.clone());
         assert_eq!(database.reopen().unwrap_err().to_string(), error.to_string());
@@ -116,7 +119,7 @@ fn readers_are_told_of_damage_and_otherwise_that_it_is_tried_again() {
 }
 
 #[test]
-fn whoever_reads_one_signature_after_another_does_not_keep_it_from_being_opened_anew() {
+fn reading_one_signature_after_another_does_not_prevent_reopening() {
     let disk = Disk::new();
     let database = disk.database(None).unwrap();
     let key = key::signature(ShardId(0), page(1));
@@ -139,11 +142,11 @@ fn whoever_reads_one_signature_after_another_does_not_keep_it_from_being_opened_
     });
 }
 
-/// More than anything here waits.
+/// Longer than anything in these tests waits.
 const LONG: Duration = Duration::from_secs(20);
 
 #[test]
-fn rows_on_their_way_to_a_store_that_does_not_answer_hold_nobody_up() {
+fn a_store_that_does_not_answer_a_batch_blocks_no_reader() {
     let (disk, random) = (Disk::new(), &mut Random::new(1));
     let database = disk.database(None).unwrap();
     let writes = writes(random);
@@ -151,7 +154,7 @@ fn rows_on_their_way_to_a_store_that_does_not_answer_hold_nobody_up() {
     database.commit(writes.clone()).unwrap();
     apply(&mut model, &writes);
     let (held, came) = (disk.rows.gate.lock().unwrap(), disk.rows.came.load(Ordering::SeqCst));
-    database.live().unwrap().mover.wake();
+    database.current().unwrap().mover.wake();
     let begun = Instant::now();
     while disk.rows.came.load(Ordering::SeqCst) == came {
         assert!(begun.elapsed() < LONG);
@@ -159,17 +162,20 @@ fn rows_on_their_way_to_a_store_that_does_not_answer_hold_nobody_up() {
     }
     assert!(matches!(database.reopen(), Err(StoreError::Busy)));
     assert!(begun.elapsed() < LONG);
-    assert_eq!(all(&database.live().unwrap().inner).unwrap(), model);
-    assert!(database.commit(super::writes(random)).is_err(), "nothing is written before it is open anew");
+    assert_eq!(all(&database.current().unwrap().inner).unwrap(), model);
+    assert!(
+        database.commit(super::writes(random)).is_err(),
+        "a commit was accepted before the database was reopened"
+    );
     drop(held);
     while let Err(error) = database.reopen() {
         assert!(matches!(error, StoreError::Busy) && begun.elapsed() < LONG, "{error}");
     }
-    assert_eq!(all(&database.live().unwrap().inner).unwrap(), model);
+    assert_eq!(all(&database.current().unwrap().inner).unwrap(), model);
 }
 
 #[test]
-fn whoever_reads_while_it_is_opened_for_long_is_told_so_in_time() {
+fn a_reader_during_a_slow_reopening_gets_an_error_in_time() {
     let (disk, random) = (Disk::new(), &mut Random::new(1));
     let (gate, is_opening): (Arc<Mutex<()>>, Arc<AtomicBool>) = Default::default();
     let open = {
@@ -180,7 +186,7 @@ fn whoever_reads_while_it_is_opened_for_long_is_told_so_in_time() {
             disk.open_as(None)
         }
     };
-    let database = Database { place: Arc::new(Place::open(Box::new(open)).unwrap()) };
+    let database = Database { handle: Arc::new(DatabaseHandle::open(Box::new(open)).unwrap()) };
     database.commit(writes(random)).unwrap();
     is_opening.store(false, Ordering::SeqCst);
     let held = gate.lock().unwrap();
@@ -195,7 +201,7 @@ fn whoever_reads_while_it_is_opened_for_long_is_told_so_in_time() {
             thread::sleep(Duration::from_millis(5));
         }
         let is_told = reading.is_finished();
-        // One that comes late enough has its answer.
+        // A reader that comes late enough gets its answer.
         let late = scope.spawn(|| database.get(b"key"));
         drop(held);
         reopening.join().unwrap().unwrap();
@@ -205,7 +211,7 @@ fn whoever_reads_while_it_is_opened_for_long_is_told_so_in_time() {
 }
 
 #[test]
-fn somebody_who_reads_everything_for_long_goes_on_behind_the_reopening() {
+fn a_long_read_of_all_rows_continues_after_a_reopening() {
     let disk = Disk::new();
     let database = disk.database(None).unwrap();
     let key = |n: u64| key::page(ShardId(0), page(n));
@@ -217,7 +223,7 @@ fn somebody_who_reads_everything_for_long_goes_on_behind_the_reopening() {
             let read = database.range(&[], &[0xff; 8], &mut |_, _| {
                 begun.store(true, Ordering::SeqCst);
                 count += 1;
-                // Longer than readers are waited for in all, and shorter for a piece.
+                // All rows together take longer than the limit for readers, but one piece does not.
                 thread::sleep(Duration::from_micros(300));
                 true
             });
@@ -228,7 +234,7 @@ fn somebody_who_reads_everything_for_long_goes_on_behind_the_reopening() {
             thread::yield_now();
         }
         database.reopen().unwrap();
-        assert!(!is_over.load(Ordering::SeqCst), "it is opened anew between two pieces");
+        assert!(!is_over.load(Ordering::SeqCst), "reopening waited for the end of the read");
         assert_eq!(reading.join().unwrap().unwrap(), 3_000);
     });
 }

@@ -13,11 +13,11 @@ use std::thread::JoinHandle;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_model::signature::Signature;
 
+use super::checkpoint::Checkpoint;
 use super::mover::new_log;
 use super::open::{SIGNATURES, directory};
-use super::position::Applied;
 use crate::files::sync_directory;
-use crate::log::Reached;
+use crate::log::SequencedPosition;
 use crate::signatures::{SEGMENT_BYTES, SignatureId, SignatureStore};
 use crate::store::{Sled, Store, StoreError};
 
@@ -53,8 +53,8 @@ impl NewDatabase {
     /// Fails if there already is a database, or if it cannot be created.
     pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
         let rows = Sled::open_to_fill(dir)?;
-        if Applied::read(&rows)?.is_some() {
-            return Err(StoreError::Engine(format!("there is a database in {}", dir.display())));
+        if Checkpoint::read(&rows)?.is_some() {
+            return Err(StoreError::Engine(format!("{} already contains a database", dir.display())));
         }
         let files = directory(dir, SIGNATURES)?;
         let signatures = Arc::new(SignatureStore::open(Box::new(files), &[], 0, None, SEGMENT_BYTES)?);
@@ -88,7 +88,10 @@ impl NewDatabase {
         let bytes = self.signatures.read(id)?;
         let signature = Signature::from_bytes(&bytes);
         let damaged = |error| {
-            StoreError::damaged_file(&self.dir, format!("a signature that was just written: {error}"))
+            StoreError::damaged_file(
+                &self.dir,
+                format!("a signature that was just written is damaged: {error}"),
+            )
         };
         signature.map(Arc::new).map_err(damaged)
     }
@@ -106,14 +109,14 @@ impl NewDatabase {
         signatures.write(true)?;
         signatures.note_unused(unused);
         rows.flush()?;
-        let applied = Applied {
+        let checkpoint = Checkpoint {
             log: new_log(),
-            reached: Reached::default(),
+            reached: SequencedPosition::default(),
             signatures: signatures.checkpoints(),
             compacted_bytes: signatures.compacted_bytes(),
             erasing: false,
         };
-        rows.commit(vec![applied.write()?])?;
+        rows.commit(vec![checkpoint.write()?])?;
         rows.flush()?;
         drop(rows);
         sync_directory(&dir)

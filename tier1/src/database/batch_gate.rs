@@ -12,7 +12,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct BatchGate {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -30,18 +30,18 @@ struct State {
 }
 
 /// While this exists, no batch starts. The holder must not wait for the mover.
-pub(crate) struct Undisturbed(Arc<Turns>);
+pub(crate) struct BatchPause(Arc<BatchGate>);
 
-impl Turns {
+impl BatchGate {
     /// Waits for the batch that is under way or next, then prevents further batches.
-    pub(super) fn read(self: &Arc<Self>) -> Undisturbed {
+    pub(super) fn pause(self: &Arc<Self>) -> BatchPause {
         let ended = self.changed.wait_while(self.state(), |state| state.writing || state.due);
         ended.unwrap_or_else(PoisonError::into_inner).reading += 1;
-        Undisturbed(Arc::clone(self))
+        BatchPause(Arc::clone(self))
     }
 
     /// Runs a batch as soon as no commit reads.
-    pub(super) fn write<T>(&self, put: impl FnOnce() -> T) -> T {
+    pub(super) fn run_batch<T>(&self, put: impl FnOnce() -> T) -> T {
         let mut state = self.state();
         state.waiting += 1;
         let mut free =
@@ -49,7 +49,7 @@ impl Turns {
         free.waiting -= 1;
         (free.writing, free.due) = (true, false);
         drop(free);
-        let ends = Writing(self);
+        let ends = RunningBatch(self);
         let done = put();
         drop(ends);
         done
@@ -60,7 +60,7 @@ impl Turns {
     }
 }
 
-impl Drop for Undisturbed {
+impl Drop for BatchPause {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.reading -= 1;
@@ -71,9 +71,9 @@ impl Drop for Undisturbed {
 }
 
 /// A batch that is under way. Dropping this ends the batch, also after a panic of the store.
-struct Writing<'t>(&'t Turns);
+struct RunningBatch<'t>(&'t BatchGate);
 
-impl Drop for Writing<'_> {
+impl Drop for RunningBatch<'_> {
     fn drop(&mut self) {
         self.0.state().writing = false;
         self.0.changed.notify_all();
@@ -88,13 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_written_while_somebody_reads() {
-        let turns = Arc::new(Turns::default());
+    fn no_batch_runs_while_a_commit_reads() {
+        let gate = Arc::new(BatchGate::default());
         let (writing, writes, done) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::SeqCst) {
-                    turns.write(|| {
+                    gate.run_batch(|| {
                         writing.store(true, Ordering::SeqCst);
                         thread::yield_now();
                         writing.store(false, Ordering::SeqCst);
@@ -103,47 +103,47 @@ mod tests {
                 }
             });
             for _ in 0..2_000 {
-                let undisturbed = turns.read();
+                let pause = gate.pause();
                 let before = writes.load(Ordering::SeqCst);
                 for _ in 0..3 {
                     assert!(!writing.load(Ordering::SeqCst));
                     thread::yield_now();
                 }
                 assert_eq!(writes.load(Ordering::SeqCst), before);
-                drop(undisturbed);
+                drop(pause);
             }
             done.store(true, Ordering::SeqCst);
         });
         let before = writes.load(Ordering::SeqCst);
-        turns.write(|| writes.fetch_add(1, Ordering::SeqCst));
+        gate.run_batch(|| writes.fetch_add(1, Ordering::SeqCst));
         assert_eq!(writes.load(Ordering::SeqCst), before + 1);
     }
 
     #[test]
-    fn a_batch_has_its_turn_between_two_commits() {
-        let turns = Arc::new(Turns::default());
+    fn a_waiting_batch_runs_between_two_commits() {
+        let gate = Arc::new(BatchGate::default());
         let writes = AtomicUsize::new(0);
         thread::scope(|scope| {
-            let first = turns.read();
-            scope.spawn(|| turns.write(|| writes.fetch_add(1, Ordering::SeqCst)));
-            while turns.state().waiting == 0 {
+            let first = gate.pause();
+            scope.spawn(|| gate.run_batch(|| writes.fetch_add(1, Ordering::SeqCst)));
+            while gate.state().waiting == 0 {
                 thread::yield_now();
             }
             drop(first);
             // The second commit asks at once, but the batch comes first.
-            let second = turns.read();
+            let second = gate.pause();
             assert_eq!(writes.load(Ordering::SeqCst), 1);
             drop(second);
         });
     }
 
     #[test]
-    fn a_batch_that_panics_ends() {
-        let turns = Arc::new(Turns::default());
+    fn a_batch_that_panics_is_over() {
+        let gate = Arc::new(BatchGate::default());
         let panicked = thread::scope(|scope| {
-            scope.spawn(|| turns.write(|| std::panic::resume_unwind(Box::new("broken")))).join().is_err()
+            scope.spawn(|| gate.run_batch(|| std::panic::resume_unwind(Box::new("broken")))).join().is_err()
         });
         assert!(panicked);
-        drop(turns.read());
+        drop(gate.pause());
     }
 }

@@ -1,24 +1,24 @@
-//! A store whose commits the status table follows.
+//! A store that updates the status table with every commit.
 
 use std::sync::Arc;
 
 use super::StatusTable;
-use super::changes::Change;
+use super::changes::EntryChange;
 use crate::store::{Store, StoreError, Write};
 
-/// The store, and the table of its rows. Whoever writes rows writes them here.
-pub(crate) struct Watched {
+/// A store and the table of its rows. All writers of the range must write to this store.
+pub(crate) struct TrackedStore {
     store: Arc<dyn Store>,
     table: Arc<StatusTable>,
 }
 
-impl Watched {
+impl TrackedStore {
     pub(crate) fn new(store: Arc<dyn Store>, table: Arc<StatusTable>) -> Self {
         Self { store, table }
     }
 }
 
-impl Store for Watched {
+impl Store for TrackedStore {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.store.get(key)
     }
@@ -32,11 +32,12 @@ impl Store for Watched {
         self.store.range(from, to, each)
     }
 
-    /// What a commit that fails would have changed stays with the rows: what is there of it is not known.
+    /// Commits to the store, then to the table. If the commit fails, its entries stay left to the rows,
+    /// because it is unknown which rows were written.
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let secret = self.table.key;
-        let changes = writes.iter().filter_map(|(key, row)| Change::of(secret, key, row.as_deref()));
-        let changes: Vec<Change> = changes.collect();
+        let changes = writes.iter().filter_map(|(key, row)| EntryChange::of(secret, key, row.as_deref()));
+        let changes: Vec<EntryChange> = changes.collect();
         self.table.leave_to_rows(&changes);
         self.store.commit(writes)?;
         self.table.take(changes);

@@ -13,46 +13,46 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::changes::KeptAfter;
+use super::changes::LogRetention;
 use super::mover::Mover;
 use super::{Inner, lock};
 use crate::log::{FileLog, Position};
-use crate::store::{StoreError, ErrorClass};
+use crate::store::{ErrorClass, StoreError};
 
 /// Maximum time to wait for the thread that moves rows. Readers go on meanwhile.
-const MOVER: Duration = Duration::from_secs(1);
+const MOVER_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Maximum time to wait for readers before reopening. No new read starts meanwhile.
-const READERS: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(5);
+const READERS_WAIT_MAX: Duration = Duration::from_millis(500);
+const POLL_PAUSE: Duration = Duration::from_millis(5);
 
 /// Maximum time that a reader waits while the database is reopened.
-const PATIENCE: Duration = Duration::from_secs(2);
+const READ_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Opens the files of the database.
 pub(super) type Open = dyn Fn() -> Result<Inner, StoreError> + Send + Sync;
 
-pub(super) struct Place {
-    state: RwLock<State>,
+pub(super) struct DatabaseHandle {
+    state: RwLock<HandleState>,
     /// Whether the database is being reopened. `opened` signals the end.
     is_opening: Mutex<bool>,
     opened: Condvar,
     /// Locked by the thread that reopens the database.
     reopening: Mutex<()>,
-    pub(super) kept_after: Arc<KeptAfter>,
+    pub(super) log_retention: Arc<LogRetention>,
     open: Box<Open>,
 }
 
-enum State {
-    Open(Arc<Live>),
+enum HandleState {
+    Open(Arc<OpenDatabase>),
     /// The database is being reopened.
     Opening,
     /// The last attempt to reopen the database failed.
-    Closed(Acknowledged, StoreError),
+    Closed(ClosingPosition, StoreError),
 }
 
 /// An open database, and the thread that moves its rows.
-pub(super) struct Live {
+pub(super) struct OpenDatabase {
     pub(super) inner: Arc<Inner>,
     pub(super) mover: Mover,
     /// Number of readers that may take arbitrarily long.
@@ -61,18 +61,18 @@ pub(super) struct Live {
 
 /// End of the log when the database was closed.
 #[derive(Clone, Copy)]
-struct Acknowledged {
+struct ClosingPosition {
     last: Position,
     epoch: u64,
 }
 
-impl Place {
+impl DatabaseHandle {
     pub(super) fn open(open: Box<Open>) -> Result<Self, StoreError> {
         let inner = open()?;
-        let kept_after = Arc::clone(&inner.kept_after);
-        let state = RwLock::new(State::Open(Live::start(inner)?));
+        let log_retention = Arc::clone(&inner.log_retention);
+        let state = RwLock::new(HandleState::Open(OpenDatabase::start(inner)?));
         let (is_opening, opened, reopening) = Default::default();
-        Ok(Self { state, is_opening, opened, reopening, kept_after, open })
+        Ok(Self { state, is_opening, opened, reopening, log_retention, open })
     }
 
     /// Returns the open database.
@@ -80,15 +80,15 @@ impl Place {
     /// # Errors
     /// Returns [`StoreError::Reopening`] if reopening takes longer than a reader waits, or will be tried
     /// again. If the disk is full or data is damaged, returns that error.
-    pub(super) fn live(&self) -> Result<Arc<Live>, StoreError> {
+    pub(super) fn current(&self) -> Result<Arc<OpenDatabase>, StoreError> {
         let mut deadline = None;
         loop {
             match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-                State::Open(live) => return Ok(Arc::clone(live)),
-                State::Closed(_, failure) => return Err(as_read(failure)),
-                State::Opening => {}
+                HandleState::Open(current) => return Ok(Arc::clone(current)),
+                HandleState::Closed(_, failure) => return Err(error_for_readers(failure)),
+                HandleState::Opening => {}
             }
-            let deadline = deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            let deadline = deadline.get_or_insert_with(|| Instant::now() + READ_WAIT_MAX);
             let left = deadline.saturating_duration_since(Instant::now());
             let is_opening = lock(&self.is_opening);
             let waited = self.opened.wait_timeout_while(is_opening, left, |is_opening| *is_opening);
@@ -102,92 +102,96 @@ impl Place {
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         let _alone = lock(&self.reopening);
         let acknowledged = self.close()?;
-        let (state, reopened) = match self.open_behind(acknowledged) {
-            Ok(live) => (State::Open(live), Ok(())),
-            Err(error) => (State::Closed(acknowledged, error.clone()), Err(error)),
+        let (state, reopened) = match self.open_again(acknowledged) {
+            Ok(current) => (HandleState::Open(current), Ok(())),
+            Err(error) => (HandleState::Closed(acknowledged, error.clone()), Err(error)),
         };
-        self.put(state);
+        self.set_state(state);
         reopened
     }
 
     /// Closes the database, and makes readers wait. Afterwards the log contains nothing of a failed commit.
-    fn close(&self) -> Result<Acknowledged, StoreError> {
-        let live = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(live) => Ok(Arc::clone(live)),
-            State::Closed(acknowledged, _) => Err(*acknowledged),
-            State::Opening => return Err(StoreError::Busy),
+    fn close(&self) -> Result<ClosingPosition, StoreError> {
+        let current = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            HandleState::Open(current) => Ok(Arc::clone(current)),
+            HandleState::Closed(acknowledged, _) => Err(*acknowledged),
+            HandleState::Opening => return Err(StoreError::Busy),
         };
-        let mut live = match live {
-            Ok(live) => live,
+        let mut current = match current {
+            Ok(current) => current,
             Err(acknowledged) => {
-                self.put(State::Opening);
+                self.set_state(HandleState::Opening);
                 return Ok(acknowledged);
             }
         };
         let acknowledged = {
-            let mut commits = lock(&live.inner.commits);
+            let mut commits = lock(&current.inner.commits);
             // From here on every commit to the open database fails.
             commits.failed = true;
             commits.log.as_mut().map_or(Ok(()), FileLog::cut_failed)?;
-            Acknowledged { last: commits.last, epoch: commits.epoch }
+            ClosingPosition { last: commits.last, epoch: commits.epoch }
         };
-        live.mover.give_up();
+        current.mover.give_up();
         // If a write of sled has failed, only a flush wakes a thread that waits for that write.
-        let _ = live.inner.rows.flush();
-        let deadline = Instant::now() + MOVER;
-        while !live.mover.has_ended() {
+        let _ = current.inner.rows.flush();
+        let deadline = Instant::now() + MOVER_WAIT_MAX;
+        while !current.mover.has_ended() {
             pause_until(deadline)?;
         }
         // Wait for slow readers while other readers can still go on.
-        let deadline = Instant::now() + READERS;
-        while live.long_reads.load(Ordering::Acquire) > 0 {
+        let deadline = Instant::now() + READERS_WAIT_MAX;
+        while current.long_reads.load(Ordering::Acquire) > 0 {
             pause_until(deadline)?;
         }
-        self.put(State::Opening);
-        let deadline = Instant::now() + READERS;
+        self.set_state(HandleState::Opening);
+        let deadline = Instant::now() + READERS_WAIT_MAX;
         loop {
-            match Arc::try_unwrap(live) {
+            match Arc::try_unwrap(current) {
                 Ok(closed) => {
                     drop(closed);
                     return Ok(acknowledged);
                 }
-                Err(read) => live = read,
+                Err(read) => current = read,
             }
             if let Err(busy) = pause_until(deadline) {
-                self.put(State::Open(live));
+                self.set_state(HandleState::Open(current));
                 return Err(busy);
             }
         }
     }
 
     /// Opens the files of a database that was closed. The owner stays the same.
-    fn open_behind(&self, Acknowledged { last, epoch }: Acknowledged) -> Result<Arc<Live>, StoreError> {
+    fn open_again(
+        &self,
+        ClosingPosition { last, epoch }: ClosingPosition,
+    ) -> Result<Arc<OpenDatabase>, StoreError> {
         let mut inner = (self.open)()?;
-        inner.kept_after = Arc::clone(&self.kept_after);
+        inner.log_retention = Arc::clone(&self.log_retention);
         {
             let commits = inner.commits.get_mut().unwrap_or_else(PoisonError::into_inner);
             let found = commits.last;
             if found != last {
                 let (found, expected) = (found.index, last.index);
-                let what = format!("its log ends with record {found}, and record {expected} was the last");
+                let what =
+                    format!("its log ends with record {found}, but the last commit was record {expected}");
                 return Err(StoreError::damaged_file(&inner.dir, what));
             }
             commits.epoch = epoch;
         }
-        Live::start(inner)
+        OpenDatabase::start(inner)
     }
 
     /// Closes the database as if reopening it had failed because the disk is full.
     #[cfg(test)]
     pub(super) fn close_as_full(&self) {
         let acknowledged = self.close().unwrap();
-        self.put(State::Closed(acknowledged, StoreError::DiskFull));
+        self.set_state(HandleState::Closed(acknowledged, StoreError::DiskFull));
     }
 
-    fn put(&self, state: State) {
+    fn set_state(&self, state: HandleState) {
         // A reader that finds the state `Opening` waits for the signal, which comes after the new state is
         // set.
-        let is_opening = matches!(state, State::Opening);
+        let is_opening = matches!(state, HandleState::Opening);
         if is_opening {
             *lock(&self.is_opening) = true;
         }
@@ -201,7 +205,7 @@ impl Place {
     }
 }
 
-impl Live {
+impl OpenDatabase {
     fn start(inner: Inner) -> Result<Arc<Self>, StoreError> {
         let inner = Arc::new(inner);
         let mover = Mover::start(Arc::clone(&inner))?;
@@ -211,7 +215,7 @@ impl Live {
 
 /// Returns the error for readers of a database that could not be reopened. A temporary error becomes
 /// `Reopening`, because reopening will be tried again.
-fn as_read(failure: &StoreError) -> StoreError {
+fn error_for_readers(failure: &StoreError) -> StoreError {
     match failure.class() {
         ErrorClass::DiskFull | ErrorClass::Damage => failure.clone(),
         ErrorClass::Transient | ErrorClass::Failure => StoreError::Reopening,
@@ -223,6 +227,6 @@ fn pause_until(deadline: Instant) -> Result<(), StoreError> {
     if Instant::now() >= deadline {
         return Err(StoreError::Busy);
     }
-    thread::sleep(LOOK);
+    thread::sleep(POLL_PAUSE);
     Ok(())
 }

@@ -1,32 +1,33 @@
-//! How alike the pages of a group are: groups are transitive, so pages of one need not be near-duplicates of each other.
+//! How similar the pages of a group are. Groups are transitive, so two pages of a group need not be
+//! near-duplicates.
 
 use doppel_join::Read;
 use doppel_model::Random;
 
 use super::BulkError;
-use super::resolved::Resolved;
+use super::resolution::ResolvedCollection;
 
-/// Pairs are drawn by this seed, so that the same pages give the same figures.
+/// Seed for drawing pairs, so that the same pages give the same numbers.
 const SEED: u64 = 7;
 
-/// Pairs of pages with content that are in one group.
+/// Number of pairs of pages with content that are in one group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Within {
-    /// All of them.
+    /// Number of all pairs.
     pub pairs: u64,
-    /// Those that were compared: all, or as many as were asked for, each drawn from all.
+    /// Number of compared pairs: all of them, or a sample of the requested size drawn from all pairs.
     pub compared: u64,
-    /// Those of the compared pairs that are not near-duplicates: joined by other pages alone.
+    /// Number of compared pairs that are not near-duplicates. Only other pages link them.
     pub unlike: u64,
 }
 
-/// Compares all pairs, or draws as many as are asked for.
-pub(super) fn within(
-    resolved: &Resolved,
+/// Compares all pairs, or a sample of `pairs_max` pairs.
+pub(super) fn compare_pairs(
+    resolved: &ResolvedCollection,
     read: &Read<'_, BulkError>,
     pairs_max: usize,
 ) -> Result<Within, BulkError> {
-    // Where the pairs of each group end, when those of all are numbered.
+    // Number of the pair after the last pair of each group, if all pairs are numbered.
     let mut ends = Vec::with_capacity(resolved.groups.len());
     let mut pairs = 0;
     for group in &resolved.groups {
@@ -52,9 +53,9 @@ pub(super) fn within(
     Ok(Within { pairs, compared, unlike })
 }
 
-/// The pair with this number among (0, 1), (0, 2), (1, 2), (0, 3), ...
+/// Returns the pair with this number in the sequence (0, 1), (0, 2), (1, 2), (0, 3), ...
 fn pair(number: u64) -> (u64, u64) {
-    // The root is exact to less than one.
+    // The error of the root is below one.
     let mut high = ((1.0 + (1.0 + 8.0 * number as f64).sqrt()) / 2.0) as u64;
     while high * (high - 1) / 2 > number {
         high -= 1;
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_has_a_number() {
+    fn every_pair_has_its_own_number() {
         let mut number = 0;
         for high in 1..200 {
             for low in 0..high {

@@ -1,14 +1,14 @@
-//! Files that are damaged, cut, missing or swapped while no process has them.
+//! Tests with files that are damaged, cut, missing or swapped while no process has them open.
 
 use doppel_model::Random;
 
 use super::*;
 
-/// A database with several files of each kind, of which the last commits are in the log alone.
+/// Creates a database with several files of each kind. Its last commits are only in the log.
 fn sample(seed: u64) -> (Disk, Model) {
     let (disk, mut model, random) = (Disk::new(), Model::new(), &mut Random::new(seed));
     let inner = disk.open().unwrap();
-    [Reader::Index, Reader::Statuses].iter().for_each(|reader| inner.keep_log(*reader, None));
+    [LogConsumer::Index, LogConsumer::Statuses].iter().for_each(|reader| inner.keep_log(*reader, None));
     for turn in 0..40 {
         let writes = writes(random);
         inner.commit(writes.clone()).unwrap();
@@ -21,29 +21,33 @@ fn sample(seed: u64) -> (Disk, Model) {
     (disk, model)
 }
 
-/// Opens and reads everything; what is said of damage.
-fn fails(disk: &Disk) -> Option<String> {
+/// Opens the database and reads all rows. Returns the error, if there is one.
+fn open_error(disk: &Disk) -> Option<String> {
     disk.open().and_then(|inner| all(&inner)).err().map(|error| error.to_string())
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn the_error_names_a_missing_file() {
     let (disk, _) = sample(1);
-    // A log without its last file is that of an earlier moment: `progress` tells.
+    // A log without its last file looks like an earlier state. `progress` detects that.
     let last = disk.log.files().pop().unwrap().0;
     for (files, kind) in [(&disk.log, "log"), (&disk.signatures, "signatures")] {
         for (name, bytes) in files.files().into_iter().filter(|(name, _)| *name != last) {
             files.set(&name, None);
-            let said = fails(&disk).unwrap_or_else(|| panic!("{kind} {name} is not missed"));
-            assert!(said.contains("missing") || said.contains("it ends with record"), "{name}: {said}");
+            let message = open_error(&disk)
+                .unwrap_or_else(|| panic!("opening succeeds without the {kind} file {name}"));
+            assert!(
+                message.contains("missing") || message.contains("it ends with record"),
+                "{name}: {message}"
+            );
             files.set(&name, Some(bytes));
         }
     }
-    assert_eq!(fails(&disk), None);
+    assert_eq!(open_error(&disk), None);
 }
 
 #[test]
-fn a_flipped_bit_is_found_unless_it_is_in_the_last_record() {
+fn a_flipped_bit_is_detected_unless_it_is_in_the_last_record() {
     let (disk, model) = sample(2);
     let last = disk.log.files().pop().unwrap().0;
     for (name, bytes) in disk.log.files() {
@@ -52,8 +56,8 @@ fn a_flipped_bit_is_found_unless_it_is_in_the_last_record() {
             damaged[at] ^= 4;
             let copy = disk.crash(&mut Random::new(0));
             copy.log.set(&name, Some(damaged));
-            match fails(&copy) {
-                Some(said) => assert!(said.contains(&name) && said.contains("at byte"), "{said}"),
+            match open_error(&copy) {
+                Some(message) => assert!(message.contains(&name) && message.contains("at byte"), "{message}"),
                 None => {
                     assert_eq!(name, last, "byte {at}");
                     assert_ne!(all(&copy.open().unwrap()).unwrap(), model);
@@ -64,7 +68,7 @@ fn a_flipped_bit_is_found_unless_it_is_in_the_last_record() {
 }
 
 #[test]
-fn a_cut_in_the_last_record_costs_that_record_and_any_other_is_damage() {
+fn a_cut_in_the_last_record_loses_that_record_and_any_other_cut_is_damage() {
     let (disk, _) = sample(3);
     let files = disk.log.files();
     let (last, bytes) = files.last().unwrap();
@@ -73,21 +77,21 @@ fn a_cut_in_the_last_record_costs_that_record_and_any_other_is_damage() {
     for length in ends[ends.len() - 2]..bytes.len() {
         let copy = disk.crash(&mut Random::new(0));
         copy.log.set(last, Some(bytes[..length].to_vec()));
-        assert_eq!(fails(&copy), None, "{length}");
+        assert_eq!(open_error(&copy), None, "{length}");
         let inner = copy.open().unwrap();
         inner.commit(vec![(vec![0, 0, b'p', 1], Some(vec![1]))]).unwrap();
         drop(inner);
-        assert_eq!(fails(&copy), None, "{length}, and a commit");
+        assert_eq!(open_error(&copy), None, "{length}, and a commit");
     }
     for (name, bytes) in &files[..files.len() - 1] {
         let copy = disk.crash(&mut Random::new(0));
         copy.log.set(name, Some(bytes[..bytes.len() - 1].to_vec()));
-        assert!(fails(&copy).unwrap().contains("damaged"), "{name}");
+        assert!(open_error(&copy).unwrap().contains("damaged"), "{name}");
     }
 }
 
 #[test]
-fn files_in_each_others_place_are_found() {
+fn swapped_files_are_detected() {
     let (disk, _) = sample(4);
     let (other, _) = sample(5);
     let swap = |files: &SimulatedDirectory, others: &SimulatedDirectory, what: &str| {
@@ -95,31 +99,31 @@ fn files_in_each_others_place_are_found() {
         let target = if what == "log" { &copy.log } else { &copy.signatures };
         let (one, two) = (&files.files()[1], &others.files()[0]);
         target.set(&one.0, Some(two.1.clone()));
-        fails(&copy)
+        open_error(&copy)
     };
     for others in [&disk, &other] {
         assert!(swap(&disk.log, &others.log, "log").is_some());
     }
-    // A signature has its own checksum, which those of this test lack: the page's record tells them apart.
+    // Swapped files of signatures are not tested, because the signatures of these tests have no checksums.
     let copy = disk.crash(&mut Random::new(0));
     let logs = other.log.files();
     copy.log.files().iter().for_each(|(name, _)| copy.log.set(name, None));
     logs.iter().for_each(|(name, bytes)| copy.log.set(name, Some(bytes.clone())));
     assert!(
-        fails(&copy).is_some_and(|said| said.contains("a record of another log") || said.contains("missing"))
+        open_error(&copy).is_some_and(|message| message.contains("a record of another log") || message.contains("missing"))
     );
 }
 
 #[test]
-fn a_store_of_rows_that_is_behind_or_ahead_is_found() {
+fn a_store_of_rows_that_is_behind_or_ahead_is_detected() {
     let (disk, _) = sample(6);
     let behind = Disk { rows: Arc::default(), ..disk.clone() };
-    assert!(fails(&behind).is_some());
+    assert!(open_error(&behind).is_some());
     let before = disk.crash(&mut Random::new(0));
     let inner = disk.open().unwrap();
     inner.commit(writes(&mut Random::new(1))).unwrap();
     inner.move_all().unwrap();
     drop(inner);
     let ahead = Disk { rows: Arc::clone(&disk.rows), ..before };
-    assert!(fails(&ahead).unwrap().contains("it ends with record"));
+    assert!(open_error(&ahead).unwrap().contains("it ends with record"));
 }

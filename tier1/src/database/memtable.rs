@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::key;
-use crate::log::Reached;
+use crate::log::SequencedPosition;
 use crate::store::{Store, StoreError, Write};
 
 /// Number of rows, and their size in bytes, from which rows are moved.
@@ -24,18 +24,18 @@ pub(super) type Rows = BTreeMap<Vec<u8>, Option<Row>>;
 
 /// Rows that are not yet in the store of rows.
 #[derive(Debug, Default)]
-pub(super) struct Unmoved {
+pub(super) struct Memtable {
     rows: Rows,
     bytes: usize,
     /// Position of the last commit whose rows are here.
-    last: Reached,
+    last: SequencedPosition,
     /// Rows that are being moved, and the position of their last commit.
-    moving: Option<(Arc<Rows>, Reached)>,
+    moving: Option<(Arc<Rows>, SequencedPosition)>,
 }
 
-impl Unmoved {
+impl Memtable {
     /// Adds the rows of a commit.
-    pub(super) fn insert(&mut self, writes: Vec<Write>, last: Reached) {
+    pub(super) fn insert(&mut self, writes: Vec<Write>, last: SequencedPosition) {
         for (key, row) in writes {
             self.bytes += key.len() + row.as_ref().map_or(0, Vec::len);
             self.rows.insert(key, row);
@@ -66,7 +66,7 @@ impl Unmoved {
 
     /// Sets the rows of all commits so far aside, to be moved. If a failed move has left rows, returns these
     /// instead.
-    pub(super) fn begin_to_move(&mut self) -> Option<(Arc<Rows>, Reached)> {
+    pub(super) fn begin_to_move(&mut self) -> Option<(Arc<Rows>, SequencedPosition)> {
         if self.moving.is_none() && !self.rows.is_empty() {
             self.moving = Some((Arc::new(std::mem::take(&mut self.rows)), self.last));
             self.bytes = 0;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::log::{LogId, Reached};
+use crate::log::{LogId, SequencedPosition};
 use crate::record::{decode, encode};
 use crate::signatures::SegmentCheckpoint;
 use crate::store::{Store, StoreError, Write};
@@ -15,10 +15,10 @@ pub(super) const AFTER: &[u8] = b"\0\0";
 
 /// What the store of rows and the signature files have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Applied {
+pub(super) struct Checkpoint {
     pub(super) log: LogId,
     /// Last record whose rows the store has.
-    pub(super) reached: Reached,
+    pub(super) reached: SequencedPosition,
     /// Segments of signatures at that time.
     pub(super) signatures: Vec<SegmentCheckpoint>,
     /// Size of the segments in bytes after their last compaction.
@@ -27,7 +27,7 @@ pub(super) struct Applied {
     pub(super) erasing: bool,
 }
 
-impl Applied {
+impl Checkpoint {
     pub(super) fn read(store: &dyn Store) -> Result<Option<Self>, StoreError> {
         store.get(KEY)?.map(|bytes| decode(KEY, &bytes)).transpose()
     }
