@@ -144,7 +144,7 @@ impl CommitState {
     }
 }
 
-fn failed_before() -> StoreError {
+fn earlier_failure() -> StoreError {
     StoreError::Engine("the database refuses writes because an earlier commit failed".to_owned())
 }
 
@@ -169,7 +169,7 @@ impl Inner {
             ));
         }
         if std::mem::replace(&mut commits.failed, true) {
-            return Err(failed_before());
+            return Err(earlier_failure());
         }
         self.name_signatures(&mut writes)?;
         self.signatures.write(commits.log.is_some())?;
@@ -295,7 +295,7 @@ impl Database {
         let current = self.current()?;
         let mut commits = lock(&current.inner.commits);
         if std::mem::replace(&mut commits.failed, true) {
-            return Err(failed_before());
+            return Err(earlier_failure());
         }
         commits.begin()?;
         commits.failed = false;

@@ -342,7 +342,10 @@ impl SignatureStore {
     ///
     /// # Errors
     /// Fails if a segment is damaged, after passing on the signatures before it.
-    pub(crate) fn each(&self, each: &mut dyn FnMut(SignatureId, &[u8]) -> bool) -> Result<(), StoreError> {
+    pub(crate) fn for_each(
+        &self,
+        each: &mut dyn FnMut(SignatureId, &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
         let all: Vec<_> = self.segments().values().cloned().collect();
         let mut one = |id, _, bytes: &[u8]| Ok(each(id, bytes));
         for segment in all {

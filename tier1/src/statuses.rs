@@ -129,7 +129,7 @@ impl StatusTable {
 
     /// Returns the bytes of a snapshot.
     #[cfg(any(test, feature = "simulation"))]
-    pub(crate) fn saved(&self, basis: Basis) -> io::Result<Vec<u8>> {
+    pub(crate) fn snapshot_bytes(&self, basis: Basis) -> io::Result<Vec<u8>> {
         let mut saving = snapshot::SnapshotWriter::new(self, basis, Vec::new())?;
         while saving.step(self)? {}
         saving.finish()
@@ -161,11 +161,11 @@ impl StatusTable {
     }
 
     /// Applies changes to the entries.
-    fn take(&self, changes: Vec<EntryChange>) {
+    fn apply(&self, changes: Vec<EntryChange>) {
         let mut changes = changes.into_iter().peekable();
         while changes.peek().is_some() {
             let mut entries = self.entries_mut();
-            changes.by_ref().take(CHANGES_AT_ONCE).for_each(|change| entries.take(change));
+            changes.by_ref().take(CHANGES_AT_ONCE).for_each(|change| entries.apply(change));
         }
     }
 
@@ -207,7 +207,7 @@ impl Entries {
         }
     }
 
-    fn take(&mut self, change: EntryChange) {
+    fn apply(&mut self, change: EntryChange) {
         self.changed += 1;
         self.note(change.key());
         self.put(change);

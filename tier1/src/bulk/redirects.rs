@@ -16,7 +16,7 @@ pub(super) struct Spellings(HashMap<PageId, Vec<u32>>);
 impl Spellings {
     /// Collects the pages that a redirect may need. These are pages of a form for which there is neither a
     /// page with the normalised URL nor a page with the redirect's target URL.
-    pub(super) fn wanted(versions: &Versions) -> Self {
+    pub(super) fn needed_by_redirects(versions: &Versions) -> Self {
         let redirects = versions.pages.par_iter().filter_map(|page| match &page.state {
             PageState::Redirect(to) if versions.find(to).is_none() => Some(to.normal_id()),
             _ => None,
@@ -55,7 +55,11 @@ impl Spellings {
 }
 
 /// Returns the number of the page with content at the end of a redirect's chain.
-pub(super) fn end(versions: &Versions, spellings: &Spellings, source: usize) -> Result<usize, Unresolved> {
+pub(super) fn end_of_chain(
+    versions: &Versions,
+    spellings: &Spellings,
+    source: usize,
+) -> Result<usize, Unresolved> {
     let mut path = vec![source];
     loop {
         let Some(last) = path.last() else { return Err(Unresolved::UnknownTarget) };

@@ -58,9 +58,9 @@ pub(super) fn resolve(
     (winners, market): (WinnerOrder, Option<&Market>),
     group_members_max: u64,
 ) -> Result<ResolvedCollection, BulkError> {
-    let spellings = redirects::Spellings::wanted(&versions);
+    let spellings = redirects::Spellings::needed_by_redirects(&versions);
     let end = |(page, state): (usize, &PageState)| {
-        let end = || redirects::end(&versions, &spellings, page).map(|end| end as u32);
+        let end = || redirects::end_of_chain(&versions, &spellings, page).map(|end| end as u32);
         matches!(state, PageState::Redirect(_)).then(end)
     };
     let states = versions.pages.iter().map(|page| &page.state);

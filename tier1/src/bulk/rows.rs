@@ -63,7 +63,7 @@ pub(super) struct CollectionRows<'r> {
 impl<'r> CollectionRows<'r> {
     /// Prepares the rows. Takes the index of pages by id out of `all`, which nobody needs any more.
     pub(super) fn of(all: &'r mut ResolvedCollection, now: Timestamp) -> Self {
-        let spellings = Spellings::wanted(&all.versions);
+        let spellings = Spellings::needed_by_redirects(&all.versions);
         let target = |number: usize| match &all.versions.pages[number].state {
             PageState::Redirect(to) => spellings.find(&all.versions, to, number),
             PageState::Content(_) | PageState::Dead => None,
@@ -210,12 +210,10 @@ impl<'r> CollectionRows<'r> {
             // The cover of a quarantined group is not found.
             _ if group.quarantined => Cover::Unsent,
             None => Cover::Unsent,
-            Some(None) => Cover::SignatureSink,
+            Some(None) => Cover::Kept,
             Some(Some(by)) => {
                 let content = self.all.content(by.page).map(|content| self.all.contents.hash(content));
-                content.map_or(Cover::SignatureSink, |content| {
-                    Cover::By(self.page(by.page).rank.url.id(), content)
-                })
+                content.map_or(Cover::Kept, |content| Cover::By(self.page(by.page).rank.url.id(), content))
             }
         }
     }

@@ -66,7 +66,7 @@ impl Memtable {
 
     /// Sets the rows of all commits so far aside, to be moved. If a failed move has left rows, returns these
     /// instead.
-    pub(super) fn begin_to_move(&mut self) -> Option<(Arc<Rows>, SequencedPosition)> {
+    pub(super) fn begin_move(&mut self) -> Option<(Arc<Rows>, SequencedPosition)> {
         if self.moving.is_none() && !self.rows.is_empty() {
             self.moving = Some((Arc::new(std::mem::take(&mut self.rows)), self.last));
             self.bytes = 0;
@@ -80,7 +80,7 @@ impl Memtable {
     }
 
     /// Forgets the rows that were set aside, because the store of rows has them.
-    pub(super) fn moved(&mut self) {
+    pub(super) fn end_move(&mut self) {
         self.moving = None;
     }
 
@@ -115,7 +115,12 @@ pub(super) struct Window {
 
 impl Window {
     /// Adds the rows of a store, and returns the result as a piece.
-    pub(super) fn over(mut self, store: &dyn Store, from: &[u8], to: &[u8]) -> Result<Piece, StoreError> {
+    pub(super) fn merge_with(
+        mut self,
+        store: &dyn Store,
+        from: &[u8],
+        to: &[u8],
+    ) -> Result<Piece, StoreError> {
         debug_assert!(&*self.end <= to);
         let mut stored = Rows::new();
         store.range(from, &self.end, &mut |key, row| {

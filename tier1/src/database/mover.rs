@@ -14,7 +14,7 @@ use doppel_model::random_number;
 use doppel_threads::{GiveWay, give_way};
 
 use super::checkpoint::Checkpoint;
-use super::{Inner, failed_before, is_signature, lock, signature_id_of};
+use super::{Inner, earlier_failure, is_signature, lock, signature_id_of};
 use crate::log::{Log as _, LogId};
 use crate::signatures::{ClosedSegments, ReplacedFiles, UsedSignatures};
 use crate::store::{StoreError, Write};
@@ -124,7 +124,7 @@ impl Mover {
                 return Ok(());
             }
             if state.given_up {
-                return Err(failed_before());
+                return Err(earlier_failure());
             }
             state = self.signal.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -201,9 +201,9 @@ impl Inner {
         let begun = {
             let commits = lock(&self.commits);
             if commits.failed {
-                return Err(failed_before());
+                return Err(earlier_failure());
             }
-            let begun = self.memtable_mut().begin_to_move();
+            let begun = self.memtable_mut().begin_move();
             // Without a log, no commit has synced the signatures that the rows name.
             if commits.log.is_none() {
                 self.signatures.write(true)?;
@@ -229,7 +229,7 @@ impl Inner {
         let compacted_bytes = self.signatures.compacted_bytes();
         let checkpoint = Checkpoint { reached, signatures, compacted_bytes, ..moving.checkpoint.clone() };
         self.store_checkpoint(&mut moving, checkpoint)?;
-        self.memtable_mut().moved();
+        self.memtable_mut().end_move();
         Ok(())
     }
 
@@ -354,7 +354,7 @@ impl Inner {
             // With this lock no commit changes these rows meanwhile.
             let commits = lock(&self.commits);
             if commits.failed {
-                return Err(failed_before());
+                return Err(earlier_failure());
             }
             let mut writes: Vec<Write> = Vec::new();
             for (key, old, new) in some {
@@ -375,7 +375,7 @@ impl Inner {
             // With this lock no commit is under way whose signatures are not yet on disk.
             let commits = lock(&self.commits);
             if commits.failed {
-                return Err(failed_before());
+                return Err(earlier_failure());
             }
             self.signatures.checkpoints()
         };

@@ -58,7 +58,7 @@ impl Inner {
         }
         // Read the rows in memory first. A row that is moved meanwhile is then read twice instead of missed.
         let window = self.memtable().window(from, to);
-        let Piece { rows, end } = window.over(&*self.rows, from, to)?;
+        let Piece { rows, end } = window.merge_with(&*self.rows, from, to)?;
         for (key, row) in &rows {
             if !each(key, row)? {
                 return Ok(None);

@@ -8,7 +8,7 @@ use doppel_protocol::range_owner::LogPlace;
 
 use super::checkpoint::Checkpoint;
 use super::open::{LOG, directory};
-use super::{Database, Inner, failed_before, is_signature, lock, signature_id_of};
+use super::{Database, Inner, earlier_failure, is_signature, lock, signature_id_of};
 use crate::files::sync_directory;
 use crate::log::{FileLog, Log as _, LogId, Payload, Position, Record, SequencedPosition, SharedRecord};
 use crate::store::StoreError;
@@ -99,7 +99,7 @@ impl Inner {
                     return Err(stop());
                 }
             };
-            let Some(payload) = self.whole(payload) else {
+            let Some(payload) = self.with_signature_bytes(payload) else {
                 gone = Some("this node no longer has a signature of a record");
                 return Err(stop());
             };
@@ -116,7 +116,7 @@ impl Inner {
     }
 
     /// Returns the payload of a record with the bytes of its signatures; `None` if a signature is gone.
-    fn whole(&self, payload: Payload<'static>) -> Option<Payload<'static>> {
+    fn with_signature_bytes(&self, payload: Payload<'static>) -> Option<Payload<'static>> {
         let Payload::Rows(rows) = payload else { return Some(payload) };
         let mut rows = rows.into_owned();
         for (key, row) in rows.iter_mut().filter(|(key, _)| is_signature(key)) {
@@ -148,7 +148,7 @@ impl Inner {
         };
         let mut commits = lock(&self.commits);
         if std::mem::replace(&mut commits.failed, true) {
-            return Err(failed_before());
+            return Err(earlier_failure());
         }
         let SharedRecord { position, previous, sequence, payload } = copied;
         let payload = match payload {

@@ -3,7 +3,7 @@
 mod damaged_files;
 mod erasure;
 mod failed_calls;
-mod handle;
+mod reopening;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

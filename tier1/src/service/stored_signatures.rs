@@ -51,7 +51,7 @@ impl StoredSignatures for Stored {
     fn each(&self, each: &mut EachSignature<'_>) -> Result<(), SourceError> {
         for (range, database) in (0..).zip(&self.databases) {
             let signatures = database.signatures().map_err(Tier1Error::from)?;
-            let read = signatures.each(&mut |id, bytes| each(place(range, id), bytes));
+            let read = signatures.for_each(&mut |id, bytes| each(place(range, id), bytes));
             read.map_err(Tier1Error::from)?;
         }
         Ok(())

@@ -128,7 +128,7 @@ fn a_start_syncs_a_cut_whose_earlier_sync_failed() {
         let checkpoints = signatures.checkpoints();
         let crashed = directory.crash(&mut doppel_model::Random::new(seed));
         let mut left = Vec::new();
-        let all = open(&crashed, &checkpoints).each(&mut |id, _| {
+        let all = open(&crashed, &checkpoints).for_each(&mut |id, _| {
             left.push(id);
             true
         });

@@ -2,7 +2,7 @@
 
 use doppel_model::{GroupId, PageId};
 
-use super::Key;
+use super::EntryKey;
 use super::entry::{GroupEntry, PageEntry, UngroupedPage};
 use super::secret::SecretKey;
 use crate::key::{Kind, last_number, last_page};

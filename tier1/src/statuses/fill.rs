@@ -126,7 +126,7 @@ impl Fill {
     /// Like [`put`](Self::put), but overwrites newer changes. The simulation plants this mistake.
     #[cfg(feature = "simulation")]
     pub(crate) fn put_over(&mut self) -> bool {
-        self.put_with(Entries::take)
+        self.put_with(Entries::apply)
     }
 
     fn put_with(&mut self, put: impl Fn(&mut Entries, EntryChange)) -> bool {

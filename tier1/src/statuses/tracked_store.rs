@@ -40,7 +40,7 @@ impl Store for TrackedStore {
         let changes: Vec<EntryChange> = changes.collect();
         self.table.leave_to_rows(&changes);
         self.store.commit(writes)?;
-        self.table.take(changes);
+        self.table.apply(changes);
         Ok(())
     }
 

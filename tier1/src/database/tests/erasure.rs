@@ -155,7 +155,7 @@ fn a_failed_start_of_a_segment_loses_nothing() {
         drop(inner);
         disk.allow(None);
         let inner = disk.crash(&mut Random::new(seed)).open().unwrap();
-        inner.signatures.each(&mut |_, _| true).unwrap();
+        inner.signatures.for_each(&mut |_, _| true).unwrap();
         inner.erase_if_owed().unwrap();
     }
 }

@@ -182,7 +182,7 @@ impl Machine<'_, '_> {
         };
         let Transfer { from, first, members, done } = transfer;
         if first && done.is_none() {
-            record.expect_more(from);
+            record.begin_transfer_from(from);
         }
         self.adopt_members(into, &mut record, members)?;
         if let Some(TransferEnd { dirty, search_again, evidence }) = done {
@@ -316,7 +316,7 @@ impl Machine<'_, '_> {
 
 impl Group {
     /// Notes that the members of a merged group have begun to come.
-    fn expect_more(&mut self, from: GroupId) {
+    fn begin_transfer_from(&mut self, from: GroupId) {
         self.incoming.retain(|incoming| incoming.from != from);
         if self.incoming.len() < INCOMING_MAX {
             self.incoming.push(IncomingTransfer { from, losses: self.losses });

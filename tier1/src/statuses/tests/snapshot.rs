@@ -124,7 +124,7 @@ fn rows_are_read_if_the_log_is_incomplete_or_the_snapshot_breaks_off() {
     let of = Ranges::complete(1);
     three().into_iter().for_each(|row| of.commit(row));
     let table = of.statuses.of_range(RangeId(0));
-    let bytes = table.saved(basis()).unwrap();
+    let bytes = table.snapshot_bytes(basis()).unwrap();
     for (cut, is_known) in [(0, false), (9, true)] {
         let whole = bytes.len() as u64;
         let part = bytes[..bytes.len() - cut].to_vec();
@@ -187,7 +187,7 @@ fn a_snapshot_during_a_commit_misses_no_page() {
     rows().for_each(|row| of.stores[0].commit(vec![row]).unwrap());
     let mut saving = SnapshotWriter::new(&table, basis(), Vec::new()).unwrap();
     (0..100).for_each(|_| assert!(saving.step(&table).unwrap()));
-    table.take(changes);
+    table.apply(changes);
     while saving.step(&table).unwrap() {}
     let next = started_from(&of, saving.finish().unwrap(), &[], |_| ());
     let is_right = |page: &String| next.status(page).is_none_or(|status| status == Status::Duplicate);
