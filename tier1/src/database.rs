@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `memtable` | rows in memory |
 //! | `checkpoint` | how much of the log the store of rows has |
-//! | `mover` | moving rows, then trimming the log and compacting signatures |
+//! | `mover` | moving rows, then trimming the log |
+//! | `compaction` | removing unused signatures when there are many |
 //! | `batch_gate` | delaying a batch of the mover while a commit reads |
 //! | `erasure` | removing unused signatures from the files after a purge |
 //! | `open` | a start, which reads the log after the checkpoint |
@@ -28,6 +29,7 @@
 mod batch_gate;
 mod changes;
 mod checkpoint;
+mod compaction;
 mod erasure;
 mod handle;
 mod memtable;

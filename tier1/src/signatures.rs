@@ -7,6 +7,7 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `segment` | a file of signatures |
+//! | `opening` | opening all segments at a start |
 //! | `content_table` | finding the id of a content, in memory |
 //! | `compaction` | rewriting segments of which too little is used |
 //!
@@ -18,6 +19,7 @@
 
 mod compaction;
 mod content_table;
+mod opening;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -32,7 +34,7 @@ use crate::files::Directory;
 use crate::store::StoreError;
 pub(crate) use compaction::{ClosedSegments, ReplacedFiles, UsedSignatures};
 use content_table::ContentTable;
-use segment::Segment;
+use segment::{Extent, Segment};
 
 /// Maximum length of a segment in bytes.
 pub(crate) const SEGMENT_BYTES: u32 = 256 << 20;
@@ -57,6 +59,11 @@ impl SignatureId {
         bytes[4..8].copy_from_slice(&self.offset.to_be_bytes());
         bytes[8..].copy_from_slice(&self.bytes.to_be_bytes());
         bytes
+    }
+
+    /// Returns the part of its segment that the id names.
+    fn extent(self) -> Extent {
+        Extent { offset: self.offset, bytes: self.bytes }
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -173,7 +180,7 @@ impl SignatureStore {
         last: Option<SignatureId>,
         segment_bytes: u32,
     ) -> Result<Self, StoreError> {
-        let mut segments = segment::open_all(&*directory, checkpoints, last)?;
+        let mut segments = opening::open_all(&*directory, checkpoints, last)?;
         let last = match segments.last_key_value() {
             Some((_, last)) if !last.is_compacted() => Arc::clone(last),
             newest => {

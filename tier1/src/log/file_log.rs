@@ -28,8 +28,8 @@ const ENDING: &str = ".log";
 pub(crate) struct FileLog {
     pub(super) directory: Box<dyn Directory>,
     pub(super) id: LogId,
-    /// Index of the first record of each file, and the length of the file in bytes.
-    pub(super) files: VecDeque<(u64, u64)>,
+    /// Files of the log, in the order of their records. Appends go to the last one.
+    pub(super) files: VecDeque<LogFile>,
     pub(super) active: Arc<dyn File>,
     pub(super) last: Position,
     /// Sequence of the last record in the shared log; 0 before the first copy.
@@ -41,6 +41,15 @@ pub(crate) struct FileLog {
     buffer: Vec<u8>,
     /// An append has failed, so the content of the last file is uncertain.
     failed: bool,
+}
+
+/// A file of the log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LogFile {
+    /// Index of the first record.
+    pub(super) first: u64,
+    /// Length in bytes.
+    pub(super) length: u64,
 }
 
 /// Returns the name of the file whose first record has index `first`.
@@ -59,12 +68,22 @@ impl FileLog {
     pub(super) fn with_files(
         directory: Box<dyn Directory>,
         id: LogId,
-        files: VecDeque<(u64, u64)>,
+        files: VecDeque<LogFile>,
         active: Arc<dyn File>,
-        (last, sequence): (Position, u64),
+        end: SequencedPosition,
     ) -> Self {
-        let (file_bytes, kept_bytes, buffer) = (FILE_BYTES, KEPT_BYTES, Vec::new());
-        Self { directory, id, files, active, last, sequence, file_bytes, kept_bytes, buffer, failed: false }
+        Self {
+            directory,
+            id,
+            files,
+            active,
+            last: end.position,
+            sequence: end.sequence,
+            file_bytes: FILE_BYTES,
+            kept_bytes: KEPT_BYTES,
+            buffer: Vec::new(),
+            failed: false,
+        }
     }
 
     /// Creates a log in an empty directory. Its first record will follow the given position.
@@ -74,11 +93,11 @@ impl FileLog {
     pub(crate) fn begin(
         directory: Box<dyn Directory>,
         id: LogId,
-        SequencedPosition { position, sequence }: SequencedPosition,
+        after: SequencedPosition,
     ) -> Result<Self, StoreError> {
-        let first = position.index + 1;
+        let first = after.position.index + 1;
         let active = create(&*directory, first)?;
-        Ok(Self::with_files(directory, id, VecDeque::from([(first, 0)]), active, (position, sequence)))
+        Ok(Self::with_files(directory, id, VecDeque::from([LogFile { first, length: 0 }]), active, after))
     }
 
     /// Sets the number of logs in this process that share the space for kept records.
@@ -113,9 +132,9 @@ impl FileLog {
         let position = record::encode(&mut self.buffer, self.id, (self.last, epoch), origin, payload)
             .map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
         self.failed = true;
-        if self.files.back().is_none_or(|(_, length)| *length >= self.file_bytes) {
+        if self.files.back().is_none_or(|file| file.length >= self.file_bytes) {
             self.active = create(&*self.directory, position.index)?;
-            self.files.push_back((position.index, 0));
+            self.files.push_back(LogFile { first: position.index, length: 0 });
         }
         if let Err(error) = self.write() {
             // Otherwise the next start could take an unacknowledged record for an acknowledged one. If
@@ -133,7 +152,7 @@ impl FileLog {
     /// # Errors
     /// Fails if the file cannot be cut.
     pub(crate) fn cut_failed(&mut self) -> Result<(), StoreError> {
-        let Some((_, length)) = self.files.back().filter(|_| self.failed) else { return Ok(()) };
+        let Some(LogFile { length, .. }) = self.files.back().filter(|_| self.failed) else { return Ok(()) };
         let cut = self.active.cut(*length).and_then(|()| self.active.sync());
         cut.map_err(|error| StoreError::of_file("cut the log", self.directory.path(), &error))
     }
@@ -148,7 +167,7 @@ impl FileLog {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let Some((_, length)) = self.files.back_mut() else {
+        let Some(LogFile { length, .. }) = self.files.back_mut() else {
             return Err(io::Error::other("the log has no file"));
         };
         self.active.write(&self.buffer, *length)?;
@@ -203,10 +222,10 @@ impl Log for FileLog {
 
     fn trim(&mut self, through: u64, kept: u64) -> Result<(), StoreError> {
         let failed = |error| StoreError::of_file("trim the log", self.directory.path(), &error);
-        while self.files.get(1).is_some_and(|(next, _)| {
-            let last = next.saturating_sub(1);
+        while self.files.get(1).is_some_and(|next| {
+            let last = next.first.saturating_sub(1);
             last <= through && (last <= kept || self.bytes() > self.kept_bytes)
-        }) && let Some((first, _)) = self.files.front()
+        }) && let Some(LogFile { first, .. }) = self.files.front()
         {
             self.directory.remove(&name(*first)).map_err(failed)?;
             self.files.pop_front();
@@ -215,6 +234,6 @@ impl Log for FileLog {
     }
 
     fn bytes(&self) -> u64 {
-        self.files.iter().map(|(_, length)| length).sum()
+        self.files.iter().map(|file| file.length).sum()
     }
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::file_log::{FileLog, name};
+use super::file_log::{FileLog, LogFile, name};
 use super::replay::{ChainCheck, RecordVisitor, record_at};
 use super::{Log as _, LogId, Position};
 use crate::files::File;
@@ -16,8 +16,8 @@ pub(crate) struct LogReader {
     id: LogId,
     from: Position,
     end: Position,
-    /// Index of each file's first record, its length in bytes, and the file.
-    files: Vec<(u64, u64, Arc<dyn File>)>,
+    /// Files with the records, opened.
+    files: Vec<(LogFile, Arc<dyn File>)>,
 }
 
 impl FileLog {
@@ -30,7 +30,7 @@ impl FileLog {
         if id != self.id || from.index > self.last().index {
             return Ok(None);
         }
-        let Some(begin) = self.files.iter().rposition(|(first, _)| *first <= from.index + 1) else {
+        let Some(begin) = self.files.iter().rposition(|file| file.first <= from.index + 1) else {
             return Ok(None);
         };
         self.files_from(begin, from).map(Some)
@@ -43,7 +43,7 @@ impl FileLog {
     /// Fails if a file cannot be read.
     pub(crate) fn copies_after(&self, sequence: u64) -> Result<Option<LogReader>, StoreError> {
         let failed = |error| StoreError::of_file("read the log", self.directory.path(), &error);
-        for (at, (first, length)) in self.files.iter().enumerate().rev() {
+        for (at, LogFile { first, length }) in self.files.iter().enumerate().rev() {
             let is_early = *first == 1 || {
                 let file = self.directory.open(&name(*first)).map_err(failed)?;
                 let record = record_at(&file, 0, *length, self.id).map_err(failed)?;
@@ -61,11 +61,11 @@ impl FileLog {
     }
 
     fn files_from(&self, begin: usize, from: Position) -> Result<LogReader, StoreError> {
-        let open = |(first, length): &(u64, u64)| {
-            let file = self.directory.open(&name(*first));
+        let open = |log_file: &LogFile| {
+            let file = self.directory.open(&name(log_file.first));
             let file =
                 file.map_err(|error| StoreError::of_file("read the log", self.directory.path(), &error))?;
-            Ok((*first, *length, file))
+            Ok((*log_file, file))
         };
         let files = self.files.range(begin..).map(open).collect::<Result<_, StoreError>>()?;
         let (directory, end) = (self.directory.path().to_owned(), self.last());
@@ -78,7 +78,7 @@ impl LogReader {
     /// do not continue `from`. In the second case `from` belongs to another history.
     pub(crate) fn read(&self, each: &mut RecordVisitor<'_>) -> bool {
         let mut chain = ChainCheck { id: self.id, from: self.from, last: None, sequence: 0, each };
-        for (first, length, file) in &self.files {
+        for (LogFile { first, length }, file) in &self.files {
             if let Err(error) = chain.read(file, *first, *length, false) {
                 let error = error.of(&self.directory, *first);
                 tracing::warn!(%error, "cannot read all changes from the log");

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::file_log::{FileLog, first_of, name};
+use super::file_log::{FileLog, LogFile, first_of, name};
 use super::record::{HEAD_BYTES, MARK, RecordError, decode, length};
 use super::{Log as _, LogId, Position, Record, SequencedPosition};
 use crate::files::{Directory, File};
@@ -45,11 +45,11 @@ impl FileLog {
             return Err(damaged(format!("records {} to {} are missing", from.index + 1, files[0] - 1)));
         };
         let mut chain = ChainCheck { id, from, last: None, sequence, each };
-        let mut kept: VecDeque<(u64, u64)> = VecDeque::new();
+        let mut log_files: VecDeque<LogFile> = VecDeque::new();
         for first in &files[..begin] {
             let length = directory.open(&name(*first)).and_then(|file| file.length());
             let failed = |error| StoreError::of_file("read the log", directory.path(), &error);
-            kept.push_back((*first, length.map_err(failed)?));
+            log_files.push_back(LogFile { first: *first, length: length.map_err(failed)? });
         }
         let mut active = None;
         for first in &files[begin..] {
@@ -63,7 +63,7 @@ impl FileLog {
                 length.map_err(|error| StoreError::of_file("read the log", directory.path(), &error))?;
             let read = chain.read(&file, *first, length, *first == last);
             let sound = read.map_err(|error| error.of(directory.path(), *first))?;
-            kept.push_back((*first, sound));
+            log_files.push_back(LogFile { first: *first, length: sound });
             active = Some(file);
         }
         let end = chain.last.map_or(files[begin] - 1, |last| last.index);
@@ -72,7 +72,8 @@ impl FileLog {
         }
         let last = chain.last.unwrap_or(from);
         let Some(active) = active else { return Err(damaged("it has no file".to_owned())) };
-        let log = Self::with_files(directory, id, kept, active, (last, chain.sequence));
+        let end = SequencedPosition { position: last, sequence: chain.sequence };
+        let log = Self::with_files(directory, id, log_files, active, end);
         log.cut_and_sync(last.index > from.index)?;
         Ok(log)
     }
@@ -84,7 +85,7 @@ impl FileLog {
     /// process failed, the operating system may consider the data written, and another sync alone would do
     /// nothing.
     fn cut_and_sync(&self, rewrites: bool) -> Result<(), StoreError> {
-        let sound = self.files.back().map_or(0, |(_, length)| *length);
+        let sound = self.files.back().map_or(0, |file| file.length);
         let cut = || {
             if self.active.length()? > sound {
                 tracing::info!(log = %self.directory.path().display(), record = self.last().index + 1,

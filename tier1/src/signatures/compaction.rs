@@ -7,20 +7,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::segment::Extent;
 use super::{SignatureId, SignatureStore, lock, segment};
 use crate::store::StoreError;
 
 /// Growth in bytes below which no compaction runs.
 const BYTES_MIN: u64 = 64 << 20;
 
-/// Offsets and lengths of the signatures that rows name, by segment.
+/// The signatures that rows name, by segment.
 #[derive(Debug, Default)]
-pub(crate) struct UsedSignatures(BTreeMap<u32, Vec<(u32, u32)>>);
+pub(crate) struct UsedSignatures(BTreeMap<u32, Vec<Extent>>);
 
 impl UsedSignatures {
     /// Adds a signature that a row names.
     pub(crate) fn add(&mut self, id: SignatureId) {
-        self.0.entry(id.segment).or_default().push((id.offset, id.bytes));
+        self.0.entry(id.segment).or_default().push(id.extent());
     }
 
     /// Removes a segment that no row names any more.
@@ -29,7 +30,7 @@ impl UsedSignatures {
     }
 
     /// Removes and returns the used signatures of a segment, each once and in order.
-    fn take(&mut self, segment: u32) -> Vec<(u32, u32)> {
+    fn take(&mut self, segment: u32) -> Vec<Extent> {
         let mut used = self.0.remove(&segment).unwrap_or_default();
         used.sort_unstable();
         used.dedup();
@@ -49,7 +50,7 @@ impl ClosedSegments {
     /// Returns whether segment `end` contained an unused signature when the earlier segments were closed.
     pub(crate) fn has_unused(&self, used: &UsedSignatures) -> bool {
         let mut of_last = used.0.get(&self.end).cloned().unwrap_or_default();
-        of_last.retain(|(offset, _)| *offset < self.length);
+        of_last.retain(|extent| extent.offset < self.length);
         of_last.sort_unstable();
         of_last.dedup();
         of_last.iter().map(stored_bytes).sum::<u64>() + u64::from(segment::FIRST) < u64::from(self.length)
@@ -57,7 +58,7 @@ impl ClosedSegments {
 }
 
 /// Returns the length of a signature with its head, in bytes.
-fn stored_bytes((_, bytes): &(u32, u32)) -> u64 {
+fn stored_bytes(Extent { bytes, .. }: &Extent) -> u64 {
     u64::from(*bytes) + u64::from(segment::HEAD_BYTES)
 }
 
@@ -148,7 +149,7 @@ impl SignatureStore {
             if in_use * 100 >= length.saturating_sub(u64::from(segment::FIRST)) * share {
                 continue;
             }
-            let keep = |offset| used.binary_search_by_key(&offset, |(offset, _)| *offset).is_ok();
+            let keep = |offset| used.binary_search_by_key(&offset, |extent| extent.offset).is_ok();
             if used.is_empty() {
                 self.segments_mut().remove(&number);
             } else {

@@ -8,7 +8,6 @@
 //! before it gets that name, and the old file is removed later. So if two generations exist, the later one is
 //! complete.
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -34,22 +33,39 @@ pub(super) const UNFINISHED_SUFFIX: &str = ".new";
 /// Receives the id, the offset and the bytes of a signature. Returns whether to continue.
 type SignatureVisitor<'e> = dyn FnMut(SignatureId, u32, &[u8]) -> Result<bool, StoreError> + 'e;
 
+/// The part of a segment that the id of a signature names. Ordered by offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Extent {
+    pub(super) offset: u32,
+    /// Length of the signature.
+    pub(super) bytes: u32,
+}
+
+/// The present place of a signature in a compacted segment.
+#[derive(Debug, Clone, Copy)]
+struct Relocation {
+    /// Offset in the id of the signature.
+    id_offset: u32,
+    /// Present offset of the signature.
+    offset: u32,
+}
+
 /// An open segment.
 pub(super) struct Segment {
     number: u32,
-    generation: u32,
+    pub(super) generation: u32,
     file: Arc<dyn File>,
     length: AtomicU32,
-    /// For a compacted segment, pairs of the offset in the id and the present offset of each signature. Read
-    /// when first needed.
-    offsets: OnceLock<Vec<(u32, u32)>>,
+    /// For a compacted segment, the present offsets of its signatures, ordered by their ids. Read when first
+    /// needed.
+    relocations: OnceLock<Vec<Relocation>>,
     /// Whether new rows must not name signatures in this segment. Set after a failed compaction, because the
     /// next start may use its file, which lacks the unused signatures.
     is_unshared: AtomicBool,
 }
 
 /// Returns the name of a segment's file.
-fn name(number: u32, generation: u32) -> String {
+pub(super) fn name(number: u32, generation: u32) -> String {
     if generation == 0 {
         format!("{number:08x}{SUFFIX}")
     } else {
@@ -57,7 +73,7 @@ fn name(number: u32, generation: u32) -> String {
     }
 }
 
-fn parse(name: &str) -> Option<(u32, u32)> {
+pub(super) fn parse(name: &str) -> Option<(u32, u32)> {
     let stem = name.strip_suffix(SUFFIX)?;
     let (number, generation) = stem.split_once('-').unwrap_or((stem, "0"));
     Some((u32::from_str_radix(number, 16).ok()?, u32::from_str_radix(generation, 16).ok()?))
@@ -74,83 +90,6 @@ fn append_with_id(out: &mut Vec<u8>, id_offset: u32, signature: &[u8]) {
     out.extend(signature);
 }
 
-/// Opens the latest generation of each segment in a directory. See
-/// [`SignatureStore::open`](super::SignatureStore::open).
-pub(super) fn open_all(
-    directory: &dyn Directory,
-    checkpoints: &[SegmentCheckpoint],
-    last: Option<SignatureId>,
-) -> Result<BTreeMap<u32, Arc<Segment>>, StoreError> {
-    let failed = |error| StoreError::of_file("read signatures", directory.path(), &error);
-    let mut latest: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut superseded = Vec::new();
-    for entry in directory.list().map_err(failed)? {
-        if entry.ends_with(UNFINISHED_SUFFIX) {
-            superseded.push(entry);
-        } else if let Some((number, generation)) = parse(&entry) {
-            match latest.get(&number).copied() {
-                Some(other) if other >= generation => superseded.push(entry),
-                other => {
-                    superseded.extend(other.map(|other| name(number, other)));
-                    latest.insert(number, generation);
-                }
-            }
-        }
-    }
-    let damaged = |what| StoreError::damaged_file(directory.path(), what);
-    let mut segments = BTreeMap::new();
-    for (number, generation) in latest {
-        let segment = Segment::open(directory, number, generation)?;
-        segments.insert(number, Arc::new(segment));
-    }
-    for checkpoint in checkpoints {
-        let Some(segment) = segments.get(&checkpoint.segment) else {
-            return Err(damaged(format!("{} is missing", name(checkpoint.segment, checkpoint.generation))));
-        };
-        let is_later = segment.generation > checkpoint.generation;
-        if segment.generation < checkpoint.generation || !is_later && segment.length() < checkpoint.length {
-            return Err(damaged(format!(
-                "{} is missing or cut",
-                name(checkpoint.segment, checkpoint.generation)
-            )));
-        }
-    }
-    if let Some(last) = last
-        && segments.get(&last.segment).is_none_or(|segment| {
-            segment.generation == 0
-                && u64::from(segment.length()) < u64::from(last.offset) + u64::from(last.bytes)
-        })
-    {
-        return Err(damaged(format!("{} is missing or cut", name(last.segment, 0))));
-    }
-    // No row ever named a signature after the end, so these bytes may be incomplete. The end may be in an
-    // earlier segment than the last one, if the last one could not be started.
-    for (number, segment) in segments.iter().rev().take_while(|(_, segment)| segment.generation == 0) {
-        let covered = checkpoints.iter().find(|one| one.segment == *number).map_or(FIRST, |one| one.length);
-        let named =
-            last.filter(|last| last.segment == *number).map_or(FIRST, |last| last.offset + last.bytes);
-        segment.cut(directory, covered.max(named))?;
-        if segment.length() > FIRST {
-            break;
-        }
-    }
-    // The process that wrote the bytes after the checkpoint may have died before they were on disk. For a
-    // segment without a checkpoint, this includes the magic bytes.
-    for (number, segment) in &segments {
-        let covered = checkpoints.iter().find(|one| one.segment == *number).map_or(0, |one| one.length);
-        if segment.is_compacted() {
-            segment.sync(directory)?;
-        } else if covered < segment.length() {
-            segment.rewrite(directory, covered)?;
-        }
-    }
-    directory.sync().map_err(failed)?;
-    for entry in superseded {
-        directory.remove(&entry).map_err(failed)?;
-    }
-    Ok(segments)
-}
-
 impl Segment {
     /// Creates a segment. Its name is on disk on return.
     pub(super) fn create(directory: &dyn Directory, number: u32) -> Result<Self, StoreError> {
@@ -165,7 +104,7 @@ impl Segment {
         segment.map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
     }
 
-    fn open(directory: &dyn Directory, number: u32, generation: u32) -> Result<Self, StoreError> {
+    pub(super) fn open(directory: &dyn Directory, number: u32, generation: u32) -> Result<Self, StoreError> {
         let failed = |error| StoreError::of_file("read signatures", directory.path(), &error);
         let file = directory.open(&name(number, generation)).map_err(failed)?;
         let length = u32::try_from(file.length().map_err(failed)?).unwrap_or(u32::MAX);
@@ -179,9 +118,9 @@ impl Segment {
     }
 
     fn with_file(number: u32, generation: u32, file: Arc<dyn File>, length: u32) -> Self {
-        let (length, offsets, is_unshared) =
+        let (length, relocations, is_unshared) =
             (AtomicU32::new(length), OnceLock::new(), AtomicBool::new(false));
-        Self { number, generation, file, length, offsets, is_unshared }
+        Self { number, generation, file, length, relocations, is_unshared }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -223,7 +162,7 @@ impl Segment {
 
     /// Writes the bytes after an offset again, and syncs them. If a sync of an earlier process failed, the
     /// operating system may consider these bytes written, and a sync alone would do nothing.
-    fn rewrite(&self, directory: &dyn Directory, from: u32) -> Result<(), StoreError> {
+    pub(super) fn rewrite(&self, directory: &dyn Directory, from: u32) -> Result<(), StoreError> {
         let write = || {
             let (mut at, mut bytes) = (from, Vec::new());
             while at < self.length() {
@@ -241,7 +180,7 @@ impl Segment {
     ///
     /// Always syncs the file. An earlier start may have cut it without a successful sync, and the next
     /// segment may start before anything is written to this one.
-    fn cut(&self, directory: &dyn Directory, end: u32) -> Result<(), StoreError> {
+    pub(super) fn cut(&self, directory: &dyn Directory, end: u32) -> Result<(), StoreError> {
         let cut = || {
             if self.length() != end {
                 self.file.cut(u64::from(end))?;
@@ -268,9 +207,9 @@ impl Segment {
         let offset = if self.generation == 0 {
             id.offset
         } else {
-            let offsets = self.offsets(directory)?;
-            let at = offsets.binary_search_by_key(&id.offset, |(offset, _)| *offset);
-            at.map(|at| offsets[at].1).map_err(|_| damaged(format!("no signature {}", id.offset)))?
+            let relocations = self.relocations(directory)?;
+            let at = relocations.binary_search_by_key(&id.offset, |relocation| relocation.id_offset);
+            at.map(|at| relocations[at].offset).map_err(|_| damaged(format!("no signature {}", id.offset)))?
         };
         if u64::from(offset) + u64::from(id.bytes) > u64::from(self.length()) {
             return Err(damaged(format!("the signature at byte {offset} ends after the file does")));
@@ -280,17 +219,17 @@ impl Segment {
         read.map_err(|error| StoreError::of_file("read signatures", directory.path(), &error))
     }
 
-    fn offsets(&self, directory: &dyn Directory) -> Result<&[(u32, u32)], StoreError> {
-        if self.offsets.get().is_none() {
-            let mut offsets = Vec::new();
+    fn relocations(&self, directory: &dyn Directory) -> Result<&[Relocation], StoreError> {
+        if self.relocations.get().is_none() {
+            let mut relocations = Vec::new();
             self.scan(directory, &mut |id, at, _| {
-                offsets.push((id.offset, at));
+                relocations.push(Relocation { id_offset: id.offset, offset: at });
                 Ok(true)
             })?;
             // Another reader may have set it first.
-            let _ = self.offsets.set(offsets);
+            let _ = self.relocations.set(relocations);
         }
-        Ok(self.offsets.get().map_or(&[], Vec::as_slice))
+        Ok(self.relocations.get().map_or(&[], Vec::as_slice))
     }
 
     /// Calls `each` for every signature in the order of the file, until it returns `false`. Returns whether
@@ -322,13 +261,12 @@ impl Segment {
         Ok(true)
     }
 
-    /// Writes the next generation of the segment, with only the used signatures. `used` has their offsets and
-    /// lengths, in order.
+    /// Writes the next generation of the segment, with only the used signatures. `used` is ordered.
     ///
     /// # Errors
     /// Fails if the file cannot be written. Also fails if a used signature is not found: then the segment is
     /// damaged, and stays as it is.
-    pub(super) fn compact(&self, directory: &dyn Directory, used: &[(u32, u32)]) -> Result<Self, StoreError> {
+    pub(super) fn compact(&self, directory: &dyn Directory, used: &[Extent]) -> Result<Self, StoreError> {
         let generation = self.generation + 1;
         let unfinished = name(self.number, generation) + UNFINISHED_SUFFIX;
         self.write_compacted(directory, generation, &unfinished, used).inspect_err(|_| {
@@ -342,14 +280,15 @@ impl Segment {
         directory: &dyn Directory,
         generation: u32,
         unfinished: &str,
-        used: &[(u32, u32)],
+        used: &[Extent],
     ) -> Result<Self, StoreError> {
         let failed = |error| StoreError::of_file("compact signatures", directory.path(), &error);
         let file = directory.create(unfinished).map_err(failed)?;
-        let (mut buffer, mut written, mut offsets) = (MAGIC.to_vec(), 0_u64, Vec::new());
+        let (mut buffer, mut written, mut relocations) = (MAGIC.to_vec(), 0_u64, Vec::new());
         self.scan(directory, &mut |id, _, signature| {
-            if used.binary_search(&(id.offset, id.bytes)).is_ok() {
-                offsets.push((id.offset, (written + buffer.len() as u64) as u32 + HEAD_BYTES));
+            if used.binary_search(&id.extent()).is_ok() {
+                let offset = (written + buffer.len() as u64) as u32 + HEAD_BYTES;
+                relocations.push(Relocation { id_offset: id.offset, offset });
                 append_with_id(&mut buffer, id.offset, signature);
                 if buffer.len() >= CHUNK_BYTES {
                     file.write(&buffer, written).map_err(failed)?;
@@ -359,7 +298,11 @@ impl Segment {
             }
             Ok(true)
         })?;
-        if !offsets.iter().map(|(offset, _)| offset).eq(used.iter().map(|(offset, _)| offset)) {
+        if !relocations
+            .iter()
+            .map(|relocation| relocation.id_offset)
+            .eq(used.iter().map(|extent| extent.offset))
+        {
             let what = format!("{} lacks signatures that rows name", name(self.number, self.generation));
             return Err(StoreError::damaged_file(directory.path(), what));
         }
@@ -372,7 +315,7 @@ impl Segment {
         finish().map_err(failed)?;
         let length = (written + buffer.len() as u64) as u32;
         Ok(Self {
-            offsets: OnceLock::from(offsets),
+            relocations: OnceLock::from(relocations),
             ..Self::with_file(self.number, generation, file, length)
         })
     }
