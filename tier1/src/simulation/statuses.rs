@@ -70,7 +70,7 @@ impl Worker {
         let (statuses, moment) = (self.statuses(), LogPosition { log: 1, epoch: 1, index: 0, hash: 0 });
         let run = statuses.run(range);
         let basis = Basis { first: run.start, end: run.end, moment };
-        statuses.of_range(range).save(basis).expect("a write to memory succeeds")
+        statuses.of_range(range).snapshot_bytes(basis).expect("a write to memory succeeds")
     }
 
     fn statuses(&self) -> &Statuses {
