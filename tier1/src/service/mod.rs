@@ -174,7 +174,7 @@ impl Tier1 {
     }
 }
 
-/// A node that owns a range.
+/// The node that owns a range.
 enum Node<'t> {
     Here(&'t Tier1),
     There(Arc<dyn RangeOwner>),

@@ -1,4 +1,4 @@
-//! The ranges of this process, as other nodes of tier 1 see them.
+//! The ranges of this process as other nodes of tier 1 call them.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use crate::machine::Command;
 use crate::peers::{self, Post};
 
 impl Tier1 {
-    /// Ensures that pages belong to a range of this process.
+    /// Ensures that this process owns a range and that the pages belong to it.
     fn check_pages<'p>(
         &self,
         range: RangeId,
@@ -46,7 +46,7 @@ impl RangeOwner for Tier1 {
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
         let owner = self.own(range)?;
         let rows = owner.rows(keys)?;
-        // It may have ended meanwhile.
+        // The ownership may have ended while the rows were read.
         owner.check()?;
         Ok(rows)
     }
@@ -158,7 +158,7 @@ impl RangeOwner for Tier1 {
         Ok(owner.deliver(results)?)
     }
 
-    /// Returns after the commit that owes the searches.
+    /// Returns after the commit that records that the searches are owed.
     fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), PeerError> {
         let again = |Repeat { page, content, .. }| {
             Command::Searched(SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() })

@@ -1,4 +1,4 @@
-//! A replica that cannot go on from what it has: it copies the range from its owner.
+//! Copies a range from its owner, if the replica cannot continue from its own files.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::replica::{
 use crate::service::open::Error;
 use crate::store::StoreError;
 
-/// The pause before a copy that has filled the disk is begun again.
+/// Pause after a copy has filled the disk, before the next copy begins.
 const FULL_PAUSE: Duration = Duration::from_secs(60);
 
 fn is_full(error: &Error) -> bool {
@@ -21,8 +21,11 @@ fn is_full(error: &Error) -> bool {
 }
 
 impl Shared {
-    /// Copies the range from its owner, for the log does not reach back to what is here, or has gone on in another way.
-    /// One for which there is no room goes from the disk at once, and is begun again after a while: it may be large.
+    /// Copies the range from its owner, because the log does not reach back to the files here or has
+    /// continued otherwise.
+    ///
+    /// A copy that fills the disk is deleted at once, because it may be large. The next copy begins after a
+    /// pause.
     pub(super) fn transfer(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
         let copied = self.copy(of, kept);
         if copied.as_ref().is_err_and(is_full) {
@@ -37,7 +40,7 @@ impl Shared {
 
     fn copy(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
         self.end(of, kept);
-        // It is closed without the lock, for that takes time.
+        // Closing takes time, so it happens without the lock.
         let replica = lock(&kept.state).replica.take();
         drop(replica);
         let (range, dir) = (of.range, self.dir(of.range));
@@ -49,8 +52,8 @@ impl Shared {
         };
         let (last_index, contradicting_epoch) = {
             let database = Database::open_replica(&dir, log, self.share())?;
-            // Nobody else has it any more: the files of another one will be in its place. What does not count says nothing
-            // of how far an owner has to be.
+            // No other thread has the database open any more: the copy will take the place of its files.
+            // Records that do not count say nothing about how far an owner must be.
             let here = database.last_copied().position;
             if is_void { (0, here.epoch) } else { (here.index, 0) }
         };

@@ -1,4 +1,5 @@
-//! A backup as a stream: it advances only when it is asked, holds nobody up, and says when it is whole.
+//! A backup as a stream: it advances only when the caller takes a piece, delays no writes, and says when it
+//! is complete.
 
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupSummary};
 

@@ -1,4 +1,4 @@
-//! What a replica keeps its log for.
+//! Readers for which a replica keeps its log.
 
 use super::*;
 
