@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use doppel_model::{Epoch, PageId, RangeId};
 use doppel_protocol::{LogPosition, RangeMap};
 use doppel_tier1::simulation::{Intercept, Intercepted, SimCommit, SimDisk, SimReplica, page_of_row};
-use doppel_tier1::{Joined, Memory, ReplicaError, Store, StoreError, Write};
+use doppel_tier1::{JoinedStore, Memory, ReplicaError, Store, StoreError, Write};
 
 use super::disk::Disk;
 use super::violation::Checked;
@@ -285,7 +285,7 @@ pub(crate) struct AllStores {
 
 impl AllStores {
     /// As one, to read.
-    pub(crate) fn joined(&self) -> Joined<'_> {
-        Joined::new(self.map, self.stores.iter().map(|store| &**store))
+    pub(crate) fn joined(&self) -> JoinedStore<'_> {
+        JoinedStore::new(self.map, self.stores.iter().map(|store| &**store))
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use doppel_protocol::RangeMap;
-use doppel_tier1::{Database, Joined, Store};
+use doppel_tier1::{Database, JoinedStore, Store};
 use serde_json::json;
 
 use super::collection::{SHARDS, directory, fill};
@@ -100,7 +100,7 @@ fn a_row_in_the_database_of_another_range_is_found() {
     let map = RangeMap::new(SHARDS.parse().unwrap(), 3).unwrap();
     let stores = Database::open_ranges(&dir.join("tier1"), map).unwrap();
     let key = b"\0\x02c".to_vec();
-    let value = Joined::new(map, &stores).get(&key).unwrap();
+    let value = JoinedStore::new(map, &stores).get(&key).unwrap();
     stores[0].commit(vec![(key, value)]).unwrap();
     drop(stores);
     let output = check(&dir);

@@ -56,7 +56,7 @@ use crate::database::Database;
 use crate::key;
 use crate::range_files::directories;
 use crate::record;
-use crate::store::{Joined, Store, StoreError};
+use crate::store::{JoinedStore, Store, StoreError};
 use crate::txn::Row;
 pub(crate) use writer::BackupWriter;
 
@@ -171,7 +171,7 @@ pub fn restore(
         .into_iter()
         .map(|(_, dir)| Database::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;
-    let store = Joined::new(map, &stores);
+    let store = JoinedStore::new(map, &stores);
     // Later files may replace or delete rows that were already written. Their content stays in the database
     // files until it is erased.
     let mut erases = false;

@@ -44,7 +44,7 @@ use crate::key;
 use crate::progress;
 use crate::range_files::directories;
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
-use crate::store::{Joined, Store, StoreError};
+use crate::store::{JoinedStore, Store, StoreError};
 use crate::totals;
 use rows::{RowKey, pieces};
 use underway::UnderwayWork;
@@ -88,7 +88,7 @@ pub fn of_directory(
     winners: WinnerOrder,
 ) -> Result<CheckReport, StoreError> {
     let stores = Database::open_ranges(dir, map)?;
-    let store = Joined::new(map, &stores);
+    let store = JoinedStore::new(map, &stores);
     let mut checker = Checker::new(&store, Some(policy), winners);
     checker.run();
     for (range, dir) in directories(dir, map) {
@@ -114,7 +114,7 @@ pub fn of_directory(
 ///
 /// No commit may be made to the stores during the check.
 #[must_use]
-pub fn check(store: &Joined<'_>, policy: Option<Policy>, winners: WinnerOrder) -> CheckReport {
+pub fn check(store: &JoinedStore<'_>, policy: Option<Policy>, winners: WinnerOrder) -> CheckReport {
     let mut checker = Checker::new(store, policy, winners);
     checker.run();
     checker.report
@@ -139,7 +139,7 @@ impl<T> ReferencedRow<T> {
 
 struct Checker<'s> {
     store: &'s dyn Store,
-    databases: &'s Joined<'s>,
+    databases: &'s JoinedStore<'s>,
     map: RangeMap,
     shards: u16,
     policy: Option<Policy>,
@@ -158,7 +158,7 @@ struct Checker<'s> {
 }
 
 impl<'s> Checker<'s> {
-    fn new(store: &'s Joined<'s>, policy: Option<Policy>, winners: WinnerOrder) -> Self {
+    fn new(store: &'s JoinedStore<'s>, policy: Option<Policy>, winners: WinnerOrder) -> Self {
         let map = store.map();
         let shards = map.shards();
         Self {

@@ -45,4 +45,4 @@ pub use database::Database;
 pub use machine::{Retention, Rules};
 pub use replica::{ReplicaError, TransferError};
 pub use service::{Config, Error, IndexStateRows, Keeper, OtherRanges, ReplicatedRange, Replication, Tier1};
-pub use store::{Joined, Memory, Store, StoreError, Write};
+pub use store::{JoinedStore, Memory, Store, StoreError, Write};

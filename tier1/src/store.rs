@@ -16,7 +16,7 @@ mod scan;
 #[cfg(any(test, feature = "simulation"))]
 #[allow(unreachable_pub, reason = "the simulation hands them out")]
 pub use intercepted::{Intercept, Intercepted};
-pub use joined::Joined;
+pub use joined::JoinedStore;
 pub use memory::Memory;
 pub(crate) use on_sled::Sled;
 pub(crate) use row_cache::RowCache;

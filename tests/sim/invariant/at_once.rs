@@ -9,7 +9,7 @@ use doppel_model::GroupId;
 use doppel_protocol::{Line, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep, Unit};
 use doppel_tier1::simulation::PageRow;
-use doppel_tier1::{Joined, Memory, Store, check};
+use doppel_tier1::{JoinedStore, Memory, Store, check};
 
 use super::Snapshot;
 use crate::sim::clients::submission;
@@ -117,7 +117,7 @@ fn check_rows(world: &World, winners: WinnerOrder) -> Checked {
         store.commit(rows).map_err(|e| failed("a commit")(e.into()))?;
         stores.push(store);
     }
-    let joined = Joined::new(world.map, &stores);
+    let joined = JoinedStore::new(world.map, &stores);
     let report = check::check(&joined, Some(world.contents.policy), winners);
     holds!(NAME, report.is_sound(), "{:?}", report.findings);
     holds!(NAME, report.backlog.is_quiescent(), "{:?}", report.backlog);

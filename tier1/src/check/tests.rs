@@ -3,11 +3,11 @@
 
 use doppel_protocol::{RangeMap, WinnerOrder};
 
-use crate::store::{Joined, Store};
+use crate::store::{JoinedStore, Store};
 
 /// Panics if a check finds a violated invariant.
 pub(crate) fn assert_sound<S: Store>(stores: &[S], shards: u16, winners: WinnerOrder) {
     let map = RangeMap::new(shards, u16::try_from(stores.len()).unwrap()).unwrap();
-    let report = super::check(&Joined::new(map, stores), None, winners);
+    let report = super::check(&JoinedStore::new(map, stores), None, winners);
     assert!(report.is_sound(), "{:#?}", report.findings);
 }

@@ -9,12 +9,12 @@ use crate::key;
 
 /// The databases of all ranges as one store. Ranges have consecutive shards, so rows come in the order of
 /// their keys.
-pub struct Joined<'s> {
+pub struct JoinedStore<'s> {
     map: RangeMap,
     stores: Vec<&'s dyn Store>,
 }
 
-impl<'s> Joined<'s> {
+impl<'s> JoinedStore<'s> {
     /// Joins the stores, one for each range, in the order of the ranges.
     pub fn new<S: Store + 's>(map: RangeMap, stores: impl IntoIterator<Item = &'s S>) -> Self {
         let stores: Vec<&dyn Store> = stores.into_iter().map(|store| store as &dyn Store).collect();
@@ -40,7 +40,7 @@ impl<'s> Joined<'s> {
     }
 }
 
-impl Store for Joined<'_> {
+impl Store for JoinedStore<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.of(key)?.get(key)
     }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn rows_go_to_their_range_and_are_read_in_key_order() {
         let stores: Vec<Memory> = (0..3).map(|_| Memory::default()).collect();
-        let joined = Joined::new(RangeMap::new(8, 3).unwrap(), &stores);
+        let joined = JoinedStore::new(RangeMap::new(8, 3).unwrap(), &stores);
         let keys: Vec<Vec<u8>> = (0..8).map(|shard| key::feed(ShardId(shard), 5)).collect();
         joined.commit(keys.iter().rev().map(|key| (key.clone(), Some(key.clone()))).collect()).unwrap();
         // A row in the database of another range is not returned.

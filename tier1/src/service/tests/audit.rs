@@ -13,7 +13,7 @@ use super::*;
 use crate::check::rows::pieces;
 use crate::check::tests::assert_sound;
 use crate::record::{AuditEntry, Meta, decode, encode};
-use crate::store::{Intercept, Intercepted, Joined, StoreError, Write};
+use crate::store::{Intercept, Intercepted, JoinedStore, StoreError, Write};
 
 const SHARDS: u16 = 3;
 
@@ -105,7 +105,7 @@ fn sound<S: Store>(store: &S, ranges: u16) {
     let stores: Vec<Memory> = (0..ranges).map(|_| Memory::default()).collect();
     let mut rows = Vec::new();
     pieces(store, &mut |key, value| rows.push((key.to_vec(), Some(value.to_vec())))).unwrap();
-    Joined::new(map, &stores).commit(rows).unwrap();
+    JoinedStore::new(map, &stores).commit(rows).unwrap();
     assert_sound(&stores, SHARDS, WinnerOrder::DEFAULT);
 }
 

@@ -24,7 +24,7 @@ use super::*;
 use crate::check::check;
 use crate::database::{Database, LogConsumer};
 use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
-use crate::store::Joined;
+use crate::store::JoinedStore;
 
 const RANGES: u16 = 3;
 
@@ -522,7 +522,7 @@ fn a_node_copies_a_range_whose_log_does_not_reach_back() {
     let config = config(Retention::DEFAULT, RANGES);
     let map = RangeMap::new(config.shards, RANGES).unwrap();
     let databases = Database::open_ranges(&cluster.home.path().join("node-2"), map).unwrap();
-    let report = check(&Joined::new(map, &databases), Some(config.policy), config.winners);
+    let report = check(&JoinedStore::new(map, &databases), Some(config.policy), config.winners);
     assert!(report.is_sound() && report.pages == 140, "{report:?}");
 }
 
