@@ -2,7 +2,7 @@
 
 use doppel_model::{ContentHash, InsertSeq, NodeId, PageId};
 use doppel_protocol::index_node::{
-    BATCH_MAX, ENTRIES_MAX, EntryCenter, Home, IngestBatch, Ingested, MovedEntry, NodeError,
+    BATCH_MAX, ENTRIES_MAX, EntryCenter, Home, IngestBatch, Ingested, MovedEntry, NodeError, PageContent,
 };
 use hashbrown::HashMap;
 
@@ -43,7 +43,7 @@ impl LocalNode {
                 check_limit(contents.len(), ENTRIES_MAX)?;
                 self.remove_changed(feedings)?;
                 let ranges = self.hosted().ranges.clone();
-                for (page, signature, home) in contents {
+                for PageContent { page, signature, home } in contents {
                     let mut core = self.write();
                     let partition = core.tables.local(home.partition);
                     let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
