@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::node::SIGNATURES;
-use crate::node::file::{HEADER_BYTES, Records};
 use crate::node::signatures::IN_TIER1;
+use crate::node::signatures::file::{HEADER_BYTES, Records};
 use crate::node::snapshot::{self, SNAPSHOT};
-use crate::router::{stored_plan, stored_requests};
+use crate::router::persistence::{stored_plan, stored_requests};
 use crate::setup::node_dir;
 use crate::state_files::{PLAN, REQUESTS};
 

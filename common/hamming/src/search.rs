@@ -8,6 +8,8 @@
 //!
 //! Invariant: a search reads at most [`probes_max`] keys.
 
+use std::ops::RangeInclusive;
+
 /// Maximum number of interpolation rounds. If they are not enough, the keys are not evenly spread.
 const ROUNDS: u32 = 3;
 /// Number of keys below which interpolation gains nothing.
@@ -80,17 +82,17 @@ pub fn lower_bound(keys: &[u64], wanted: u64) -> usize {
     lower_bound_by(keys.len(), wanted, |at| keys[at])
 }
 
-/// The lowest and the highest key that share the `leading` leading bits of `key`.
+/// The range of all keys that share the `leading` leading bits of `key`.
 #[must_use]
-pub fn prefix(key: u64, leading: u32) -> (u64, u64) {
+pub fn prefix_range(key: u64, leading: u32) -> RangeInclusive<u64> {
     let others = u64::MAX.checked_shr(leading).unwrap_or(0);
-    (key & !others, key | others)
+    key & !others..=key | others
 }
 
 /// The part of ascending `keys` that shares the `leading` leading bits of `key`.
 #[must_use]
 pub fn with_prefix(keys: &[u64], key: u64, leading: u32) -> &[u64] {
-    let (lowest, highest) = prefix(key, leading);
+    let (lowest, highest) = prefix_range(key, leading).into_inner();
     let rest = &keys[lower_bound(keys, lowest)..];
     // Callers expect few keys with the prefix, so gallop from the start to find the end.
     let mut reach = 16;
@@ -128,8 +130,8 @@ mod tests {
         ) {
             for key in [key, key % 50, keys.get(near).copied().unwrap_or(0)] {
                 prop_assert_eq!(lower_bound(&keys, key), keys.iter().filter(|&&other| other < key).count());
-                let (lowest, highest) = prefix(key, leading);
-                let is_same = |key: &u64| (lowest..=highest).contains(key);
+                let range = prefix_range(key, leading);
+                let is_same = |key: &u64| range.contains(key);
                 let same: Vec<u64> = keys.iter().copied().filter(is_same).collect();
                 prop_assert_eq!(with_prefix(&keys, key, leading), &same[..]);
             }

@@ -100,7 +100,7 @@ impl CandidateRange<'_> {
         match self {
             Self::Keys(keys) => visit(keys),
             Self::Blocks { fingerprints, leading } => {
-                let (lowest, highest) = search::prefix(key, *leading);
+                let (lowest, highest) = search::prefix_range(key, *leading).into_inner();
                 let down = 64 - fingerprints.width();
                 let mut aligned = Vec::new();
                 fingerprints.between(lowest >> down, highest >> down, decoded, |block| {

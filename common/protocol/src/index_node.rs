@@ -256,6 +256,17 @@ pub struct EntriesPage {
     pub next: Option<EntriesFrom>,
 }
 
+/// A page with its content, for the node that stores the content.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PageContent {
+    /// The page that has the content.
+    pub page: PageId,
+    /// Signature of the content.
+    pub signature: Arc<Signature>,
+    /// Where the node stores the content.
+    pub home: Home,
+}
+
 /// Contents that a node has to store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum IngestBatch {
@@ -282,7 +293,7 @@ pub enum IngestBatch {
     /// home of the content is on this node.
     Claims(Vec<(PageId, ContentHash)>),
     /// Pages with their signatures, for contents that no node stores.
-    Contents(Vec<(PageId, Arc<Signature>, Home)>),
+    Contents(Vec<PageContent>),
     /// The range has fed the node with everything up to this index. The node removes pages of the range (or
     /// only the changed pages) that the range has not listed. After the last range, the node drops contents
     /// that no range has claimed.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use doppel_shared_log::{
-    AppendError, Engine, EngineError, Entry, JetStreamLog, LogError, Sequence, SharedLog as _,
+    AppendError, Engine, EngineError, Entry, JetStreamLog, LogError, LogTraffic, Sequence, SharedLog as _,
     StreamContents, StreamSettings, append_surely, conformance,
 };
 use servers::{Servers, patiently, programs};
@@ -276,7 +276,7 @@ fn the_state_shows_which_servers_and_copies_are_available() {
         let leader = has.leader.clone().unwrap();
         assert_eq!(state.streams[1].stream, "none");
         assert!(state.streams[1].contents.is_err());
-        let (received, sent) = engine.traffic();
+        let LogTraffic { received, sent } = engine.traffic();
         assert!(received > 100 && (6_000..9_000).contains(&sent), "{received} {sent}");
 
         // Kill a server that is not the leader.

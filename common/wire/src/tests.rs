@@ -225,9 +225,9 @@ fn only_harmless_calls_are_retried() {
 
 #[test]
 fn both_sides_count_what_they_send_and_receive() {
-    use crate::traffic::Traffic;
+    use crate::traffic::{Traffic, TransferredBytes};
     let counted = Traffic::default();
-    counted.also("log", || (7, 9));
+    counted.also("log", || TransferredBytes { sent: 7, received: 9 });
     let node = Node::start(|listener| {
         listener.counting(&counted).answer::<Echo>(|text| text).answer::<Once>(|()| ())
     });

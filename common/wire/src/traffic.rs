@@ -26,8 +26,16 @@ struct Inner {
     external: Mutex<BTreeMap<&'static str, ExternalCounter>>,
 }
 
-/// Returns the bytes sent and received by something other than calls.
-type ExternalCounter = Box<dyn Fn() -> (u64, u64) + Send>;
+/// Bytes that something other than calls has sent and received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TransferredBytes {
+    /// Bytes sent to other processes.
+    pub sent: u64,
+    /// Bytes received from other processes.
+    pub received: u64,
+}
+
+type ExternalCounter = Box<dyn Fn() -> TransferredBytes + Send>;
 
 /// Counts of one kind of call.
 #[derive(Debug, Default)]
@@ -57,8 +65,8 @@ impl Traffic {
         Arc::clone(lock(&self.0.calls).entry(C::NAME).or_default())
     }
 
-    /// Adds an external counter: `bytes` returns the bytes sent and received so far.
-    pub fn also(&self, name: &'static str, bytes: impl Fn() -> (u64, u64) + Send + 'static) {
+    /// Adds an external counter: `bytes` returns the bytes transferred so far.
+    pub fn also(&self, name: &'static str, bytes: impl Fn() -> TransferredBytes + Send + 'static) {
         lock(&self.0.external).insert(name, Box::new(bytes));
     }
 
@@ -77,7 +85,7 @@ impl Traffic {
         };
         let external = lock(&self.0.external);
         let of_external = |(name, bytes): (&&'static str, &ExternalCounter)| {
-            let (sent, received) = bytes();
+            let TransferredBytes { sent, received } = bytes();
             CallTraffic { call: (*name).to_owned(), requests: 0, sent, received }
         };
         of_calls

@@ -9,8 +9,9 @@ use doppel_contract::answer::Attention;
 use doppel_model::ShardId;
 use doppel_protocol::RangeMap;
 use doppel_protocol::membership::{Beat, Membership};
-use doppel_shared_log::{Bulletin, Engine, Listening};
+use doppel_shared_log::{Bulletin, Engine, Listening, LogTraffic};
 use doppel_wire::spread::{FixedOwners, Owners};
+use doppel_wire::traffic::TransferredBytes;
 use doppel_wire::{NodeName, Runtime};
 use tokio::runtime::Handle;
 
@@ -159,8 +160,8 @@ pub fn count(runtime: &Runtime, hearing: Option<&ClusterConnection>) {
     if let Some(ClusterConnection { engine, .. }) = hearing {
         let engine = engine.clone();
         runtime.traffic().also("log", move || {
-            let (received, sent) = engine.traffic();
-            (sent, received)
+            let LogTraffic { received, sent } = engine.traffic();
+            TransferredBytes { sent, received }
         });
     }
 }

@@ -15,13 +15,13 @@ use doppel_protocol::index_node::{
 use rayon::prelude::*;
 
 use super::core::Core;
-use super::fetch::{FetchedSignatures, MissingSignature, with_fetched_before};
-use super::findings::{Partner, SearchFindings};
-use super::interruption::InterruptedSearch;
-use super::roles::QueryRole;
+use super::search::findings::{Partner, SearchFindings};
+use super::search::interruption::InterruptedSearch;
 use super::search::{Scratch, Subject};
-use super::signature_cache::{SharedSignatures, SignatureCache};
+use super::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched_before};
+use super::signatures::signature_cache::{SharedSignatures, SignatureCache};
 use super::tables::EntryRef;
+use super::tables::roles::QueryRole;
 use super::{LocalNode, check_limit, lock};
 
 /// Number of searches per thread between two updates of the tables. Searches of one step do not know each

@@ -1,5 +1,8 @@
 //! The data of a node: its tables in memory, and access to its signatures.
 
+mod learning;
+pub(super) mod load;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,11 +10,11 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::LengthVector;
 
-use super::bands::BandKeys;
-use super::columns::{OWED, SignatureRecord};
-use super::fetch::{FetchedSignatures, MissingSignature, PAGES_MAX};
-use super::local_index::LocalIndex;
+use super::partition::bands::BandKeys;
+use super::partition::columns::{OWED, SignatureRecord};
+use super::partition::local_index::LocalIndex;
 use super::signatures::Signatures;
+use super::signatures::fetch::{FetchedSignatures, MissingSignature, PAGES_MAX};
 use super::tables::{EntryRef, Tables};
 
 /// The tables and signatures of a node.

@@ -6,10 +6,10 @@ use doppel_model::{Incarnation, PlanVersion};
 use doppel_protocol::index_node::{Hosting, NodeError};
 
 use super::core::Core;
-use super::file::HEADER_BYTES;
-use super::ingest::MovedCenters;
 use super::partition::PartitionState;
+use super::signatures::file::HEADER_BYTES;
 use super::snapshot::Moments;
+use super::transfer::MovedCenters;
 use super::{LocalNode, lock, scan};
 use crate::error::Error;
 use crate::incarnations::next_incarnation;

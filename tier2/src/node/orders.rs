@@ -4,7 +4,7 @@ use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::PageRange;
 use doppel_protocol::index_node::{BATCH_MAX, NodeError, NodeOrder, OrderBatch};
 
-use super::fetch::with_fetched;
+use super::signatures::fetch::with_fetched;
 use super::{LocalNode, check_limit, lock};
 
 impl LocalNode {

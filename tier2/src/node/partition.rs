@@ -1,5 +1,11 @@
 //! A partition: the entries of one box in the space of length vectors, and the tables that find them.
 
+pub(crate) mod bands;
+mod buckets;
+pub(crate) mod columns;
+pub(super) mod local_index;
+pub(crate) mod pages;
+
 use std::io;
 
 use doppel_model::{ContentHash, PageId, PartitionId};
@@ -8,10 +14,10 @@ use doppel_protocol::index_node::HostedPartition;
 use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
 use hashbrown::HashSet;
 
-use super::bands::{BandKeys, BandTables};
-use super::columns::{Columns, Entry};
-use super::pages::FurtherPages;
 use crate::seed::Seeded;
+use bands::{BandKeys, BandTables};
+use columns::{Columns, Entry};
+use pages::FurtherPages;
 
 /// What a partition is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use doppel_model::InsertSeq;
 use doppel_protocol::index_node::NodeError;
 use hashbrown::HashMap;
 
-use super::columns::Center;
 use super::core::Core;
-use super::fetch::{FetchedSignatures, MissingSignature, with_fetched};
-use super::file::SignatureFile;
+use super::partition::columns::Center;
+use super::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
+use super::signatures::file::SignatureFile;
 use super::tables::{EntryRef, Tables};
 use super::{ChangeState, LocalNode, lock};
 use crate::error::Error;

@@ -4,8 +4,8 @@
 use doppel_model::ContentHash;
 use doppel_protocol::index_node::{ENTRIES_MAX, NodeError, SampleRequest, Sampled, VECTORS_MAX};
 
-use super::fetch::FetchedSignatures;
 use super::partition::PartitionState;
+use super::signatures::fetch::FetchedSignatures;
 use super::{LocalNode, check_limit};
 
 /// Takes the requested sample.

@@ -11,9 +11,9 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::Lexicon;
 use doppel_snapshot::create_directories;
 
-use super::columns::SignatureRecord;
 use super::core::Core;
-use super::file::SignatureFile;
+use super::partition::columns::SignatureRecord;
+use super::signatures::file::SignatureFile;
 use super::signatures::{Signatures, Tier1Signatures};
 use super::tables::Tables;
 use super::{NodeConfig, SIGNATURES};

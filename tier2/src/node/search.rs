@@ -38,10 +38,10 @@
 //! cluster that arrives in one pass, each search compares only with earlier ones, which have centers.
 //!
 //! **Owed searches.** An entry stored with an order to search for it has the query order
-//! [`OWED`](super::columns::OWED), which exceeds those of all searches of a pass. So searches skip the entry
-//! until its own search, unless it has copies, or they come from other nodes.
+//! [`OWED`](super::partition::columns::OWED), which exceeds those of all searches of a pass. So searches skip
+//! the entry until its own search, unless it has copies, or they come from other nodes.
 //!
-//! **Limits.** A search that reaches its cost limit is interrupted ([`interruption`](super::interruption)).
+//! **Limits.** A search that reaches its cost limit is interrupted ([`interruption`]).
 //! Until it continues, later searches treat its entry as if the search had finished. If a partner leaves
 //! meanwhile, the search starts again, and is not interrupted again. It always keeps its query order.
 //!
@@ -49,6 +49,10 @@
 //! partner found, or z searches later in the same pass.
 
 mod centers;
+mod cursor;
+pub(super) mod findings;
+pub(super) mod interruption;
+mod subject;
 
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -63,16 +67,17 @@ use doppel_protocol::index_node::COMPARISON_COST;
 
 use centers::distance;
 
-use super::bands::BandKeys;
-use super::columns::{Center, Columns};
 use super::core::Core;
-use super::cursor::Cursor;
-use super::fetch::MissingSignature;
-use super::findings::{AdoptedCenter, ListVisits, Partner, SearchFindings};
-use super::interruption::{FINDINGS_MAX, InterruptedSearch};
-use super::local_index::LocalIndex;
-use super::signature_cache::SharedSignatures;
+use super::partition::bands::BandKeys;
+use super::partition::columns::{Center, Columns};
+use super::partition::local_index::LocalIndex;
+use super::signatures::fetch::MissingSignature;
+use super::signatures::signature_cache::SharedSignatures;
 use super::tables::EntryRef;
+use cursor::Cursor;
+use findings::{AdoptedCenter, ListVisits, Partner, SearchFindings};
+use interruption::{FINDINGS_MAX, InterruptedSearch};
+pub(crate) use subject::{Scratch, Subject};
 
 /// Query order of a search outside passes. It comes after all others.
 const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
@@ -80,26 +85,6 @@ const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
 /// Number of visited candidates after which a search yields the processor. Takes some tens of microseconds. A
 /// search in a giant cluster would otherwise delay questions to the service for milliseconds.
 const YIELD_INTERVAL: u32 = 512;
-
-/// Scratch memory of a thread.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    buffer: Vec<u8>,
-    bitmap: Vec<u64>,
-}
-
-/// The content that is searched for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'a> {
-    pub(crate) signature: &'a Signature,
-    pub(crate) lengths: LengthVector,
-    /// Its entry, if this node stores the content.
-    pub(crate) own: Option<EntryRef>,
-    /// Where the search continues. `None` if it begins.
-    pub(crate) interrupted: Option<&'a InterruptedSearch>,
-    /// The cost at which the search is interrupted. `None` if it has no limit.
-    pub(crate) limit: Option<u64>,
-}
 
 impl Core {
     /// Searches this node for the partners of a content, in the partitions that its bounding space meets. If

@@ -1,6 +1,10 @@
 //! Access to the signatures of a node. They are in a file of the node, or in the store of tier 1 if it runs
 //! in the same process.
 
+pub(super) mod fetch;
+pub(crate) mod file;
+pub(super) mod signature_cache;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,8 +12,8 @@ use doppel_model::PageId;
 use doppel_model::signature::Signature;
 use doppel_protocol::{SignaturePlace, StoredSignatures};
 
-use super::columns::SignatureRecord;
-use super::file::{SignatureFile, Unreadable};
+use super::partition::columns::SignatureRecord;
+use file::{SignatureFile, Unreadable};
 
 /// Name of an empty file in the directory of a node whose signatures tier 1 stores.
 pub(crate) const IN_TIER1: &str = "signatures-are-in-tier1";

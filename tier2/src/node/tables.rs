@@ -9,6 +9,7 @@
 
 mod partition_drop;
 mod persistence;
+pub(super) mod roles;
 
 pub(crate) use persistence::TableNumbers;
 
@@ -23,9 +24,9 @@ use doppel_partitioning::{BoundingSpace, LengthVector, Lexicon};
 use doppel_protocol::index_node::{HostedPartition, Hosting};
 use hashbrown::{HashMap, HashSet, HashTable};
 
-use super::bands::{self, BandKeys};
-use super::columns::{Center, Entry, FIRST_INSERT_SEQ, SignatureRecord};
-use super::local_index::LocalIndex;
+use super::partition::bands::{self, BandKeys};
+use super::partition::columns::{Center, Entry, FIRST_INSERT_SEQ, SignatureRecord};
+use super::partition::local_index::LocalIndex;
 use super::partition::{Partition, PartitionState};
 use crate::seed::{BandSeed, Seeded};
 

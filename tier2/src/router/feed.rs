@@ -19,7 +19,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{
-    BATCH_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch, fitting,
+    BATCH_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch, PageContent, fitting,
 };
 use doppel_protocol::{CONTENTS_MAX, LogPosition, PageRange, SIGNATURES_MAX};
 
@@ -218,10 +218,10 @@ impl Router {
     fn fetch(&self, wanted: &Contents, incarnations: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
         let plan = self.plan();
         for chunk in wanted.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
-            let mut by_node: Vec<Vec<(PageId, Arc<Signature>, Home)>> = vec![Vec::new(); self.nodes.len()];
+            let mut by_node: Vec<Vec<PageContent>> = vec![Vec::new(); self.nodes.len()];
             for (page, signature) in self.signatures(chunk)? {
                 let (node, home) = self.home(&plan, &signature);
-                by_node[node.index()].push((page, signature, home));
+                by_node[node.index()].push(PageContent { page, signature, home });
             }
             for (node, incarnation) in incarnations {
                 for part in split_by_size(std::mem::take(&mut by_node[node.index()])) {
@@ -306,7 +306,7 @@ impl Router {
                 };
                 tracing::warn!(?page, "a page to search for was missing in the index; storing it");
                 let (node, home) = self.home(plan, &signature);
-                let batch = IngestBatch::Contents(vec![(*page, signature, home)]);
+                let batch = IngestBatch::Contents(vec![PageContent { page: *page, signature, home }]);
                 let ingested = self.call(node, plan, |node, call| node.ingest(call, batch))?;
                 self.handle(node).record_ingested(&ingested);
                 stored.push((*page, *content));
@@ -317,10 +317,10 @@ impl Router {
 }
 
 /// Splits contents into parts that fit into a call.
-fn split_by_size(mut all: Vec<(PageId, Arc<Signature>, Home)>) -> Vec<Vec<(PageId, Arc<Signature>, Home)>> {
+fn split_by_size(mut all: Vec<PageContent>) -> Vec<Vec<PageContent>> {
     let mut parts = Vec::new();
     while !all.is_empty() {
-        let rest = all.split_off(fitting(all.iter().map(|one| one.1.as_bytes().len())));
+        let rest = all.split_off(fitting(all.iter().map(|one| one.signature.as_bytes().len())));
         parts.push(std::mem::replace(&mut all, rest));
     }
     parts

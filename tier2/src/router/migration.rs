@@ -30,7 +30,7 @@ use doppel_protocol::index_node::{
     ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, IngestBatch, MovedEntry,
 };
 
-use super::stored_plan::{self, LearningBasis};
+use super::persistence::stored_plan::{self, LearningBasis};
 use super::{Router, RouterError, lock};
 
 /// The switch needs all changed contents copied before the next pass. It is made once at most this many are

@@ -10,14 +10,18 @@
 //! lost, and each search gets one answer. Only void searches get none: their page has another content by now,
 //! or was searched for again.
 
+mod round;
+mod search_queue;
+mod storing;
+
 use std::sync::atomic::Ordering;
 
 use doppel_protocol::Orders;
 
-use super::round::Round;
-use super::search_queue::SearchQueue;
-use super::storing::StoreStage;
 use super::{Router, RouterError};
+use round::Round;
+use search_queue::SearchQueue;
+use storing::StoreStage;
 
 /// Smallest size of a round after one that ended at its cost limit.
 const SEARCHES_MIN: usize = 64;

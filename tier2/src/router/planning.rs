@@ -1,5 +1,10 @@
 //! Planning: computes the next plan, as an operator requests it or as the load demands it.
 
+pub(super) mod learn;
+#[cfg(any(test, feature = "simulation"))]
+pub(crate) mod random_plan;
+mod sample;
+
 use std::sync::Arc;
 
 use doppel_contract::{RebalancePlan, RebalanceRequest};
@@ -9,10 +14,10 @@ use doppel_partitioning::{
 use doppel_protocol::RebalanceError;
 use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
 
+use super::persistence::stored_plan::LearningBasis;
+use super::persistence::stored_requests::StoredRequest;
 use super::requests::to_rebalance_error;
-use super::stored_plan::LearningBasis;
-use super::stored_requests::StoredRequest;
-use super::{RecentMoves, Router, RouterError, learn, lock};
+use super::{RecentMoves, Router, RouterError, lock};
 
 /// Largest number of length vectors that a plan is made from.
 const VECTORS_MAX: u64 = 200_000;

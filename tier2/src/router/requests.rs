@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use doppel_contract::RebalanceOutcome;
 use doppel_protocol::{IndexError, IndexStateError, IndexStateItem, RebalanceError};
 
-use super::stored_plan;
-use super::stored_requests::{self, StoredRequest};
+use super::persistence::stored_plan;
+use super::persistence::stored_requests::{self, StoredRequest};
 use super::{Router, RouterError, lock};
 
 /// Waiting requests in order: at most one of an operator, and one that a start with another number of nodes

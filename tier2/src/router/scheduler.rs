@@ -14,9 +14,10 @@ use doppel_contract::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 use doppel_partitioning::Plan;
 
 use super::migration::Migration;
-use super::stored_plan::LearningBasis;
-use super::stored_requests::StoredRequest;
-use super::{Router, RouterError, learn, lock, planning};
+use super::persistence::stored_plan::LearningBasis;
+use super::persistence::stored_requests::StoredRequest;
+use super::planning::{self, learn};
+use super::{Router, RouterError, lock};
 
 /// A map is learned again when the contents have grown by this factor since the last time.
 const GROWTH: u64 = 2;

@@ -4,9 +4,9 @@ use doppel_contract::RebalanceRequest;
 use doppel_partitioning::{PartitionIndex, PartitionMap, Plan};
 use doppel_protocol::{IndexState, IndexStateError};
 
+use super::persistence::stored_plan::{self, LearningBasis};
+use super::persistence::stored_requests::{self, StoredRequest};
 use super::requests::Requests;
-use super::stored_plan::{self, LearningBasis};
-use super::stored_requests::{self, StoredRequest};
 use crate::config::Config;
 use crate::error::Error;
 

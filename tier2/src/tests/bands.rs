@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::model::{page, signature_of};
-use crate::node::bands::{BandKeys, BandTables, band_keys};
-use crate::node::columns::{Center, Columns, Entry, FIRST_INSERT_SEQ, SignatureRecord};
+use crate::node::partition::bands::{BandKeys, BandTables, band_keys};
+use crate::node::partition::columns::{Center, Columns, Entry, FIRST_INSERT_SEQ, SignatureRecord};
 use crate::seed::BandSeed;
 
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +113,7 @@ fn run(steps: &[Step]) {
 }
 
 fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[BandKeys]) {
-    let band_key_of = |band_key: &crate::node::bands::BandKey| format!("{band_key:?}");
+    let band_key_of = |band_key: &crate::node::partition::bands::BandKey| format!("{band_key:?}");
     let mut expected: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for (slot, family) in model {
         for band_key in &families[*family as usize] {

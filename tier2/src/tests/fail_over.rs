@@ -20,8 +20,8 @@ use super::model::{Pages, page};
 use super::service::{TIMEOUT, wait_until_idle};
 use super::source::{Source, orders};
 use crate::embedded::Parts;
+use crate::router::persistence::stored_requests::{self, StoredRequest};
 use crate::router::scheduler::StepOutcome;
-use crate::router::stored_requests::{self, StoredRequest};
 use crate::{Config, Node, NodeSettings, Tier2};
 
 const CONTENTS: usize = 2_000;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::model::{Components, Pages, World, open_parts, page, signature_of, text};
 use super::service::{TIMEOUT, open, wait_until_idle};
 use super::source::{Source, orders};
-use crate::router::stored_requests::{self, StoredRequest};
+use crate::router::persistence::stored_requests::{self, StoredRequest};
 use crate::state_files::StateFiles;
 use crate::{Config, Tier2};
 

@@ -30,7 +30,7 @@ pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use readers::Readers;
 use sent_bytes::SentBytes;
-pub use state::{EngineState, Follower, Greeting, ServerState, StreamContents, StreamState};
+pub use state::{EngineState, Follower, Greeting, LogTraffic, ServerState, StreamContents, StreamState};
 
 /// Time without contact after which a leader counts a server as unreachable. A leader hears from each server
 /// once per second, and the other servers elect another leader after four seconds at the earliest.

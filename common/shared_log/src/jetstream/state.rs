@@ -38,6 +38,15 @@ pub struct EngineState {
     pub streams: Vec<StreamState>,
 }
 
+/// Bytes that a connection to the log servers has transferred since its creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogTraffic {
+    /// All bytes that the connection has received.
+    pub received: u64,
+    /// Bytes of the entries and news that the connection has sent.
+    pub sent: u64,
+}
+
 /// State of a server, queried at its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerState {
@@ -131,12 +140,11 @@ impl Engine {
         EngineState { servers, streams }
     }
 
-    /// Returns the bytes that this connection has received since its creation, and the bytes of the entries
-    /// and news that it has sent.
+    /// Returns the traffic of this connection since its creation.
     #[must_use]
-    pub fn traffic(&self) -> (u64, u64) {
+    pub fn traffic(&self) -> LogTraffic {
         let received = self.context().client().statistics().in_bytes.load(Ordering::Relaxed);
-        (received, self.sent().bytes())
+        LogTraffic { received, sent: self.sent().bytes() }
     }
 }
 

@@ -5,8 +5,8 @@ use doppel_model::pairwise::{Comparison, Similarity};
 use doppel_model::signature::Signature;
 
 use super::ActiveSearch;
-use crate::node::columns::Center;
-use crate::node::findings::Partner;
+use crate::node::partition::columns::Center;
+use crate::node::search::findings::Partner;
 
 impl ActiveSearch<'_, '_> {
     /// The center for a partner that never searched or whose center has left. It is the oldest entry among

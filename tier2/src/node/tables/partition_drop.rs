@@ -5,8 +5,8 @@ use std::hash::BuildHasher;
 use doppel_protocol::index_node::HostedPartition;
 
 use super::{EntryRef, LocalIndex, PartitionState, Tables};
-use crate::node::columns::SignatureRecord;
 use crate::node::partition::Partition;
+use crate::node::partition::columns::SignatureRecord;
 
 impl Tables {
     /// Drops up to `entries` entries of an outgoing partition. Returns their records. Also returns the old

@@ -7,8 +7,8 @@ use doppel_snapshot::SnapshotWriter;
 use serde::{Deserialize, Serialize};
 
 use super::{EntryRef, LocalIndex, Tables};
-use crate::node::columns::SignatureRecord;
 use crate::node::partition::Partition;
+use crate::node::partition::columns::SignatureRecord;
 use crate::seed::BandSeed;
 
 /// Numbers that must continue after a snapshot is restored.

@@ -6,10 +6,10 @@ use doppel_model::InsertSeq;
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 
-use super::bands::{BandKey, BandKeys};
-use super::columns::Center;
-use super::local_index::LocalIndex;
-use super::tables::EntryRef;
+use crate::node::partition::bands::{BandKey, BandKeys};
+use crate::node::partition::columns::Center;
+use crate::node::partition::local_index::LocalIndex;
+use crate::node::tables::EntryRef;
 
 /// A verified partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use doppel_model::signature::Signature;
 use doppel_model::{NodeId, stable_hash64};
 use doppel_partitioning::{MappingError, PartitionIndex, Plan, PlanSize};
 
-use super::migration::Migration;
-use super::stored_plan::LearningBasis;
-use super::{Router, RouterError, sample};
+use super::sample;
+use crate::router::migration::Migration;
+use crate::router::persistence::stored_plan::LearningBasis;
+use crate::router::{Router, RouterError};
 
 impl Router {
     /// Begins a random change of the plan, unless a change is under way. Returns whether it began one.

@@ -11,8 +11,9 @@ use doppel_partitioning::{
     NextPlan, PARTITIONS_MAX, PartitionIndex, Plan, PlanChange, PlanSize, PlannedMove, fan_out_saved,
 };
 
-use super::stored_plan::LearningBasis;
-use super::{Router, RouterError, sample};
+use super::sample;
+use crate::router::persistence::stored_plan::LearningBasis;
+use crate::router::{Router, RouterError};
 
 /// Largest number of contents that a map is learned from.
 const SAMPLE_MAX: usize = 20_000;

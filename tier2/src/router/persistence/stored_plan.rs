@@ -106,7 +106,7 @@ mod tests {
     use doppel_protocol::INDEX_STATE_BYTES_MAX;
 
     use super::*;
-    use crate::router::stored_requests::{self, StoredRequest};
+    use crate::router::persistence::stored_requests::{self, StoredRequest};
     use crate::state_files::StateFiles;
 
     #[test]

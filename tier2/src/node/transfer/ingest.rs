@@ -2,27 +2,24 @@
 
 use doppel_model::{ContentHash, InsertSeq, NodeId, PageId};
 use doppel_protocol::index_node::{
-    BATCH_MAX, ENTRIES_MAX, EntryCenter, Home, IngestBatch, Ingested, MovedEntry, NodeError,
+    BATCH_MAX, ENTRIES_MAX, EntryCenter, Home, IngestBatch, Ingested, MovedEntry, NodeError, PageContent,
 };
 use hashbrown::HashMap;
 
-use super::columns::Center;
-use super::core::Core;
-use super::feeding::Feedings;
-use super::fetch::with_fetched;
-use super::partition::PartitionState;
-use super::tables::EntryRef;
-use super::{ChangeState, LocalNode, check_limit};
+use crate::node::core::Core;
+use crate::node::feeding::Feedings;
+use crate::node::partition::PartitionState;
+use crate::node::partition::columns::Center;
+use crate::node::signatures::fetch::with_fetched;
+use crate::node::tables::EntryRef;
+use crate::node::{ChangeState, LocalNode, check_limit};
 use crate::seed::Seeded;
-
-/// Centers among the entries that came. Maps their origin to their insertion sequence here.
-pub(super) type MovedCenters = HashMap<(NodeId, InsertSeq), InsertSeq, Seeded>;
 
 /// Number of claims that are handled under one lock.
 const CLAIMS_PER_LOCK: usize = 256;
 
 impl LocalNode {
-    pub(super) fn ingest_batch(
+    pub(in crate::node) fn ingest_batch(
         &self,
         change: &mut ChangeState,
         batch: IngestBatch,
@@ -46,7 +43,7 @@ impl LocalNode {
                 check_limit(contents.len(), ENTRIES_MAX)?;
                 self.remove_changed(feedings)?;
                 let ranges = self.hosted().ranges.clone();
-                for (page, signature, home) in contents {
+                for PageContent { page, signature, home } in contents {
                     let mut core = self.write();
                     let partition = core.tables.local(home.partition);
                     let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
@@ -89,7 +86,7 @@ impl LocalNode {
     }
 
     /// Removes contents that come from the file and that no page has claimed.
-    pub(super) fn drop_unclaimed(&self) -> Result<(), NodeError> {
+    pub(in crate::node) fn drop_unclaimed(&self) -> Result<(), NodeError> {
         let mut unclaimed: Vec<EntryRef> = {
             let core = self.read();
             let is_unclaimed =

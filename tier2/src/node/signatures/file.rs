@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use doppel_model::signature::Signature;
 
-use super::columns::SignatureRecord;
 use crate::error::Error;
+use crate::node::partition::columns::SignatureRecord;
 
 /// "doppel", tier 2, and the version of the layout.
 const MAGIC: [u8; 16] = *b"doppel tier2 v1\n";

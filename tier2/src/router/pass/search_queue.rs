@@ -30,7 +30,7 @@ struct Lane {
 
 /// The waiting searches of all clients.
 #[derive(Default)]
-pub(super) struct SearchQueue {
+pub(in crate::router) struct SearchQueue {
     lanes: HashMap<ClientId, Lane>,
     /// Clients with waiting searches, the next one first.
     turns: VecDeque<ClientId>,
@@ -43,13 +43,13 @@ pub(super) struct SearchQueue {
 
 impl SearchQueue {
     /// Number of waiting searches, including void ones.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::router) fn len(&self) -> usize {
         self.count
     }
 
     /// Adds a search behind the others of its client. If the page was already searched for under a later
     /// ticket, the new search is void. This happens because tier 1 sometimes holds a search back.
-    pub(super) fn push(&mut self, pending: PendingSearch) {
+    pub(in crate::router) fn push(&mut self, pending: PendingSearch) {
         let (page, ticket) = (pending.page, pending.search.ticket);
         if self.current.get(&page).is_none_or(|(_, current)| *current <= ticket) {
             self.current.insert(page, (pending.content, ticket));
@@ -59,13 +59,13 @@ impl SearchQueue {
     }
 
     /// Returns a search that has used up its turn.
-    pub(super) fn postpone(&mut self, pending: PendingSearch) {
+    pub(in crate::router) fn postpone(&mut self, pending: PendingSearch) {
         let pending = self.within_memory(pending);
         self.lane(pending.search.client).interrupted.push_back(pending);
     }
 
     /// Returns a search that did not get its turn. It goes in front of the others.
-    pub(super) fn give_back(&mut self, pending: PendingSearch) {
+    pub(in crate::router) fn give_back(&mut self, pending: PendingSearch) {
         let pending = self.within_memory(pending);
         self.lane(pending.search.client).fresh.push_front(pending);
     }
@@ -91,7 +91,7 @@ impl SearchQueue {
     }
 
     /// Makes the searches for a page void, because it no longer has the content.
-    pub(super) fn forget(&mut self, page: PageId, content: ContentHash) {
+    pub(in crate::router) fn forget(&mut self, page: PageId, content: ContentHash) {
         if self.current.get(&page).is_some_and(|(current, _)| *current == content) {
             self.current.remove(&page);
         }
@@ -118,7 +118,7 @@ impl SearchQueue {
 
     /// Removes up to `limit` searches that are not void. Also returns the number of void searches that were
     /// dropped.
-    pub(super) fn take(&mut self, limit: usize) -> (Vec<PendingSearch>, usize) {
+    pub(in crate::router) fn take(&mut self, limit: usize) -> (Vec<PendingSearch>, usize) {
         let (mut taken, mut dropped) = (Vec::new(), 0);
         while taken.len() < limit
             && let Some((pending, is_void)) = self.pop()
@@ -133,7 +133,7 @@ impl SearchQueue {
     }
 
     /// Notes that a search has its answer.
-    pub(super) fn note_answered(&mut self, pending: &PendingSearch) {
+    pub(in crate::router) fn note_answered(&mut self, pending: &PendingSearch) {
         if self.current.get(&pending.page) == Some(&(pending.content, pending.search.ticket)) {
             self.current.remove(&pending.page);
         }

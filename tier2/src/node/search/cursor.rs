@@ -4,17 +4,17 @@ use std::cmp::Ordering;
 
 use doppel_model::InsertSeq;
 
-use super::columns::Center;
+use crate::node::partition::columns::Center;
 
 /// A position in a list of candidates.
-pub(super) struct Cursor<'i> {
-    pub(super) insert_seq: InsertSeq,
+pub(in crate::node) struct Cursor<'i> {
+    pub(in crate::node) insert_seq: InsertSeq,
     /// Index of the list's partition among the probed partitions.
-    pub(super) probe: u32,
-    pub(super) slots: &'i [u32],
-    pub(super) center: Option<Center>,
+    pub(in crate::node) probe: u32,
+    pub(in crate::node) slots: &'i [u32],
+    pub(in crate::node) center: Option<Center>,
     /// Index of the list among the counted lists of the search.
-    pub(super) counted: Option<u32>,
+    pub(in crate::node) counted: Option<u32>,
 }
 
 impl Ord for Cursor<'_> {

@@ -17,13 +17,13 @@ use doppel_partitioning::{LengthVector, Plan};
 use doppel_protocol::index_node::{BATCH_MAX, NodeSearch, SearchBatch, SearchOutcome, fitting};
 use doppel_protocol::{Pair, Search, SearchResult};
 
-use super::{Router, RouterError, version};
+use crate::router::{Router, RouterError, version};
 
 /// A search that was ordered and has no answer yet.
-pub(super) struct PendingSearch {
-    pub(super) page: PageId,
-    pub(super) content: ContentHash,
-    pub(super) search: Search,
+pub(in crate::router) struct PendingSearch {
+    pub(in crate::router) page: PageId,
+    pub(in crate::router) content: ContentHash,
+    pub(in crate::router) search: Search,
     /// The node that stores the content, if the order named it.
     home: Option<HomeNode>,
     state: PendingState,
@@ -60,7 +60,7 @@ enum PendingState {
 }
 
 /// Searches that are made together.
-pub(super) struct Round {
+pub(in crate::router) struct Round {
     plan: Arc<Plan>,
     searches: Vec<PendingSearch>,
     /// Pages that were missing in the index have been stored and searched for again.
@@ -69,7 +69,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) fn new(router: &Router, mut searches: Vec<PendingSearch>) -> Self {
+    pub(in crate::router) fn new(router: &Router, mut searches: Vec<PendingSearch>) -> Self {
         let plan = router.plan();
         searches.iter_mut().for_each(|pending| pending.begin(version(&plan)));
         Self { plan, searches, repaired: false, counted: false }
@@ -80,7 +80,7 @@ impl Round {
     ///
     /// # Errors
     /// Fails if a node or tier 1 does not do its part now. The caller runs the round again.
-    pub(super) fn run(&mut self, router: &Router) -> Result<Vec<PendingSearch>, RouterError> {
+    pub(in crate::router) fn run(&mut self, router: &Router) -> Result<Vec<PendingSearch>, RouterError> {
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_at_home(router, node)?;
         }
@@ -207,18 +207,18 @@ impl Round {
 }
 
 impl PendingSearch {
-    pub(super) fn new(page: PageId, content: ContentHash, search: Search) -> Self {
+    pub(in crate::router) fn new(page: PageId, content: ContentHash, search: Search) -> Self {
         Self { page, content, search, home: None, state: PendingState::Open(Vec::new()), unfinished: None }
     }
 
     /// Answers the search without partners, and without making it.
-    pub(super) fn without_partners(mut self) -> Self {
+    pub(in crate::router) fn without_partners(mut self) -> Self {
         self.state = PendingState::Answered(Vec::new());
         self
     }
 
     /// Notes that a node will store the content under this plan.
-    pub(super) fn set_home(&mut self, plan: &Plan, node: NodeId, signature: &Arc<Signature>) {
+    pub(in crate::router) fn set_home(&mut self, plan: &Plan, node: NodeId, signature: &Arc<Signature>) {
         self.home = Some(HomeNode { plan: version(plan), node, signature: Some(Arc::clone(signature)) });
     }
 
@@ -237,19 +237,19 @@ impl PendingSearch {
 
     /// Whether a limit ended the search in the last round. `Some(true)` if the search had begun,
     /// `Some(false)` if it had not, and `None` if it has its answer.
-    pub(super) fn unfinished(&self) -> Option<bool> {
+    pub(in crate::router) fn unfinished(&self) -> Option<bool> {
         self.unfinished
     }
 
     /// Drops the signature while the search waits, to save memory. The home stores it.
-    pub(super) fn forget_signature(&mut self) {
+    pub(in crate::router) fn forget_signature(&mut self) {
         if let Some(home) = &mut self.home {
             home.signature = None;
         }
     }
 
     /// Size of the signature that the search keeps, in bytes.
-    pub(super) fn signature_bytes(&self) -> usize {
+    pub(in crate::router) fn signature_bytes(&self) -> usize {
         let signature = self.home.as_ref().and_then(|home| home.signature.as_ref());
         signature.map_or(0, |signature| signature.as_bytes().len())
     }

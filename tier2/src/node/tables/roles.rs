@@ -2,8 +2,8 @@
 
 use doppel_model::{ContentHash, PageId};
 
-use super::columns::OWED;
-use super::tables::{EntryRef, Tables};
+use super::{EntryRef, Tables};
+use crate::node::partition::columns::OWED;
 
 /// How a page is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

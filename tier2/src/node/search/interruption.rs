@@ -10,9 +10,9 @@
 use doppel_model::{ContentHash, InsertSeq, PageId};
 use hashbrown::HashMap;
 
-use super::columns::Center;
 use super::findings::Partner;
-use super::tables::EntryRef;
+use crate::node::partition::columns::Center;
+use crate::node::tables::EntryRef;
 use crate::seed::Seeded;
 
 /// Largest number of interrupted searches. A search that finds no room runs to its end.
@@ -27,13 +27,13 @@ pub(crate) const FINDINGS_MAX: usize = 512;
 pub(crate) struct InterruptedSearch {
     /// The searched entry and its insertion sequence. `None` if another node stores the content.
     pub(crate) own: Option<(EntryRef, InsertSeq)>,
-    /// See [`QueryRole::First`](super::roles::QueryRole::First).
+    /// See [`QueryRole::First`](crate::node::tables::roles::QueryRole::First).
     pub(crate) before: Option<PageId>,
     /// The last visited candidate.
     pub(crate) visited: InsertSeq,
     /// Partners, oldest first.
     pub(crate) partners: Vec<Partner>,
-    /// Far centers, oldest first; see [`search`](super::search).
+    /// Far centers, oldest first; see [`search`](super).
     pub(crate) far: Vec<Center>,
 }
 

@@ -13,21 +13,12 @@ use doppel_protocol::index_node::{
 };
 use hashbrown::HashSet;
 
-use super::LocalNode;
-use super::columns::Center;
-use super::core::Core;
-use super::fetch::{FetchedSignatures, MissingSignature, with_fetched};
-use super::tables::EntryRef;
-
-/// An export that is under way.
-#[derive(Debug)]
-pub(super) struct Export {
-    partitions: Vec<PartitionId>,
-    /// Entries at the beginning of the export, oldest first.
-    queue: Vec<(InsertSeq, EntryRef)>,
-    /// Number of the last answer with changed contents, and these contents.
-    last_changes: (u64, Vec<ContentHash>),
-}
+use super::Export;
+use crate::node::LocalNode;
+use crate::node::core::Core;
+use crate::node::partition::columns::Center;
+use crate::node::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
+use crate::node::tables::EntryRef;
 
 /// An entry as it leaves, and its place on this node.
 struct ExportedEntry {
@@ -38,7 +29,7 @@ struct ExportedEntry {
 }
 
 impl LocalNode {
-    pub(super) fn export(
+    pub(in crate::node) fn export(
         &self,
         export: &mut Option<Export>,
         request: EntriesRequest,

@@ -3,12 +3,12 @@
 use doppel_model::signature::Signature;
 use hashbrown::HashSet;
 
-use super::bands::BandKey;
-use super::columns::Center;
-use super::core::Core;
-use super::findings::{AdoptedCenter, SearchFindings};
-use super::local_index::LocalIndex;
-use super::tables::EntryRef;
+use super::Core;
+use crate::node::partition::bands::BandKey;
+use crate::node::partition::columns::Center;
+use crate::node::partition::local_index::LocalIndex;
+use crate::node::search::findings::{AdoptedCenter, SearchFindings};
+use crate::node::tables::EntryRef;
 use crate::seed::Seeded;
 
 impl Core {

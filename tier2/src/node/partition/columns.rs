@@ -14,7 +14,7 @@ use doppel_partitioning::LengthVector;
 use bitmaps::{BitmapName, Bitmaps};
 
 /// A partner that the entry's own search has reported, and that links the entry to its cluster. See
-/// [`search`](super::search).
+/// [`search`](crate::node::search).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Center {
     /// Insertion sequence of the partner, or that of [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).

@@ -10,7 +10,7 @@ use doppel_model::{ContentHash, NodeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
 
-use super::{Router, RouterError};
+use crate::router::{Router, RouterError};
 
 /// Approximate limit of the signatures in a sample, in bytes. About 100,000 signatures of common length fit.
 const BYTES_MAX: usize = 256 << 20;
@@ -29,7 +29,7 @@ impl Router {
 }
 
 /// Takes a sample of at most `limit` signatures, in the order of their content hashes.
-pub(super) fn take(router: &Router, limit: usize) -> Result<Vec<Arc<Signature>>, RouterError> {
+pub(in crate::router) fn take(router: &Router, limit: usize) -> Result<Vec<Arc<Signature>>, RouterError> {
     for _ in 0..TRIES {
         let plan = router.plan();
         match take_under(router, &plan, limit) {

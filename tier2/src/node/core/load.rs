@@ -2,13 +2,13 @@
 
 use doppel_protocol::index_node::{HostedLoad, NodeLoad};
 
-use super::core::Core;
-use super::file::SignatureFile;
+use super::Core;
+use crate::node::signatures::file::SignatureFile;
 
 /// The load under the present plan.
-pub(super) fn of(core: &Core) -> NodeLoad {
+pub(in crate::node) fn of(core: &Core) -> NodeLoad {
     let tables = &core.tables;
-    let load = |partition: &super::partition::Partition| {
+    let load = |partition: &crate::node::partition::Partition| {
         let stored = partition.columns.len();
         let directory = tables.contents.allocation_size() * stored / tables.contents.len().max(1);
         HostedLoad {

@@ -13,10 +13,10 @@ use doppel_protocol::{IndexCommand, Orders};
 
 use super::round::PendingSearch;
 use super::search_queue::SearchQueue;
-use super::{Router, RouterError, lock};
+use crate::router::{Router, RouterError, lock};
 
 /// Consecutive orders that are being stored under one plan.
-pub(super) struct StoreStage {
+pub(in crate::router) struct StoreStage {
     plan: Arc<Plan>,
     range: RangeId,
     epoch: Epoch,
@@ -46,7 +46,7 @@ struct NodeWork {
 
 impl StoreStage {
     /// Divides orders among the nodes.
-    pub(super) fn new(router: &Router, orders: Orders) -> Self {
+    pub(in crate::router) fn new(router: &Router, orders: Orders) -> Self {
         let Orders { range, epoch, first, commands } = orders;
         let mut stage = Self {
             after: first.saturating_sub(1),
@@ -64,7 +64,7 @@ impl StoreStage {
     }
 
     /// The number of orders.
-    pub(super) fn orders(&self) -> usize {
+    pub(in crate::router) fn orders(&self) -> usize {
         (self.through - self.after) as usize
     }
 
@@ -106,7 +106,11 @@ impl StoreStage {
     ///
     /// # Errors
     /// Fails if a node does not do its part now. The caller runs it again.
-    pub(super) fn run(&mut self, router: &Router, queue: &mut SearchQueue) -> Result<usize, RouterError> {
+    pub(in crate::router) fn run(
+        &mut self,
+        router: &Router,
+        queue: &mut SearchQueue,
+    ) -> Result<usize, RouterError> {
         for node in router.nodes.iter().map(|handle| handle.id) {
             match self.store(router, node) {
                 Err(RouterError::Node(node, NodeError::StaleEpoch { present })) => {

@@ -15,10 +15,10 @@ use doppel_protocol::{ContentSource, Orders, Pair, RebalanceError, RefusedOrders
 use hashbrown::HashSet;
 
 use crate::embedded::Parts;
-use crate::node::columns::Center;
+use crate::node::partition::columns::Center;
 use crate::node::snapshot::SNAPSHOT;
 use crate::node::{LocalNode, SIGNATURES};
-use crate::router::stored_requests::StoredRequest;
+use crate::router::persistence::stored_requests::StoredRequest;
 use crate::router::{Pass, Router, RouterError};
 use crate::setup::{self, node_dir};
 use crate::state_files::{PLAN, REQUESTS};

@@ -4,19 +4,17 @@
 //! | module | responsibility |
 //! |---|---|
 //! | `orders` | puts and removals, each applied once |
-//! | `batch`, `search`, `findings` | batches of searches; one search, and how its cost stays low |
-//! | `interruption`, `signature_cache` | searches that reached their limit; signatures read by a batch |
-//! | `core`, `learning` | tables and signatures together; storing the findings of a search |
-//! | `tables`, `roles`, `partition` | where each content is; which page of a content is compared |
-//! | `columns`, `pages`, `bands`, `buckets` | the parts of a partition |
-//! | `export`, `ingest` | entries that leave; contents and entries that come |
+//! | `batch`, `search` | batches of searches; one search, its findings, and how its cost stays low |
+//! | `core` | tables and signatures together; storing the findings of a search; the load |
+//! | `tables` | where each content is; which page of a content is compared |
+//! | `partition` | the entries of a partition: columns, pages, bands |
+//! | `transfer` | export of entries that leave; ingestion of contents and entries that come |
 //! | `feeding` | a range names everything that the node must store |
 //! | `repeats` | pages that have to be searched for again |
-//! | `signatures`, `file` | access to signatures: in a file of the node, or in the store of tier 1 |
+//! | `signatures` | access to signatures: in a file of the node, in the store of tier 1, or fetched |
 //! | `snapshot`, `scan` | filling the tables at a start, from a snapshot or from all signatures |
-//! | `fetch` | signatures that have to be fetched from tier 1 |
 //! | `renewal`, `hosting` | rebuilding tables and compaction; partitions that come and go |
-//! | `sample`, `load` | what the router asks about the contents |
+//! | `sample` | a sample of the contents, from which the router makes plans |
 //!
 //! Invariants:
 //! - One call at a time changes the node. It holds the lock only for an entry or a few searches, so that a
@@ -25,36 +23,21 @@
 //! - The node answers nothing before every range has fed it.
 //! - The node uses no signature whose checksum is wrong.
 
-pub(crate) mod bands;
 pub(crate) mod batch;
-pub(crate) mod buckets;
-pub(crate) mod columns;
 pub(crate) mod core;
-mod cursor;
-mod export;
 mod feeding;
-mod fetch;
-pub(crate) mod file;
-mod findings;
 mod hosting;
-mod ingest;
-mod interruption;
-mod learning;
-mod load;
-mod local_index;
 mod orders;
-pub(crate) mod pages;
 pub(crate) mod partition;
 mod renewal;
 mod repeats;
-mod roles;
 mod sample;
 mod scan;
 mod search;
-mod signature_cache;
 pub(crate) mod signatures;
 pub(crate) mod snapshot;
 pub(crate) mod tables;
+mod transfer;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -71,12 +54,11 @@ use doppel_protocol::{LogPosition, PageRange, Repeat, SignatureSource, StoredSig
 
 use self::core::Core;
 use crate::error::Error;
-use export::Export;
 use feeding::Feedings;
-use ingest::MovedCenters;
-use interruption::InterruptedSearches;
 use repeats::Repeats;
+use search::interruption::InterruptedSearches;
 use snapshot::{Moments, SnapshotStatus};
+use transfer::{Export, MovedCenters};
 
 /// Name of a node's signature file.
 pub(crate) const SIGNATURES: &str = "signatures.dat";
@@ -355,7 +337,7 @@ impl IndexNode for LocalNode {
 
     fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
         self.check(call)?;
-        Ok(load::of(&self.read()))
+        Ok(core::load::of(&self.read()))
     }
 
     fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {

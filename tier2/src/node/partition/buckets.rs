@@ -3,7 +3,7 @@
 //! Most keys have few members, so a bucket is a 32-bit value: either a slot itself, or the position of a cell
 //! in an arena. Cells have 2, 4, ... 32 slots. Larger buckets are cut into runs, whose members have the same
 //! center. A search that has verified this center can skip the whole run at once (see
-//! [`search`](super::search)).
+//! [`search`](crate::node::search)).
 
 use std::io;
 

@@ -4,15 +4,14 @@
 //! |---|---|
 //! | `worker` | collects orders by count or age, and makes passes |
 //! | `position` | which orders of a range are accepted, and which cannot be sent again |
-//! | `pass` | orders under way: store, search, answer; continues after a failure |
-//! | `storing`, `search_queue`, `round` | puts and removals; waiting searches; searches made together |
+//! | `pass` | orders under way: puts and removals, waiting searches, rounds, answers; continues after a failure |
 //! | `feed` | tells a node which contents it must store |
 //! | `snapshots` | decides when nodes write snapshots for the next start |
 //! | `probe` | searches for a content that is not stored |
 //! | `scheduler`, `requests` | choose the next plan step: migration, request of an operator, or load |
 //! | `migration` | changes from one plan to the next |
-//! | `planning`, `learn`, `sample` | make the next plan |
-//! | `start`, `stored_plan`, `stored_requests` | the plan at a start, and what is stored for it |
+//! | `planning` | makes the next plan: learns a map from a sample, or follows the load |
+//! | `start`, `persistence` | the plan at a start; the stored plan and requests |
 //! | `load` | load per partition |
 //!
 //! An [`IndexState`] stores the plan and the requests: in files, or in rows of the range whose owner runs the
@@ -27,27 +26,18 @@
 
 mod error;
 mod feed;
-mod learn;
 mod load;
 pub(crate) mod migration;
 mod pass;
+pub(crate) mod persistence;
 mod planning;
 mod position;
 mod probe;
 mod requests;
-mod round;
-mod sample;
 pub(crate) mod scheduler;
-mod search_queue;
 mod snapshots;
 mod start;
-pub(crate) mod stored_plan;
-pub(crate) mod stored_requests;
-mod storing;
 mod worker;
-
-#[cfg(any(test, feature = "simulation"))]
-pub(crate) mod random_plan;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -65,11 +55,11 @@ pub(crate) use worker::{Message, run_worker};
 use crate::config::Config;
 use crate::error::Error;
 use migration::Migration;
+use persistence::stored_plan::LearningBasis;
 use position::RangePosition;
 use requests::Requests;
 use snapshots::Snapshots;
 use start::InitialState;
-use stored_plan::LearningBasis;
 
 /// The plan, the nodes, and everything that is under way between them.
 pub(crate) struct Router {

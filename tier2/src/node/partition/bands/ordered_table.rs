@@ -17,7 +17,7 @@
 use std::hint::black_box;
 use std::mem;
 
-use crate::node::columns;
+use crate::node::partition::columns;
 
 /// A value that no item may have.
 pub(super) const NO_VALUE: u32 = u32::MAX;
