@@ -1,17 +1,18 @@
 //! The commands of `doppel`, one module each, in rooms by what they work on.
 
+mod completions;
 pub(crate) mod datasets;
 pub(crate) mod directories;
+mod man;
 pub(crate) mod requests;
 pub(crate) mod servers;
-pub(crate) mod shell;
 #[cfg(test)]
 mod tests;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use doppel_terminal::exit;
 
-use crate::given::Given;
+use crate::given::GivenOptions;
 
 /// Near-duplicate groups of a collection of web pages that never stops changing.
 ///
@@ -35,7 +36,7 @@ impl Cli {
         let read = Self::from_arg_matches(&matches);
         let mut cli = read.map_err(|error| error.format(&mut Self::command()))?;
         if let (Command::Dedup(dedup), Some((_, options))) = (&mut cli.command, matches.subcommand()) {
-            dedup.given = Given::of(options);
+            dedup.given = GivenOptions::of(options);
         }
         Ok(cli)
     }
@@ -75,8 +76,8 @@ pub(crate) enum Command {
     Token(servers::token::Token),
     Winners(datasets::winners::WinnersFile),
     Ready(requests::ready::Ready),
-    Completions(shell::completions::Completions),
-    Man(shell::man::Man),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Runs the command that was given.

@@ -14,7 +14,7 @@ const PAGE: usize = 1_000;
 
 /// The groups of a collection at rest.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct CollectionGroups {
     pub(crate) pages: Counters,
     pub(crate) groups: Groups,
     pub(crate) largest: Vec<Largest>,
@@ -91,7 +91,7 @@ struct Members {
     same: bool,
 }
 
-impl Found {
+impl CollectionGroups {
     /// Reads the groups of a quiescent tier 1.
     ///
     /// # Errors

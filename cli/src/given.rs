@@ -5,9 +5,9 @@ use clap::parser::ValueSource;
 
 /// The options of a command that were given, by their names without dashes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Given(Vec<String>);
+pub(crate) struct GivenOptions(Vec<String>);
 
-impl Given {
+impl GivenOptions {
     /// Those of the command that was matched.
     pub(crate) fn of(matches: &ArgMatches) -> Self {
         let is_given = |id: &str| {
@@ -45,7 +45,7 @@ mod tests {
         let option = |name: &'static str| Arg::new(name).long(name).default_value("1");
         let command = Command::new("x").args([option("one-more"), option("two"), option("three")]);
         let matches = command.get_matches_from(["x", "--three", "1", "--one-more", "7"]);
-        let given = Given::of(&matches);
+        let given = GivenOptions::of(&matches);
         assert_eq!(given.among(&["one-more", "two", "three"]), ["--one-more", "--three"]);
         assert_eq!(listed(&given.among(&["one-more", "two", "three"])), "--one-more and --three");
         assert_eq!(listed(&given.among(&["two"])), "");

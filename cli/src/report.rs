@@ -34,7 +34,7 @@ use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::pairwise::Signer;
 use doppel_tier1::bulk::Unit;
 
-use crate::found::Found;
+use crate::found::CollectionGroups;
 use crate::summary::Fed;
 use figures::Figures;
 pub(crate) use pages::{Pages, Recorded};
@@ -62,7 +62,7 @@ pub(crate) struct Run<'r> {
     pub(crate) signer: &'r Signer,
     pub(crate) fed: &'r Fed,
     /// With at least [`EXAMPLES`] of the largest groups.
-    pub(crate) found: &'r Found,
+    pub(crate) found: &'r CollectionGroups,
     pub(crate) weights: &'r Weights,
 }
 

@@ -15,7 +15,7 @@ use doppel_protocol::{Counters, Outcome};
 use doppel_terminal::output::{bytes, count, plural, redirects, table};
 use serde::Serialize;
 
-use crate::found::{Found, Groups, Largest};
+use crate::found::{CollectionGroups, Groups, Largest};
 
 /// What a run read and recorded.
 #[derive(Debug, Default, Serialize)]
@@ -95,11 +95,11 @@ impl Summary {
         policy: Policy,
         (records, fed): (Accounts, Fed),
         elapsed: Duration,
-        found: Found,
+        found: CollectionGroups,
         balance: Balance,
     ) -> Self {
         let seconds = elapsed.as_secs_f64();
-        let Found { pages, groups, largest, sizes: _ } = found;
+        let CollectionGroups { pages, groups, largest, sizes: _ } = found;
         Self {
             records_per_second: fed.input.records as f64 / seconds,
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,

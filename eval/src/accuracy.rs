@@ -9,7 +9,7 @@ use doppel_model::{GroupId, PageUrl, Tau};
 use doppel_protocol::{Outcome, Tier2Api};
 use doppel_terminal::output::share;
 use doppel_terminal::progress;
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_tier1::Rules;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -308,7 +308,7 @@ impl Report for AccuracyResult {
                 }
             }
             let series = shown.iter().flat_map(|run| {
-                let line = |name: &str, dashed, of: fn(&Agreement) -> f64| Series {
+                let line = |name: &str, dashed, of: fn(&Agreement) -> f64| PlotSeries {
                     name: format!("{name}, {}", run.rules.name()),
                     dashed,
                     points: run

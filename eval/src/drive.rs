@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::Parser;
 use doppel_model::{GroupId, PageUrl, Tau};
 use doppel_node::args::{EngineArgs, PolicyArgs, TuningArgs};
-use doppel_node::engine::Engine;
+use doppel_node::engine::LocalEngine;
 use doppel_protocol::{BATCH_MAX, GroupState, Outcome, Scan, Submission, Tier1Api, Tier1Reads as _};
 use doppel_terminal::scratch::Scratch;
 use doppel_tier1::Rules;
@@ -22,7 +22,7 @@ const FORWARDS_MAX: usize = 64;
 
 /// An engine in a temporary directory that is removed with it.
 pub(crate) struct Driver {
-    pub(crate) engine: Engine,
+    pub(crate) engine: LocalEngine,
     pub(crate) scratch: Scratch,
 }
 
@@ -54,7 +54,7 @@ impl Driver {
             },
             ..defaults
         };
-        let engine = Engine::open_to_compare(scratch.path(), &args, rules)?;
+        let engine = LocalEngine::open_to_compare(scratch.path(), &args, rules)?;
         Ok(Self { engine, scratch })
     }
 

@@ -15,7 +15,7 @@ use clap::Args;
 use doppel_inputs::arguments::InputArgs;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
@@ -159,7 +159,7 @@ impl Report for MankuResult {
     fn panels(&self) -> Vec<Panel> {
         let mut panels = Vec::new();
         for (name, of) in [("transplants", &self.transplants), ("judged pairs", &self.judged)] {
-            let line = |name: &str, dashed, of: Vec<Option<f64>>| Series {
+            let line = |name: &str, dashed, of: Vec<Option<f64>>| PlotSeries {
                 name: name.to_owned(),
                 dashed,
                 points: (1..=DISTANCE_MAX)
@@ -184,7 +184,11 @@ impl Report for MankuResult {
             title: "Distribution of the leading 7 bits".to_owned(),
             x: "bucket".to_owned(),
             y: "% of the fingerprints".to_owned(),
-            series: vec![Series { name: "the crawl".to_owned(), dashed: false, points: points.collect() }],
+            series: vec![PlotSeries {
+                name: "the crawl".to_owned(),
+                dashed: false,
+                points: points.collect(),
+            }],
             marks: vec![(100.0 / BUCKETS as f64, "uniform".to_owned())],
             ..Panel::default()
         });

@@ -8,7 +8,7 @@ mod tolerance;
 use std::time::Instant;
 
 use clap::Args;
-use doppel_control::layout::{self, Layout, RHO_DEFAULT, Shape};
+use doppel_control::layout::{self, ContentLayout, RHO_DEFAULT, Shape};
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, Tau};
 use doppel_node::args;
@@ -248,12 +248,12 @@ impl Mapping {
         variant: Variant,
         nodes: u32,
         rho: Rho,
-    ) -> anyhow::Result<Layout> {
+    ) -> anyhow::Result<ContentLayout> {
         let Variant { design, dimensions, partitions_per_node: each } = variant;
         let shape = Shape { nodes, each, tau, dimensions };
         Ok(match design {
-            Design::Paper => Layout::paper(sample, shape, rho)?,
-            Design::Control | Design::Ours => Layout::learned(sample, shape)?,
+            Design::Paper => ContentLayout::paper(sample, shape, rho)?,
+            Design::Control | Design::Ours => ContentLayout::learned(sample, shape)?,
         })
     }
 
@@ -284,7 +284,7 @@ impl Mapping {
 }
 
 /// Searches that do not reach the partner.
-fn lost(layout: &Layout, contents: &[&Signature], truth: &[(u32, u32)]) -> u64 {
+fn lost(layout: &ContentLayout, contents: &[&Signature], truth: &[(u32, u32)]) -> u64 {
     let mut reached = Vec::new();
     let place = |content: &&Signature| {
         let place = layout.home(content, &mut reached);

@@ -23,7 +23,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_terminal::output::share;
 use doppel_terminal::progress;
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
@@ -370,7 +370,7 @@ impl Report for PoliciesResult {
                 let score = &of.pairs[at].f;
                 let (x, y) = (score.recall()? * 100.0, score.precision()? * 100.0);
                 // A line of no length would not be drawn.
-                Some(Series {
+                Some(PlotSeries {
                     name: of.policy.to_string(),
                     dashed: false,
                     points: vec![(x - 0.6, y), (x + 0.6, y)],

@@ -18,7 +18,7 @@ use doppel_join::{ContentIndex, Contents};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
 use doppel_terminal::output::{count, share};
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
@@ -175,7 +175,7 @@ impl Report for PopularResult {
             title: "Removed by how many popular pages' groups are looked at".to_owned(),
             x: "most popular pages, %".to_owned(),
             y: "% of all pages removed".to_owned(),
-            series: vec![Series { name: self.policy.to_string(), dashed: false, points }],
+            series: vec![PlotSeries { name: self.policy.to_string(), dashed: false, points }],
             ..Panel::default()
         }]
     }

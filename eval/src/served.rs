@@ -15,7 +15,7 @@ use doppel_protocol::client::in_the_clear;
 use doppel_protocol::{Status, Tier1Api};
 use doppel_terminal::output::{count, share};
 use doppel_terminal::progress;
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_tier1::Rules;
 use reqwest::blocking::Client;
 use serde::Serialize;
@@ -340,7 +340,7 @@ impl Report for ServedResult {
             title,
             x: "% of the fetches".to_owned(),
             y: "% of the other members asked about".to_owned(),
-            series: vec![Series { name: series.0.to_owned(), dashed: false, points: series.1 }],
+            series: vec![PlotSeries { name: series.0.to_owned(), dashed: false, points: series.1 }],
             marks,
             ..Panel::default()
         };

@@ -31,14 +31,14 @@ pub struct Accounts {
 
 /// Counts of the records that could be used, by whether each is kept or why it is removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Decided {
+pub struct DecisionCounts {
     /// Records that are kept.
     pub kept: u64,
     /// Records that are removed, by reason.
     pub removed: BTreeMap<Removal, u64>,
 }
 
-impl Decided {
+impl DecisionCounts {
     /// Counts the record that stands for a page, or one that is judged on its own.
     pub(crate) fn count(&mut self, removal: Option<Removal>) {
         *match removal {
@@ -71,10 +71,10 @@ pub fn removal(judged: (Status, Option<ContentHash>), unit: Unit) -> Option<Remo
 
 impl Accounts {
     /// The records of a run. `taken` of them could be used, and `bad` ones were met besides those of the tally.
-    pub fn new(tally: &Tally, taken: u64, bad: u64, unit: Unit, decided: Decided) -> Self {
+    pub fn new(tally: &Tally, taken: u64, bad: u64, unit: Unit, decided: DecisionCounts) -> Self {
         let bad = bad + tally.bad.values().sum::<u64>();
         let skipped = tally.skipped_records + tally.crawl_files.values().sum::<u64>();
-        let Decided { kept, removed } = decided;
+        let DecisionCounts { kept, removed } = decided;
         let judged = kept + removed.values().sum::<u64>();
         let superseded = (unit == Unit::Page).then(|| taken.saturating_sub(judged));
         Self { read: taken + bad + skipped, kept, removed, superseded, bad, skipped }

@@ -72,7 +72,7 @@ struct Extracting {
 
 /// Pages with their signatures, and the files of which all pages are among these and those before.
 #[derive(Debug)]
-pub struct Extracted {
+pub struct ExtractedBatch {
     /// The pages that have a signature, in the order of the inputs.
     pub pages: Vec<ExtractedPage>,
     /// The files whose last record is in this batch.
@@ -100,7 +100,7 @@ pub fn pages(
     extractor: (Signer, bool),
     mut take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    files(inputs, extractor, None, |Extracted { pages, .. }| take(pages))
+    files(inputs, extractor, None, |ExtractedBatch { pages, .. }| take(pages))
 }
 
 /// The same for a collection: files that `reading` knows are left out.
@@ -111,7 +111,7 @@ pub fn files(
     inputs: &InputArgs,
     (signer, detect_language): (Signer, bool),
     reading: Option<&ReadingPlan>,
-    take: impl FnMut(Extracted) -> anyhow::Result<()>,
+    take: impl FnMut(ExtractedBatch) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let ingest = extractors(signer, detect_language)?;
     thread::scope(|scope| {
@@ -149,7 +149,7 @@ fn dispatch(
     batches: impl IntoIterator<Item = Extracting>,
     mut record: u64,
     mut unusable: Unusable,
-    mut take: impl FnMut(Extracted) -> anyhow::Result<()>,
+    mut take: impl FnMut(ExtractedBatch) -> anyhow::Result<()>,
 ) -> anyhow::Result<Unusable> {
     // Those that could not be used since the last end of a file, in their order.
     let mut without: VecDeque<u64> = VecDeque::new();
@@ -174,7 +174,7 @@ fn dispatch(
             let of_it = without.drain(..gone).filter(|record| *record >= begin).count();
             ended.push(FileEnd { source, before, ingested: ingested.without(of_it as u64) });
         }
-        take(Extracted { pages, ended })?;
+        take(ExtractedBatch { pages, ended })?;
     }
     Ok(unusable)
 }

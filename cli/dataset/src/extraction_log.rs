@@ -23,7 +23,7 @@ use doppel_terminal::interrupt;
 use doppel_terminal::output::{plural, say};
 use serde::{Deserialize, Serialize};
 
-use crate::extracted::{Extracted, ExtractedPage};
+use crate::extracted::{ExtractedBatch, ExtractedPage};
 
 /// The version of the frames: others are not replayed.
 pub const FRAMES_VERSION: u32 = 3;
@@ -105,7 +105,10 @@ impl ExtractionLog {
     ///
     /// # Errors
     /// When the log cannot be read, or what `take` fails with.
-    pub fn replay(&mut self, mut take: impl FnMut(Extracted) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub fn replay(
+        &mut self,
+        mut take: impl FnMut(ExtractedBatch) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let (range, path) = (self.replayed.clone(), &self.path);
         let Some(file) = self.file.as_mut().filter(|_| self.next > 0) else { return Ok(()) };
         let files = plural(self.next as u64, "file");
@@ -117,7 +120,7 @@ impl ExtractionLog {
         while let Some(frame) = next(&mut frames).with_context(cannot)? {
             at += (HEAD + frame.len()) as u64;
             let Frame { ended, pages } = postcard::from_bytes(&frame).with_context(cannot)?;
-            take(Extracted { pages, ended })?;
+            take(ExtractedBatch { pages, ended })?;
         }
         ensure!(at == range.end, "{}", cannot());
         file.seek(SeekFrom::Start(range.end)).with_context(cannot)?;
@@ -128,7 +131,7 @@ impl ExtractionLog {
     ///
     /// # Errors
     /// When it cannot be announced that an interrupted run begins anew.
-    pub fn add(&mut self, Extracted { pages, ended }: &Extracted) -> io::Result<()> {
+    pub fn add(&mut self, ExtractedBatch { pages, ended }: &ExtractedBatch) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if !has_room(file) {
             return self.give_up(&io::Error::from(io::ErrorKind::StorageFull));

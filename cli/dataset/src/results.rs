@@ -28,7 +28,7 @@ use clap::Args;
 use doppel_terminal::exit::Failure;
 
 pub use checked::Results;
-pub use verdicts::{Decisions, TakenRecords, Verdicts};
+pub use verdicts::{RecordDecisions, TakenRecords, Verdicts};
 
 /// Bytes of inputs from which on it is said what memory a run takes.
 const MEMORY_TOLD: u64 = 64 << 20;

@@ -8,7 +8,7 @@ use doppel_protocol::{Outcome, Status};
 use doppel_tier1::bulk::{Grouped, Judged, PageWithContent, Unit};
 use serde::Serialize;
 
-use crate::accounts::{self, Decided};
+use crate::accounts::{self, DecisionCounts};
 
 /// The bytes of what was read.
 #[derive(Debug)]
@@ -123,8 +123,8 @@ impl Weights {
     pub fn decided<E>(
         &self,
         live: impl Iterator<Item = Result<(PageId, Status), E>>,
-    ) -> Result<(Balance, Decided), E> {
-        let (mut balance, mut decided) = (Balance::default(), Decided::default());
+    ) -> Result<(Balance, DecisionCounts), E> {
+        let (mut balance, mut decided) = (Balance::default(), DecisionCounts::default());
         let Self::ByPage(pages) = self else { return Ok((balance, decided)) };
         let mut gone = pages.len() as u64;
         for page in live {
@@ -187,9 +187,9 @@ mod tests {
         assert_eq!(balance.removed, Weight { pages: 2, bytes: Some(12) });
         assert!((balance.removed_percent() - 200.0 / 3.0).abs() < 1e-9);
         let removed = [(Removal::Duplicate, 1), (Removal::Redirect, 1), (Removal::Dead, 1)].into();
-        assert_eq!(of_run, Decided { kept: 1, removed });
+        assert_eq!(of_run, DecisionCounts { kept: 1, removed });
         let (balance, of_run) = decided(&[("a", Status::Winner), ("other", Status::Unique)]);
         assert_eq!((balance.kept.bytes, balance.removed.bytes), (None, Some(0)));
-        assert_eq!(of_run, Decided { kept: 1, removed: [(Removal::Dead, 3)].into() });
+        assert_eq!(of_run, DecisionCounts { kept: 1, removed: [(Removal::Dead, 3)].into() });
     }
 }

@@ -20,11 +20,11 @@ use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
 
 use crate::args::{EngineArgs, TuningArgs};
-use crate::directory::manifest::{self, Defaults, Manifest, Wanted};
+use crate::directory::manifest::{self, Defaults, Manifest, ManifestRequest};
 use crate::directory::new_directory;
 use crate::directory::policy_tables;
 use crate::directory::served;
-use crate::winners::Winners;
+use crate::winners::WinnerSettings;
 
 /// What a new data directory has. One range costs the least on two cores (docs/evaluation/speed.md).
 pub const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
@@ -42,7 +42,7 @@ struct Purpose {
 }
 
 /// Both tiers, started.
-pub struct Engine {
+pub struct LocalEngine {
     /// The system of record.
     pub tier1: Arc<Tier1>,
     /// The index.
@@ -60,9 +60,9 @@ pub struct Engine {
 }
 
 /// What the command line asks for.
-pub struct Asked {
+pub struct CollectionRequest {
     /// Of a collection.
-    pub wanted: Wanted,
+    pub wanted: ManifestRequest,
     /// The tables that it names or has learnt.
     pub tables: Option<Arc<Tables>>,
     /// The markets that it names.
@@ -73,12 +73,12 @@ pub struct Asked {
 ///
 /// # Errors
 /// When a file that it names cannot be used.
-pub fn asked(args: &EngineArgs) -> anyhow::Result<Asked> {
-    let Winners { order, markets } = winners(&args.tuning)?;
+pub fn asked(args: &EngineArgs) -> anyhow::Result<CollectionRequest> {
+    let WinnerSettings { order, markets } = winners(&args.tuning)?;
     let policy = args.policy.policy()?;
     let tables = policy_tables::given(&args.policy)?;
     let hash = tables.as_deref().map(Tables::hash);
-    let wanted = Wanted {
+    let wanted = ManifestRequest {
         policy,
         by_tau: args.policy.is_by_tau(),
         tables: hash,
@@ -86,18 +86,18 @@ pub fn asked(args: &EngineArgs) -> anyhow::Result<Asked> {
         ranges: args.ranges,
         winners: order,
     };
-    Ok(Asked { wanted, tables, markets })
+    Ok(CollectionRequest { wanted, tables, markets })
 }
 
 /// The rules and markets of the file of `--winners`; none where there is none.
 ///
 /// # Errors
 /// When the file cannot be used.
-pub fn winners(tuning: &TuningArgs) -> anyhow::Result<Winners> {
-    Ok(tuning.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default())
+pub fn winners(tuning: &TuningArgs) -> anyhow::Result<WinnerSettings> {
+    Ok(tuning.winners.as_deref().map(WinnerSettings::read).transpose()?.unwrap_or_default())
 }
 
-impl Engine {
+impl LocalEngine {
     /// Opens or creates a data directory, recovers tier 1, brings tier 2 in line with it, and starts
     /// both. Without `durable` nothing is flushed to disk: for a directory that is removed anyway.
     ///
@@ -111,7 +111,12 @@ impl Engine {
     ///
     /// # Errors
     /// The same.
-    pub fn open_asked(dir: &Path, asked: Asked, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
+    pub fn open_asked(
+        dir: &Path,
+        asked: CollectionRequest,
+        args: &EngineArgs,
+        durable: bool,
+    ) -> anyhow::Result<Self> {
         Self::open_for(dir, asked, args, Purpose { durable, answers: false, rules: Rules::EXACT })
     }
 
@@ -133,7 +138,7 @@ impl Engine {
 
     fn open_for(
         dir: &Path,
-        Asked { wanted, tables, markets }: Asked,
+        CollectionRequest { wanted, tables, markets }: CollectionRequest,
         args: &EngineArgs,
         purpose: Purpose,
     ) -> anyhow::Result<Self> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use doppel_protocol::{Market, Markets, Rule, WinnerOrder};
-use doppel_terminal::toml_file::{self, Fault, TomlFileError};
+use doppel_terminal::toml_file::{self, TomlFault, TomlFileError};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 256 << 10;
 
 /// What a file says.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Winners {
+pub struct WinnerSettings {
     /// The rules, if it names any.
     pub order: Option<WinnerOrder>,
     /// The markets.
@@ -27,13 +27,13 @@ pub struct Winners {
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WinnersToml {
     rules: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     markets: BTreeMap<Spanned<String>, Spanned<Vec<Spanned<String>>>>,
 }
 
-impl Winners {
+impl WinnerSettings {
     /// Reads a file.
     ///
     /// # Errors
@@ -42,12 +42,13 @@ impl Winners {
         toml_file::read(path, BYTES_MAX, Self::parse)
     }
 
-    fn parse(text: &str) -> Result<Self, Fault> {
-        let Written { rules, markets } = toml_file::parse(text)?;
+    fn parse(text: &str) -> Result<Self, TomlFault> {
+        let WinnersToml { rules, markets } = toml_file::parse(text)?;
         let mut winners = Self { order: rules.as_deref().map(order).transpose()?, ..Self::default() };
         for (name, suffixes) in &markets {
             let suffixes_span = suffixes.span();
-            let suffixes: Result<Vec<_>, Fault> = suffixes.get_ref().iter().map(toml_file::value).collect();
+            let suffixes: Result<Vec<_>, TomlFault> =
+                suffixes.get_ref().iter().map(toml_file::value).collect();
             let market = Market::new(suffixes?).map_err(fault(suffixes_span))?;
             winners.markets.add(name.get_ref(), market).map_err(fault(name.span()))?;
         }
@@ -55,18 +56,18 @@ impl Winners {
     }
 }
 
-fn fault<E: ToString>(span: Range<usize>) -> impl Fn(E) -> Fault {
+fn fault<E: ToString>(span: Range<usize>) -> impl Fn(E) -> TomlFault {
     move |error| (span.clone(), error.to_string())
 }
 
-fn order(names: &[Spanned<String>]) -> Result<WinnerOrder, Fault> {
+fn order(names: &[Spanned<String>]) -> Result<WinnerOrder, TomlFault> {
     let rules = names.iter().map(|name| {
         name.get_ref().parse().map_err(|_| {
             let known: Vec<String> = WinnerOrder::RULES.iter().map(Rule::to_string).collect();
             (name.span(), format!("{:?} is no rule; the rules are {}", name.get_ref(), known.join(", ")))
         })
     });
-    let rules = rules.collect::<Result<Vec<Rule>, Fault>>()?;
+    let rules = rules.collect::<Result<Vec<Rule>, TomlFault>>()?;
     WinnerOrder::new(&rules).map_err(|error| (names[error.at].span(), error.to_string()))
 }
 
@@ -75,10 +76,10 @@ mod tests {
     use super::*;
 
     /// What `read` says of a text, without the name of the file.
-    fn read(text: impl AsRef<[u8]>) -> Result<Winners, String> {
+    fn read(text: impl AsRef<[u8]>) -> Result<WinnerSettings, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        Winners::read(file.path()).map_err(|error| {
+        WinnerSettings::read(file.path()).map_err(|error| {
             let message = error.to_string();
             message.strip_prefix(&file.path().display().to_string()).unwrap_or(&message).to_owned()
         })
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_example_is_the_default() {
-        let example = Winners::parse(include_str!("../../../deploy/winners.toml")).unwrap();
+        let example = WinnerSettings::parse(include_str!("../../../deploy/winners.toml")).unwrap();
         assert_eq!(example.order, Some(WinnerOrder::DEFAULT));
         let names: Vec<&str> = example.markets.iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["british", "german"]);
@@ -98,14 +99,14 @@ mod tests {
         let documented = include_str!("../../../docs/reference/winner-rules.md")
             .split("```")
             .find_map(|part| part.strip_prefix("toml\n"));
-        let winners = Winners::parse(documented.unwrap()).unwrap();
+        let winners = WinnerSettings::parse(documented.unwrap()).unwrap();
         assert_eq!(winners.order.unwrap().rules().next(), Some(Rule::Https));
         assert!(winners.markets.find("german").is_ok());
     }
 
     #[test]
     fn everything_is_optional() {
-        assert_eq!(read("").unwrap(), Winners::default());
+        assert_eq!(read("").unwrap(), WinnerSettings::default());
         let none = read("rules = []").unwrap();
         assert_eq!(none.order, Some(WinnerOrder::new(&[]).unwrap()), "the URL alone");
         let some = read("rules = ['https', 'url']\n[markets]\nnordic = ['se', '.NO']").unwrap();
@@ -163,7 +164,7 @@ mod tests {
         assert!(read(deep).unwrap_err().starts_with(", line 1: "));
         let long = "#".repeat(BYTES_MAX as usize + 1);
         assert_eq!(read(long).unwrap_err(), " has more than 262144 bytes");
-        let absent = Winners::read(Path::new("no/such/file.toml")).unwrap_err();
+        let absent = WinnerSettings::read(Path::new("no/such/file.toml")).unwrap_err();
         assert_eq!(absent.to_string(), "cannot read no/such/file.toml");
     }
 }

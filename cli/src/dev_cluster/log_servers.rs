@@ -15,7 +15,7 @@ use std::{env, fs};
 
 use anyhow::{Context, bail, ensure};
 use doppel_control::description::Description;
-use doppel_control::log::monitors::{self, OLDEST, SYNCS, Version};
+use doppel_control::log::monitors::{self, OLDEST, SYNCS, ServerVersion};
 use doppel_control::log::streams;
 use doppel_protocol::Settlement;
 
@@ -37,7 +37,7 @@ const STORE: &str = "100GB";
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
-    version: Version,
+    version: ServerVersion,
 }
 
 impl Program {
@@ -81,7 +81,7 @@ impl Program {
 }
 
 /// The version in `nats-server: v2.15.1`.
-fn version(said: &str) -> Option<Version> {
+fn version(said: &str) -> Option<ServerVersion> {
     monitors::version(said.trim().rsplit_once('v')?.1)
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use doppel_control::description::file::ClusterFile;
-use doppel_control::description::file::Contents;
-use doppel_control::description::{Description, Node};
+use doppel_control::description::file::ClusterFileContents;
+use doppel_control::description::{Description, Tier2Node};
 use doppel_model::RangeId;
 use doppel_node::args::PolicyArgs;
 use doppel_protocol::Settlement;
@@ -127,9 +127,9 @@ impl DevCluster {
 
     /// What makes the files of the cluster.
     pub(super) fn init(&self, plan: &Plan) -> anyhow::Result<Init> {
-        let nodes = |role| -> anyhow::Result<Vec<Node>> {
+        let nodes = |role| -> anyhow::Result<Vec<Tier2Node>> {
             let node =
-                |process: &Process| Ok(Node { name: process.name.parse()?, address: process.address() });
+                |process: &Process| Ok(Tier2Node { name: process.name.parse()?, address: process.address() });
             self.of(role).map(node).collect()
         };
         let init = Init::of(self.dir.join(FILE), nodes(Role::Tier1)?, nodes(Role::Tier2)?);
@@ -153,8 +153,8 @@ impl DevCluster {
         }
         let file = ClusterFile::read(&file)?;
         let description = match &file.contents {
-            Contents::All(description) => description.clone(),
-            Contents::Way(way) => self.wait_for_log(&file.id, &way.servers)?,
+            ClusterFileContents::All(description) => description.clone(),
+            ClusterFileContents::LogLocation(way) => self.wait_for_log(&file.id, &way.servers)?,
         };
         self.check_description(&description, plan)
     }

@@ -9,7 +9,7 @@ use doppel_protocol::Status;
 use doppel_tier1::bulk::{PageWithContent, Unit};
 
 use super::EXAMPLES;
-use crate::found::Found;
+use crate::found::CollectionGroups;
 
 /// Pages of a group that are named, of those that are kept and of those that are not.
 const NAMED: usize = 5;
@@ -61,7 +61,7 @@ pub(super) struct Examples {
 }
 
 impl Examples {
-    pub(super) fn of(found: &Found) -> Self {
+    pub(super) fn of(found: &CollectionGroups) -> Self {
         let largest = found.largest.iter().take(EXAMPLES).map(|large| Example {
             group: large.group,
             winner: large.winner.clone(),

@@ -13,7 +13,7 @@ use super::examples::{Example, Examples};
 use super::mirrors::{self, Mirrors};
 use super::pages::Pages;
 use super::similarities::Similarities;
-use crate::found::Found;
+use crate::found::CollectionGroups;
 
 /// What live pages can be, in the order in which they are shown.
 const STATUSES: [Status; 7] = [
@@ -48,7 +48,7 @@ impl Figures {
     /// When pages cannot be read, or there is no room for temporary files.
     pub(super) fn of(
         pages: &mut dyn Pages,
-        found: &Found,
+        found: &CollectionGroups,
         (weights, unit): (&Weights, Unit),
         policy: Policy,
     ) -> anyhow::Result<Self> {

@@ -1,4 +1,4 @@
-//! Options of commands that work in bounded memory and disk space, and the memory that the process used.
+//! Options that bound the memory and the temporary files of a command, and the peak memory of the process.
 
 use std::path::PathBuf;
 
@@ -10,34 +10,34 @@ use crate::memory::counted;
 use crate::output::bytes;
 use crate::size::ByteSize;
 
-/// Minimum of `--memory` in bytes.
+/// Least value of `--memory`, in bytes.
 const MEMORY_MIN: u64 = 96 << 20;
 
-/// Options that limit memory and temporary files.
+/// Options that bound the memory and the temporary files of a command.
 #[derive(Debug, Clone, Args)]
 pub struct BoundsArgs {
     /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
     #[arg(long, value_name = "SIZE", default_value = "512MB")]
     memory: ByteSize,
-    /// Room for temporary files. Where it does not suffice, nothing is found and the command says so.
+    /// Room for temporary files. If it does not suffice, the command reports that and finds nothing.
     #[arg(long, value_name = "SIZE", default_value = "16GB")]
     disk: ByteSize,
-    /// Where temporary files are [default: TMPDIR, or /tmp].
+    /// Directory of temporary files [default: TMPDIR, or /tmp].
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 }
 
 impl BoundsArgs {
-    /// Bytes of memory that the command may use.
+    /// Memory that the command may use, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.0
     }
 
-    /// Creates the budget of the command.
+    /// The budget of memory and disk for counting.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if `--memory` is less than 96 MiB.
+    /// Fails if `--memory` is less than 96 MiB.
     pub fn budget(&self) -> Result<Budget, Failure> {
         let memory = self.memory.0;
         if memory < MEMORY_MIN {
@@ -48,7 +48,7 @@ impl BoundsArgs {
     }
 }
 
-/// Peak of the memory of this process in bytes. `None` if the system does not report it.
+/// Peak memory of this process in bytes, if the system reports it.
 #[must_use]
 pub fn process_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -57,7 +57,7 @@ pub fn process_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// Describes the peak of the memory, next to the memory that was allowed. Both are in bytes.
+/// A sentence that compares the peak memory with the allowed memory.
 #[must_use]
 pub fn describe_memory(most: u64, allowed: u64) -> String {
     format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))

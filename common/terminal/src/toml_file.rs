@@ -1,4 +1,4 @@
-//! Reads TOML files that people write. The size of a file is bounded, and every fault is reported with its line.
+//! TOML files that people write. A file is bounded in size, and an error names the line of the fault.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,57 +9,57 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-/// Why a TOML file cannot be used.
+/// Error of a TOML file.
 #[derive(Debug, thiserror::Error)]
 pub enum TomlFileError {
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Io {
-        /// Path of the file.
+        /// The file.
         path: PathBuf,
-        /// The error of the operating system.
+        /// The reason.
         source: io::Error,
     },
-    /// The file is longer than the limit, so it cannot be of the expected kind.
+    /// The file is longer than any file of its kind.
     #[error("{} has more than {max} bytes", path.display())]
     TooLarge {
-        /// Path of the file.
+        /// The file.
         path: PathBuf,
-        /// Maximum size in bytes.
+        /// Limit in bytes.
         max: u64,
     },
-    /// A line of the file is invalid.
+    /// A line of the file is not valid.
     #[error("{}, line {line}: {reason}", path.display())]
     Line {
-        /// Path of the file.
+        /// The file.
         path: PathBuf,
-        /// Number of the line, counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why the line is invalid.
+        /// Reason why the line is not valid.
         reason: String,
     },
 }
 
-/// A fault in a text: its byte range, and its description.
-pub type Fault = (Range<usize>, String);
+/// A fault of a text: the range of its bytes and the reason.
+pub type TomlFault = (Range<usize>, String);
 
 /// Reads a file of at most `max` bytes, and converts its text with `make`.
 ///
 /// # Errors
-/// If the file cannot be read, is longer, or has a fault.
+/// Fails if the file cannot be read, is longer, or has a fault.
 pub fn read<T>(
     path: &Path,
     max: u64,
-    make: impl FnOnce(&str) -> Result<T, Fault>,
+    make: impl FnOnce(&str) -> Result<T, TomlFault>,
 ) -> Result<T, TomlFileError> {
     let file = File::open(path).map_err(|source| TomlFileError::Io { path: path.to_owned(), source })?;
     of_bytes(path, &bytes(path, max, file)?, make)
 }
 
-/// Reads all bytes of an open file. `path` names the file in errors.
+/// Reads the bytes of an open file, at most `max`.
 ///
 /// # Errors
-/// If the file cannot be read, or has more than `max` bytes.
+/// Fails if the file cannot be read, or has more than `max` bytes.
 pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFileError> {
     let mut bytes = Vec::new();
     let read = from.take(max + 1).read_to_end(&mut bytes);
@@ -70,14 +70,14 @@ pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFile
     Ok(bytes)
 }
 
-/// Converts the bytes of a file with `make`. `path` names the file in errors.
+/// Converts the text of a file with `make`.
 ///
 /// # Errors
-/// If the bytes are not UTF-8, or the text has a fault.
+/// Fails if the bytes are not UTF-8, or if the text has a fault.
 pub fn of_bytes<T>(
     path: &Path,
     bytes: &[u8],
-    make: impl FnOnce(&str) -> Result<T, Fault>,
+    make: impl FnOnce(&str) -> Result<T, TomlFault>,
 ) -> Result<T, TomlFileError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| (error.valid_up_to()..error.valid_up_to(), "is not UTF-8".to_owned()));
@@ -87,26 +87,26 @@ pub fn of_bytes<T>(
     })
 }
 
-/// Parses a text as TOML. The description of a fault is one line.
+/// Parses a TOML text. The reason of a fault is one line.
 ///
 /// # Errors
-/// If the text is not valid TOML of this type.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+/// Fails if the text is not valid TOML, or does not have the fields of `T`.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
     toml::from_str(text).map_err(|error| {
         let reason = error.message().trim().replace('\n', ", ");
         (error.span().unwrap_or_default(), reason)
     })
 }
 
-/// Parses a value that the file contains as a string.
+/// Parses a value that the file writes as a string.
 ///
 /// # Errors
-/// If the string is not such a value. The description is the error of the type.
-pub fn value<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, Fault> {
+/// Fails with the reason that the type of the value gives.
+pub fn value<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, TomlFault> {
     written.get_ref().parse().map_err(|error: T::Err| (written.span(), error.to_string()))
 }
 
-/// Number of the line that contains a byte offset, counted from 1.
+/// Number of the line that contains the byte `at`, from 1.
 pub fn line(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at.min(bytes.len())].iter().filter(|byte| **byte == b'\n').count()
 }

@@ -20,7 +20,7 @@ use doppel_wire::{Identity, NodeName, Peer, Runtime, Secret};
 use reqwest::header::InvalidHeaderValue;
 
 use crate::description::file::ClusterFile;
-use crate::description::{Description, Node, Tier1Node};
+use crate::description::{Description, Tier1Node, Tier2Node};
 use crate::log::{self, LogSettings};
 use crate::status::log::LogAt;
 use crate::status::processes::Processes;
@@ -67,7 +67,7 @@ pub enum ClusterError {
 }
 
 /// What other processes say, as far as they are listened to.
-pub struct Told {
+pub struct ClusterNews {
     /// The nodes of tier 1 of their replicas.
     pub membership: Arc<Membership>,
     /// All of the description that they run with.
@@ -179,13 +179,13 @@ impl Cluster {
     ///
     /// # Errors
     /// When there is none.
-    pub fn tier2_node(&self, name: &NodeName) -> Result<(NodeId, &Node), ClusterError> {
+    pub fn tier2_node(&self, name: &NodeName) -> Result<(NodeId, &Tier2Node), ClusterError> {
         let nodes = self.index_nodes();
         find(nodes.iter().map(|node| &node.name), "tier-2", name).map(|at| (NodeId(at as u32), &nodes[at]))
     }
 
     /// All nodes of tier 2, in the order of the plan.
-    pub fn index_nodes(&self) -> &[Node] {
+    pub fn index_nodes(&self) -> &[Tier2Node] {
         &self.description.tier2
     }
 
@@ -198,7 +198,7 @@ impl Cluster {
         runtime: &Runtime,
         own: &Identity,
         router: Arc<RoutedTier2>,
-        told: Option<Told>,
+        told: Option<ClusterNews>,
     ) -> Result<ClusterNodes, ClusterError> {
         let record = |node: &Tier1Node| {
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
@@ -210,12 +210,12 @@ impl Cluster {
                 peer,
             })
         };
-        let index = |node: &Node| {
+        let index = |node: &Tier2Node| {
             let (name, address) = (node.name.to_string(), node.address.clone());
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
             Ok(IndexAt { name, address, node: Arc::new(RemoteNode::new(peer.clone())), peer })
         };
-        let log = |Told { engine, servers, .. }: &Told| {
+        let log = |ClusterNews { engine, servers, .. }: &ClusterNews| {
             let (engine, servers) = (engine.clone(), servers.clone());
             let streams = self.map.ranges().map(|range| self.stream(range)).collect();
             let (meta, copies) = (log::meta(&self.id), u64::from(self.log()?.replicas));
@@ -228,7 +228,7 @@ impl Cluster {
             tier1: self.tier1_nodes().iter().map(record).collect::<Result<_, ClusterError>>()?,
             tier2: self.index_nodes().iter().map(index).collect::<Result<_, ClusterError>>()?,
             router,
-            replicas: told.map(|Told { membership, processes, .. }| Replicas {
+            replicas: told.map(|ClusterNews { membership, processes, .. }| Replicas {
                 membership,
                 processes,
                 nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),

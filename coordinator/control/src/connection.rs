@@ -14,20 +14,20 @@ use doppel_wire::spread::{FixedOwners, Owners};
 use doppel_wire::{NodeName, Runtime};
 use tokio::runtime::Handle;
 
-use crate::awaited::Awaited;
 use crate::cluster::Cluster;
 use crate::description::file::ClusterFile;
-use crate::description::file::Contents;
+use crate::description::file::ClusterFileContents;
 use crate::log;
 use crate::log::streams;
-use crate::meta::unread::Unread;
+use crate::meta::unavailable::MetaUnavailable;
 use crate::meta::{Described, Meta, MetaError};
+use crate::startup_wait::StartupWait;
 
 /// The pause between two attempts to reach the log.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The connection to the log of the cluster, and what the nodes say there of themselves.
-pub struct Hearing {
+pub struct ClusterConnection {
     /// The client of the log.
     pub engine: Engine,
     /// The beats of the nodes of tier 1.
@@ -41,7 +41,7 @@ pub struct Hearing {
 }
 
 /// A cluster, and what is heard in it; without a log, nothing.
-pub type Joined = (Cluster, Option<Box<Hearing>>);
+pub type JoinedCluster = (Cluster, Option<Box<ClusterConnection>>);
 
 /// Learns what the cluster of a file is: from the file where it has no log, else from its META; tries until that answers. None
 /// when the process is to end before.
@@ -51,12 +51,14 @@ pub type Joined = (Cluster, Option<Box<Hearing>>);
 pub async fn join(
     file: &ClusterFile,
     name: &NodeName,
-    awaited: &Awaited,
+    awaited: &StartupWait,
     mut shutdown: impl Future<Output = ()> + Unpin,
-) -> anyhow::Result<Option<Joined>> {
+) -> anyhow::Result<Option<JoinedCluster>> {
     let servers = match &file.contents {
-        Contents::All(description) => return Ok(Some((Cluster::new(file, description.clone())?, None))),
-        Contents::Way(way) => way.servers.clone(),
+        ClusterFileContents::All(description) => {
+            return Ok(Some((Cluster::new(file, description.clone())?, None)));
+        }
+        ClusterFileContents::LogLocation(way) => way.servers.clone(),
     };
     let mut engine = None;
     let shared = Arc::new(file.clone());
@@ -65,15 +67,15 @@ pub async fn join(
         let (connected, handle) = (engine.clone(), Handle::current());
         let reach = move || reach(connected, handle, &servers, &name, &shared);
         match tokio::task::spawn_blocking(reach).await.context("reading the description panicked")?? {
-            Reached::All(engine, meta, described) => {
+            JoinAttempt::All(engine, meta, described) => {
                 let cluster = Cluster::new(file, described.description.clone())?;
                 if let Some(Attention { what, remedy }) = cluster.idle_reach() {
                     tracing::warn!("{what}: {remedy}");
                 }
-                let hearing = Hearing::begin(engine, meta, *described, &file.id);
+                let hearing = ClusterConnection::begin(engine, meta, *described, &file.id);
                 return Ok(Some((cluster, Some(Box::new(hearing)))));
             }
-            Reached::NotYet(connected, reason) => {
+            JoinAttempt::NotYet(connected, reason) => {
                 engine = connected;
                 awaited.note("the log", &reason);
             }
@@ -86,7 +88,7 @@ pub async fn join(
 }
 
 /// How far an attempt came.
-enum Reached {
+enum JoinAttempt {
     All(Engine, Meta, Box<Described>),
     /// Where it may come further later; with the reason.
     NotYet(Option<Engine>, String),
@@ -98,26 +100,30 @@ fn reach(
     servers: &[String],
     name: &str,
     file: &ClusterFile,
-) -> anyhow::Result<Reached> {
-    let not_yet = |engine, why: Unread| Ok(Reached::NotYet(engine, why.to_string()));
+) -> anyhow::Result<JoinAttempt> {
+    let not_yet = |engine, why: MetaUnavailable| Ok(JoinAttempt::NotYet(engine, why.to_string()));
     let engine = match connected.map_or_else(|| Engine::connect(handle, servers, name), Ok) {
         Ok(engine) => engine,
-        Err(error) if streams::passes(&error) => return not_yet(None, Unread::opening(file, error)),
+        Err(error) if streams::passes(&error) => return not_yet(None, MetaUnavailable::opening(file, error)),
         Err(error) => return Err(error.into()),
     };
     let meta = match Meta::open(&engine, Arc::clone(&file.id)) {
         Ok(meta) => meta,
-        Err(error) if streams::passes(&error) => return not_yet(Some(engine), Unread::opening(file, error)),
+        Err(error) if streams::passes(&error) => {
+            return not_yet(Some(engine), MetaUnavailable::opening(file, error));
+        }
         Err(error) => return Err(error.into()),
     };
     match meta.read() {
-        Ok(described) => Ok(Reached::All(engine, meta, Box::new(described))),
-        Err(error) if MetaError::passes(&error) => not_yet(Some(engine), Unread::reading(file, error)),
+        Ok(described) => Ok(JoinAttempt::All(engine, meta, Box::new(described))),
+        Err(error) if MetaError::passes(&error) => {
+            not_yet(Some(engine), MetaUnavailable::reading(file, error))
+        }
         Err(error) => Err(error.into()),
     }
 }
 
-impl Hearing {
+impl ClusterConnection {
     fn begin(engine: Engine, meta: Meta, described: Described, id: &str) -> Self {
         let membership = Arc::new(Membership::new());
         let bulletin = engine.bulletin(&log::beats(id));
@@ -149,8 +155,8 @@ pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> Listening {
 }
 
 /// Has what goes to the log and comes from it counted with all else that the process sends and receives.
-pub fn count(runtime: &Runtime, hearing: Option<&Hearing>) {
-    if let Some(Hearing { engine, .. }) = hearing {
+pub fn count(runtime: &Runtime, hearing: Option<&ClusterConnection>) {
+    if let Some(ClusterConnection { engine, .. }) = hearing {
         let engine = engine.clone();
         runtime.traffic().also("log", move || {
             let (received, sent) = engine.traffic();
@@ -161,11 +167,17 @@ pub fn count(runtime: &Runtime, hearing: Option<&Hearing>) {
 
 /// Which node of tier 1 owns each shard: as the description of the cluster says it, or as the nodes do.
 /// `own` is the asker, if it is one of them.
-pub fn owners(cluster: &Cluster, hearing: Option<&Hearing>, own: Option<&NodeName>) -> Arc<dyn Owners> {
-    let Some(Hearing { membership, .. }) = hearing else { return Arc::new(FixedOwners(cluster.owners())) };
+pub fn owners(
+    cluster: &Cluster,
+    hearing: Option<&ClusterConnection>,
+    own: Option<&NodeName>,
+) -> Arc<dyn Owners> {
+    let Some(ClusterConnection { membership, .. }) = hearing else {
+        return Arc::new(FixedOwners(cluster.owners()));
+    };
     let names = cluster.tier1_names().iter().map(ToString::to_string).collect();
     let own = own.map(ToString::to_string);
-    Arc::new(Claimed { membership: Arc::clone(membership), map: cluster.map(), names, own })
+    Arc::new(ClaimedOwners { membership: Arc::clone(membership), map: cluster.map(), names, own })
 }
 
 /// The node that has the router of the index: the owner of the first shard.
@@ -174,20 +186,20 @@ pub fn router(owners: &dyn Owners) -> Option<usize> {
 }
 
 /// Owners as they claim it themselves.
-struct Claimed {
+struct ClaimedOwners {
     membership: Arc<Membership>,
     map: RangeMap,
     names: Vec<String>,
     own: Option<String>,
 }
 
-impl Claimed {
+impl ClaimedOwners {
     fn place(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|other| other == name)
     }
 }
 
-impl Owners for Claimed {
+impl Owners for ClaimedOwners {
     fn shards(&self) -> u16 {
         self.map.shards()
     }

@@ -46,13 +46,13 @@ pub struct Description {
     /// The nodes of tier 1.
     pub tier1: Vec<Tier1Node>,
     /// In the order of their numbers in the plan of the index.
-    pub tier2: Vec<Node>,
+    pub tier2: Vec<Tier2Node>,
 }
 
 /// A node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Node {
+pub struct Tier2Node {
     /// Name of the node of tier 2.
     pub name: NodeName,
     /// Host and port at which the other nodes reach it.

@@ -76,7 +76,7 @@ pub struct Shape {
 /// A mapping that was learned.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Layout {
+pub enum ContentLayout {
     /// Joint cuts.
     Learned(Box<Plan>),
     /// The paper's grid.
@@ -85,7 +85,7 @@ pub enum Layout {
 
 /// Where a content is stored.
 #[derive(Debug, Clone, Copy)]
-pub struct Home {
+pub struct ContentHome {
     /// The partition, or the box of the grid.
     pub partition: PartitionIndex,
     /// Its node.
@@ -145,7 +145,7 @@ impl Shape {
     }
 }
 
-impl Layout {
+impl ContentLayout {
     /// Learns joint cuts from a sample.
     ///
     /// # Errors
@@ -183,19 +183,19 @@ impl Layout {
     }
 
     /// Where a content is stored; writes the nodes it is compared on to `probed_nodes`, ascending.
-    pub fn home(&self, signature: &Signature, probed_nodes: &mut Vec<NodeId>) -> Home {
+    pub fn home(&self, signature: &Signature, probed_nodes: &mut Vec<NodeId>) -> ContentHome {
         match self {
             Self::Learned(plan) => {
                 let lengths = plan.map().lexicon().lengths(signature);
                 plan.probed_nodes(&lengths, probed_nodes);
                 let partition = plan.map().home(&lengths);
-                Home { partition, node: plan.node(partition) }
+                ContentHome { partition, node: plan.node(partition) }
             }
             Self::Paper(map) => {
                 let lengths = map.lengths(signature);
                 map.probed(&lengths, probed_nodes);
                 let partition = map.home(&lengths);
-                Home { partition, node: map.node(partition) }
+                ContentHome { partition, node: map.node(partition) }
             }
         }
     }

@@ -4,7 +4,6 @@
 //! The control plane plans and watches. It never stores a page and never answers a client.
 #![forbid(unsafe_code)]
 
-pub mod awaited;
 pub mod cluster;
 pub mod connection;
 pub mod description;
@@ -12,5 +11,6 @@ pub mod layout;
 pub mod log;
 pub mod meta;
 pub mod node_directory;
+pub mod startup_wait;
 pub mod status;
 pub mod watch;

@@ -8,7 +8,7 @@
 //!
 //! Older entries are removed in time, the last one never is. A stream that is not there is never made anew.
 
-pub mod unread;
+pub mod unavailable;
 
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,7 @@ use doppel_wire::tier2::RoutedTier2;
 use doppel_wire::traffic::Traffic;
 
 use crate::status::processes::Processes;
-use asking::{PATIENCE, Said, Waiting, begin, states_of, text};
+use asking::{NodeAnswer, PATIENCE, Waiting, begin, states_of, text};
 use log::{LogAt, LogSaid};
 use running::{Running, untold};
 
@@ -182,9 +182,9 @@ impl ClusterNodes {
         let load = begin(move || router.load().map_err(text));
         let router = Arc::clone(&self.router);
         let waiting = begin(move || router.waiting().map_err(text));
-        let states: Vec<Said<BTreeMap<RangeId, RangeState>>> =
+        let states: Vec<NodeAnswer<BTreeMap<RangeId, RangeState>>> =
             states.into_iter().map(|answer| answer.wait(until)).collect();
-        let applied: Vec<Said<BTreeMap<RangeId, Applied>>> =
+        let applied: Vec<NodeAnswer<BTreeMap<RangeId, Applied>>> =
             applied.into_iter().map(|answer| answer.wait(until)).collect();
         let (load, waiting) = (load.wait(until).ok(), waiting.wait(until).ok());
         let log = self
@@ -201,7 +201,7 @@ impl ClusterNodes {
         Answers { status, traffic: std::iter::once(own).chain(others).collect() }
     }
 
-    /// Asks all nodes what they have sent and received.
+    /// NeededReports all nodes what they have sent and received.
     fn begin_traffic(&self) -> Vec<(String, Waiting<Vec<CallTraffic>>)> {
         let tier1 = self.tier1.iter().map(|at| (&at.name, &at.peer));
         let tier2 = self.tier2.iter().map(|at| (&at.name, &at.peer));
@@ -214,8 +214,8 @@ impl ClusterNodes {
 
     fn report(
         &self,
-        states: &[Said<BTreeMap<RangeId, RangeState>>],
-        applied: &[Said<BTreeMap<RangeId, Applied>>],
+        states: &[NodeAnswer<BTreeMap<RangeId, RangeState>>],
+        applied: &[NodeAnswer<BTreeMap<RangeId, Applied>>],
         load: Option<&LoadReport>,
         waiting: Option<usize>,
         engine: Option<LogSaid>,

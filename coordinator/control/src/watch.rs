@@ -13,9 +13,9 @@ use doppel_model::random_number;
 use doppel_shared_log::{Bulletin, Listening};
 use doppel_wire::NodeName;
 
-use crate::connection::Hearing;
+use crate::connection::ClusterConnection;
 use crate::description::Description;
-use crate::description::steps::{Role, part};
+use crate::description::steps::{ProcessRole, part};
 use crate::log;
 use crate::meta::{Described, Meta};
 use crate::status::processes::{Presence, Processes};
@@ -48,8 +48,8 @@ impl Watch {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(
-        hearing: &Hearing,
-        (role, name): (Role, &NodeName),
+        hearing: &ClusterConnection,
+        (role, name): (ProcessRole, &NodeName),
         changed: impl Fn(&Description) + Send + 'static,
     ) -> io::Result<Self> {
         let Described { version, description, .. } = hearing.described.clone();

@@ -1,6 +1,6 @@
 //! Tables and plots of the methods, of the thresholds, and of what cross-validation chooses.
 
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::CopiesResult;
 use super::figures::Figures;
@@ -75,7 +75,7 @@ impl Report for CopiesResult {
 
     fn panels(&self) -> Vec<Panel> {
         let panel = |(kind, ..): &(Kind, usize, usize)| {
-            let line = |name: &str, dashed, of: fn(&Figures) -> Option<f64>| Series {
+            let line = |name: &str, dashed, of: fn(&Figures) -> Option<f64>| PlotSeries {
                 name: name.to_owned(),
                 dashed,
                 points: (self.sweep.iter().filter(|row| row.kind == *kind))

@@ -1,7 +1,7 @@
 //! The tables and figures.
 
 use doppel_terminal::output::known;
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::figures::{Cutoff, OfReason, Row};
 use super::found::{self, Large};
@@ -70,7 +70,7 @@ impl Report for HenzingerResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let line = |name: &str, dashed, points| Series { name: name.to_owned(), dashed, points };
+        let line = |name: &str, dashed, points| PlotSeries { name: name.to_owned(), dashed, points };
         let degrees = self.algorithms.iter().map(|OfAlgorithm { algorithm, graph, .. }| {
             let points = graph.degrees.iter().map(|(degree, n)| (f64::from(*degree), *n as f64));
             line(algorithm.name(), false, points.collect())
@@ -102,7 +102,7 @@ impl Report for HenzingerResult {
             let point = |cutoff: &Cutoff| Some((f64::from(cutoff.bits), 100.0 * cutoff.precision?));
             cutoffs.iter().filter_map(point).collect()
         };
-        let by_truth = |points: &dyn Fn(&OfTruth) -> Vec<(f64, f64)>| -> Vec<Series> {
+        let by_truth = |points: &dyn Fn(&OfTruth) -> Vec<(f64, f64)>| -> Vec<PlotSeries> {
             let series = self.truths.iter().enumerate();
             series.map(|(at, of)| line(of.name, at > 0, points(of))).collect()
         };

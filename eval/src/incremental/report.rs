@@ -2,7 +2,7 @@
 
 use doppel_model::Tau;
 use doppel_terminal::output::count;
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::{IncrementalResult, Round, Size};
 use crate::report::{Report, Table, percent};
@@ -62,7 +62,7 @@ impl Report for IncrementalResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let line = |name: &str, dashed, of: fn(&Size) -> f64| Series {
+        let line = |name: &str, dashed, of: fn(&Size) -> f64| PlotSeries {
             name: name.to_owned(),
             dashed,
             points: self.sizes.iter().map(|size| (size.pages as f64, of(size))).collect(),
@@ -96,7 +96,7 @@ impl Report for IncrementalResult {
         let confirmed = |tau: Tau| {
             let rounds = self.rounds.iter().filter(|round| round.tau == tau).zip(1..);
             let points = rounds.map(|(round, number)| (f64::from(number), 100.0 * round.confirmed)).collect();
-            Series { name: format!("tau {tau}"), dashed: false, points }
+            PlotSeries { name: format!("tau {tau}"), dashed: false, points }
         };
         let confirmed = Panel {
             title: "Updates confirmed by the representative (figure 8)".to_owned(),

@@ -3,7 +3,7 @@
 //! Of random fingerprints most neighbours differ first about the log2(n)-th bit, and positions further to either side are half as frequent with
 //! each step. Low positions, to the left, are of neighbours that are more alike than that: what does not decay there is clustering.
 
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 use serde::Serialize;
 
 use crate::report::{Table, percent};
@@ -67,7 +67,7 @@ pub(super) fn table(contents: usize, all: &[AtPosition]) -> Table {
 
 pub(super) fn panel(all: &[AtPosition]) -> Panel {
     let whole = all.iter().map(|at| at.pairs).sum::<u64>().max(1) as f64;
-    let line = |name: &str, dashed, of: fn(&AtPosition) -> f64| Series {
+    let line = |name: &str, dashed, of: fn(&AtPosition) -> f64| PlotSeries {
         name: name.to_owned(),
         dashed,
         points: all.iter().map(|at| (f64::from(at.position), 100.0 * of(at) / whole)).collect(),

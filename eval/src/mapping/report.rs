@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use doppel_control::layout::SPEED_UP;
 use doppel_terminal::output::{NO_FIGURE, count, of_several, plural};
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::later::Later;
 use super::{Design, MappingResult, Pairs, Run, Variant, tolerance};
@@ -120,7 +120,7 @@ impl MappingResult {
             x: "distinct shingles, from".to_owned(),
             y: "% of the contents".to_owned(),
             logarithmic_x: true,
-            series: vec![Series {
+            series: vec![PlotSeries {
                 name: "contents".to_owned(),
                 dashed: false,
                 points: self.lengths.iter().map(|bin| (f64::from(bin.from), share(bin.contents))).collect(),
@@ -140,7 +140,7 @@ impl MappingResult {
             let each = variant.partitions_per_node;
             let papers = variant.design == Design::Paper && variant.dimensions == PAPERS_DIMENSIONS;
             let drawn = SHOWN.contains(&variant.dimensions) && Some(each) == most || papers;
-            drawn.then(|| Series {
+            drawn.then(|| PlotSeries {
                 name: format!("{}, {each} of each node", variant.name()),
                 dashed: variant.design == Design::Paper,
                 points: row.iter().map(|run| (f64::from(run.nodes), value(run))).collect(),

@@ -2,7 +2,7 @@
 
 use doppel_model::pairwise::Policy;
 use doppel_terminal::output::{count, known, plural};
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::figures::{At, OfPolicy, Spread};
 use super::{BELOW, MultiSimhashResult};
@@ -180,7 +180,7 @@ impl Report for MultiSimhashResult {
             let shown = of.thresholds.iter().filter(|at| at.below <= last);
             shown.filter_map(|at| Some((at.below as f64, figure(at)?))).collect()
         };
-        let line = |name: String, dashed, points| Series { name, dashed, points };
+        let line = |name: String, dashed, points| PlotSeries { name, dashed, points };
         let panel = |title: &str, y: &str, series| Panel {
             title: title.to_owned(),
             x: "distance below".to_owned(),
@@ -191,7 +191,7 @@ impl Report for MultiSimhashResult {
         let by_words = self.by_words.iter().map(|of| {
             line(plural(words(of).into(), "word"), false, curve(of, usize::MAX, |at| Some(at.f.mean)))
         });
-        let by_lexicons = |figure: fn(&At) -> Option<f64>| -> Vec<Series> {
+        let by_lexicons = |figure: fn(&At) -> Option<f64>| -> Vec<PlotSeries> {
             let name = |of: &OfPolicy| plural(lexicons(of).into(), "lexicon");
             self.shown().map(|of| line(name(of), false, curve(of, SHOWN_BELOW, figure))).collect()
         };

@@ -3,7 +3,7 @@
 use doppel_overlap::Band;
 use doppel_terminal::bounded;
 use doppel_terminal::output::{bytes, count, interval, known, share};
-use doppel_terminal::svg::{Panel, Rectangle, Series};
+use doppel_terminal::svg::{Panel, PlotSeries, Rectangle};
 
 use super::{Counted, Measured, OverlapResult};
 use crate::report::{Report, Table, percent};
@@ -187,7 +187,7 @@ impl Report for OverlapResult {
             };
             all.replicas.iter().flat_map(step).collect()
         };
-        let line = |(at, measured): (usize, &Measured)| Series {
+        let line = |(at, measured): (usize, &Measured)| PlotSeries {
             name: name(measured),
             dashed: at > 0,
             points: steps(measured),
@@ -198,7 +198,7 @@ impl Report for OverlapResult {
             least: (from as f64, 0.0),
             greatest: (to as f64 + 1.0, 100.0 * share),
         });
-        let saved = |name: &str, dashed, shares: Vec<f64>| Series {
+        let saved = |name: &str, dashed, shares: Vec<f64>| PlotSeries {
             name: name.to_owned(),
             dashed,
             points: (1..).zip(shares).map(|(at, share)| (f64::from(at), 100.0 * share)).collect(),

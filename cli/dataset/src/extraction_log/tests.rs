@@ -48,13 +48,13 @@ fn ingested(source: &Source) -> IngestedFile {
 }
 
 /// Three files of two pages each, in two batches: one ends in the first file's middle, and the last file does not end.
-fn batches(sources: &Sources) -> Vec<Extracted> {
+fn batches(sources: &Sources) -> Vec<ExtractedBatch> {
     let end =
         |at: usize| FileEnd { source: at, before: 2 * (at as u64 + 1), ingested: ingested(&sources.all[at]) };
     vec![
-        Extracted { pages: vec![page(0)], ended: vec![] },
-        Extracted { pages: vec![page(1), page(2), page(3), page(4)], ended: vec![end(0), end(1)] },
-        Extracted { pages: vec![page(5)], ended: vec![] },
+        ExtractedBatch { pages: vec![page(0)], ended: vec![] },
+        ExtractedBatch { pages: vec![page(1), page(2), page(3), page(4)], ended: vec![end(0), end(1)] },
+        ExtractedBatch { pages: vec![page(5)], ended: vec![] },
     ]
 }
 
@@ -68,7 +68,7 @@ fn files(home: &Path) -> Sources {
 /// What another run takes from the log: the records, and how many files it leaves out.
 fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
     let mut records = Vec::new();
-    let take = |extracted: Extracted| {
+    let take = |extracted: ExtractedBatch| {
         for read in extracted.pages {
             let (written, ExtractedPage { record, submission, bytes, origin }) = (page(read.record), read);
             assert_eq!(
@@ -107,7 +107,7 @@ fn a_run_goes_on_behind_the_last_file_that_ended() {
     assert!(fs::metadata(&path).unwrap().len() < whole.len() as u64);
     let (mut log, _) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
     let end = FileEnd { source: 2, before: 2, ingested: ingested(&sources.all[2]) };
-    log.add(&Extracted { pages: vec![page(0), page(1)], ended: vec![end] }).unwrap();
+    log.add(&ExtractedBatch { pages: vec![page(0), page(1)], ended: vec![end] }).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1, 2, 3, 0, 1], 3));
     // Cut anywhere, or with any byte changed, it gives whole files or nothing.
     for at in 0..whole.len() {
@@ -148,7 +148,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
     log.add(&first).unwrap();
     log.add(&second).unwrap();
     assert!(log.has_files());
-    log.add(&Extracted { pages: vec![page(6)], ended: vec![] }).unwrap();
+    log.add(&ExtractedBatch { pages: vec![page(6)], ended: vec![] }).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1], 1));
     // A file that has changed is read, and so are those behind it.
     write();

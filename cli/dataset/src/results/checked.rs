@@ -19,7 +19,7 @@ use doppel_terminal::output::say;
 use super::locks::Locks;
 use super::part_file::{PartFile, Prepared};
 use super::places::{places, resolved};
-use super::taken::{Taken, one_paths};
+use super::taken::{InputPaths, one_paths};
 use super::{ANNOTATED_RECORD_BYTES, GROUPING_PAGE_BYTES, MEMORY_TOLD, PAGE_BYTES, RECORD_BYTES, ResultArgs};
 
 /// What is to be written, and where.
@@ -67,7 +67,7 @@ impl Results {
                 ensure!(!is_nested, wrong());
             }
         }
-        let taken = Taken::by(sources)?;
+        let taken = InputPaths::by(sources)?;
         let mut beside: Vec<(&str, PathBuf)> = Vec::new();
         for (option, path) in others {
             beside.extend(one_paths(path)?.into_iter().map(|path| (*option, path)));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is said of a page.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct PageNote {
     group: Option<String>,
     winner: Option<String>,
     /// The file and the id of its record.
@@ -21,7 +21,7 @@ pub(super) struct Said {
     similarity: Option<f64>,
 }
 
-impl Said {
+impl PageNote {
     /// What a line says, with the names of the records of its winner and of the kept page.
     pub(super) fn of(line: Line, (winner_record, duplicate_of_record): (RecordName, RecordName)) -> Self {
         let Line { group, winner, duplicate_of, similarity, .. } = line;
@@ -66,7 +66,7 @@ impl NotesOut {
         Ok(Self { places: vec![NOWHERE; records], out: BufWriter::new(file), end: 0 })
     }
 
-    pub(super) fn add(&mut self, record: u64, said: &Said) -> io::Result<()> {
+    pub(super) fn add(&mut self, record: u64, said: &PageNote) -> io::Result<()> {
         let text = serde_json::to_vec(said)?;
         let length = u32::try_from(text.len()).map_err(io::Error::other)?;
         self.out.write_all(&length.to_le_bytes())?;
@@ -85,7 +85,7 @@ impl NotesOut {
 }
 
 impl Notes {
-    pub(super) fn get(&self, record: u64) -> io::Result<Option<Said>> {
+    pub(super) fn get(&self, record: u64) -> io::Result<Option<PageNote>> {
         let place = usize::try_from(record).ok().and_then(|at| self.places.get(at)).copied();
         let Some(place) = place.filter(|place| *place != NOWHERE) else { return Ok(None) };
         let mut length = [0; 4];

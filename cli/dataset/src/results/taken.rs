@@ -10,14 +10,14 @@ use doppel_inputs::sources::{self, Source, SourceKind};
 use super::places::resolved;
 
 /// The inputs by their one paths.
-pub(super) struct Taken {
+pub(super) struct InputPaths {
     /// Files, and what they are links to.
     files: HashSet<PathBuf>,
     /// Directories of pages.
     pages: Vec<PathBuf>,
 }
 
-impl Taken {
+impl InputPaths {
     pub(super) fn by(sources: &[Source]) -> io::Result<Self> {
         let mut taken = Self { files: HashSet::new(), pages: Vec::new() };
         for source in sources {

@@ -11,7 +11,7 @@ use doppel_model::PageId;
 use doppel_protocol::{Line, Outcome, Status};
 use doppel_tier1::bulk::{Grouped, NamedRecords, Unit};
 
-use super::notes::{Notes, NotesOut, Said};
+use super::notes::{Notes, NotesOut, PageNote};
 use super::originals::{KeptOriginals, References};
 use super::record_verdicts::{Record, Records, Verdict};
 use crate::accounts;
@@ -40,7 +40,7 @@ impl TakenRecords {
         grouped: &Grouped,
         unit: Unit,
         annotate: Option<&RecordNames>,
-    ) -> anyhow::Result<Decisions> {
+    ) -> anyhow::Result<RecordDecisions> {
         let mut notes = annotate.map(|_| NotesOut::new(self.records.0.len())).transpose()?;
         for page in grouped.pages_with_contents() {
             let Some(record) = page.records.own else { continue };
@@ -53,7 +53,7 @@ impl TakenRecords {
             if let (Some(notes), Some(names)) = (&mut notes, annotate) {
                 let NamedRecords { winner, duplicate_of, .. } = page.records;
                 let named = (names.name(winner), names.name(duplicate_of));
-                notes.add(record, &Said::of(page.line, named)).context(CANNOT_NOTE)?;
+                notes.add(record, &PageNote::of(page.line, named)).context(CANNOT_NOTE)?;
             }
         }
         for record in &grouped.dead {
@@ -61,7 +61,7 @@ impl TakenRecords {
         }
         let originals = self.references.keep_originals(&mut self.records);
         let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
-        Ok(Decisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
+        Ok(RecordDecisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
     }
 }
 
@@ -105,7 +105,7 @@ impl Verdicts {
         mut self,
         live: impl Iterator<Item = Result<Line, E>>,
         annotate: bool,
-    ) -> anyhow::Result<Decisions>
+    ) -> anyhow::Result<RecordDecisions>
     where
         anyhow::Error: From<E>,
     {
@@ -122,18 +122,18 @@ impl Verdicts {
             self.records.judge(record, verdict);
             if let Some(notes) = &mut notes {
                 // Pages on record have no records.
-                notes.add(record, &Said::of(line, Default::default())).context(CANNOT_NOTE)?;
+                notes.add(record, &PageNote::of(line, Default::default())).context(CANNOT_NOTE)?;
             }
         }
         let notes = notes.map(NotesOut::finish).transpose().context(CANNOT_NOTE)?;
         let originals = self.references.keep_originals(&mut self.records);
-        Ok(Decisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
+        Ok(RecordDecisions { records: self.records.0, originals, next: 0, unusable: 0, notes })
     }
 }
 
 /// What is decided of all records. It is told in their order.
 #[derive(Debug)]
-pub struct Decisions {
+pub struct RecordDecisions {
     records: Vec<Record>,
     /// How many originals are kept for a revisit.
     originals: KeptOriginals,
@@ -144,7 +144,7 @@ pub struct Decisions {
     notes: Option<Notes>,
 }
 
-impl Decisions {
+impl RecordDecisions {
     /// How many originals are kept for a revisit, by the reason for which they would not have been kept.
     pub fn originals(&self) -> &KeptOriginals {
         &self.originals
@@ -180,7 +180,7 @@ impl Decisions {
 }
 
 struct FileJudge<'d> {
-    decisions: &'d mut Decisions,
+    decisions: &'d mut RecordDecisions,
     read: &'d dyn Fn(u64),
 }
 
@@ -253,7 +253,7 @@ mod tests {
             line("moved", Status::Duplicate),
         ];
         let mut decisions = verdicts.decide(live.into_iter(), true).unwrap();
-        let ask = |decisions: &mut Decisions, name: &str| {
+        let ask = |decisions: &mut RecordDecisions, name: &str| {
             let body = FetchedBody::Text(String::new());
             let page =
                 FetchedPage { url: url(name), fetched_at: None, body, popularity: None, language: None };

@@ -23,13 +23,13 @@ use super::checked::Results;
 use super::earlier::{self, Earlier, NamedInputs, Reading};
 use super::part_file::{PartFile, Prepared};
 use super::places::no_object;
-use super::verdicts::Decisions;
+use super::verdicts::RecordDecisions;
 
 /// What is written at a time.
 const BUFFER: usize = 64 << 10;
 
 /// A file of a side: its path, and how many bytes were written.
-type Told = (PathBuf, Arc<AtomicU64>);
+type SideFile = (PathBuf, Arc<AtomicU64>);
 
 /// What a run has written so far, and the input that is copied.
 struct Writing {
@@ -52,7 +52,7 @@ impl Writing {
 }
 
 /// Checks what was copied, and the input that it is of, before the files get their names.
-type IsAsItWas<'f> = &'f dyn Fn(&Copied, &Decisions) -> anyhow::Result<()>;
+type IsAsItWas<'f> = &'f dyn Fn(&Copied, &RecordDecisions) -> anyhow::Result<()>;
 
 /// What the first reading met of a source, which the second has to meet again: an end that comes early would be no error else.
 struct First<'s> {
@@ -71,7 +71,7 @@ impl First<'_> {
         Ok(())
     }
 
-    fn check_met(&self, copied: &Copied, decisions: &Decisions) -> anyhow::Result<()> {
+    fn check_met(&self, copied: &Copied, decisions: &RecordDecisions) -> anyhow::Result<()> {
         let (asked, unusable) = decisions.asked();
         let pages = asked - self.asked.0;
         let bad = copied.bad.saturating_sub(unusable - self.asked.1);
@@ -100,7 +100,7 @@ impl Results {
         &self,
         inputs: &InputArgs,
         (now, met): (Timestamp, &[SourceCounts]),
-        mut decisions: Decisions,
+        mut decisions: RecordDecisions,
     ) -> anyhow::Result<Copied> {
         let sources = &inputs.sources()?.all;
         let is_same = sources.len() == self.places.len() && sources.len() == met.len();
@@ -133,7 +133,7 @@ impl Results {
                     copied.add(&here);
                 }
                 SourceKind::File(path, name) => {
-                    let is_as_it_was = |here: &Copied, decisions: &Decisions| {
+                    let is_as_it_was = |here: &Copied, decisions: &RecordDecisions| {
                         first.check_met(here, decisions)?;
                         first.check_seen(source)
                     };
@@ -158,10 +158,10 @@ impl Results {
         (path, name, is_as_it_was): (&Path, &RecordFile, IsAsItWas<'_>),
         place: &Path,
         options: &InputOptions,
-        (decisions, read): (&mut Decisions, &dyn Fn(u64)),
+        (decisions, read): (&mut RecordDecisions, &dyn Fn(u64)),
         writing: &mut Writing,
     ) -> anyhow::Result<Option<Copied>> {
-        let mut told: Vec<(Side, Told)> = Vec::new();
+        let mut told: Vec<(Side, SideFile)> = Vec::new();
         let Sides { kept, removed, superseded } = &self.dirs;
         let sides =
             Sides { kept: kept.as_deref(), removed: removed.as_deref(), superseded: superseded.as_deref() };
@@ -200,7 +200,7 @@ impl Results {
         &self,
         (dir, place): (&Path, &Path),
         options: &InputOptions,
-        (decisions, read): (&mut Decisions, &dyn Fn(u64)),
+        (decisions, read): (&mut RecordDecisions, &dyn Fn(u64)),
         writing: &mut Writing,
     ) -> anyhow::Result<(Copied, bool)> {
         let mut judge = decisions.judge(read);
@@ -241,7 +241,7 @@ impl Results {
 }
 
 /// Why the file of a side is not there.
-fn failed(side: Side, error: io::Error, told: &[(Side, Told)]) -> anyhow::Error {
+fn failed(side: Side, error: io::Error, told: &[(Side, SideFile)]) -> anyhow::Error {
     let Some((_, (path, written))) = told.iter().find(|(of, _)| *of == side) else {
         return anyhow!(error);
     };

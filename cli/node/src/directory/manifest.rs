@@ -85,7 +85,7 @@ fn is_default(order: &WinnerOrder) -> bool {
 
 /// What the command line asks for; none leaves what the directory has.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted {
+pub struct ManifestRequest {
     /// `--policy` and `--tau`.
     pub policy: Option<Policy>,
     /// Whether the policy is asked for by `--tau` alone.
@@ -121,7 +121,7 @@ impl Manifest {
     ///
     /// # Errors
     /// When the numbers do not go together.
-    pub fn new(wanted: Wanted, defaults: Defaults) -> Result<Self, ManifestError> {
+    pub fn new(wanted: ManifestRequest, defaults: Defaults) -> Result<Self, ManifestError> {
         let map = Self::map_of(wanted, defaults)?;
         let policy = wanted.policy.unwrap_or_default();
         policy_tables::check(policy, wanted.tables.is_some())?;
@@ -145,7 +145,7 @@ impl Manifest {
     /// `wanted` contradicts it.
     pub(crate) fn open_or_create(
         dir: &Path,
-        wanted: Wanted,
+        wanted: ManifestRequest,
         defaults: Defaults,
     ) -> Result<Self, ManifestError> {
         Self::open_or_create_with(dir, wanted, defaults, None)
@@ -157,7 +157,7 @@ impl Manifest {
     /// The same.
     pub(crate) fn open_or_create_with(
         dir: &Path,
-        wanted: Wanted,
+        wanted: ManifestRequest,
         defaults: Defaults,
         tables: Option<&Tables>,
     ) -> Result<Self, ManifestError> {
@@ -185,7 +185,7 @@ impl Manifest {
     ///
     /// # Errors
     /// Those of [`open_or_create`](Self::open_or_create).
-    pub fn try_for(dir: &Path, wanted: Wanted, defaults: Defaults) -> Result<(), ManifestError> {
+    pub fn try_for(dir: &Path, wanted: ManifestRequest, defaults: Defaults) -> Result<(), ManifestError> {
         require_directory(dir)?;
         let path = dir.join(NAME);
         match fs::read(&path) {
@@ -205,7 +205,7 @@ impl Manifest {
     ///
     /// # Errors
     /// When the numbers do not go together.
-    pub fn map_of(wanted: Wanted, defaults: Defaults) -> Result<RangeMap, ManifestError> {
+    pub fn map_of(wanted: ManifestRequest, defaults: Defaults) -> Result<RangeMap, ManifestError> {
         let ranges = wanted.ranges.unwrap_or(defaults.ranges);
         Ok(RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?)
     }
@@ -252,7 +252,7 @@ impl Manifest {
     /// Creates the manifest; none where another process was faster.
     fn create(
         dir: &Path,
-        wanted: Wanted,
+        wanted: ManifestRequest,
         defaults: Defaults,
         tables: Option<&Tables>,
     ) -> Result<Option<Self>, ManifestError> {
@@ -323,30 +323,32 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn check(&self, dir: &Path, wanted: Wanted) -> Result<(), ManifestError> {
+    fn check(&self, dir: &Path, wanted: ManifestRequest) -> Result<(), ManifestError> {
         let by_tau = wanted.by_tau;
         let conflict = |option, has: String, wanted: String| {
             let leave = if option == "policy" && by_tau { "tau" } else { option };
             Err(ManifestError::Conflict { path: dir.to_owned(), option, has, wanted, leave })
         };
         match wanted {
-            Wanted { policy: Some(policy), .. } if policy != self.policy => {
+            ManifestRequest { policy: Some(policy), .. } if policy != self.policy => {
                 conflict("policy", self.policy.to_string(), policy.to_string())
             }
-            Wanted { tables: Some(wanted), .. } if self.tables != Some(wanted) => Err(match self.tables {
-                None => PolicyTablesError::Unread(self.policy.name()).into(),
-                Some(has) if policy_tables::are_there(dir, has) => {
-                    ManifestError::Tables { path: dir.to_owned(), has, wanted }
-                }
-                Some(has) => ManifestError::OtherTables { path: dir.to_owned(), has, wanted },
-            }),
-            Wanted { shards: Some(shards), .. } if shards != self.shards => {
+            ManifestRequest { tables: Some(wanted), .. } if self.tables != Some(wanted) => {
+                Err(match self.tables {
+                    None => PolicyTablesError::Unread(self.policy.name()).into(),
+                    Some(has) if policy_tables::are_there(dir, has) => {
+                        ManifestError::Tables { path: dir.to_owned(), has, wanted }
+                    }
+                    Some(has) => ManifestError::OtherTables { path: dir.to_owned(), has, wanted },
+                })
+            }
+            ManifestRequest { shards: Some(shards), .. } if shards != self.shards => {
                 conflict("shards", self.shards.to_string(), shards.to_string())
             }
-            Wanted { ranges: Some(ranges), .. } if ranges != self.ranges => {
+            ManifestRequest { ranges: Some(ranges), .. } if ranges != self.ranges => {
                 conflict("ranges", self.ranges.to_string(), ranges.to_string())
             }
-            Wanted { winners: Some(winners), .. } if winners != self.winners => {
+            ManifestRequest { winners: Some(winners), .. } if winners != self.winners => {
                 Err(ManifestError::Winners { path: dir.to_owned(), has: self.winners, wanted: winners })
             }
             _ => Ok(()),

@@ -39,13 +39,13 @@ pub struct NewDirectory {
     /// Whether the log stays for another run, should this one fail.
     keeps_log: Cell<bool>,
     // Dropped before the lock, and after what was written is removed.
-    _made: Made,
+    _made: CreatedDirectories,
     _lock: File,
 }
 
 /// The directories that were made for another, the innermost first. Those that are empty in the end are removed.
 #[derive(Debug)]
-struct Made(Vec<PathBuf>);
+struct CreatedDirectories(Vec<PathBuf>);
 
 impl NewDirectory {
     /// Whether a directory can be made there: it is empty, or none yet, or a run that made it was interrupted.
@@ -91,7 +91,7 @@ impl NewDirectory {
         };
         check()?;
         let unfinished = dir.join(UNFINISHED);
-        let made = Made::before(&unfinished);
+        let made = CreatedDirectories::before(&unfinished);
         let lock = loop {
             create_directories(&unfinished).with_context(cannot)?;
             if let Some(lock) = lock(dir).with_context(cannot)? {
@@ -239,7 +239,7 @@ pub(crate) fn remove_left(dir: &Path) {
     }
 }
 
-impl Made {
+impl CreatedDirectories {
     /// Before they are made: what is not there of `path` and of what it is in.
     fn before(path: &Path) -> Self {
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
@@ -247,7 +247,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedDirectories {
     fn drop(&mut self) {
         let remove = |path: &PathBuf| match fs::remove_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -19,7 +19,7 @@ use doppel_wire::{NodeName, Peer};
 
 use super::{DEFAULTS, Purpose, ensure_not_lost, index, open_tier1};
 use crate::args::TuningArgs;
-use crate::directory::manifest::{Manifest, Wanted};
+use crate::directory::manifest::{Manifest, ManifestRequest};
 
 /// A node of tier 1 whose ranges are nowhere else, started.
 pub struct RecordNode {
@@ -61,7 +61,7 @@ impl RecordNode {
         peers: Peers,
     ) -> anyhow::Result<Self> {
         let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
-        let manifest = Manifest::open_or_create(dir, Wanted::of_cluster(cluster), DEFAULTS)?;
+        let manifest = Manifest::open_or_create(dir, ManifestRequest::of_cluster(cluster), DEFAULTS)?;
         let mut others = OtherRanges::new();
         let nodes = cluster.tier1_nodes().iter().zip(&peers.tier1);
         for (other, peer) in nodes.clone().filter(|(other, _)| other.name != *name) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use doppel_control::cluster::Cluster;
-use doppel_control::connection::{Hearing, router};
+use doppel_control::connection::{ClusterConnection, router};
 use doppel_control::description::steps::ROUTERS;
 use doppel_control::log::LogSettings;
 use doppel_model::{Epoch, RangeId, ShardId, stable_hash64};
@@ -31,7 +31,7 @@ use doppel_wire::{NodeName, Peer};
 use super::record_node::Peers;
 use super::{DEFAULTS, Purpose, config, index};
 use crate::args::TuningArgs;
-use crate::directory::manifest::{Manifest, Wanted};
+use crate::directory::manifest::{Manifest, ManifestRequest};
 
 /// The pause before a router that did not open is opened again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -49,7 +49,7 @@ pub struct ReplicatedNode {
     orders: Arc<RemoteOrders>,
     router: Arc<RouterHere>,
     /// The connection to the log of the cluster.
-    pub hearing: Box<Hearing>,
+    pub hearing: Box<ClusterConnection>,
 }
 
 impl ReplicatedNode {
@@ -61,11 +61,11 @@ impl ReplicatedNode {
         dir: &Path,
         (cluster, name): (&Cluster, &NodeName),
         args: &TuningArgs,
-        (hearing, owners): (Box<Hearing>, Arc<dyn Owners>),
+        (hearing, owners): (Box<ClusterConnection>, Arc<dyn Owners>),
         peers: Peers,
     ) -> anyhow::Result<Self> {
         let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
-        let manifest = Manifest::open_or_create(dir, Wanted::of_cluster(cluster), DEFAULTS)?;
+        let manifest = Manifest::open_or_create(dir, ManifestRequest::of_cluster(cluster), DEFAULTS)?;
         let config = doppel_tier1::Config {
             // The same at every node, for a consumer of the feed goes on at the next owner.
             collection: stable_hash64(cluster.id.as_bytes()),
@@ -110,7 +110,7 @@ impl ReplicatedNode {
 fn replication(
     cluster: &Cluster,
     name: &NodeName,
-    hearing: &Hearing,
+    hearing: &ClusterConnection,
     router: &Arc<RouterHere>,
 ) -> Replication {
     let copies = cluster.log().map_or(1, |log| usize::from(log.replicas));

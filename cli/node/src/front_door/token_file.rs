@@ -13,7 +13,7 @@ use doppel_coordinator::access::{Role, Token, TokenName};
 use doppel_model::Timestamp;
 use doppel_snapshot::sync_directory;
 use doppel_terminal::destination::directory_of;
-use doppel_terminal::toml_file::{self, Fault, TomlFileError, value};
+use doppel_terminal::toml_file::{self, TomlFault, TomlFileError, value};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -56,14 +56,14 @@ pub enum TokenFileError {
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct TokensToml {
     #[serde(default)]
-    token: Vec<WrittenToken>,
+    token: Vec<TokenToml>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenToken {
+struct TokenToml {
     name: Spanned<String>,
     role: Spanned<String>,
     expires: Spanned<String>,
@@ -162,10 +162,10 @@ fn failed(doing: &'static str, path: &Path, source: io::Error) -> TokenFileError
     TokenFileError::Io { doing, path: path.to_owned(), source }
 }
 
-fn parse(text: &str) -> Result<Vec<Token>, Fault> {
-    let Written { token: written } = toml_file::parse(text)?;
+fn parse(text: &str) -> Result<Vec<Token>, TomlFault> {
+    let TokensToml { token: written } = toml_file::parse(text)?;
     let (mut names, mut hashes) = (HashSet::new(), HashSet::new());
-    let token = |WrittenToken { name, role, expires, sha256 }: &WrittenToken| {
+    let token = |TokenToml { name, role, expires, sha256 }: &TokenToml| {
         let token =
             Token { name: value(name)?, role: value(role)?, expires: value(expires)?, hash: value(sha256)? };
         if !names.insert(token.name.to_string()) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_dataset::results::{Decisions, ResultArgs, Results, Verdicts};
+use doppel_dataset::results::{RecordDecisions, ResultArgs, Results, Verdicts};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::ingested::ReadingPlan;
 use doppel_inputs::records::bad_records::BadFile;
@@ -19,7 +19,7 @@ use doppel_node::args::EngineArgs;
 use doppel_node::directory::manifest::{self, Manifest};
 use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
 use doppel_node::directory::policy_tables;
-use doppel_node::engine::{self, Asked, DEFAULTS};
+use doppel_node::engine::{self, CollectionRequest, DEFAULTS};
 use doppel_protocol::{Body, Market, Markets, Submission};
 use doppel_snapshot::create_directories;
 use doppel_terminal::destination::Destination;
@@ -28,7 +28,7 @@ use doppel_terminal::interrupt;
 use doppel_terminal::output::{Output, say};
 use doppel_tier1::bulk::Unit;
 
-use crate::given::Given;
+use crate::given::GivenOptions;
 use crate::slow_policy;
 use crate::summary::{Fed, LearntTables, Summary};
 use reported::ReportPlan;
@@ -105,14 +105,14 @@ pub(crate) struct Dedup {
     engine: EngineArgs,
     /// Which options the user gave.
     #[arg(skip)]
-    pub(crate) given: Given,
+    pub(crate) given: GivenOptions,
 }
 
 /// What came of a run.
-struct Done {
+struct DedupOutcome {
     summary: Summary,
     /// What is decided of each record, where results are wanted.
-    decisions: Option<Decisions>,
+    decisions: Option<RecordDecisions>,
     /// Whether the output was written. That comes last: a collection that is kept is complete by then.
     written: anyhow::Result<()>,
 }
@@ -171,7 +171,7 @@ impl Dedup {
     }
 
     /// What is to be done. All that may be wrong is found before the inputs are read, which may take hours.
-    fn plan(&self, asked: &Asked) -> anyhow::Result<Plan> {
+    fn plan(&self, asked: &CollectionRequest) -> anyhow::Result<Plan> {
         let data = self.data.as_deref();
         let market = self.market(&asked.markets)?;
         // The output may lie in the directory that is to be made. It is there first, so that the path can be tried before
@@ -221,14 +221,14 @@ impl Dedup {
     }
 
     /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.
-    fn learns(&self, asked: &Asked) -> bool {
+    fn learns(&self, asked: &CollectionRequest) -> bool {
         let policy = asked.wanted.policy.unwrap_or_default();
         let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
         policy.reads_tables() && asked.tables.is_none() && !is_there
     }
 
     /// Learns the tables of the policy from the inputs where that is to be done.
-    fn learn(&self, asked: &mut Asked) -> anyhow::Result<Option<LearntTables>> {
+    fn learn(&self, asked: &mut CollectionRequest) -> anyhow::Result<Option<LearntTables>> {
         if self.learns(asked) {
             let policy = asked.wanted.policy.unwrap_or_default();
             let (tables, read) = policy_tables::learn(&self.inputs, policy, false)?;
@@ -246,10 +246,15 @@ impl Dedup {
         Ok(None)
     }
 
-    fn dedup(&self, asked: Asked, plan: &Plan, learnt: Option<LearntTables>) -> anyhow::Result<()> {
+    fn dedup(
+        &self,
+        asked: CollectionRequest,
+        plan: &Plan,
+        learnt: Option<LearntTables>,
+    ) -> anyhow::Result<()> {
         let data = self.data.as_deref();
         let new = data.filter(|_| plan.makes);
-        let Done { mut summary, decisions, written } = match new {
+        let DedupOutcome { mut summary, decisions, written } = match new {
             Some(dir) => self.make_directory(dir, asked, plan)?,
             None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
             None => self.page_by_page(asked, plan)?,

@@ -97,7 +97,7 @@ pub(crate) struct Pilot {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-struct Found {
+struct PilotFindings {
     input: Tally,
     policies: Vec<Trial>,
     /// `jaccard` at several thresholds.
@@ -225,7 +225,7 @@ impl Pilot {
         }
         let sample = self.sample_of(&input)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let found = Found { input, policies, taus, sample, not_tried, seconds };
+        let found = PilotFindings { input, policies, taus, sample, not_tried, seconds };
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
         left_out.inspect(|left_out| say!("doppel: {left_out}"));

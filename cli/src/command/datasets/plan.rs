@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_control::layout::{Layout, LayoutArgs, Shape};
+use doppel_control::layout::{ContentLayout, LayoutArgs, Shape};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::records::RecordArgs;
 use doppel_model::Tau;
@@ -117,10 +117,10 @@ impl Plan {
             dimensions: self.dimensions,
         };
         let layout = match rho {
-            Some(rho) => Layout::paper(&sample, shape, rho)?,
-            None => Layout::learned(&sample, shape)?,
+            Some(rho) => ContentLayout::paper(&sample, shape, rho)?,
+            None => ContentLayout::learned(&sample, shape)?,
         };
-        let control = Layout::learned(&sample, Shape { dimensions: 1, ..shape })?;
+        let control = ContentLayout::learned(&sample, Shape { dimensions: 1, ..shape })?;
         let [load, control_load] = [&layout, &control].map(|layout| layout.measure(signatures(&contents)));
         bar.finish_and_clear();
         outputs.write(&layout, &contents)?;
@@ -151,8 +151,8 @@ impl Plan {
 }
 
 /// How far the contents are from those that a map was learned from.
-fn drift(layout: &Layout, contents: &Contents) -> Option<Drift> {
-    let Layout::Learned(plan) = layout else { return None };
+fn drift(layout: &ContentLayout, contents: &Contents) -> Option<Drift> {
+    let ContentLayout::Learned(plan) = layout else { return None };
     let map = plan.map();
     let lengths: Vec<_> = signatures(contents).map(|signature| map.lexicon().lengths(signature)).collect();
     map.sample().drift(&map.measure(&lengths))

@@ -10,7 +10,7 @@ use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_inputs::records::RecordArgs;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_node::winners::Winners;
+use doppel_node::winners::WinnerSettings;
 use doppel_protocol::{DatedPopularity, Market, Markets, Rank, Rule, WinnerOrder, words};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, say, table};
@@ -68,7 +68,7 @@ struct Placed {
 
 impl WinnersFile {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Winners { order, markets } = Winners::read(&self.file)?;
+        let WinnerSettings { order, markets } = WinnerSettings::read(&self.file)?;
         let market = self.market.as_deref().map(|name| markets.find(name)).transpose();
         let market = market.map_err(|error| Failure::Usage(format!("--market: {error}")))?;
         let chosen = order.unwrap_or_default();

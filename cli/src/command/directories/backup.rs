@@ -126,7 +126,7 @@ impl Backup {
     }
 
     /// Backs up what a server has.
-    fn ask_server(&self, since: Option<State>, out: &Destination) -> anyhow::Result<Made> {
+    fn ask_server(&self, since: Option<State>, out: &Destination) -> anyhow::Result<BackupOutcome> {
         let incomplete = "the backup is incomplete; the server's log says why, and another try may do";
         let client = connect(&self.server)?;
         let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
@@ -163,10 +163,10 @@ impl Backup {
 }
 
 /// A backup, and the tables of its collection, which are not in it.
-type Made = (Written, Option<TablesHash>);
+type BackupOutcome = (Written, Option<TablesHash>);
 
 /// Backs up a directory that no server uses.
-fn back_up_directory(dir: &Path, since: Option<State>, out: &Destination) -> anyhow::Result<Made> {
+fn back_up_directory(dir: &Path, since: Option<State>, out: &Destination) -> anyhow::Result<BackupOutcome> {
     let manifest = Manifest::open(dir)?;
     let (map, sealed) = (manifest.map()?, manifest.seal()?);
     let cannot = || format!("cannot back up {}", dir.display());
@@ -181,7 +181,7 @@ fn back_up_directory(dir: &Path, since: Option<State>, out: &Destination) -> any
 }
 
 /// Reads a backup to its end, and the tables that its collection needs. One that is incomplete has no end, and is an error.
-fn verified(input: &mut dyn Read) -> anyhow::Result<Made> {
+fn verified(input: &mut dyn Read) -> anyhow::Result<BackupOutcome> {
     let mut reader = Reader::open(input)?;
     let tables = tables_of(&reader.head().manifest);
     while reader.writes()?.is_some() {}

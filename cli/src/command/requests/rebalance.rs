@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use wait::Done;
+use wait::CompletedChange;
 
 /// Move partitions between the nodes of the index while pages are accepted, compared and answered.
 ///
@@ -80,7 +80,7 @@ struct Waited<'a> {
     #[serde(flatten)]
     change: &'a RebalancePlan,
     /// Null where there was nothing to do.
-    done: Option<Done>,
+    done: Option<CompletedChange>,
 }
 
 impl Rebalance {

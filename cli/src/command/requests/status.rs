@@ -41,7 +41,7 @@ pub(crate) struct Status {
 
 /// The answers as the server wrote them, each of which is a [`StatusAnswer`].
 #[derive(Debug, Deserialize)]
-struct Written {
+struct RawAnswers {
     pages: Vec<Box<RawValue>>,
 }
 
@@ -63,7 +63,8 @@ impl Status {
     /// Prints the answers, and counts the bad ones.
     fn ask_all(&self, client: &Client, output: Output, urls: &[String], bad: &mut Bad) -> anyhow::Result<()> {
         let body = json!({ "urls": urls, "market": self.market });
-        let Written { pages } = client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;
+        let RawAnswers { pages } =
+            client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;
         let answers = pages.iter().map(|page| serde_json::from_str(page.get()));
         let answers = answers.collect::<Result<Vec<StatusAnswer>, _>>()?;
         output.print_all(&pages, |out| table(out, &answers.iter().map(row).collect::<Vec<_>>()))?;

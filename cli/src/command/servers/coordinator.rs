@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_control::awaited::Awaited;
-use doppel_control::cluster::{Cluster, Told};
-use doppel_control::connection::{self, Hearing, Joined};
+use doppel_control::cluster::{Cluster, ClusterNews};
+use doppel_control::connection::{self, ClusterConnection, JoinedCluster};
 use doppel_control::description::file::ClusterFile;
-use doppel_control::description::steps::Role;
+use doppel_control::description::steps::ProcessRole;
+use doppel_control::startup_wait::StartupWait;
 use doppel_control::watch::Watch;
 use doppel_coordinator::app::{App, Directory, Services, system_clock};
 use doppel_dataset::extracted::extractors;
@@ -21,7 +21,7 @@ use doppel_node::directory::policy_tables;
 use doppel_node::front_door::FrontDoorArgs;
 use doppel_node::process;
 use doppel_node::process::logging::LogArgs;
-use doppel_node::winners::Winners;
+use doppel_node::winners::WinnerSettings;
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
 use doppel_wire::spread::SpreadTier1;
 use doppel_wire::tier1::{Collection, RemoteTier1};
@@ -81,11 +81,12 @@ impl Coordinator {
         front_door.reread_on_hangup()?;
         let file = ClusterFile::read(&self.cluster)?;
         let tables = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
-        let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
+        let markets =
+            self.winners.as_deref().map(WinnerSettings::read).transpose()?.unwrap_or_default().markets;
         let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
         std::fs::create_dir_all(&temp_dir)
             .with_context(|| format!("cannot create {}", temp_dir.display()))?;
-        let awaited = Awaited::default();
+        let awaited = StartupWait::default();
         let mut reached = Ok(None);
         let reach = async { reached = reach(&file, &self.name, tables, &awaited, &mut shutdown).await };
         let text = {
@@ -95,7 +96,8 @@ impl Coordinator {
         doppel_coordinator::wait(&front_door.doors, text, reach)
             .await
             .context("the server did not end well")?;
-        let Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached? else {
+        let Some(ReachedCluster { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached?
+        else {
             return Ok(());
         };
         let own = cluster.identity(&self.name);
@@ -105,10 +107,11 @@ impl Coordinator {
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
         let tier1 = SpreadTier1::new(nodes.collect(), Arc::clone(&owners));
         let tier2 = Arc::new(RoutedTier2::new(routers, move || connection::router(&*owners)));
-        let watch =
-            hearing.as_deref().map(|hearing| Watch::start(hearing, (Role::Coordinator, &self.name), |_| {}));
+        let watch = hearing
+            .as_deref()
+            .map(|hearing| Watch::start(hearing, (ProcessRole::Coordinator, &self.name), |_| {}));
         let watch = watch.transpose()?;
-        let told = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| Told {
+        let told = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| ClusterNews {
             membership: Arc::clone(&hearing.membership),
             processes: watch.processes(),
             engine: hearing.engine.clone(),
@@ -140,10 +143,10 @@ impl Coordinator {
 }
 
 /// A cluster that a front door can be of.
-struct Reached {
+struct ReachedCluster {
     cluster: Cluster,
     signer: Signer,
-    hearing: Option<Box<Hearing>>,
+    hearing: Option<Box<ClusterConnection>>,
     runtime: Runtime,
     nodes: Vec<RemoteTier1>,
     routers: Vec<RemoteTier2>,
@@ -155,10 +158,10 @@ async fn reach(
     file: &ClusterFile,
     name: &NodeName,
     tables: Option<Arc<Tables>>,
-    awaited: &Awaited,
+    awaited: &StartupWait,
     mut shutdown: impl Future<Output = ()> + Unpin,
-) -> anyhow::Result<Option<Reached>> {
-    let joined: Option<Joined> = connection::join(file, name, awaited, &mut shutdown).await?;
+) -> anyhow::Result<Option<ReachedCluster>> {
+    let joined: Option<JoinedCluster> = connection::join(file, name, awaited, &mut shutdown).await?;
     let Some((cluster, hearing)) = joined else { return Ok(None) };
     let signer = policy_tables::of_cluster((cluster.policy, cluster.description.tables), tables)?;
     let own = cluster.identity(name);
@@ -189,7 +192,7 @@ async fn reach(
         named(collection.tables),
         named(tables)
     );
-    Ok(Some(Reached { cluster, signer, hearing, runtime, nodes, routers, collection }))
+    Ok(Some(ReachedCluster { cluster, signer, hearing, runtime, nodes, routers, collection }))
 }
 
 /// Which nodes of tier 1 have to answer first.
@@ -201,13 +204,13 @@ enum Waits {
     ForOne,
 }
 
-/// Asks every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
+/// NeededReports every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
 /// the process is to end.
 async fn ask(
     nodes: &[RemoteTier1],
     waits: Waits,
     runtime: &Runtime,
-    awaited: &Awaited,
+    awaited: &StartupWait,
     mut shutdown: impl Future<Output = ()> + Unpin,
 ) -> anyhow::Result<Option<Collection>> {
     loop {

@@ -90,15 +90,15 @@ struct Run {
 #[derive(Debug, Subcommand)]
 enum Act {
     /// Kill a process of a running cluster at once, as `kill -9` does.
-    Kill(Named),
+    Kill(NamedProcess),
     /// Start a process of a running cluster again, and wait until it answers.
     ///
     /// A node then goes on to catch up with what it has missed; `doppel cluster status` says how far it is.
-    Start(Named),
+    Start(NamedProcess),
 }
 
 #[derive(Debug, Args)]
-struct Named {
+struct NamedProcess {
     /// Its name, such as record-2.
     #[arg(value_name = "NAME")]
     name: String,
@@ -111,13 +111,13 @@ impl DevCluster {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.act {
             None => self.run.run(),
-            Some(Act::Kill(Named { name, dir })) => {
+            Some(Act::Kill(NamedProcess { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
                 let pid = cluster.kill(cluster.named(&name)?)?;
                 let pid = pid.as_raw_nonzero();
                 Ok(Output { json: false }.print(&(), |out| writeln!(out, "killed {name}, process {pid}"))?)
             }
-            Some(Act::Start(Named { name, dir })) => {
+            Some(Act::Start(NamedProcess { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
                 cluster.is_run()?;
                 let pid = cluster.start(cluster.named(&name)?)?;

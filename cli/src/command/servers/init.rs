@@ -3,6 +3,7 @@
 mod settle;
 #[cfg(test)]
 mod tests;
+pub(crate) mod values;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,19 +11,18 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use doppel_control::description::file::{Contents, NewFiles, Way};
-use doppel_control::description::unspecified;
-use doppel_control::description::{Description, Node, Tier1Node, placement};
+use doppel_control::description::file::{ClusterFileContents, LogLocation, NewFiles};
+use doppel_control::description::{Description, Tier1Node, Tier2Node, placement};
+use doppel_control::log::streams;
 use doppel_control::log::{
-    self, MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX, check_monitor, check_server,
+    self, LogSettings, MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX,
 };
-use doppel_control::log::{LogSettings, streams};
 use doppel_model::RangeId;
 use doppel_node::args::PolicyArgs;
-use doppel_node::directory::manifest::{Manifest, Wanted};
+use doppel_node::directory::manifest::{Manifest, ManifestRequest};
 use doppel_node::directory::policy_tables;
 use doppel_node::engine::DEFAULTS;
-use doppel_node::winners::Winners;
+use doppel_node::winners::WinnerSettings;
 use doppel_protocol::Settlement;
 use doppel_shared_log::EngineError;
 use doppel_terminal::exit::Failure;
@@ -31,6 +31,7 @@ use doppel_wire::Secret;
 
 use crate::slow_policy;
 use settle::{promised, replicated, settles};
+use values::{log_replicas, monitor, node, server, settlement};
 
 /// How long servers are asked again that do not answer at once, as while they elect a leader.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,10 +60,10 @@ pub(crate) struct Init {
     /// A node of tier 1, the system of record: its name, and the address at which the other nodes reach it; given once for
     /// each, 1 to 64. The ranges are dealt out among them in turn.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
-    tier1: Vec<Node>,
+    tier1: Vec<Tier2Node>,
     /// A node of tier 2, the index; given once for each, 1 to 128.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
-    tier2: Vec<Node>,
+    tier2: Vec<Tier2Node>,
     #[command(flatten)]
     policy: PolicyArgs,
     /// Tier-1 shards, 1 to 256 [default: 16, or as many as ranges].
@@ -109,48 +110,9 @@ pub(crate) struct Init {
     replicas: Option<u16>,
 }
 
-fn server(text: &str) -> Result<String, String> {
-    check_server(text)?;
-    Ok(text.to_owned())
-}
-
-/// A monitor of a log server, as the command line names it.
-pub(crate) fn monitor(text: &str) -> Result<String, String> {
-    check_monitor(text)?;
-    Ok(text.trim_end_matches('/').to_owned())
-}
-
-/// A mode of settlement by its name.
-pub(crate) fn settlement(text: &str) -> Result<Settlement, String> {
-    match text {
-        "log" => Ok(Settlement::Log),
-        "standby" => Ok(Settlement::Standby),
-        _ => Err("`log` or `standby` is expected".to_owned()),
-    }
-}
-
-fn log_replicas(text: &str) -> Result<u16, String> {
-    let replicas = text.parse().ok().filter(|replicas| [1, 3, 5].contains(replicas));
-    replicas.ok_or_else(|| "1, 3 or 5 is expected".to_owned())
-}
-
-/// A node as the command line names it.
-pub(crate) fn node(text: &str) -> Result<Node, String> {
-    let (name, address) =
-        text.split_once('=').ok_or("NAME=HOST:PORT is expected, such as index-1=10.0.0.2:7802")?;
-    let name = name.parse().map_err(|error: doppel_wire::InvalidName| error.to_string())?;
-    if let Some(all) = unspecified(address) {
-        return Err(format!(
-            "{all} stands for all addresses of a machine, and under it no other machine reaches this node; name the address that \
-             the others reach it at. To listen on all, start the node with --listen {address}"
-        ));
-    }
-    Ok(Node { name, address: address.to_owned() })
-}
-
 impl Init {
     /// The cluster of these nodes, with defaults in all else.
-    pub(crate) fn of(file: PathBuf, tier1: Vec<Node>, tier2: Vec<Node>) -> Self {
+    pub(crate) fn of(file: PathBuf, tier1: Vec<Tier2Node>, tier2: Vec<Tier2Node>) -> Self {
         Self {
             file,
             tier1,
@@ -191,11 +153,11 @@ impl Init {
     pub(crate) fn description(&self, settlement: Settlement) -> anyhow::Result<Description> {
         let Self { file, tier1, tier2, policy, shards, ranges, winners, log, .. } = self;
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
-        let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
+        let winners = winners.as_deref().map(WinnerSettings::read).transpose()?.unwrap_or_default().order;
         let tables = policy_tables::given(policy)?.map(|tables| tables.hash());
         let by_tau = policy.is_by_tau();
         let (policy, ranges) = (policy.policy()?, ranges.or(of_nodes));
-        let wanted = Wanted { policy, by_tau, tables, shards: *shards, ranges, winners };
+        let wanted = ManifestRequest { policy, by_tau, tables, shards: *shards, ranges, winners };
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let count = tier1.len();
         if count > usize::from(manifest.ranges) {
@@ -210,7 +172,7 @@ impl Init {
         let names: Vec<&str> = tier1.iter().map(|node| node.name.as_str()).collect();
         let replicas = usize::from(self.replicas(settlement)?);
         let table = placement::propose(usize::from(manifest.ranges), &names, replicas);
-        let node = |(at, Node { name, address }): (usize, &Node)| {
+        let node = |(at, Tier2Node { name, address }): (usize, &Tier2Node)| {
             let of = |has: &dyn Fn(&[usize]) -> bool| {
                 let ranges = (0..).zip(&table).filter(|(_, nodes)| has(nodes));
                 ranges.map(|(range, _)| RangeId(range)).collect()
@@ -287,11 +249,17 @@ impl Init {
             description.secret_mark = Some(Secret::new(&drawn)?.mark());
         }
         let (contents, made) = match &description.log {
-            None => (Contents::All(description.clone()), Vec::new()),
+            None => (ClusterFileContents::All(description.clone()), Vec::new()),
             Some(log) => {
                 files.try_to().with_context(cannot)?;
                 let made = self.make(log, &description, patience).with_context(not_made)?;
-                (Contents::Way(Way { servers: self.log.clone(), ..Way::default() }), made)
+                (
+                    ClusterFileContents::LogLocation(LogLocation {
+                        servers: self.log.clone(),
+                        ..LogLocation::default()
+                    }),
+                    made,
+                )
             }
         };
         let created = files.create(&description.cluster, &contents, &drawn);

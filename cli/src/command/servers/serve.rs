@@ -9,7 +9,7 @@ use doppel_dataset::extracted::extractors;
 use doppel_node::args::EngineArgs;
 use doppel_node::directory::manifest;
 use doppel_node::directory::served::Served;
-use doppel_node::engine::Engine;
+use doppel_node::engine::LocalEngine;
 use doppel_node::front_door::FrontDoorArgs;
 use doppel_node::process;
 use doppel_node::process::logging::LogArgs;
@@ -55,7 +55,7 @@ impl Serve {
         front_door.reread_on_hangup()?;
         let engine = tokio::task::spawn_blocking(move || {
             let is_new = !self.data.join(manifest::NAME).exists();
-            let engine = Engine::open_to_serve(&self.data, &self.engine)?;
+            let engine = LocalEngine::open_to_serve(&self.data, &self.engine)?;
             if let Some(warning) = slow_policy::warning(engine.policy).filter(|_| is_new) {
                 tracing::warn!("{warning}");
             }

@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use doppel_control::awaited::Awaited;
 use doppel_control::cluster::Cluster;
-use doppel_control::connection::{self, Joined};
+use doppel_control::connection::{self, JoinedCluster};
 use doppel_control::description::Description;
 use doppel_control::description::file::ClusterFile;
-use doppel_control::description::steps::Role;
+use doppel_control::description::steps::ProcessRole;
 use doppel_control::log::all_streams;
-use doppel_control::log::monitored::{Place, speaks_against};
+use doppel_control::log::monitored::{LogTarget, speaks_against};
 use doppel_control::log::monitors::Objections;
 use doppel_control::node_directory::{self, Restored};
+use doppel_control::startup_wait::StartupWait;
 use doppel_control::watch::Watch;
 use doppel_node::args::TuningArgs;
-use doppel_node::directory::manifest::Wanted;
+use doppel_node::directory::manifest::ManifestRequest;
 use doppel_node::engine::record_node::{Peers, RecordNode};
 use doppel_node::engine::replicated_node::ReplicatedNode;
 use doppel_node::engine::winners;
@@ -71,12 +71,12 @@ impl Tier1 {
         tokio::pin!(shutdown);
         let (NodeArgs { cluster, name, data, listen, .. }, tuning) = (self.node, self.tuning);
         let file = ClusterFile::read(&cluster)?;
-        let joined: Option<Joined> =
-            connection::join(&file, &name, &Awaited::default(), &mut shutdown).await?;
+        let joined: Option<JoinedCluster> =
+            connection::join(&file, &name, &StartupWait::default(), &mut shutdown).await?;
         let Some((cluster, hearing)) = joined else { return Ok(()) };
         let node = cluster.tier1_node(&name)?;
         let own = cluster.identity(&name);
-        let wanted = Wanted::of_cluster(&cluster);
+        let wanted = ManifestRequest::of_cluster(&cluster);
         if winners(&tuning)?.order.is_some_and(|order| wanted.winners != Some(order)) {
             bail!(
                 "the rules of winners are fixed by `doppel init --winners`, and those of --winners are others"
@@ -112,7 +112,7 @@ impl Tier1 {
                 let node = tokio::task::spawn_blocking(open).await.context("the start panicked")??;
                 let (keeper, own) = (Arc::clone(&node.keeper), name.clone());
                 let changed = move |description: &Description| keeper.keep_to(&description.ranges_of(&own));
-                watch = Some(Watch::start(&node.hearing, (Role::Tier1, &name), changed)?);
+                watch = Some(Watch::start(&node.hearing, (ProcessRole::Tier1, &name), changed)?);
                 TierOneNode::Replicated(Box::new(node))
             }
             None => {
@@ -141,7 +141,7 @@ impl Tier1 {
 fn ensure_settles(cluster: &Cluster, engine: &Engine, servers: &[String]) -> anyhow::Result<()> {
     let Some(log) = cluster.log() else { return Ok(()) };
     let streams = all_streams(&cluster.id, cluster.description.ranges);
-    let place = Place { engine, servers, streams: &streams };
+    let place = LogTarget { engine, servers, streams: &streams };
     let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
     for silent in silent {
         tracing::warn!("{silent}; how it is set is not known");

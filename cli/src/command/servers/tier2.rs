@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_control::awaited::Awaited;
-use doppel_control::connection::{self, Joined};
+use doppel_control::connection::{self, JoinedCluster};
 use doppel_control::description::file::ClusterFile;
-use doppel_control::description::steps::Role;
+use doppel_control::description::steps::ProcessRole;
 use doppel_control::node_directory::{self, Restored};
+use doppel_control::startup_wait::StartupWait;
 use doppel_control::watch::Watch;
 use doppel_inputs::processor;
 use doppel_node::process::{self, NodeArgs, announce};
@@ -49,8 +49,8 @@ impl Tier2 {
         tokio::pin!(shutdown);
         let NodeArgs { cluster, name, data, listen, .. } = self.node;
         let file = ClusterFile::read(&cluster)?;
-        let joined: Option<Joined> =
-            connection::join(&file, &name, &Awaited::default(), &mut shutdown).await?;
+        let joined: Option<JoinedCluster> =
+            connection::join(&file, &name, &StartupWait::default(), &mut shutdown).await?;
         let Some((cluster, hearing)) = joined else { return Ok(()) };
         let (id, node) = cluster.tier2_node(&name)?;
         let own = cluster.identity(&name);
@@ -82,7 +82,8 @@ impl Tier2 {
             Listener::new(own, CALLS, Panics::End).counting(runtime.traffic()),
             &(Arc::clone(&node) as Arc<dyn IndexNode>),
         );
-        let watch = hearing.as_deref().map(|hearing| Watch::start(hearing, (Role::Tier2, &name), |_| {}));
+        let watch =
+            hearing.as_deref().map(|hearing| Watch::start(hearing, (ProcessRole::Tier2, &name), |_| {}));
         let watch = watch.transpose()?;
         announce("tier 2", &name, &cluster.id, address)?;
         let served = calls.serve(listener, shutdown).await;

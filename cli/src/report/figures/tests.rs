@@ -69,7 +69,7 @@ fn pages(seed: u64) -> Vec<PageWithContent> {
     pages
 }
 
-fn found(pages: &[PageWithContent]) -> Found {
+fn found(pages: &[PageWithContent]) -> CollectionGroups {
     let mut groups: BTreeMap<GroupId, u64> = BTreeMap::new();
     pages.iter().filter_map(|page| page.line.group).for_each(|group| *groups.entry(group).or_default() += 1);
     let winner = |group: GroupId| {
@@ -78,7 +78,8 @@ fn found(pages: &[PageWithContent]) -> Found {
     };
     let large =
         |(group, pages): (GroupId, u64)| Largest { group, pages, exact: false, winner: winner(group) };
-    let mut found = Found { largest: groups.into_iter().map(large).collect(), ..Found::default() };
+    let mut found =
+        CollectionGroups { largest: groups.into_iter().map(large).collect(), ..CollectionGroups::default() };
     found.keep(super::super::EXAMPLES);
     found
 }

@@ -6,12 +6,14 @@ use std::{fs, io};
 use doppel_protocol::Settlement;
 
 use super::*;
-use crate::description::file::{Contents, NewFiles, Way};
+use crate::description::file::{ClusterFileContents, LogLocation, NewFiles};
 
 /// Two nodes of tier 1 with a range each, and two of tier 2.
 fn alone(change: impl Fn(&mut Description)) -> Description {
-    let node =
-        |name: &str, port: u16| Node { name: name.parse().unwrap(), address: format!("127.0.0.1:{port}") };
+    let node = |name: &str, port: u16| Tier2Node {
+        name: name.parse().unwrap(),
+        address: format!("127.0.0.1:{port}"),
+    };
     let owner = |name: &str, port: u16, ranges: &[u16]| Tier1Node {
         name: name.parse().unwrap(),
         address: format!("127.0.0.1:{port}"),
@@ -59,7 +61,7 @@ fn what_is_written_is_read_and_is_not_replaced() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("deep/cluster.toml");
     let secret = "s".repeat(64);
-    let contents = Contents::All(alone(|_| {}));
+    let contents = ClusterFileContents::All(alone(|_| {}));
     let files = NewFiles { path: &path, secret: Path::new("cluster.secret") };
     let id = alone(|_| {}).cluster;
     files.create(&id, &contents, &secret).unwrap();
@@ -83,7 +85,10 @@ fn what_is_written_is_read_and_is_not_replaced() {
 fn a_description_tells_its_secret_from_others() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("cluster.toml");
-    let contents = Contents::Way(Way { servers: vec!["nats://10.0.0.1:4222".to_owned()], ..Way::default() });
+    let contents = ClusterFileContents::LogLocation(LogLocation {
+        servers: vec!["nats://10.0.0.1:4222".to_owned()],
+        ..LogLocation::default()
+    });
     let files = NewFiles { path: &path, secret: Path::new("cluster.secret") };
     let secret = "s".repeat(64);
     files.create(&alone(|_| {}).cluster, &contents, &secret).unwrap();
@@ -137,11 +142,14 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
         fs::write(&path, format!("cluster = '{id}'\nsecret = 'cluster.secret'\n{text}")).unwrap();
         ClusterFile::read(&path)
     };
-    let way = Way { servers: vec!["nats://10.0.0.1:4222".to_owned()], ..Way::default() };
+    let way = LogLocation { servers: vec!["nats://10.0.0.1:4222".to_owned()], ..LogLocation::default() };
     let files = NewFiles { path: &path, secret: Path::new("cluster.secret") };
-    files.create(id, &Contents::Way(way.clone()), &"s".repeat(64)).unwrap();
+    files.create(id, &ClusterFileContents::LogLocation(way.clone()), &"s".repeat(64)).unwrap();
     let file = ClusterFile::read(&path).unwrap();
-    assert_eq!((&file.contents, file.servers()), (&Contents::Way(way.clone()), Some(&*way.servers)));
+    assert_eq!(
+        (&file.contents, file.servers()),
+        (&ClusterFileContents::LogLocation(way.clone()), Some(&*way.servers))
+    );
     let reached = write("[log]\nservers = ['nats://a:1']\n[reach]\nrecord = '10.9.9.9:1'\n").unwrap();
     let cluster = Cluster::new(&reached, replicated(|_| {})).unwrap();
     assert_eq!(cluster.reach[&"record".parse::<NodeName>().unwrap()], "10.9.9.9:1");

@@ -18,7 +18,7 @@ use doppel_wire::NodeName;
 
 use crate::description::placement;
 use crate::description::steps::{ROUTERS, table};
-use crate::description::{Description, Node, Tier1Node};
+use crate::description::{Description, Tier1Node, Tier2Node};
 
 /// Records that a replica may be behind its owner and still follow it: while much is written, every one is behind.
 const LAG: u64 = 1_000;
@@ -28,7 +28,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// What matters for a change besides the description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum NeededReports {
     /// The change asks no node for anything.
     Nothing,
     /// What the nodes say of their replicas at present.
@@ -39,7 +39,7 @@ pub enum Asks {
 
 /// What the nodes of tier 1 have said of their replicas, by range, and whether a person answers for all else.
 #[derive(Debug, Clone, Default)]
-pub struct Heard {
+pub struct NodeReports {
     /// The replicas of each range, as their nodes report them.
     pub replicas: Vec<Vec<Replica>>,
     /// Partitions of each node of tier 2, by their numbers, as far as the router has said it.
@@ -48,7 +48,7 @@ pub struct Heard {
     pub force: bool,
 }
 
-impl Heard {
+impl NodeReports {
     /// Those of a range whose nodes live.
     fn of(&self, range: RangeId) -> impl Iterator<Item = &Replica> {
         let all = self.replicas.get(usize::from(range.0)).into_iter().flatten();
@@ -106,21 +106,21 @@ impl Heard {
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum ClusterChange {
     /// A node more, which follows these ranges, or its share of all.
     /// A node of tier 1 joins.
     AddTier1 {
         /// The new node.
-        node: Node,
+        node: Tier2Node,
         /// The ranges that it is to follow; `None` leaves the choice to the placement.
         follow: Option<Vec<RangeId>>,
     },
     /// A node more of the index, the last one.
-    AddTier2(Node),
+    AddTier2(Tier2Node),
     /// A node less.
     Remove(NodeName),
     /// A node is elsewhere.
-    Address(Node),
+    Address(Tier2Node),
     /// The nodes that have a replica of a range, the one first that is to own it.
     /// The replicas of a range move to other nodes.
     Replicas {
@@ -141,18 +141,18 @@ pub enum Change {
     },
 }
 
-impl Change {
+impl ClusterChange {
     /// The description with this change.
     ///
     /// # Errors
     /// When it may not be made; with the reason and what to do.
-    pub fn apply(&self, before: &Description, heard: &Heard) -> Result<Description, String> {
+    pub fn apply(&self, before: &Description, heard: &NodeReports) -> Result<Description, String> {
         let mut after = before.clone();
         match self {
             Self::AddTier1 { node, follow } => add(&mut after, node, follow.as_deref())?,
             Self::AddTier2(node) => after.tier2.push(node.clone()),
             Self::Remove(name) => remove(&mut after, name, heard)?,
-            Self::Address(Node { name, address }) => {
+            Self::Address(Tier2Node { name, address }) => {
                 let tier1 = after.tier1.iter_mut().map(|node| (&node.name, &mut node.address));
                 let mut nodes =
                     tier1.chain(after.tier2.iter_mut().map(|node| (&node.name, &mut node.address)));
@@ -181,7 +181,7 @@ impl Change {
             Self::Remove(name) if force && is_index(before, name) => {
                 Some(format!("if {name} has partitions, {FILLED_IN}"))
             }
-            Self::Address(Node { name, .. }) => Some(format!(
+            Self::Address(Tier2Node { name, .. }) => Some(format!(
                 "{name} has to listen at its new address from its next start on; until the others are restarted they look for it at \
                  the old one"
             )),
@@ -190,11 +190,11 @@ impl Change {
     }
 
     /// What else matters than the description.
-    pub fn asks(&self, before: &Description) -> Asks {
+    pub fn asks(&self, before: &Description) -> NeededReports {
         match self {
-            Self::Remove(name) if is_index(before, name) => Asks::Partitions,
-            Self::Remove(_) | Self::Replicas { .. } => Asks::Replicas,
-            _ => Asks::Nothing,
+            Self::Remove(name) if is_index(before, name) => NeededReports::Partitions,
+            Self::Remove(_) | Self::Replicas { .. } => NeededReports::Replicas,
+            _ => NeededReports::Nothing,
         }
     }
 }
@@ -216,8 +216,8 @@ fn names(description: &Description) -> Vec<&str> {
     description.tier1.iter().map(|node| node.name.as_str()).collect()
 }
 
-fn add(after: &mut Description, node: &Node, follow: Option<&[RangeId]>) -> Result<(), String> {
-    let Node { name, address } = node.clone();
+fn add(after: &mut Description, node: &Tier2Node, follow: Option<&[RangeId]>) -> Result<(), String> {
+    let Tier2Node { name, address } = node.clone();
     if after.nodes().any(|(other, _)| *other == name) {
         return Err(format!("there is a node {name} already; `doppel cluster address` says where it is now"));
     }
@@ -230,7 +230,7 @@ fn add(after: &mut Description, node: &Node, follow: Option<&[RangeId]>) -> Resu
     Ok(())
 }
 
-fn remove(after: &mut Description, name: &NodeName, heard: &Heard) -> Result<(), String> {
+fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Result<(), String> {
     if let Some(at) = after.tier2.iter().position(|node| node.name == *name) {
         if at + 1 < after.tier2.len() {
             return Err(format!(
@@ -324,7 +324,7 @@ fn replicas(
     after: &mut Description,
     range: RangeId,
     nodes: &[NodeName],
-    heard: &Heard,
+    heard: &NodeReports,
 ) -> Result<(), String> {
     if range.0 >= after.ranges {
         return Err(format!("there is no range {range}; they are 0 to {}", after.ranges - 1));

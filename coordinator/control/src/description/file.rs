@@ -20,7 +20,7 @@ use doppel_wire::{NodeName, Secret, SecretError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::description::{Description, Node, Tier1Node, is_address, is_id};
+use crate::description::{Description, Tier1Node, Tier2Node, is_address, is_id};
 use crate::log::check_servers;
 
 /// The largest file that is read: hundreds of nodes have room in it.
@@ -35,21 +35,21 @@ pub struct ClusterFile {
     pub id: Arc<str>,
     pub(crate) secret: Secret,
     /// What the file says of the cluster.
-    pub contents: Contents,
+    pub contents: ClusterFileContents,
 }
 
 /// What is in the file of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Contents {
+pub enum ClusterFileContents {
     /// There is no log.
     All(Description),
     /// The way to the log, in which META is.
-    Way(Way),
+    LogLocation(LogLocation),
 }
 
 /// The way to the log of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Way {
+pub struct LogLocation {
     /// URLs of the servers, such as `nats://10.0.0.1:4222`.
     pub servers: Vec<String>,
     /// Nodes that whoever has this file reaches at another address than the description has, as through a tunnel.
@@ -94,7 +94,7 @@ struct Whole {
     #[expect(dead_code, reason = "it is among what is expected when somebody has mistyped it")]
     log: Option<Servers>,
     tier1: Vec<Tier1Node>,
-    tier2: Vec<Node>,
+    tier2: Vec<Tier2Node>,
 }
 
 /// The file of a cluster with a log, as it is written.
@@ -129,7 +129,7 @@ impl ClusterFile {
         }
         let (secret, contents) = if parse::<toml::Table>(path, &text)?.contains_key("log") {
             let Pointing { cluster, secret, log: Servers { servers }, reach } = parse(path, &text)?;
-            (secret, (cluster, Contents::Way(Way { servers, reach })))
+            (secret, (cluster, ClusterFileContents::LogLocation(LogLocation { servers, reach })))
         } else {
             let Whole { cluster, secret, policy, tables, shards, ranges, winners, log: _, tier1, tier2 } =
                 parse(path, &text)?;
@@ -147,12 +147,12 @@ impl ClusterFile {
                 tier1,
                 tier2,
             };
-            (secret, (id, Contents::All(description)))
+            (secret, (id, ClusterFileContents::All(description)))
         };
         let (id, contents) = contents;
         let checked = match &contents {
-            Contents::All(description) => description.check(),
-            Contents::Way(way) => way.check(&id),
+            ClusterFileContents::All(description) => description.check(),
+            ClusterFileContents::LogLocation(way) => way.check(&id),
         };
         checked.map_err(|reason| FileError::Content { path: path.to_owned(), reason })?;
         let secret = Secret::read(&path.parent().unwrap_or(Path::new("")).join(secret))?;
@@ -162,16 +162,16 @@ impl ClusterFile {
     /// The servers of the log; none where there is no log.
     pub fn servers(&self) -> Option<&[String]> {
         match &self.contents {
-            Contents::All(_) => None,
-            Contents::Way(way) => Some(&way.servers),
+            ClusterFileContents::All(_) => None,
+            ClusterFileContents::LogLocation(way) => Some(&way.servers),
         }
     }
 
     /// Where this machine reaches some nodes.
     pub(crate) fn reach(&self) -> BTreeMap<NodeName, String> {
         match &self.contents {
-            Contents::All(_) => BTreeMap::new(),
-            Contents::Way(way) => way.reach.clone(),
+            ClusterFileContents::All(_) => BTreeMap::new(),
+            ClusterFileContents::LogLocation(way) => way.reach.clone(),
         }
     }
 }
@@ -180,7 +180,7 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, FileError> {
     toml_file::of_bytes(path, text.as_bytes(), toml_file::parse).map_err(FileError::from)
 }
 
-impl Way {
+impl LogLocation {
     fn check(&self, id: &str) -> Result<(), String> {
         if !is_id(id) {
             return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
@@ -236,7 +236,7 @@ impl NewFiles<'_> {
     ///
     /// # Errors
     /// When one of them is there, or cannot be written.
-    pub fn create(&self, cluster: &str, contents: &Contents, secret: &str) -> io::Result<()> {
+    pub fn create(&self, cluster: &str, contents: &ClusterFileContents, secret: &str) -> io::Result<()> {
         let dir = self.dir();
         create_directories(dir)?;
         let put = |path: &Path, text: &str| {
@@ -256,17 +256,26 @@ impl NewFiles<'_> {
         File::open(dir)?.sync_all()
     }
 
-    fn text(&self, cluster: &str, contents: &Contents) -> io::Result<(&'static str, String)> {
+    fn text(&self, cluster: &str, contents: &ClusterFileContents) -> io::Result<(&'static str, String)> {
         let (cluster, secret) = (cluster.to_owned(), self.secret.to_owned());
         match contents.clone() {
-            Contents::All(Description { policy, tables, shards, ranges, winners, tier1, tier2, .. }) => {
+            ClusterFileContents::All(Description {
+                policy,
+                tables,
+                shards,
+                ranges,
+                winners,
+                tier1,
+                tier2,
+                ..
+            }) => {
                 let log = None;
                 let whole =
                     Whole { cluster, secret, policy, tables, shards, ranges, winners, log, tier1, tier2 };
                 let text = toml::to_string(&whole).map_err(io::Error::other)?;
                 Ok(("A cluster of Doppel. Every process reads a copy of this file and of the secret.", text))
             }
-            Contents::Way(Way { servers, reach }) => {
+            ClusterFileContents::LogLocation(LogLocation { servers, reach }) => {
                 let pointing = Pointing { cluster, secret, log: Servers { servers }, reach };
                 let text = toml::to_string(&pointing).map_err(io::Error::other)?;
                 let about = "How to reach a cluster of Doppel. Every process reads a copy of this file and of the secret; all \

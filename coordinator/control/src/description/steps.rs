@@ -16,7 +16,7 @@ use crate::description::{Description, Tier1Node};
 /// A kind of process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ProcessRole {
     /// A node of tier 1.
     Tier1,
     /// A node of tier 2.
@@ -25,7 +25,7 @@ pub enum Role {
     Coordinator,
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for ProcessRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tier1 => "tier-1 node",
@@ -35,7 +35,7 @@ impl fmt::Display for Role {
     }
 }
 
-impl Role {
+impl ProcessRole {
     /// Whether a process of this name may take part. Coordinators are in no list.
     pub(crate) fn is_in(self, description: &Description, name: &str) -> bool {
         match self {
@@ -50,11 +50,11 @@ impl Role {
 pub const ROUTERS: RangeId = RangeId(0);
 
 /// What a process makes use of: the description without what does not concern it.
-pub(crate) fn part(description: &Description, role: Role, name: &str) -> Description {
+pub(crate) fn part(description: &Description, role: ProcessRole, name: &str) -> Description {
     let mut part = description.clone();
     match role {
-        Role::Coordinator => {}
-        Role::Tier1 => {
+        ProcessRole::Coordinator => {}
+        ProcessRole::Tier1 => {
             let own = part.tier1.iter().find(|node| node.name.as_str() == name).cloned();
             let has = |range: &RangeId| own.as_ref().is_some_and(|own| own.has(*range));
             for node in &mut part.tier1 {
@@ -66,7 +66,7 @@ pub(crate) fn part(description: &Description, role: Role, name: &str) -> Descrip
                 part.tier2.clear();
             }
         }
-        Role::Tier2 => {
+        ProcessRole::Tier2 => {
             part.log = None;
             part.tier2.retain(|node| node.name.as_str() == name);
             for node in &mut part.tier1 {
@@ -79,7 +79,7 @@ pub(crate) fn part(description: &Description, role: Role, name: &str) -> Descrip
 
 /// A change as an operator is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct ChangeReport {
     /// The version of the description from now on.
     pub version: u64,
     /// What is another.
@@ -91,7 +91,7 @@ pub struct Outcome {
 /// What is another in the second description, in words.
 pub fn changes(before: &Description, after: &Description) -> Vec<String> {
     let mut changes = Vec::new();
-    for role in [Role::Tier1, Role::Tier2] {
+    for role in [ProcessRole::Tier1, ProcessRole::Tier2] {
         let (old, new) = (nodes(before, role), nodes(after, role));
         for (name, address) in &new {
             match old.iter().find(|(other, _)| other == name) {
@@ -131,10 +131,10 @@ pub fn changes(before: &Description, after: &Description) -> Vec<String> {
     changes
 }
 
-fn nodes(description: &Description, role: Role) -> Vec<(NodeName, String)> {
+fn nodes(description: &Description, role: ProcessRole) -> Vec<(NodeName, String)> {
     let tier1 = description.tier1.iter().map(|node| (node.name.clone(), node.address.clone()));
     let tier2 = description.tier2.iter().map(|node| (node.name.clone(), node.address.clone()));
-    if role == Role::Tier1 { tier1.collect() } else { tier2.collect() }
+    if role == ProcessRole::Tier1 { tier1.collect() } else { tier2.collect() }
 }
 
 fn replicas(description: &Description, range: RangeId) -> String {
@@ -145,7 +145,7 @@ fn replicas(description: &Description, range: RangeId) -> String {
 /// What is to be done after a change, in order; `file` is what the operator calls the file of the cluster.
 pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<String> {
     let mut steps = Vec::new();
-    for (role, command) in [(Role::Tier1, "tier1"), (Role::Tier2, "tier2")] {
+    for (role, command) in [(ProcessRole::Tier1, "tier1"), (ProcessRole::Tier2, "tier2")] {
         let old = nodes(before, role);
         let new =
             nodes(after, role).into_iter().filter(|(name, _)| !old.iter().any(|(other, _)| other == name));
@@ -155,19 +155,19 @@ pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<Strin
     }
     let coordinators = "restart the coordinators".to_owned();
     // They have nothing to lose, and show and ask only the nodes of the description of their own start.
-    let all = nodes(after, Role::Tier1);
+    let all = nodes(after, ProcessRole::Tier1);
     let is_more = !steps.is_empty() || all.iter().any(|(name, _)| has_more(before, after, name));
     if is_more {
         steps.push(format!("{coordinators}, which show only what they know of"));
     }
-    let stays = |role: Role, name: &NodeName| role.is_in(after, name.as_str());
-    let concerned = |role: Role| {
+    let stays = |role: ProcessRole, name: &NodeName| role.is_in(after, name.as_str());
+    let concerned = |role: ProcessRole| {
         let both =
             nodes(before, role).into_iter().map(|(name, _)| name).filter(move |name| stays(role, name));
         both.filter(move |name| part(before, role, name.as_str()) != part(after, role, name.as_str()))
     };
     // Whoever is to have more copies first, so that no range has fewer meanwhile.
-    let mut tier1: Vec<NodeName> = concerned(Role::Tier1).collect();
+    let mut tier1: Vec<NodeName> = concerned(ProcessRole::Tier1).collect();
     let (gains, loses) =
         (|name: &NodeName| has_more(before, after, name), |name: &NodeName| has_more(after, before, name));
     tier1.sort_by_key(|name| (!gains(name), loses(name)));
@@ -187,10 +187,10 @@ pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<Strin
         let gone = nodes(before, role).into_iter().map(|(name, _)| name);
         gone.filter(move |name| !stays(role, name)).collect::<Vec<NodeName>>()
     };
-    for name in gone(Role::Tier1).into_iter().chain(gone(Role::Tier2)) {
+    for name in gone(ProcessRole::Tier1).into_iter().chain(gone(ProcessRole::Tier2)) {
         steps.push(format!("stop {name}; it cannot be started again"));
     }
-    let tier2: Vec<NodeName> = concerned(Role::Tier2).collect();
+    let tier2: Vec<NodeName> = concerned(ProcessRole::Tier2).collect();
     if !tier2.is_empty() {
         steps.push(format!("restart the nodes of tier 2 {}", listed(&tier2)));
     }

@@ -18,7 +18,7 @@ use crate::log::monitors::{LogServer, Objections, PAUSE, look, objections};
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// Where a log is.
-pub struct Place<'p> {
+pub struct LogTarget<'p> {
     /// The client of the log.
     pub engine: &'p Engine,
     /// The URLs of the file.
@@ -29,9 +29,9 @@ pub struct Place<'p> {
 
 /// What speaks against a log as it is to be kept: how its servers are set, and with settlement `log` also which of them no
 /// monitor answers for. What does not answer is asked until a moment.
-pub fn speaks_against(settings: &LogSettings, place: &Place<'_>, until: Instant) -> Objections {
+pub fn speaks_against(settings: &LogSettings, place: &LogTarget<'_>, until: Instant) -> Objections {
     let LogSettings { settlement, monitors, .. } = settings;
-    let Place { engine, servers, streams } = place;
+    let LogTarget { engine, servers, streams } = place;
     loop {
         let found = look(monitors);
         let mut all = objections(*settlement, &found);
@@ -99,7 +99,7 @@ mod tests {
     use doppel_shared_log::{Follower, Greeting, ServerState, StreamContents, StreamState};
 
     use super::*;
-    use crate::log::monitors::Said;
+    use crate::log::monitors::ServerReport;
 
     fn server(n: u16) -> ServerState {
         let greeting =
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn monitor(n: u16) -> LogServer {
-        let said = Said {
+        let said = ServerReport {
             id: format!("id-{n}"),
             name: format!("log-{n}"),
             version: "2.12.0".to_owned(),

@@ -18,10 +18,10 @@ use reqwest::redirect::Policy;
 use serde::Deserialize;
 
 /// The oldest version that streams are kept on.
-pub const OLDEST: Version = (2, 9, 10);
+pub const OLDEST: ServerVersion = (2, 9, 10);
 
 /// The oldest version that can sync what it acknowledges.
-pub const SYNCS: Version = (2, 12, 0);
+pub const SYNCS: ServerVersion = (2, 12, 0);
 
 /// How long a server is waited for.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ const CLIENT_PORT: &str = "a log server answers there as it does on the port for
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 /// The version of a server, as in 2.15.1.
-pub type Version = (u32, u32, u32);
+pub type ServerVersion = (u32, u32, u32);
 
 /// A server of the log, as its monitor shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,12 +49,12 @@ pub struct LogServer {
     /// The URL of the monitor.
     pub(crate) monitor: String,
     /// What it says, or why nothing.
-    pub(crate) said: Result<Said, String>,
+    pub(crate) said: Result<ServerReport, String>,
 }
 
 /// What a server says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct ServerReport {
     /// Id that the server has drawn at its start.
     pub id: String,
     /// Name of the server in its own configuration.
@@ -76,13 +76,13 @@ pub struct Objections {
 }
 
 /// The numbers of a version; none where it has not three.
-pub fn version(text: &str) -> Option<Version> {
+pub fn version(text: &str) -> Option<ServerVersion> {
     let numbers: Vec<u32> = text.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
     let [major, minor, patch, ..] = *numbers else { return None };
     Some((major, minor, patch))
 }
 
-/// Asks all monitors at once, for two seconds at most.
+/// NeededReports all monitors at once, for two seconds at most.
 pub(crate) fn look(monitors: &[String]) -> Vec<LogServer> {
     let asked = monitors.iter().map(|monitor| {
         let url = monitor.clone();
@@ -109,7 +109,7 @@ pub fn look_until(monitors: &[String], until: Instant) -> Vec<LogServer> {
     }
 }
 
-fn ask(monitor: &str) -> Result<Said, String> {
+fn ask(monitor: &str) -> Result<ServerReport, String> {
     let text = |error: reqwest::Error| {
         let mut cause: &dyn std::error::Error = &error;
         while let Some(source) = cause.source() {
@@ -138,7 +138,7 @@ fn ask(monitor: &str) -> Result<Said, String> {
     let Varz { server_id, server_name, version, jetstream } =
         serde_json::from_slice(&body).map_err(|error| format!("what it answers cannot be read: {error}"))?;
     let Config { store_dir, sync_always } = jetstream.config.unwrap_or_default();
-    Ok(Said {
+    Ok(ServerReport {
         id: server_id,
         name: server_name,
         version,
@@ -208,7 +208,7 @@ pub fn objections(settlement: Settlement, servers: &[LogServer]) -> Objections {
     objections
 }
 
-impl Said {
+impl ServerReport {
     fn objection(&self, settlement: Settlement) -> Option<String> {
         let Self { version: written, has_jetstream, syncs, .. } = self;
         let numbers = version(written);
@@ -236,7 +236,7 @@ impl Said {
     }
 }
 
-fn shown((major, minor, patch): Version) -> String {
+fn shown((major, minor, patch): ServerVersion) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn server(at: u16, version: &str, syncs: bool) -> LogServer {
-        let said = Said {
+        let said = ServerReport {
             id: format!("id-{at}"),
             name: format!("log-{at}"),
             version: version.to_owned(),

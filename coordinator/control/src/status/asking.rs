@@ -13,13 +13,13 @@ use doppel_wire::range_owner::RemoteRanges;
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a node has said, or why it has not.
-pub(super) type Said<T> = Result<T, String>;
+pub(super) type NodeAnswer<T> = Result<T, String>;
 
 /// An answer that is still to come.
-pub(super) struct Waiting<T>(mpsc::Receiver<Said<T>>);
+pub(super) struct Waiting<T>(mpsc::Receiver<NodeAnswer<T>>);
 
-/// Asks on a thread of its own, which ends with the deadline of its call.
-pub(super) fn begin<T: Send + 'static>(ask: impl FnOnce() -> Said<T> + Send + 'static) -> Waiting<T> {
+/// NeededReports on a thread of its own, which ends with the deadline of its call.
+pub(super) fn begin<T: Send + 'static>(ask: impl FnOnce() -> NodeAnswer<T> + Send + 'static) -> Waiting<T> {
     let (sender, answer) = mpsc::channel();
     // Without a thread there is no answer.
     let _ = thread::Builder::new().name("cluster-status".to_owned()).spawn(move || drop(sender.send(ask())));
@@ -27,14 +27,17 @@ pub(super) fn begin<T: Send + 'static>(ask: impl FnOnce() -> Said<T> + Send + 's
 }
 
 impl<T> Waiting<T> {
-    pub(super) fn wait(self, until: Instant) -> Said<T> {
+    pub(super) fn wait(self, until: Instant) -> NodeAnswer<T> {
         let left = until.saturating_duration_since(Instant::now());
         self.0.recv_timeout(left).unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
     }
 }
 
 /// What a node says of the ranges that it owns. One that owns none answers, too.
-pub(super) fn states_of(owner: &RemoteRanges, ranges: &[RangeId]) -> Said<BTreeMap<RangeId, RangeState>> {
+pub(super) fn states_of(
+    owner: &RemoteRanges,
+    ranges: &[RangeId],
+) -> NodeAnswer<BTreeMap<RangeId, RangeState>> {
     let mut states = BTreeMap::new();
     for range in ranges {
         match owner.state(*range) {

@@ -11,7 +11,7 @@ use doppel_protocol::answer::Attention;
 use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
-use crate::description::steps::Role;
+use crate::description::steps::ProcessRole;
 
 /// A process that has said nothing for so long has ended.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const NAME_BYTES_MAX: usize = 63;
 /// What a process says of itself, every few seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
-    pub(crate) role: Role,
+    pub(crate) role: ProcessRole,
     /// Name of the node or front door.
     pub name: String,
     /// A number that no other life of it has.
@@ -41,21 +41,21 @@ pub struct Presence {
 
 /// What was heard, and what META says.
 #[derive(Debug)]
-pub struct Processes(Mutex<Known>);
+pub struct Processes(Mutex<ProcessTable>);
 
 #[derive(Debug)]
-struct Known {
+struct ProcessTable {
     /// The last description that META is known to have.
     version: u64,
     description: Description,
     /// The last one of each process; coordinators may share a name.
-    heard: BTreeMap<(Role, String, u64), (Presence, Instant)>,
+    heard: BTreeMap<(ProcessRole, String, u64), (Presence, Instant)>,
 }
 
 impl Processes {
     /// Nothing was heard yet.
     pub fn new(version: u64, description: Description) -> Self {
-        Self(Mutex::new(Known { version, description, heard: BTreeMap::new() }))
+        Self(Mutex::new(ProcessTable { version, description, heard: BTreeMap::new() }))
     }
 
     /// What META has now.
@@ -70,7 +70,7 @@ impl Processes {
             return;
         }
         // Nodes have one life at a time.
-        let life = if presence.role == Role::Coordinator { presence.incarnation } else { 0 };
+        let life = if presence.role == ProcessRole::Coordinator { presence.incarnation } else { 0 };
         let key = (presence.role, presence.name.clone(), life);
         let heard = &mut self.lock().heard;
         heard.retain(|_, (_, at)| now.saturating_duration_since(*at) < SILENCE);
@@ -82,14 +82,14 @@ impl Processes {
     /// The nodes that were heard a short time ago, and when: each says that it is there every few seconds.
     pub fn nodes(&self, now: Instant) -> Vec<(String, Duration)> {
         let all = &self.lock().heard;
-        let nodes = all.values().filter(|(presence, _)| presence.role != Role::Coordinator);
+        let nodes = all.values().filter(|(presence, _)| presence.role != ProcessRole::Coordinator);
         let nodes = nodes.map(|(presence, at)| (presence.name.clone(), now.saturating_duration_since(*at)));
         nodes.filter(|(_, silence)| *silence < RUNS).collect()
     }
 
     /// The processes that run, and do not run as META has it.
     pub(crate) fn attention(&self, now: Instant) -> Vec<Attention> {
-        let Known { version: newest, description, heard } = &*self.lock();
+        let ProcessTable { version: newest, description, heard } = &*self.lock();
         let mut found = Vec::new();
         for (presence, at) in heard.values() {
             if now.saturating_duration_since(*at) >= SILENCE {
@@ -121,7 +121,7 @@ impl Processes {
         found
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, ProcessTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::cluster::tests::replicated;
 
-    fn presence(role: Role, name: &str, version: u64, restart: bool) -> Presence {
+    fn presence(role: ProcessRole, name: &str, version: u64, restart: bool) -> Presence {
         Presence { role, name: name.to_owned(), incarnation: version, version, restart }
     }
 
@@ -142,19 +142,19 @@ mod tests {
     #[test]
     fn whoever_is_to_be_restarted_or_to_end_is_told_of() {
         let (processes, now) = (Processes::new(2, replicated(|_| {})), Instant::now());
-        processes.take(presence(Role::Tier1, "record", 2, false), now);
+        processes.take(presence(ProcessRole::Tier1, "record", 2, false), now);
         // It has an older one that says the same of what it does.
-        processes.take(presence(Role::Tier2, "index-1", 1, false), now);
+        processes.take(presence(ProcessRole::Tier2, "index-1", 1, false), now);
         assert_eq!(told(&processes, now), [""; 0]);
         let running: Vec<String> = processes.nodes(now).into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             (&*running, processes.nodes(now + RUNS).len()),
             (&["record".to_owned(), "index-1".to_owned()][..], 0)
         );
-        processes.take(presence(Role::Tier2, "index-2", 1, true), now);
-        processes.take(presence(Role::Coordinator, "front", 1, true), now);
-        processes.take(presence(Role::Coordinator, "front", 2, false), now);
-        processes.take(presence(Role::Tier1, "gone", 1, true), now);
+        processes.take(presence(ProcessRole::Tier2, "index-2", 1, true), now);
+        processes.take(presence(ProcessRole::Coordinator, "front", 1, true), now);
+        processes.take(presence(ProcessRole::Coordinator, "front", 2, false), now);
+        processes.take(presence(ProcessRole::Tier1, "gone", 1, true), now);
         assert_eq!(
             told(&processes, now),
             [
@@ -164,7 +164,7 @@ mod tests {
             ]
         );
         // They are restarted, or have ended.
-        processes.take(presence(Role::Tier2, "index-2", 2, false), now);
+        processes.take(presence(ProcessRole::Tier2, "index-2", 2, false), now);
         assert_eq!(told(&processes, now).len(), 2);
         assert_eq!(told(&processes, now + SILENCE), [""; 0]);
         // META has lost its end.
@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn what_is_too_much_is_ignored() {
         let (processes, now) = (Processes::new(9, replicated(|_| {})), Instant::now());
-        processes.take(presence(Role::Tier1, &"n".repeat(64), 1, true), now);
+        processes.take(presence(ProcessRole::Tier1, &"n".repeat(64), 1, true), now);
         assert_eq!(told(&processes, now), [""; 0]);
         for n in 0..2_000 {
-            processes.take(presence(Role::Tier1, &n.to_string(), 1, true), now);
+            processes.take(presence(ProcessRole::Tier1, &n.to_string(), 1, true), now);
         }
         assert_eq!(told(&processes, now).len(), PROCESSES_MAX);
-        processes.take(presence(Role::Tier1, "late", 1, true), now + SILENCE);
+        processes.take(presence(ProcessRole::Tier1, "late", 1, true), now + SILENCE);
         assert_eq!(told(&processes, now + SILENCE).len(), 1);
     }
 }

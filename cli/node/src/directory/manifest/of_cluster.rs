@@ -3,9 +3,9 @@
 use doppel_control::cluster::Cluster;
 use doppel_model::stable_hash64;
 
-use super::{Manifest, Wanted};
+use super::{Manifest, ManifestRequest};
 
-impl Wanted {
+impl ManifestRequest {
     /// The collection that every node of tier 1 of a cluster opens its directory with.
     #[must_use]
     pub fn of_cluster(cluster: &Cluster) -> Self {

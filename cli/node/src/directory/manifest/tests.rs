@@ -4,8 +4,12 @@ use doppel_protocol::Rule;
 
 use super::*;
 
-fn wanted(tau: &str, shards: u16) -> Wanted {
-    Wanted { policy: Some(Policy::jaccard(tau.parse().unwrap())), shards: Some(shards), ..Wanted::default() }
+fn wanted(tau: &str, shards: u16) -> ManifestRequest {
+    ManifestRequest {
+        policy: Some(Policy::jaccard(tau.parse().unwrap())),
+        shards: Some(shards),
+        ..ManifestRequest::default()
+    }
 }
 
 const DEFAULTS: Defaults = Defaults { shards: 4, ranges: 1 };
@@ -15,7 +19,7 @@ fn created_once_then_kept() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("a/b");
     let made = Manifest::open_or_create(&dir, wanted("0.9", 3), DEFAULTS).unwrap();
-    assert_eq!(Manifest::open_or_create(&dir, Wanted::default(), DEFAULTS).unwrap(), made);
+    assert_eq!(Manifest::open_or_create(&dir, ManifestRequest::default(), DEFAULTS).unwrap(), made);
     assert_eq!(Manifest::open_or_create(&dir, wanted("0.90", 3), DEFAULTS).unwrap(), made);
     assert_eq!((made.policy.to_string().as_str(), made.shards), ("jaccard:tau=0.9", 3));
     let tau = Manifest::open_or_create(&dir, wanted("0.8", 3), DEFAULTS).unwrap_err();
@@ -28,7 +32,7 @@ fn created_once_then_kept() {
 fn ranges_are_kept_and_bring_their_shards() {
     let home = tempfile::tempdir().unwrap();
     let open = |name: &str, shards, ranges| {
-        let wanted = Wanted { shards, ranges, ..Wanted::default() };
+        let wanted = ManifestRequest { shards, ranges, ..ManifestRequest::default() };
         Manifest::open_or_create(&home.path().join(name), wanted, DEFAULTS)
     };
     let counts = |manifest: Manifest| (manifest.shards, manifest.ranges);
@@ -48,12 +52,12 @@ fn the_order_of_winners_is_kept_and_the_usual_one_not_written() {
     let home = tempfile::tempdir().unwrap();
     let [usual, other] = ["usual", "other"].map(|name| home.path().join(name));
     let order = WinnerOrder::new(&[Rule::Https, Rule::FirstSeen]).unwrap();
-    let by = |winners| Wanted { winners: Some(winners), ..Wanted::default() };
+    let by = |winners| ManifestRequest { winners: Some(winners), ..ManifestRequest::default() };
     let open = |dir, wanted| Manifest::open_or_create(dir, wanted, DEFAULTS);
     assert_eq!(open(&usual, by(WinnerOrder::DEFAULT)).unwrap().winners, WinnerOrder::DEFAULT);
     assert!(!fs::read_to_string(usual.join(NAME)).unwrap().contains("winners"));
     assert_eq!(open(&other, by(order)).unwrap().winners, order);
-    assert_eq!(open(&other, by(order)).unwrap(), open(&other, Wanted::default()).unwrap());
+    assert_eq!(open(&other, by(order)).unwrap(), open(&other, ManifestRequest::default()).unwrap());
     let conflict = open(&other, by(WinnerOrder::DEFAULT)).unwrap_err().to_string();
     assert!(conflict.contains("by https, first_seen, url, not by popularity, "), "{conflict}");
     assert!(matches!(open(&usual, by(order)), Err(ManifestError::Winners { .. })));
@@ -64,8 +68,11 @@ fn tables_belong_to_the_policy_and_are_kept() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("data");
     let hash = |digit: &str| Some(digit.repeat(32).parse().unwrap());
-    let wanted =
-        |policy: &str, tables| Wanted { policy: Some(policy.parse().unwrap()), tables, ..Wanted::default() };
+    let wanted = |policy: &str, tables| ManifestRequest {
+        policy: Some(policy.parse().unwrap()),
+        tables,
+        ..ManifestRequest::default()
+    };
     let open = |wanted| Manifest::open_or_create(&dir, wanted, DEFAULTS);
     let refused = |wanted| open(wanted).unwrap_err().to_string();
     assert!(refused(wanted("imatch", None)).contains("the policy imatch needs tables"));
@@ -77,7 +84,7 @@ fn tables_belong_to_the_policy_and_are_kept() {
     assert!(other.contains(&"1".repeat(32)) && other.contains(&"2".repeat(32)), "{other}");
     // They are not written where there are none, so that an earlier manifest stays as it is.
     let none = home.path().join("none");
-    Manifest::open_or_create(&none, Wanted::default(), DEFAULTS).unwrap();
+    Manifest::open_or_create(&none, ManifestRequest::default(), DEFAULTS).unwrap();
     assert!(!fs::read_to_string(none.join(NAME)).unwrap().contains("tables"));
     let forged = Manifest { tables: None, ..made };
     let read = Manifest::read(forged.seal().unwrap().as_bytes(), Path::new("manifest.json"));
@@ -103,7 +110,7 @@ fn one_of_many_creations_at_once_counts() {
             let threads: Vec<_> = (1..=AT_ONCE).map(|shards| scope.spawn(move || open(shards))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        let kept = Manifest::open_or_create(&dir, Wanted::default(), DEFAULTS).unwrap();
+        let kept = Manifest::open_or_create(&dir, ManifestRequest::default(), DEFAULTS).unwrap();
         let right = |opened: &Result<Manifest, ManifestError>| match opened {
             Ok(manifest) => *manifest == kept,
             Err(error) => matches!(error, ManifestError::Conflict { option: "shards", .. }),
@@ -118,21 +125,21 @@ fn one_of_many_creations_at_once_counts() {
 fn an_interrupted_creation_is_done_again() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(ASIDE), b"{\"mani").unwrap();
-    assert!(Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).is_ok());
+    assert!(Manifest::open_or_create(dir.path(), ManifestRequest::default(), DEFAULTS).is_ok());
 }
 
 #[test]
 fn a_directory_of_something_else_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("photo.jpg"), b"").unwrap();
-    let error = Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).unwrap_err();
+    let error = Manifest::open_or_create(dir.path(), ManifestRequest::default(), DEFAULTS).unwrap_err();
     assert!(matches!(error, ManifestError::Foreign(_)), "{error}");
 }
 
 #[test]
 fn every_damaged_byte_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
-    let made = Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).unwrap();
+    let made = Manifest::open_or_create(dir.path(), ManifestRequest::default(), DEFAULTS).unwrap();
     let path = dir.path().join(NAME);
     let sound = fs::read(&path).unwrap();
     for at in 0..sound.len() {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use doppel_dataset::accounts::{Accounts, Decided};
+use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted;
-use doppel_dataset::extracted::{Extracted, ExtractedPage};
+use doppel_dataset::extracted::{ExtractedBatch, ExtractedPage};
 use doppel_dataset::extraction_log::{BEGINS_ANEW, ExtractionLog, FRAMES_VERSION, GOES_ON};
-use doppel_dataset::results::{Decisions, TakenRecords};
+use doppel_dataset::results::{RecordDecisions, TakenRecords};
 use doppel_dataset::weights::Weights;
 use doppel_inputs::ingested::{self, IngestedFile, ReadingPlan};
 use doppel_inputs::reading::directory;
@@ -18,11 +18,11 @@ use doppel_model::Timestamp;
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::TOKENISER_VERSION;
 use doppel_model::tables::TERMS_VERSION;
-use doppel_node::directory::manifest::{Manifest, Wanted};
+use doppel_node::directory::manifest::{Manifest, ManifestRequest};
 use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
 use doppel_node::directory::policy_tables;
-use doppel_node::engine::{Asked, DEFAULTS};
+use doppel_node::engine::{CollectionRequest, DEFAULTS};
 use doppel_protocol::answer::ExportLine;
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
@@ -30,8 +30,8 @@ use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit}
 use serde::Serialize;
 
 use super::reported::Reported;
-use super::{Dedup, Done, Plan, dead, nothing_is_kept};
-use crate::found::Found;
+use super::{Dedup, DedupOutcome, Plan, dead, nothing_is_kept};
+use crate::found::CollectionGroups;
 use crate::summary::{Fed, Summary};
 
 /// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
@@ -51,7 +51,7 @@ struct Read {
     /// What records are called, where lines name them.
     names: Option<RecordNames>,
     /// Which records are kept, where results are wanted.
-    decisions: Option<Decisions>,
+    decisions: Option<RecordDecisions>,
     /// The files that were read to their ends, where a collection may list them.
     ended: Vec<IngestedFile>,
 }
@@ -71,9 +71,9 @@ struct RecordLine<'l> {
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
-    pub(super) fn at_once(&self, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
+    pub(super) fn at_once(&self, asked: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
         let scratch = Scratch::new()?;
-        let Asked { wanted: Wanted { policy, winners, .. }, tables, .. } = asked;
+        let CollectionRequest { wanted: ManifestRequest { policy, winners, .. }, tables, .. } = asked;
         let signer = policy_tables::signer(policy.unwrap_or_default(), tables)?;
         let begin = Instant::now();
         let config = BulkConfig {
@@ -89,8 +89,13 @@ impl Dedup {
     }
 
     /// Makes a data directory.
-    pub(super) fn make_directory(&self, dir: &Path, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
-        let Asked { wanted, tables, .. } = asked;
+    pub(super) fn make_directory(
+        &self,
+        dir: &Path,
+        asked: CollectionRequest,
+        plan: &Plan,
+    ) -> anyhow::Result<DedupOutcome> {
+        let CollectionRequest { wanted, tables, .. } = asked;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
         let goes_on = plan.reading.as_ref().is_some_and(ReadingPlan::goes_on);
@@ -150,7 +155,7 @@ impl Dedup {
         let mut names = self.names_records(config.unit).then(RecordNames::default);
         let mut results = self.results.is_wanted().then(TakenRecords::default);
         let (mut ended, mut taken) = (Vec::new(), 0);
-        let mut take = |extracted: Extracted| {
+        let mut take = |extracted: ExtractedBatch| {
             ended.extend(extracted.ended.into_iter().map(|end| end.ingested));
             for page in extracted.pages {
                 let (input, original, is_redirect) =
@@ -207,7 +212,7 @@ impl Dedup {
         let decisions = results.map(|results| results.decide(&grouped, config.unit, annotate)).transpose()?;
         // Files of an interrupted run were not read again, but all their records were taken.
         let bad_before = fed.input.read_before.bad;
-        let decided = Decided::of_grouped(&grouped, config.unit);
+        let decided = DecisionCounts::of_grouped(&grouped, config.unit);
         let mut accounts = Accounts::new(&fed.input, taken, bad_before, config.unit, decided);
         if let Some(decisions) = &decisions {
             accounts.keep_originals(decisions.originals());
@@ -232,7 +237,7 @@ impl Dedup {
         begin: Instant,
         (signer, unit): (&Signer, Unit),
         plan: Option<&Plan>,
-    ) -> Done {
+    ) -> DedupOutcome {
         let elapsed = begin.elapsed();
         let Read { fed, grouped, accounts, weights, names, decisions, ended: _ } = read;
         let grouped = &grouped;
@@ -247,7 +252,7 @@ impl Dedup {
             out.flush().map_err(Into::into)
         };
         let most = plan.map_or(self.top, |plan| plan.largest(self.top));
-        let mut found = Found::in_bulk(grouped, most);
+        let mut found = CollectionGroups::in_bulk(grouped, most);
         let write_all = |plan: &Plan| {
             // The report reads the inputs again, and `out` may replace one.
             let of = Reported { accounts: &accounts, unit, names: names.as_ref(), fed: &fed, found: &found };
@@ -258,7 +263,11 @@ impl Dedup {
         found.keep(self.top);
         let balance = weights.balance_of(grouped, unit);
         let policy = signer.policy();
-        Done { summary: Summary::new(policy, (accounts, fed), elapsed, found, balance), decisions, written }
+        DedupOutcome {
+            summary: Summary::new(policy, (accounts, fed), elapsed, found, balance),
+            decisions,
+            written,
+        }
     }
 }
 

@@ -17,15 +17,15 @@ use doppel_inputs::reading::directory;
 use doppel_model::Timestamp;
 use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::NewDirectory;
-use doppel_node::engine::{Asked, Engine};
+use doppel_node::engine::{CollectionRequest, LocalEngine};
 use doppel_protocol::{Body, Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::Unit;
 
 use super::reported::Reported;
-use super::{Dedup, Done, Plan, dead};
-use crate::found::Found;
+use super::{Dedup, DedupOutcome, Plan, dead};
+use crate::found::CollectionGroups;
 use crate::report::Recorded;
 use crate::summary::{Fed, Summary};
 
@@ -36,14 +36,14 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 impl Dedup {
     /// Records every page in a collection as a server does.
-    pub(super) fn page_by_page(&self, asked: Asked, plan: &Plan) -> anyhow::Result<Done> {
+    pub(super) fn page_by_page(&self, asked: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
         if let Some(dir) = &self.data {
             NewDirectory::forget_interrupted(dir)?;
         }
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        let engine = Engine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
+        let engine = LocalEngine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
         if let Some(dir) = &self.data {
             interrupt::set_message("interrupted; the same command goes on")?;
             named_by::keep_in(dir, &self.inputs.records.fields.ids)?;
@@ -66,7 +66,7 @@ impl Dedup {
             .market
             .as_ref()
             .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
-        let mut found = Found::in_tier1(tier1, plan.largest(self.top))?;
+        let mut found = CollectionGroups::in_tier1(tier1, plan.largest(self.top))?;
         let statuses = live(tier1, &mut winners).map(|line| line.map(|line| (line.url.id(), line.status)));
         let (balance, decided) = weights.decided(statuses)?;
         let annotate = self.results.annotate;
@@ -89,7 +89,7 @@ impl Dedup {
         drop(winners);
         let policy = engine.policy;
         engine.stop();
-        Ok(Done {
+        Ok(DedupOutcome {
             summary: Summary::new(policy, (accounts, fed), elapsed, found, balance),
             decisions,
             written,
@@ -99,7 +99,7 @@ impl Dedup {
     /// Records all pages, and those that have gone, and has all of them decided.
     fn record(
         &self,
-        engine: &Engine,
+        engine: &LocalEngine,
         known: (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         verdicts: Option<&mut Verdicts>,
@@ -113,7 +113,7 @@ impl Dedup {
     }
 
     /// Finds the pages on record whose file has gone, and records that with `--prune`.
-    fn look_for_gone(&self, engine: &Engine, fed: &mut Fed) -> anyhow::Result<()> {
+    fn look_for_gone(&self, engine: &LocalEngine, fed: &mut Fed) -> anyhow::Result<()> {
         let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
         let gone = directory::gone(live, self.directories())?;
         if self.count_gone(fed, &gone) {
@@ -129,7 +129,7 @@ impl Dedup {
     /// Records all pages, in the order of the inputs.
     fn feed(
         &self,
-        engine: &Engine,
+        engine: &LocalEngine,
         (reading, mut list): (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         mut verdicts: Option<&mut Verdicts>,
@@ -184,7 +184,7 @@ fn live<'t>(
 }
 
 /// Submits until there is room, and until all ranges answer.
-fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
+fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
     loop {
         match engine.tier1.submit(submissions.to_vec()) {
             Ok(outcomes) => return Ok(outcomes),
@@ -198,7 +198,7 @@ fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Out
 }
 
 /// Waits until everything is decided.
-fn decide(engine: &Engine) -> anyhow::Result<()> {
+fn decide(engine: &LocalEngine) -> anyhow::Result<()> {
     let spinner = progress::waiting("deciding");
     while !engine.tier1.flush(FLUSH_STEP)? {}
     spinner.finish_and_clear();

@@ -10,7 +10,7 @@ use doppel_terminal::exit::Failure;
 use doppel_tier1::bulk::Unit;
 
 use super::{Dedup, Plan};
-use crate::found::Found;
+use crate::found::CollectionGroups;
 use crate::report::{EXAMPLES, Pages, Run};
 use crate::summary::Fed;
 
@@ -32,7 +32,7 @@ pub(super) struct Reported<'r> {
     /// What records are called, where each is judged on its own.
     pub(super) names: Option<&'r RecordNames>,
     pub(super) fed: &'r Fed,
-    pub(super) found: &'r Found,
+    pub(super) found: &'r CollectionGroups,
 }
 
 impl Plan {

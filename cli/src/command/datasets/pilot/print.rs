@@ -7,11 +7,11 @@ use doppel_terminal::output::{bytes, count, headed, known, percent, plural, shar
 use super::examples::{Examples, Pair};
 use super::sample::MainContents;
 use super::trial::{Grouping, Trial};
-use super::{AtTau, Found, NotTried, SampleOf};
+use super::{AtTau, NotTried, PilotFindings, SampleOf};
 use crate::savings::{known_bytes, print_mirrors};
 
-pub(super) fn print(found: &Found, top: usize, out: &mut dyn Write) -> io::Result<()> {
-    let Found { input, policies, taus, sample, not_tried, seconds } = found;
+pub(super) fn print(found: &PilotFindings, top: usize, out: &mut dyn Write) -> io::Result<()> {
+    let PilotFindings { input, policies, taus, sample, not_tried, seconds } = found;
     if let Some(first) = policies.first() {
         let of = first.policy();
         write!(out, "{of}: ")?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use doppel_dataset::accounts::{Accounts, Decided};
+use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted::{self, ExtractedPage};
 use doppel_dataset::weights::Weights;
 use doppel_engine::savings::{Counting, Page};
@@ -154,7 +154,7 @@ pub(super) fn of_policy(
     let live = grouped.judged().filter(|judged| judged.content.is_some()).count() as u64;
     let each = |sum: f64, number: u64| if number == 0 { 0.0 } else { sum / number as f64 };
     let trial = Trial {
-        records: Accounts::new(&tally, taken, 0, unit, Decided::of_grouped(&grouped, unit)),
+        records: Accounts::new(&tally, taken, 0, unit, DecisionCounts::of_grouped(&grouped, unit)),
         grouping: Grouping::of((policy, unit), (&grouped, within), &weights, temp_dir)?,
         versions,
         signature_bytes: each(bytes as f64, versions),

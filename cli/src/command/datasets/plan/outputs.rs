@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use doppel_control::layout::Layout;
+use doppel_control::layout::ContentLayout;
 use doppel_inputs::arguments::InputArgs;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageUrl};
@@ -69,7 +69,7 @@ impl Outputs {
     ///
     /// # Errors
     /// When one cannot be written; a file is then as it was.
-    pub(super) fn write(&self, layout: &Layout, contents: &Contents) -> anyhow::Result<()> {
+    pub(super) fn write(&self, layout: &ContentLayout, contents: &Contents) -> anyhow::Result<()> {
         if let Some(out) = &self.assignments {
             out.write(|out| write_assignments(layout, contents, out))?;
         }
@@ -80,7 +80,7 @@ impl Outputs {
     }
 }
 
-fn write_assignments(layout: &Layout, contents: &Contents, out: &mut dyn Write) -> anyhow::Result<()> {
+fn write_assignments(layout: &ContentLayout, contents: &Contents, out: &mut dyn Write) -> anyhow::Result<()> {
     let with_url = contents.values().filter_map(|content| Some((content.url.as_ref()?, &*content.signature)));
     let mut by_url: Vec<(&PageUrl, &Signature)> = with_url.collect();
     by_url.sort_unstable_by_key(|(url, _)| *url);

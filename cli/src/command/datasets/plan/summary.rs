@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doppel_control::layout::{Layout, Mapping, SPEED_UP};
+use doppel_control::layout::{ContentLayout, Mapping, SPEED_UP};
 use doppel_model::Tau;
 use doppel_partitioning::{Drift, MappingLoad};
 use doppel_terminal::output::{headed, of_several, percent, plural};
@@ -41,7 +41,7 @@ pub(super) struct Summary {
 }
 
 impl Figures {
-    pub(super) fn of(layout: &Layout, load: &MappingLoad) -> Self {
+    pub(super) fn of(layout: &ContentLayout, load: &MappingLoad) -> Self {
         Self {
             dimensions: layout.dimensions(),
             partitions: layout.partitions(),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use doppel_control::layout::{self, Layout, Shape};
+use doppel_control::layout::{self, ContentLayout, Shape};
 use doppel_model::NodeId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{Drift, LengthVector, Plan};
@@ -16,7 +16,7 @@ const IMBALANCE_MAX: f64 = 1.2;
 /// The warnings of a summary, of a layout that was learned from `sample`.
 pub(super) fn warnings(
     summary: &Summary,
-    layout: &Layout,
+    layout: &ContentLayout,
     shape: Shape,
     sample: &[&Signature],
 ) -> Vec<String> {
@@ -31,12 +31,12 @@ pub(super) fn warnings(
     }
     match layout {
         // One content differs from no other.
-        Layout::Learned(_) if sample.len() < 2 => {}
-        Layout::Learned(plan) => warnings.extend(constant(plan, shape.dimensions)),
-        Layout::Paper(_) if shape.dimensions > 1 => {
+        ContentLayout::Learned(_) if sample.len() < 2 => {}
+        ContentLayout::Learned(plan) => warnings.extend(constant(plan, shape.dimensions)),
+        ContentLayout::Paper(_) if shape.dimensions > 1 => {
             warnings.push("the paper's mapping may lose pairs; `doppel-eval mapping` counts them".to_owned());
         }
-        Layout::Paper(_) => {}
+        ContentLayout::Paper(_) => {}
     }
     if let Some(drift) = drift.filter(Drift::is_unlike) {
         warnings.push(format!(
@@ -49,14 +49,14 @@ pub(super) fn warnings(
 }
 
 /// Nodes that store nothing, and why.
-fn idle(layout: &Layout, stored: &[u64], sample: &[&Signature]) -> Vec<String> {
+fn idle(layout: &ContentLayout, stored: &[u64], sample: &[&Signature]) -> Vec<String> {
     let of = |idle: usize, verbs: [&str; 2]| {
         format!("{idle} of {} {}", plural(stored.len() as u64, "node"), verbs[usize::from(idle > 1)])
     };
     let empty = || (0..).zip(stored).filter(|(_, stored)| **stored == 0).map(|(node, _)| NodeId(node));
     let plan = match layout {
-        Layout::Learned(plan) => plan,
-        Layout::Paper(_) => {
+        ContentLayout::Learned(plan) => plan,
+        ContentLayout::Paper(_) => {
             let idle = empty().count();
             let why = "in the paper's grid a box is empty where a dimension has fewer intervals than wanted, or \
                        no content has such lengths";

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use doppel_terminal::output::{count, headed, percent, plural};
 
-use super::wait::Done;
+use super::wait::CompletedChange;
 
 /// A request in words.
 fn describe(request: RebalanceRequest) -> String {
@@ -82,8 +82,8 @@ fn splits_and_joins(change: &RebalancePlan) -> String {
 }
 
 /// How a change ended.
-pub(super) fn done(done: &Done, out: &mut dyn Write) -> io::Result<()> {
-    let Done { plan_version, seconds, copied, imbalance } = done;
+pub(super) fn done(done: &CompletedChange, out: &mut dyn Write) -> io::Result<()> {
+    let CompletedChange { plan_version, seconds, copied, imbalance } = done;
     let copied = copied.map_or_else(String::new, |copied| format!(", {} copied", plural(copied, "content")));
     writeln!(out, "done in {seconds:.2} s: plan {plan_version}{copied}, imbalance {imbalance:.2}")
 }

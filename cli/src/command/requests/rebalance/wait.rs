@@ -28,7 +28,7 @@ const INTERRUPTED_BEFORE: &str =
 
 /// How a change ended.
 #[derive(Debug, Serialize)]
-pub(super) struct Done {
+pub(super) struct CompletedChange {
     /// Number of the plan that is served now.
     pub(super) plan_version: u64,
     /// Since the server accepted it.
@@ -96,7 +96,11 @@ impl Rebalance {
     }
 
     /// Asks until the change is done, and prints the progress to stderr.
-    pub(super) fn until_done(&self, client: &Client, change: &RebalancePlan) -> anyhow::Result<Done> {
+    pub(super) fn until_done(
+        &self,
+        client: &Client,
+        change: &RebalancePlan,
+    ) -> anyhow::Result<CompletedChange> {
         let asked = || {
             self.present(client).context("gave up waiting; the server carries it out when it goes on again")
         };
@@ -124,7 +128,7 @@ impl Rebalance {
             _ => {}
         }
         let LoadBalance { load, .. } = self.get(client, &["v1", "reports", "load-balance"])?;
-        Ok(Done {
+        Ok(CompletedChange {
             plan_version,
             seconds: begin.elapsed().as_secs_f64(),
             copied: outcome.map(|outcome| outcome.copied),

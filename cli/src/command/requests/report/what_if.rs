@@ -6,7 +6,7 @@ use doppel_control::layout;
 use doppel_partitioning::WhatIf;
 use doppel_protocol::answer::WhatIfs;
 use doppel_terminal::output::{headed, of_several, percent, plural};
-use doppel_terminal::svg::{Panel, Series};
+use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::load_balance::IMBALANCE;
 
@@ -35,25 +35,21 @@ pub(super) fn panels(report: &WhatIfs) -> Vec<Panel> {
     };
     let mut imbalance = panel("Imbalance: most over mean of contents", |row| row.imbalance);
     // It is of the number of nodes alone.
-    imbalance.series.extend(
-        lines(report, |row| row.imbalance_floor).into_iter().take(1).map(|line| Series {
-            name: "the same contents dealt at random".to_owned(),
-            dashed: true,
-            ..line
-        }),
-    );
+    imbalance.series.extend(lines(report, |row| row.imbalance_floor).into_iter().take(1).map(|line| {
+        PlotSeries { name: "the same contents dealt at random".to_owned(), dashed: true, ..line }
+    }));
     let saved = panel("Fan-out saved against all nodes, %", |row| row.fan_out_saved * 100.0);
     let speed_up = panel("Speed-up: all pairs over the busiest node's work", |row| row.speed_up);
     vec![imbalance, saved, Panel { logarithmic_y: true, ..speed_up }]
 }
 
 /// A figure by the number of nodes, a line for each number of dimensions.
-fn lines(report: &WhatIfs, value: fn(&WhatIf) -> f64) -> Vec<Series> {
+fn lines(report: &WhatIfs, value: fn(&WhatIf) -> f64) -> Vec<PlotSeries> {
     let rows = report.rows.chunk_by(|a, b| a.dimensions == b.dimensions);
     let line = |rows: &[WhatIf]| {
         let name = plural(rows.first()?.dimensions.into(), "dimension");
         let points = rows.iter().map(|row| (f64::from(row.nodes), value(row))).collect();
-        Some(Series { name, dashed: false, points })
+        Some(PlotSeries { name, dashed: false, points })
     };
     rows.filter_map(line).collect()
 }

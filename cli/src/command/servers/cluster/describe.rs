@@ -7,12 +7,12 @@ use std::time::Instant;
 use anyhow::{bail, ensure};
 use clap::Args;
 use doppel_control::cluster::Cluster;
-use doppel_control::description::change::{Asks, Change, Heard};
+use doppel_control::description::change::{ClusterChange, NeededReports, NodeReports};
 use doppel_control::description::file::ClusterFile;
-use doppel_control::description::file::Contents;
-use doppel_control::description::steps::{Outcome, ROUTERS, changes, steps};
-use doppel_control::description::{Description, Node};
-use doppel_control::log::monitored::{Place, speaks_against};
+use doppel_control::description::file::ClusterFileContents;
+use doppel_control::description::steps::{ChangeReport, ROUTERS, changes, steps};
+use doppel_control::description::{Description, Tier2Node};
+use doppel_control::log::monitored::{LogTarget, speaks_against};
 use doppel_control::log::monitors::Objections;
 use doppel_control::log::{WINDOW_MINUTES_MAX, all_streams};
 use doppel_control::meta::{Described, MetaError};
@@ -24,7 +24,7 @@ use doppel_wire::NodeName;
 use serde_json::json;
 
 use super::in_meta::{InMeta, PATIENCE};
-use crate::command::servers::init::{monitor, node, settlement};
+use crate::command::servers::init::values::{monitor, node, settlement};
 
 /// Attempts to make a change when others come first.
 const ATTEMPTS: usize = 5;
@@ -72,13 +72,13 @@ pub(super) struct Add {
         required_unless_present = "tier2",
         conflicts_with = "tier2"
     )]
-    tier1: Option<Node>,
+    tier1: Option<Tier2Node>,
     /// The ranges that it is to have a replica of [default: its share of all replicas, of the nodes that have the most].
     #[arg(long, value_name = "RANGE", value_delimiter = ',', requires = "tier1")]
     follow: Option<Vec<u16>>,
     /// A node of tier 2.
     #[arg(long, value_name = "NAME=HOST:PORT", value_parser = node)]
-    tier2: Option<Node>,
+    tier2: Option<Tier2Node>,
     #[command(flatten)]
     of: Of,
 }
@@ -105,7 +105,7 @@ pub(super) struct Remove {
     of: Of,
 }
 
-/// Change the address at which a node of a cluster with a log is reached.
+/// ClusterChange the address at which a node of a cluster with a log is reached.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -113,7 +113,7 @@ Example:
 pub(super) struct Address {
     /// The node, by its name, and where it is.
     #[arg(value_name = "NAME=HOST:PORT", value_parser = node)]
-    node: Node,
+    node: Tier2Node,
     #[command(flatten)]
     of: Of,
 }
@@ -142,7 +142,7 @@ pub(super) struct Replicas {
     of: Of,
 }
 
-/// Change how the log of a cluster is kept, and when writes are settled.
+/// ClusterChange how the log of a cluster is kept, and when writes are settled.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, when all log servers have got `sync_interval: always`:
@@ -166,8 +166,8 @@ impl Show {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let file = ClusterFile::read(&self.of.cluster)?;
         let (version, description) = match &file.contents {
-            Contents::All(description) => (None, description.clone()),
-            Contents::Way(_) => {
+            ClusterFileContents::All(description) => (None, description.clone()),
+            ClusterFileContents::LogLocation(_) => {
                 let Described { version, description, .. } = InMeta::find(&file, PATIENCE)?.read()?;
                 Cluster::new(&file, description.clone())?;
                 (Some(version), description)
@@ -191,8 +191,8 @@ impl Add {
         let Self { tier1, follow, tier2, of } = self;
         let follow = follow.map(|ranges| ranges.into_iter().map(RangeId).collect());
         let change = match (tier1, tier2) {
-            (Some(node), _) => Change::AddTier1 { node, follow },
-            (None, Some(node)) => Change::AddTier2(node),
+            (Some(node), _) => ClusterChange::AddTier1 { node, follow },
+            (None, Some(node)) => ClusterChange::AddTier2(node),
             (None, None) => bail!(Failure::Usage("--tier1 or --tier2 is expected".to_owned())),
         };
         of.change(&change, false)
@@ -201,32 +201,32 @@ impl Add {
 
 impl Remove {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        self.of.change(&Change::Remove(self.name), self.force)
+        self.of.change(&ClusterChange::Remove(self.name), self.force)
     }
 }
 
 impl Address {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        self.of.change(&Change::Address(self.node), false)
+        self.of.change(&ClusterChange::Address(self.node), false)
     }
 }
 
 impl Replicas {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        self.of.change(&Change::Replicas { range: RangeId(self.range), nodes: self.nodes }, self.force)
+        self.of.change(&ClusterChange::Replicas { range: RangeId(self.range), nodes: self.nodes }, self.force)
     }
 }
 
 impl Log {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let Self { settlement, log_monitor: monitors, log_window: window_minutes, of } = self;
-        of.change(&Change::Log { settlement, monitors, window_minutes }, false)
+        of.change(&ClusterChange::Log { settlement, monitors, window_minutes }, false)
     }
 }
 
 impl Of {
     /// Makes a change, and says what it means. With `force` a person answers for what cannot be found out.
-    fn change(&self, change: &Change, force: bool) -> anyhow::Result<()> {
+    fn change(&self, change: &ClusterChange, force: bool) -> anyhow::Result<()> {
         let file = ClusterFile::read(&self.cluster)?;
         let found = InMeta::find(&file, PATIENCE)?;
         let mut attempts = 1..ATTEMPTS;
@@ -248,14 +248,14 @@ impl Of {
 
     fn tell(
         &self,
-        (change, force): (&Change, bool),
+        (change, force): (&ClusterChange, bool),
         before: &Described,
         made: &Described,
     ) -> anyhow::Result<()> {
         let (old, new) = (&before.description, &made.description);
         let file = self.cluster.display().to_string();
         let told =
-            Outcome { version: made.version, changes: changes(old, new), steps: steps(old, new, &file) };
+            ChangeReport { version: made.version, changes: changes(old, new), steps: steps(old, new, &file) };
         let condition = change.note(old, force);
         Output { json: self.json }.print(&told, |out| {
             writeln!(out, "version {} of the description of the cluster:", told.version)?;
@@ -274,23 +274,23 @@ impl Of {
 }
 
 /// What the nodes say, as far as it matters for a change; what is not known is said on standard error.
-fn heard(change: &Change, found: &InMeta<'_>, cluster: &Cluster, force: bool) -> Heard {
+fn heard(change: &ClusterChange, found: &InMeta<'_>, cluster: &Cluster, force: bool) -> NodeReports {
     let old = &cluster.description;
     match change.asks(old) {
-        Asks::Nothing => Heard { force, ..Heard::default() },
-        Asks::Replicas => {
+        NeededReports::Nothing => NodeReports { force, ..NodeReports::default() },
+        NeededReports::Replicas => {
             let heard = found.hear(old, force, |heard| change.apply(old, heard).is_ok());
             if heard.replicas.iter().all(Vec::is_empty) {
                 say!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
             }
             heard
         }
-        Asks::Partitions if force => Heard { force, ..Heard::default() },
-        Asks::Partitions => {
+        NeededReports::Partitions if force => NodeReports { force, ..NodeReports::default() },
+        NeededReports::Partitions => {
             let heard = found.hear(old, force, |heard| heard.owner(ROUTERS).is_some());
             let partitions = found.partitions(cluster, &heard);
             let partitions = partitions.inspect_err(|why| say!("doppel: {why:#}")).ok();
-            Heard { partitions, ..heard }
+            NodeReports { partitions, ..heard }
         }
     }
 }
@@ -303,7 +303,7 @@ fn ensure_settles(before: &Description, after: &Description, found: &InMeta<'_>)
     }
     let InMeta { connection, servers, .. } = found;
     let streams = all_streams(&after.cluster, after.ranges);
-    let place = Place { engine: &connection.engine, servers, streams: &streams };
+    let place = LogTarget { engine: &connection.engine, servers, streams: &streams };
     let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
     let all = [wrong, silent].concat();
     ensure!(all.is_empty(), "settlement `log` is not possible: {}", all.join("; "));

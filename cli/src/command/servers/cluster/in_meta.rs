@@ -10,12 +10,12 @@ use anyhow::{Context, bail};
 use doppel_control::cluster::Cluster;
 use doppel_control::connection::hear;
 use doppel_control::description::Description;
-use doppel_control::description::change::Heard;
+use doppel_control::description::change::NodeReports;
 use doppel_control::description::file::ClusterFile;
 use doppel_control::description::steps::ROUTERS;
 use doppel_control::log::beats;
 use doppel_control::log::streams::Connection;
-use doppel_control::meta::unread::Unread;
+use doppel_control::meta::unavailable::MetaUnavailable;
 use doppel_control::meta::{Described, Meta};
 use doppel_model::RangeId;
 use doppel_protocol::MappingApi as _;
@@ -66,7 +66,7 @@ impl<'f> InMeta<'f> {
         };
         let until = Instant::now() + patience;
         let _said = waiting(servers, until);
-        let opening = |error| Unread::opening(file, error);
+        let opening = |error| MetaUnavailable::opening(file, error);
         let connection = Connection::new(servers, patience).map_err(|error| match error.downcast() {
             Ok(error) => opening(error).into(),
             Err(other) => other,
@@ -79,14 +79,14 @@ impl<'f> InMeta<'f> {
     ///
     /// # Errors
     /// When it has none in time, or the description cannot be used.
-    pub(super) fn read(&self) -> Result<Described, Unread> {
+    pub(super) fn read(&self) -> Result<Described, MetaUnavailable> {
         let _said = waiting(&self.servers, self.until);
         loop {
             match self.meta.read() {
                 Err(error) if error.passes() && Instant::now() < self.until => {
                     thread::sleep(Duration::from_millis(200));
                 }
-                read => return read.map_err(|error| Unread::reading(self.file, error)),
+                read => return read.map_err(|error| MetaUnavailable::reading(self.file, error)),
             }
         }
     }
@@ -96,9 +96,9 @@ impl<'f> InMeta<'f> {
         &self,
         description: &Description,
         force: bool,
-        is_enough: impl Fn(&Heard) -> bool,
-    ) -> Heard {
-        let _said = Said::soon(format!(
+        is_enough: impl Fn(&NodeReports) -> bool,
+    ) -> NodeReports {
+        let _said = DelayedMessage::soon(format!(
             "hearing the nodes of the cluster, for {} s at most",
             LISTENS_AGAIN.as_secs()
         ));
@@ -109,7 +109,7 @@ impl<'f> InMeta<'f> {
         loop {
             let replicas = |range| membership.replicas(RangeId(range), Instant::now());
             let replicas = (0..description.ranges).map(replicas).collect();
-            let heard = Heard { replicas, force, ..Heard::default() };
+            let heard = NodeReports { replicas, force, ..NodeReports::default() };
             if is_enough(&heard) || began.elapsed() > LISTENS_AGAIN {
                 return heard;
             }
@@ -121,11 +121,12 @@ impl<'f> InMeta<'f> {
     ///
     /// # Errors
     /// When it does not.
-    pub(super) fn partitions(&self, cluster: &Cluster, heard: &Heard) -> anyhow::Result<Vec<usize>> {
+    pub(super) fn partitions(&self, cluster: &Cluster, heard: &NodeReports) -> anyhow::Result<Vec<usize>> {
         let router =
             heard.owner(ROUTERS).context("no owner of range 0 is heard, which has the plan of the index")?;
         let node = cluster.tier1_node(&router.parse()?)?;
-        let _said = Said::soon(format!("asking {router} at {} for the plan of the index", node.address));
+        let _said =
+            DelayedMessage::soon(format!("asking {router} at {} for the plan of the index", node.address));
         let runtime = Runtime::new(self.connection.handle()).context("cannot start the HTTP client")?;
         let peer = cluster.peer(&runtime, &cluster.identity(&NAME.parse()?), &node.name, &node.address)?;
         let plan = RemoteTier2::new(peer).plan()?;
@@ -134,20 +135,20 @@ impl<'f> InMeta<'f> {
     }
 }
 
-fn waiting(servers: &[String], until: Instant) -> Said {
+fn waiting(servers: &[String], until: Instant) -> DelayedMessage {
     let seconds = until.saturating_duration_since(Instant::now()).as_secs_f64().round();
-    Said::soon(format!(
+    DelayedMessage::soon(format!(
         "waiting for the description of the cluster from the log servers {}, for {seconds} s at most",
         servers.join(", ")
     ))
 }
 
 /// Says something on standard error, unless it is dropped within a moment.
-struct Said {
+struct DelayedMessage {
     _until: Sender<Infallible>,
 }
 
-impl Said {
+impl DelayedMessage {
     fn soon(text: String) -> Self {
         let (until, dropped) = channel();
         let say = move || {

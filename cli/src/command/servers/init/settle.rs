@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use doppel_control::log::LogSettings;
-use doppel_control::log::monitored::{Place, speaks_against};
+use doppel_control::log::monitored::{LogTarget, speaks_against};
 use doppel_control::log::monitors::{Objections, look_until, objections};
 use doppel_control::log::streams::Connection;
 use doppel_protocol::Settlement;
@@ -110,7 +110,7 @@ impl Init {
         if log.settlement == Settlement::Standby {
             return Ok(());
         }
-        let place = Place { engine: &connection.engine, servers: &self.log, streams };
+        let place = LogTarget { engine: &connection.engine, servers: &self.log, streams };
         let Objections { wrong, silent } = speaks_against(log, &place, Instant::now() + patience);
         let all = [wrong, silent].concat();
         ensure!(all.is_empty(), "settlement `log` is not possible: {}", all.join("; "));

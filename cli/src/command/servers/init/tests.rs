@@ -3,7 +3,8 @@
 use super::*;
 
 fn init(nodes: u16, log: &[&str]) -> Init {
-    let node = |n: u16| Node { name: format!("n-{n}").parse().unwrap(), address: format!("10.0.0.1:{n}") };
+    let node =
+        |n: u16| Tier2Node { name: format!("n-{n}").parse().unwrap(), address: format!("10.0.0.1:{n}") };
     let log = log.iter().map(|server| (*server).to_owned()).collect();
     let init = Init::of("cluster.toml".into(), (1..=nodes).map(node).collect(), vec![node(100)]);
     Init { log, ..init }

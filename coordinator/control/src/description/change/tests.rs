@@ -10,8 +10,8 @@ fn name(text: &str) -> NodeName {
     text.parse().unwrap()
 }
 
-fn node(text: &str, port: u16) -> Node {
-    Node { name: name(text), address: format!("10.0.0.9:{port}") }
+fn node(text: &str, port: u16) -> Tier2Node {
+    Tier2Node { name: name(text), address: format!("10.0.0.9:{port}") }
 }
 
 fn names(description: &Description, range: u16) -> Vec<String> {
@@ -40,8 +40,8 @@ fn unsettled(description: Description) -> Description {
 }
 
 /// The same where a person answers for what the nodes have.
-fn apply(change: &Change, before: &Description) -> Result<Description, String> {
-    change.apply(before, &Heard { force: true, ..Heard::default() })
+fn apply(change: &ClusterChange, before: &Description) -> Result<Description, String> {
+    change.apply(before, &NodeReports { force: true, ..NodeReports::default() })
 }
 
 /// A replica that follows.
@@ -60,27 +60,27 @@ fn replica(node: &str, owns: bool) -> Replica {
 }
 
 /// All replicas follow, and the first of some ranges are owned by these.
-fn heard(description: &Description, owners: &[(u16, &str)]) -> Heard {
+fn heard(description: &Description, owners: &[(u16, &str)]) -> NodeReports {
     let replicas = |range| {
         let owner = owners.iter().find(|(owned, _)| *owned == range).map(|(_, owner)| *owner);
         let all = description.replicas_of(RangeId(range));
         all.iter().map(|name| replica(name.as_str(), Some(name.as_str()) == owner)).collect()
     };
-    Heard { replicas: (0..description.ranges).map(replicas).collect(), ..Heard::default() }
+    NodeReports { replicas: (0..description.ranges).map(replicas).collect(), ..NodeReports::default() }
 }
 
-fn replicas(range: u16, nodes: &[&str]) -> Change {
-    Change::Replicas { range: RangeId(range), nodes: nodes.iter().map(|node| name(node)).collect() }
+fn replicas(range: u16, nodes: &[&str]) -> ClusterChange {
+    ClusterChange::Replicas { range: RangeId(range), nodes: nodes.iter().map(|node| name(node)).collect() }
 }
 
 #[test]
 fn a_new_node_follows_its_share_and_owns_nothing() {
     let before = three();
     before.check().unwrap();
-    let after = apply(&Change::AddTier1 { node: node("r-4", 1), follow: None }, &before).unwrap();
+    let after = apply(&ClusterChange::AddTier1 { node: node("r-4", 1), follow: None }, &before).unwrap();
     assert_eq!((after.tier1[3].ranges.len(), after.tier1[3].standby.len()), (0, 3));
     let named = Some(vec![RangeId(1), RangeId(4)]);
-    let after = apply(&Change::AddTier1 { node: node("r-4", 1), follow: named }, &before).unwrap();
+    let after = apply(&ClusterChange::AddTier1 { node: node("r-4", 1), follow: named }, &before).unwrap();
     assert_eq!(names(&after, 1), ["r-2", "r-3", "r-4"]);
     let told = changes(&before, &after);
     assert_eq!(told[0], "tier-1 node r-4 at 10.0.0.9:1 is in");
@@ -97,10 +97,13 @@ fn a_new_node_follows_its_share_and_owns_nothing() {
     );
     assert_eq!((steps.len(), &*steps[3]), (4, "restart the nodes of tier 2 index-1, index-2"));
     for (change, says) in [
-        (Change::AddTier1 { node: node("r-1", 1), follow: None }, "there is a node r-1 already"),
-        (Change::AddTier1 { node: node("r-4", 1), follow: Some(vec![RangeId(6)]) }, "there is no range 6"),
-        (Change::AddTier1 { node: node("r-4", 1), follow: Some(Vec::new()) }, "at least one range"),
-        (Change::AddTier2(node("r-1", 1)), "same name or address"),
+        (ClusterChange::AddTier1 { node: node("r-1", 1), follow: None }, "there is a node r-1 already"),
+        (
+            ClusterChange::AddTier1 { node: node("r-4", 1), follow: Some(vec![RangeId(6)]) },
+            "there is no range 6",
+        ),
+        (ClusterChange::AddTier1 { node: node("r-4", 1), follow: Some(Vec::new()) }, "at least one range"),
+        (ClusterChange::AddTier2(node("r-1", 1)), "same name or address"),
     ] {
         let refused = apply(&change, &before).unwrap_err();
         assert!(refused.contains(says), "{refused}");
@@ -110,25 +113,25 @@ fn a_new_node_follows_its_share_and_owns_nothing() {
 #[test]
 fn only_what_has_the_router_is_restarted_for_another_node_of_the_index() {
     let before = three();
-    let after = apply(&Change::AddTier2(node("index-3", 1)), &before).unwrap();
+    let after = apply(&ClusterChange::AddTier2(node("index-3", 1)), &before).unwrap();
     let done = steps(&before, &after, "c.toml");
     assert!(done[1].starts_with("restart the coordinators"), "{done:?}");
     assert!(done[2].starts_with("restart the nodes of tier 1 r-1, r-2, one after"), "{done:?}");
     assert_eq!(done.len(), 3);
-    assert_eq!(apply(&Change::Remove(name("index-3")), &after).unwrap(), before);
+    assert_eq!(apply(&ClusterChange::Remove(name("index-3")), &after).unwrap(), before);
     // Whoever goes is shown until it is gone.
     let done = steps(&after, &before, "c.toml");
     assert_eq!((done.len(), done.last().map(String::as_str)), (3, Some("restart the coordinators")));
-    let refused = apply(&Change::Remove(name("index-2")), &after).unwrap_err();
+    let refused = apply(&ClusterChange::Remove(name("index-2")), &after).unwrap_err();
     assert!(refused.contains("not the last node of tier 2"), "{refused}");
 }
 
 #[test]
 fn a_node_of_the_index_goes_when_it_is_empty() {
-    let before = apply(&Change::AddTier2(node("index-3", 1)), &three()).unwrap();
-    let remove = Change::Remove(name("index-3"));
-    assert_eq!(remove.asks(&before), Asks::Partitions);
-    let has = |partitions| Heard { partitions, ..Heard::default() };
+    let before = apply(&ClusterChange::AddTier2(node("index-3", 1)), &three()).unwrap();
+    let remove = ClusterChange::Remove(name("index-3"));
+    assert_eq!(remove.asks(&before), NeededReports::Partitions);
+    let has = |partitions| NodeReports { partitions, ..NodeReports::default() };
     assert_eq!(remove.apply(&before, &has(Some(vec![2, 1, 0]))).unwrap(), three());
     // The plan is older than the node.
     assert_eq!(remove.apply(&before, &has(Some(vec![2, 1]))).unwrap(), three());
@@ -145,17 +148,17 @@ fn a_node_of_the_index_goes_when_it_is_empty() {
     assert_eq!(apply(&remove, &before).unwrap(), three());
     let mut alone = three();
     alone.tier2.truncate(1);
-    let refused = apply(&Change::Remove(name("index-1")), &alone).unwrap_err();
+    let refused = apply(&ClusterChange::Remove(name("index-1")), &alone).unwrap_err();
     assert!(refused.contains("is the only node of tier 2"), "{refused}");
     assert!(remove.note(&before, true).unwrap().contains("new pages stay pending"));
     assert_eq!(remove.note(&before, false), None);
-    assert_eq!(Change::Remove(name("r-1")).asks(&before), Asks::Replicas);
+    assert_eq!(ClusterChange::Remove(name("r-1")).asks(&before), NeededReports::Replicas);
 }
 
 #[test]
 fn no_range_is_left_without_a_copy() {
     let before = three();
-    let remove = Change::Remove(name("r-2"));
+    let remove = ClusterChange::Remove(name("r-2"));
     let refused = remove.apply(&before, &heard(&before, &[(4, "r-2")])).unwrap_err();
     assert!(refused.contains("r-2 owns range 4 at present"), "{refused}");
     assert!(refused.contains("doppel cluster takeover --range 4 --to r-1"), "{refused}");
@@ -205,10 +208,10 @@ fn no_range_is_left_without_a_copy() {
             refused.contains("left of range 1, which are r-3, r-1, 2 have to follow it, and r-3 does"),
             "{refused}"
         );
-        assert_eq!(remove.apply(&more, &Heard { force: true, ..heard }).unwrap(), after);
+        assert_eq!(remove.apply(&more, &NodeReports { force: true, ..heard }).unwrap(), after);
     }
     assert!(
-        apply(&Change::Remove(name("r-9")), &before)
+        apply(&ClusterChange::Remove(name("r-9")), &before)
             .unwrap_err()
             .contains("no node r-9 in the cluster; it has r-1")
     );
@@ -242,24 +245,26 @@ fn a_range_moves_by_way_of_a_node_that_has_it() {
     let fewer = replicas(0, &["r-2", "r-3"]);
     let refused = fewer.apply(&more, &heard).unwrap_err();
     assert!(refused.contains("which are r-2, r-3, 2 have to follow it, and r-2 does"), "{refused}");
-    assert!(fewer.apply(&more, &Heard { force: true, ..heard.clone() }).is_ok());
+    assert!(fewer.apply(&more, &NodeReports { force: true, ..heard.clone() }).is_ok());
     let mut follows = heard.clone();
     follows.replicas[0].push(replica("r-3", false));
     assert_eq!(names(&fewer.apply(&more, &follows).unwrap(), 0), ["r-2", "r-3"]);
-    let unheard = fewer.apply(&more, &Heard::default()).unwrap_err();
+    let unheard = fewer.apply(&more, &NodeReports::default()).unwrap_err();
     assert!(unheard.contains("no owner of range 0 is heard"), "{unheard}");
 }
 
 #[test]
 fn an_address_and_the_log_change() {
     let before = three();
-    let after = apply(&Change::Address(node("index-1", 7)), &before).unwrap();
+    let after = apply(&ClusterChange::Address(node("index-1", 7)), &before).unwrap();
     assert_eq!(
         changes(&before, &after),
         ["tier-2 node index-1 is at 10.0.0.9:7, and no longer at 127.0.0.1:2"]
     );
-    assert!(apply(&Change::Address(node("index-9", 7)), &before).unwrap_err().contains("no node index-9"));
-    let log = |settlement| Change::Log { settlement, monitors: None, window_minutes: Some(5) };
+    assert!(
+        apply(&ClusterChange::Address(node("index-9", 7)), &before).unwrap_err().contains("no node index-9")
+    );
+    let log = |settlement| ClusterChange::Log { settlement, monitors: None, window_minutes: Some(5) };
     let after = apply(&log(None), &before).unwrap();
     assert_eq!(changes(&before, &after), ["the log is kept for 5 minutes"]);
     let refused = apply(&log(Some(Settlement::Log)), &before).unwrap_err();

@@ -4,7 +4,7 @@ use doppel_model::NodeId;
 use doppel_protocol::PartitionLoad;
 use doppel_protocol::answer::{LoadBalance, LoadPoint, NodeLoad};
 use doppel_terminal::output::plural;
-use doppel_terminal::svg::{Panel, Rectangle, Series};
+use doppel_terminal::svg::{Panel, PlotSeries, Rectangle};
 
 /// One of a node's figures.
 type Figure = fn(&NodeLoad) -> u64;
@@ -69,7 +69,7 @@ fn loads(report: &LoadBalance) -> Panel {
         values.sort_by(|a, b| b.total_cmp(a));
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let points = (1..).zip(values).map(|(at, value)| (f64::from(at), value / mean)).collect();
-        Series { name: name.to_owned(), dashed: false, points }
+        PlotSeries { name: name.to_owned(), dashed: false, points }
     });
     Panel {
         title: "Load of the nodes".to_owned(),
@@ -85,7 +85,7 @@ fn times(report: &LoadBalance) -> Panel {
     let line = |name: &str, dashed: bool, value: fn(&LoadPoint) -> f64| {
         let from = -(report.history.len() as f64);
         let hours = |(at, point): (u32, &LoadPoint)| ((from + f64::from(at)) / 60.0, value(point));
-        Series { name: name.to_owned(), dashed, points: (1..).zip(&report.history).map(hours).collect() }
+        PlotSeries { name: name.to_owned(), dashed, points: (1..).zip(&report.history).map(hours).collect() }
     };
     Panel {
         title: "Imbalance of the nodes".to_owned(),

@@ -10,7 +10,7 @@ use crate::meta::MetaError;
 
 /// Why there is no description.
 #[derive(Debug, thiserror::Error)]
-pub enum Unread {
+pub enum MetaUnavailable {
     /// No server of the log can be reached.
     #[error(
         "no log server answers at {servers}: {why}. Start them, and see that this machine reaches them; where they are elsewhere \
@@ -59,7 +59,7 @@ pub enum Unread {
     Meta(MetaError),
 }
 
-impl Unread {
+impl MetaUnavailable {
     /// What the servers of a file say when they are connected to, or the stream is opened.
     pub fn opening(file: &ClusterFile, error: EngineError) -> Self {
         match error {

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use doppel_terminal::output::Stdout;
 
-use crate::command::Cli;
+use super::Cli;
 
 /// Print completions of this command line for a shell.
 #[derive(Debug, Args)]

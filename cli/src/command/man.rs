@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, CommandFactory};
 
-use crate::command::Cli;
+use super::Cli;
 
 /// Write the manual pages, one for each command, into a directory.
 ///

@@ -8,7 +8,7 @@ const AGAIN: Duration = Duration::from_secs(15);
 
 /// What is awaited at present. Clones are of the same.
 #[derive(Debug, Clone, Default)]
-pub struct Awaited(Arc<Mutex<Option<Said>>>);
+pub struct StartupWait(Arc<Mutex<Option<Said>>>);
 
 #[derive(Debug)]
 struct Said {
@@ -16,7 +16,7 @@ struct Said {
     at: Instant,
 }
 
-impl Awaited {
+impl StartupWait {
     /// `what` is awaited, and `why` it is not there.
     pub fn note(&self, what: &str, why: &str) {
         let text = format!("waiting for {what}: {why}");
