@@ -225,8 +225,8 @@ fn only_harmless_calls_are_retried() {
 
 #[test]
 fn both_sides_count_what_they_send_and_receive() {
-    use crate::traffic::Traffic;
-    let counted = Traffic::default();
+    use crate::traffic::WireTraffic;
+    let counted = WireTraffic::default();
     counted.also("log", || (7, 9));
     let node = Node::start(|listener| {
         listener.counting(&counted).answer::<Echo>(|text| text).answer::<Once>(|()| ())
