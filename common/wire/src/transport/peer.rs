@@ -132,12 +132,7 @@ impl Runtime {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
-        Ok(Self {
-            handle,
-            http,
-            traffic: WireTraffic::default(),
-            shutdown: Arc::new(watch::Sender::new(false)),
-        })
+        Ok(Self { handle, http, traffic: Default::default(), shutdown: Arc::new(watch::Sender::new(false)) })
     }
 
     /// Returns the traffic counts of peers, and of listeners with [`counting`](crate::Listener::counting).
