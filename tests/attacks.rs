@@ -20,7 +20,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use doppel_protocol::client::in_the_clear;
+use doppel_contract::client::in_the_clear;
 use harness::{Server, doppel};
 use reqwest::Method;
 use reqwest::blocking::{Client, Response};

@@ -34,22 +34,26 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Paths of all Markdown files below docs/, sorted.
-fn pages_below_docs() -> Vec<String> {
+/// Paths of all files below a folder that have one of these endings, sorted.
+fn files_below(folder: &str, endings: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
-    let mut folders = vec![root().join("docs")];
+    let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "md") {
+            } else if endings.iter().any(|ending| path.to_str().is_some_and(|path| path.ends_with(ending))) {
                 found.push(path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
             }
         }
     }
     found.sort();
     found
+}
+
+fn pages_below_docs() -> Vec<String> {
+    files_below("docs", &[".md"])
 }
 
 fn read(path: &str) -> String {
@@ -103,4 +107,25 @@ fn every_page_is_reached_from_the_map() {
     let reached = links::reached(root(), "docs/README.md");
     let missed: Vec<String> = pages_below_docs().into_iter().filter(|path| !reached.contains(path)).collect();
     assert!(missed.is_empty(), "docs/README.md does not lead to:\n{}", missed.join("\n"));
+}
+
+#[test]
+fn every_page_that_a_source_names_is_there() {
+    let endings = [".rs", ".py", ".toml", ".yml", ".service", ".html", ".js", "Dockerfile"];
+    let folders = ["cli", "common", "tier1", "tier2", "coordinator", "eval", "deploy", "python"];
+    let mut wrong = Vec::new();
+    for source in folders.iter().flat_map(|folder| files_below(folder, &endings)) {
+        let text = read(&source);
+        for (at, _) in text.match_indices("docs/") {
+            let named = &text[at..];
+            let end = named
+                .find(|c: char| !c.is_ascii_alphanumeric() && !"/-_.".contains(c))
+                .unwrap_or(named.len());
+            let page = named[..end].trim_end_matches('.');
+            if page.ends_with(".md") && !root().join(page).is_file() {
+                wrong.push(format!("{source}: there is no {page}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

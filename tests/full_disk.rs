@@ -131,7 +131,7 @@ fn fill_and_empty(times: usize, options: &[&str]) {
             disk.fill();
             is_full.store(true, Ordering::Relaxed);
             let said = fill_until_refused(&disk, &server);
-            assert!(said.contains("the disk is full") && said.contains("goes on by itself"), "{said}");
+            assert!(said.contains("the disk is full") && said.contains("resumes by itself"), "{said}");
             assert!(Samples::of(&server).get("doppel_tier1_full_disk_ranges").unwrap() >= 1.0);
             // A little room is not enough, and what is known is told.
             check(&server, &acknowledged);

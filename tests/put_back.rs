@@ -70,5 +70,5 @@ fn what_all_servers_of_the_log_have_lost_is_put_back() {
     assert_eq!(meaning(&front.export()), expected);
     all_is_well(front);
     let said = RECORDS.map(|name| fs::read_to_string(trial.data(name).with_extension("log")).unwrap());
-    assert!(said.concat().contains("the log has its end again"), "nothing was put back");
+    assert!(said.concat().contains("the log has the lost entries again"), "nothing was put back");
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use doppel_model::Timestamp;
-use doppel_tier1::backup::Reader;
+use doppel_tier1::backup::BackupReader;
 use harness::pages::{near_copy, text};
 use harness::{OwnServer, PATIENCE, Server, doppel, lines_of, run, wait_until};
 use serde_json::{Value, json};
@@ -207,7 +207,7 @@ fn a_purge_leaves_nothing_on_the_trail() {
         let output = doppel().args(["backup", "--server", &server.url, "--out"]).arg(&file).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut backup = fs::File::open(&file).unwrap();
-        let mut reader = Reader::open(&mut backup).unwrap();
+        let mut reader = BackupReader::open(&mut backup).unwrap();
         let mut named = 0;
         while let Some(writes) = reader.writes().unwrap() {
             let values = writes.iter().filter_map(|(_, value)| value.as_ref());

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_contract::client::{Client, Method};
 use doppel_model::PageUrl;
-use doppel_protocol::client::{Client, Method};
 use harness::trial::Trial;
 use harness::{Server, all_is_well, lines_of, run_ok};
 use rustix::process::{Pid, Signal, kill_process};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use doppel_protocol::client::{Client, ClientError, Credentials, Notice};
+use doppel_contract::client::{Client, ClientError, Credentials, Notice};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 

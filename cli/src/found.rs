@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use doppel_contract::{Counters, Status};
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Status, Tier1Api};
+use doppel_protocol::{GroupFilter, GroupState, GroupSummary, Tier1Api};
 use doppel_terminal::output::plural;
 use doppel_tier1::bulk::{BulkGroup, Grouped};
 use serde::{Serialize, Serializer};

@@ -11,7 +11,7 @@
 //! | `html`, `groups_html`, `escaped` | the page, and the text of strangers in it |
 //!
 //! Memory is bounded whatever the collection is: counters, at most [`EXAMPLES`] groups with a few pages of each, the bounded pairs of hosts
-//! of [`Counting`](doppel_engine::savings::Counting), and a bounded piece of each text. The page names no time but those of the
+//! of [`SavingsCounter`](doppel_engine::savings::SavingsCounter), and a bounded piece of each text. The page names no time but those of the
 //! records, so that two runs write the same bytes.
 
 mod escaped;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doppel_protocol::answer::{Mirror, Saving, Savings};
+use doppel_contract::answer::{Mirror, Saving, Savings};
 use doppel_terminal::output::{as_of, bytes, count, headed, known, percent, plural};
 
 /// Pages that can be dropped without looking at similarity.

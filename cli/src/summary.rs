@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use doppel_contract::{Counters, Outcome};
 use doppel_crawls::copy::{Copied, Removal};
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::weights::{Balance, Weight};
@@ -11,7 +12,6 @@ use doppel_inputs::tally::Tally;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
 use doppel_model::tables::TablesHash;
-use doppel_protocol::{Counters, Outcome};
 use doppel_terminal::output::{bytes, count, plural, redirects, table};
 use serde::Serialize;
 

@@ -22,8 +22,8 @@ use doppel_model::Timestamp;
 
 pub(crate) use clients::{Caller, Clients};
 pub use hosts::{HostName, HostNameError, Hosts};
-pub use role::{NoRole, Role};
-use tokens::Unknown;
+pub use role::{Role, RoleError};
+use tokens::TokenRefusal;
 pub use tokens::{Token, TokenHash, TokenHashError, TokenName, TokenNameError, Tokens, new_token};
 
 use crate::problem::Problem;
@@ -50,13 +50,13 @@ pub(crate) enum Listener {
 
 /// Admission check for the requests at a listener. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Gate {
+pub(crate) struct AdmissionCheck {
     access: Access,
     listener: Listener,
     clients: Arc<Clients>,
 }
 
-impl Gate {
+impl AdmissionCheck {
     pub(crate) fn new(access: Access, listener: Listener, clients: Arc<Clients>) -> Self {
         Self { access, listener, clients }
     }
@@ -87,7 +87,7 @@ impl Gate {
         let (name, role) = tokens.find(bearer(headers)?, now)?;
         if role < required {
             return Err(Problem::forbidden(format!(
-                "this needs a token with the role {required}, and that of {name} has {role}"
+                "this operation needs a token with the role {required}, and the token of {name} has the role {role}"
             )));
         }
         self.at_this_listener(Some(required))?;
@@ -96,7 +96,9 @@ impl Gate {
 
     fn at_this_listener(&self, required: Option<Role>) -> Result<(), Problem> {
         if self.listener == Listener::Clients && required == Some(Role::Operate) {
-            return Err(Problem::forbidden("operators ask for this at the listener of --operate-listen"));
+            return Err(Problem::forbidden(
+                "this operation is available only at the listener for operators (--operate-listen)",
+            ));
         }
         Ok(())
     }
@@ -106,11 +108,12 @@ impl Gate {
 ///
 /// Tokens are accepted nowhere else, because servers log URLs and browsers send cookies on their own.
 fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
-    let none = || Problem::unauthorized("this needs a token, in the header Authorization: Bearer TOKEN");
+    let none =
+        || Problem::unauthorized("this operation needs a token, in the header Authorization: Bearer TOKEN");
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next().ok_or_else(none)?;
     if values.next().is_some() {
-        return Err(Problem::unauthorized("a request has one header Authorization"));
+        return Err(Problem::unauthorized("the request has more than one header Authorization"));
     }
     let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or_else(none)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -119,12 +122,12 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     Ok(token.trim_start_matches(' '))
 }
 
-impl From<Unknown> for Problem {
-    fn from(unknown: Unknown) -> Self {
-        match unknown {
-            Unknown::Nobodys => Self::unauthorized("no such token is known here"),
-            Unknown::Expired(name, at) => Self::unauthorized(format!(
-                "the token of {name} has expired at {at}; `doppel token new` makes another one"
+impl From<TokenRefusal> for Problem {
+    fn from(refusal: TokenRefusal) -> Self {
+        match refusal {
+            TokenRefusal::NotKnown => Self::unauthorized("the token is not known to this server"),
+            TokenRefusal::Expired(name, at) => Self::unauthorized(format!(
+                "the token of {name} expired at {at}; create a new token with `doppel token new`"
             )),
         }
     }
@@ -140,7 +143,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000);
 
-    fn gate(listener: Listener, with_tokens: bool) -> Gate {
+    fn admission(listener: Listener, with_tokens: bool) -> AdmissionCheck {
         let token = |name: &str, role, expires| Token {
             name: name.parse().unwrap(),
             role,
@@ -163,7 +166,7 @@ mod tests {
             body_bytes: 1,
             unpacking: 1,
         };
-        Gate::new(access, listener, Arc::new(Clients::new(limits, BodyMemory::new(1))))
+        AdmissionCheck::new(access, listener, Arc::new(Clients::new(limits, BodyMemory::new(1))))
     }
 
     fn headers(values: &[&str]) -> HeaderMap {
@@ -172,30 +175,32 @@ mod tests {
         values.collect()
     }
 
-    fn status(gate: &Gate, authorization: &[&str], required: Option<Role>) -> u16 {
-        gate.admit(&headers(authorization), required, NOW).map_or_else(|no| no.status().as_u16(), |_| 200)
+    fn status(admission: &AdmissionCheck, authorization: &[&str], required: Option<Role>) -> u16 {
+        admission
+            .admit(&headers(authorization), required, NOW)
+            .map_or_else(|no| no.status().as_u16(), |_| 200)
     }
 
     #[test]
     fn a_token_allows_what_its_role_includes() {
-        let gate = gate(Listener::Only, true);
+        let admission = admission(Listener::Only, true);
         for (token, allowed) in [("reader", 1), ("writer", 2), ("ann", 3)] {
             for (n, role) in Role::ALL.into_iter().enumerate() {
                 let expected = if n < allowed { 200 } else { 403 };
                 assert_eq!(
-                    status(&gate, &[&format!("Bearer {token}")], Some(role)),
+                    status(&admission, &[&format!("Bearer {token}")], Some(role)),
                     expected,
                     "{token} {role}"
                 );
             }
         }
-        let admitted = gate.admit(&headers(&["bearer  writer"]), Some(Role::Read), NOW).unwrap();
+        let admitted = admission.admit(&headers(&["bearer  writer"]), Some(Role::Read), NOW).unwrap();
         assert_eq!(admitted, Some(("writer".parse().unwrap(), Role::Write)));
     }
 
     #[test]
-    fn without_a_token_that_is_known_only_what_is_open_is_answered() {
-        let gate = gate(Listener::Only, true);
+    fn without_a_valid_token_only_open_operations_are_answered() {
+        let admission = admission(Listener::Only, true);
         for wrong in [
             &[][..],
             &[""],
@@ -208,8 +213,8 @@ mod tests {
             &["Bearer ann "],
             &["Bearer ann", "Bearer ann"],
         ] {
-            assert_eq!(status(&gate, wrong, Some(Role::Read)), 401, "{wrong:?}");
-            assert_eq!(status(&gate, wrong, None), 200, "{wrong:?}");
+            assert_eq!(status(&admission, wrong, Some(Role::Read)), 401, "{wrong:?}");
+            assert_eq!(status(&admission, wrong, None), 200, "{wrong:?}");
         }
     }
 
@@ -217,7 +222,7 @@ mod tests {
     fn operators_have_a_listener_of_their_own_if_there_are_two() {
         for with_tokens in [false, true] {
             let ann: &[&str] = &["Bearer ann"];
-            let at = |listener| gate(listener, with_tokens);
+            let at = |listener| admission(listener, with_tokens);
             assert_eq!(status(&at(Listener::Clients), ann, Some(Role::Operate)), 403);
             assert_eq!(status(&at(Listener::Clients), ann, Some(Role::Write)), 200);
             assert_eq!(status(&at(Listener::Operators), ann, Some(Role::Operate)), 200);
@@ -226,9 +231,9 @@ mod tests {
     }
 
     #[test]
-    fn without_tokens_everybody_may_ask() {
-        let gate = gate(Listener::Only, false);
-        assert_eq!(status(&gate, &[], Some(Role::Operate)), 200);
-        assert_eq!(gate.admit(&headers(&["Bearer ann"]), Some(Role::Read), NOW), Ok(None));
+    fn without_tokens_every_operation_is_allowed() {
+        let admission = admission(Listener::Only, false);
+        assert_eq!(status(&admission, &[], Some(Role::Operate)), 200);
+        assert_eq!(admission.admit(&headers(&["Bearer ann"]), Some(Role::Read), NOW), Ok(None));
     }
 }

@@ -1,7 +1,9 @@
-//! The state that all routes share: handles to the two tiers, the extractor pool, the limits, and the metrics.
+//! The state that all routes share: handles to the two tiers, the extractor pool, the limits, and the
+//! metrics.
 
 pub(crate) mod arrival_dates;
 pub(crate) mod blocking_calls;
+mod permits;
 pub(crate) mod services;
 
 use std::fmt;
@@ -11,40 +13,40 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
+use doppel_contract::{Market, Markets};
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{
-    Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
-};
+use doppel_protocol::{Aged, ClusterApi, MappingApi, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::access::{Caller, Clients};
-use crate::app::blocking_calls::{Calls, permit};
+use crate::app::blocking_calls::BlockingCalls;
 use crate::limits::{
     BACKUPS, FLUSHES, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES, SCRAPES,
 };
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
-use crate::reports::balance_history::History;
-use crate::reports::cache::KeptReports;
-use crate::reports::load_history::LoadPoints;
+use crate::reports::balance_history::BalanceHistory;
+use crate::reports::cache::ReportCaches;
+use crate::reports::load_history::LoadRecorder;
 use crate::request::body;
-use crate::request::buffer::Buffer;
+use crate::request::buffer::BodyBuffer;
 use crate::request::id::RequestIds;
 use crate::request::memory::BodyMemory;
-use crate::response::answer_age::Turns;
+use crate::response::answer_age::AnswerAttempts;
 use doppel_engine::advise::Advisor;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
 
-pub use services::{Clock, Directory, Services, system_clock};
+use arrival_dates::ArrivalClock;
+pub use services::{Clock, MonitoredDirectory, Services, system_clock};
 
 /// Shared state of the coordinator. Cheap to clone.
 #[derive(Clone)]
-pub struct App(Arc<Inner>);
+pub struct App(Arc<AppState>);
 
-struct Inner {
+struct AppState {
     tier1: Arc<dyn Tier1Api>,
     tier2: Arc<dyn Tier2Api>,
     mapping: Option<Arc<dyn MappingApi>>,
@@ -56,12 +58,12 @@ struct Inner {
     ingest: Arc<Ingest>,
     registry: Registry,
     metrics: Metrics,
-    arrivals: crate::app::arrival_dates::Arrivals,
+    arrival_clock: ArrivalClock,
     temp_dir: PathBuf,
     limits: Limits,
     clients: Arc<Clients>,
     requests: Arc<Semaphore>,
-    calls: Calls,
+    calls: BlockingCalls,
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     scrapes: Arc<Semaphore>,
@@ -70,9 +72,9 @@ struct Inner {
     repairs: Arc<Semaphore>,
     planners: Arc<Semaphore>,
     samples: Arc<Semaphore>,
-    history: History,
-    load_points: LoadPoints,
-    reports: KeptReports,
+    balance_history: BalanceHistory,
+    load_recorder: LoadRecorder,
+    reports: ReportCaches,
     request_ids: RequestIds,
     draining: watch::Sender<bool>,
 }
@@ -82,7 +84,7 @@ impl App {
     #[must_use]
     pub fn new(mut services: Services) -> Self {
         let memory = BodyMemory::new(services.limits.body_memory_bytes);
-        let reports = KeptReports::default();
+        let reports = ReportCaches::default();
         let mut registry = std::mem::take(&mut services.registry);
         let metrics = metrics::register(&mut registry, &services, &memory, &reports.groups);
         let Services {
@@ -100,7 +102,7 @@ impl App {
             limits,
             ..
         } = services;
-        Self(Arc::new(Inner {
+        Self(Arc::new(AppState {
             tier1,
             tier2,
             mapping,
@@ -112,11 +114,11 @@ impl App {
             ingest,
             registry,
             metrics,
-            arrivals: crate::app::arrival_dates::Arrivals::new(clock),
+            arrival_clock: ArrivalClock::new(clock),
             temp_dir,
             clients: Arc::new(Clients::new(limits.client, memory)),
             requests: Arc::new(Semaphore::new(limits.requests)),
-            calls: Calls::new(limits.requests, limits.unpacking),
+            calls: BlockingCalls::new(limits.requests, limits.unpacking),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
             scrapes: Arc::new(Semaphore::new(SCRAPES)),
@@ -125,8 +127,8 @@ impl App {
             repairs: Arc::new(Semaphore::new(REPAIRS)),
             planners: Arc::new(Semaphore::new(PLANNERS)),
             samples: Arc::new(Semaphore::new(SAMPLES)),
-            history: History::default(),
-            load_points: LoadPoints::default(),
+            balance_history: BalanceHistory::default(),
+            load_recorder: LoadRecorder::default(),
             reports,
             request_ids: RequestIds::default(),
             draining: watch::Sender::new(false),
@@ -152,7 +154,8 @@ impl App {
         self.0.calls.run(time, move || call(&app)).await
     }
 
-    /// Like [`blocking`](Self::blocking), but for health checks and metrics. See [`Calls::run_for_health`].
+    /// Like [`blocking`](Self::blocking), but for health checks and metrics. See
+    /// [`BlockingCalls::run_for_health`].
     pub(crate) async fn blocking_for_health<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
@@ -161,7 +164,8 @@ impl App {
         self.0.calls.run_for_health(self.0.limits.health_time, move || call(&app)).await
     }
 
-    /// Like [`blocking`](Self::blocking), but for a question about one page. See [`Calls::run_in_place`].
+    /// Like [`blocking`](Self::blocking), but for a question about one page. See
+    /// [`BlockingCalls::run_in_place`].
     pub(crate) async fn in_place<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
@@ -177,12 +181,13 @@ impl App {
         headers: &HeaderMap,
         body: Body,
         max: usize,
-    ) -> Result<Buffer, Problem> {
-        let wire = body::read(caller.memory(), &self.0.limits, headers, body, max).await?;
-        wire.unpacked(caller, &self.0.calls, self.0.limits.call_time).await
+    ) -> Result<BodyBuffer, Problem> {
+        let received = body::read(caller.memory(), &self.0.limits, headers, body, max).await?;
+        received.decompressed(caller, &self.0.calls, self.0.limits.call_time).await
     }
 
-    /// Creates an advisor on the records that `reads` returns. With a `market`, the advisor names the winners for that market.
+    /// Creates an advisor on the records that `reads` returns. With a `market`, the advisor names the winners
+    /// for that market.
     pub(crate) fn advisor<'a>(
         &'a self,
         reads: &'a dyn Tier1Reads,
@@ -193,12 +198,13 @@ impl App {
 
     /// Answers a question from the records of tier 1. A replica may answer if the owner of a range does not.
     ///
-    /// If the reads took so long that the answer is too old, `answer` runs again, up to the limits of [`Turns`].
+    /// If the reads took so long that the answer is too old, `answer` runs again, up to the limits of
+    /// [`AnswerAttempts`].
     pub(crate) fn ask<T>(
         &self,
         answer: impl Fn(&dyn Tier1Reads) -> Result<T, Problem>,
     ) -> Result<Aged<T>, Problem> {
-        let mut turns = Turns::new(self.0.limits.call_time);
+        let mut attempts = AnswerAttempts::new(self.0.limits.call_time);
         loop {
             let question = Question::default();
             let answer = question.ask(self.tier1(), &answer)?;
@@ -207,7 +213,7 @@ impl App {
                     self.metrics().answered_by_replicas(u64::from(age.is_some()));
                     return Ok(Aged { answer, age });
                 }
-                Err(too_old) => turns.next(too_old, false)?,
+                Err(too_old) => attempts.record_too_old(too_old, false)?,
             }
         }
     }
@@ -271,7 +277,7 @@ impl App {
     }
 
     /// Returns the cache of reports.
-    pub(crate) fn reports(&self) -> &KeptReports {
+    pub(crate) fn reports(&self) -> &ReportCaches {
         &self.0.reports
     }
 
@@ -279,29 +285,33 @@ impl App {
         &self.0.request_ids
     }
 
-    pub(crate) fn history(&self) -> &History {
-        &self.0.history
+    pub(crate) fn balance_history(&self) -> &BalanceHistory {
+        &self.0.balance_history
     }
 
-    pub(crate) fn load_points(&self) -> &LoadPoints {
-        &self.0.load_points
+    pub(crate) fn load_recorder(&self) -> &LoadRecorder {
+        &self.0.load_recorder
     }
 
     /// Records the points of `GET /v1/load/history` until the service drains.
-    pub(crate) async fn note_load_points(self) {
+    pub(crate) async fn record_load_history(self) {
         let mut draining = self.0.draining.subscribe();
         loop {
-            let noted = self.blocking_for_health(|app| {
-                app.load_points().note(app.arrivals().now(), &app.tier1().totals()?, &app.tier2().load()?);
+            let recorded = self.blocking_for_health(|app| {
+                app.load_recorder().record(
+                    app.arrival_clock().now(),
+                    &app.tier1().totals()?,
+                    &app.tier2().load()?,
+                );
                 Ok(())
             });
-            if let Err(problem) = noted.await {
+            if let Err(problem) = recorded.await {
                 tracing::debug!(
                     detail = problem.detail(),
                     "cannot read the load; GET /v1/load/history lacks a point"
                 );
             }
-            let pause = self.load_points().pause();
+            let pause = self.load_recorder().pause();
             if timeout(pause, draining.wait_for(|draining| *draining)).await.is_ok() {
                 return;
             }
@@ -309,7 +319,7 @@ impl App {
     }
 
     /// Records the load once a minute until the service drains.
-    pub(crate) async fn note_load(self) {
+    pub(crate) async fn record_balance_history(self) {
         let mut draining = self.0.draining.subscribe();
         let mut ticks = tokio::time::interval(HISTORY_STEP);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -319,11 +329,11 @@ impl App {
                 _ = ticks.tick() => {}
             }
             // If the index does not answer, the history has no point for that minute.
-            let noted = self.blocking_for_health(|app| {
-                app.history().note(app.arrivals().now(), &app.tier2().load()?);
+            let recorded = self.blocking_for_health(|app| {
+                app.balance_history().record(app.arrival_clock().now(), &app.tier2().load()?);
                 Ok(())
             });
-            if let Err(problem) = noted.await {
+            if let Err(problem) = recorded.await {
                 tracing::debug!(
                     detail = problem.detail(),
                     "cannot read the load; the history lacks this minute"
@@ -332,55 +342,8 @@ impl App {
         }
     }
 
-    pub(crate) fn arrivals(&self) -> &crate::app::arrival_dates::Arrivals {
-        &self.0.arrivals
-    }
-
-    /// Acquires a permit for a request.
-    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.requests, "too many requests are in work; try again later")
-    }
-
-    /// Acquires a permit for a long poll.
-    pub(crate) fn enter_long_poll(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.long_polls, "too many long polls are waiting; ask without wait, or try again later")
-    }
-
-    /// Acquires a permit for an export.
-    pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.exports, "too many exports are under way; try again later")
-    }
-
-    /// Acquires a permit for a scrape of the metrics.
-    pub(crate) fn enter_scrape(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.scrapes, "too many scrapes are under way; try again later")
-    }
-
-    /// Acquires the permit for a backup.
-    pub(crate) fn enter_backup(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.backups, "another backup is under way; try again later")
-    }
-
-    /// Acquires the permit for making a plan.
-    pub(crate) fn enter_planning(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.planners, "another plan is being made; try again later")
-    }
-
-    /// Acquires the permit for a sample. The caller keeps the permit until the sample is sent.
-    pub(crate) fn enter_sample(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.samples, "another sample is on its way; try again later")
-    }
-
-    /// Acquires a permit for a flush that waits for completion.
-    pub(crate) fn enter_flush(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.0.flushes, "too many flushes are waiting; ask without wait, or try again later")
-    }
-
-    /// Acquires a permit for a repair, and waits up to the limit `repair_wait` for it.
-    pub(crate) async fn enter_repair(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let permit = timeout(self.0.limits.repair_wait, self.0.repairs.clone().acquire_owned()).await;
-        let permit = permit.ok().and_then(Result::ok);
-        permit.ok_or_else(|| Problem::busy("another repair is under way; try again later"))
+    pub(crate) fn arrival_clock(&self) -> &ArrivalClock {
+        &self.0.arrival_clock
     }
 
     /// Starts draining: ends long polls early and makes `/readyz` report that the service is not ready.

@@ -16,7 +16,7 @@ pub(crate) mod refusals;
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::{HeaderName, header};
-use doppel_protocol::answer;
+use doppel_contract::answer;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
@@ -26,9 +26,9 @@ use utoipa::openapi::{Content, KnownFormat, OpenApi, Ref, RefOr, Required, Respo
 use utoipa::{PartialSchema, ToSchema, openapi};
 
 use crate::access::role;
-use crate::problem::kind::Kind;
+use crate::problem::kind::ProblemKind;
 use crate::request::id::REQUEST_ID;
-use crate::routes::operations::rebalance::OutcomeSchema;
+use crate::routes::operations::rebalance::RebalanceOutcomeSchema;
 use crate::routes::pages::NDJSON;
 use crate::server::fast_path::POLICY;
 
@@ -49,15 +49,15 @@ const HEADERS: [(&str, HeaderName, Type, &str); 4] = [
         "RequestId",
         REQUEST_ID,
         Type::String,
-        "The id of the request, as in the service's log: the one that it came with, if that is 1 to 64 visible characters \
-         of ASCII, or a new one.",
+        "The id of the request, as in the log of the service. If the request has an id of 1 to 64 visible ASCII characters, the \
+         service uses that id, and otherwise a new one.",
     ),
-    (AUTHENTICATE, header::WWW_AUTHENTICATE, Type::String, "What is missing: `Bearer`, a token."),
+    (AUTHENTICATE, header::WWW_AUTHENTICATE, Type::String, "The missing credential: `Bearer`, a token."),
     (
         RETRY_AFTER,
         header::RETRY_AFTER,
         Type::Integer,
-        "Seconds after which the same request, or the lines that are to be sent again, may succeed.",
+        "Number of seconds after which the same request, or the lines with the error code `retry`, may succeed.",
     ),
 ];
 
@@ -72,8 +72,10 @@ const TOKEN: &str = "token";
 
 /// Status and description of the only error answer that is not a problem document. The HTTP library (hyper)
 /// sends this answer before a request exists.
-const TOO_LONG: (&str, &str) =
-    ("414", "The URL is longer than 65,534 bytes; the answer has no body and none of the headers");
+const TOO_LONG: (&str, &str) = (
+    "414",
+    "The URL is longer than 65,534 bytes. The answer has no body, and none of the headers that other answers have",
+);
 
 /// Adds the shared parts to the document.
 pub(crate) fn complete(document: &mut OpenApi) {
@@ -92,8 +94,8 @@ pub(crate) fn complete(document: &mut OpenApi) {
         components.headers.insert(component.to_owned(), header.into());
     }
     let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(
-        "A token of `doppel token new`. An operation names the least role that it needs: `operate` includes `write`, and `write` \
-         includes `read`. A server without tokens, as by default on its own machine, asks for none.",
+        "A token that `doppel token new` created. An operation names the role that it needs. The role `operate` includes `write`, and \
+         `write` includes `read`. A server without tokens, which is the default on the local machine, requires no token.",
     ));
     components.security_schemes.insert(TOKEN.to_owned(), SecurityScheme::Http(token.build()).into());
     // These schemas are added here because no handler names `Problem`, and parameters alone name the other
@@ -112,16 +114,16 @@ pub(crate) fn complete(document: &mut OpenApi) {
         (answer::MarketForm::name(), answer::MarketForm::schema()),
         (answer::TimeForm::name(), answer::TimeForm::schema()),
         (answer::SimilarityForm::name(), answer::SimilarityForm::schema()),
-        (OutcomeSchema::name(), OutcomeSchema::schema()),
+        (RebalanceOutcomeSchema::name(), RebalanceOutcomeSchema::schema()),
     ];
     components.schemas.extend(schemas.map(|(name, schema)| (name.into_owned(), schema)));
 }
 
 /// Appends the list of all problem types to their description.
 fn kinds(says: &str) -> String {
-    let kinds =
-        Kind::ALL.map(|kind| format!("- `{}` ({}): {}", kind.urn(), kind.status().as_u16(), kind.meaning()));
-    format!("{says}\n\nThere are these, and others may be added:\n\n{}", kinds.join("\n"))
+    let kinds = ProblemKind::ALL
+        .map(|kind| format!("- `{}` ({}): {}", kind.urn(), kind.status().as_u16(), kind.meaning()));
+    format!("{says}\n\nThese are the types. A later release may add others:\n\n{}", kinds.join("\n"))
 }
 
 fn complete_operation(path: &str, method: &str, operation: &mut Operation) {
@@ -130,8 +132,8 @@ fn complete_operation(path: &str, method: &str, operation: &mut Operation) {
     let all = problems(path, method, operation);
     let responses = &mut operation.responses.responses;
     for (status, kinds) in all {
-        let said = responses.remove(&status);
-        responses.insert(status, refusal(said, &kinds).into());
+        let declared = responses.remove(&status);
+        responses.insert(status, refusal(declared, &kinds).into());
     }
     for response in responses.values_mut() {
         let RefOr::T(response) = response else { continue };
@@ -157,23 +159,23 @@ fn complete_operation(path: &str, method: &str, operation: &mut Operation) {
 }
 
 /// Collects the problems of an operation by status.
-fn problems(path: &str, method: &str, operation: &Operation) -> BTreeMap<String, BTreeSet<Kind>> {
-    let mut kinds: BTreeSet<Kind> = operation.responses.responses.iter().flat_map(said).collect();
+fn problems(path: &str, method: &str, operation: &Operation) -> BTreeMap<String, BTreeSet<ProblemKind>> {
+    let mut kinds: BTreeSet<ProblemKind> = operation.responses.responses.iter().flat_map(declared).collect();
     let (has_body, has_parameters) = (operation.request_body.is_some(), operation.parameters.is_some());
     let of_v1 = path.starts_with("/v1/");
     let has_role = role::required(method, path).is_some();
-    let rules: [(bool, &[Kind]); 7] = [
-        (true, &[Kind::Misdirected]),
-        (has_body || has_parameters, &[Kind::BadRequest]),
-        (has_body, &[Kind::SlowBody, Kind::TooLarge, Kind::MediaType]),
-        (of_v1 && method != "GET", &[Kind::CrossSite]),
-        (of_v1, &[Kind::Busy, Kind::ClientLimit]),
-        (has_role, &[Kind::Unauthorized, Kind::Forbidden]),
+    let rules: [(bool, &[ProblemKind]); 7] = [
+        (true, &[ProblemKind::Misdirected]),
+        (has_body || has_parameters, &[ProblemKind::BadRequest]),
+        (has_body, &[ProblemKind::SlowBody, ProblemKind::TooLarge, ProblemKind::MediaType]),
+        (of_v1 && method != "GET", &[ProblemKind::CrossSite]),
+        (of_v1, &[ProblemKind::Busy, ProblemKind::ClientLimit]),
+        (has_role, &[ProblemKind::Unauthorized, ProblemKind::Forbidden]),
         // `/healthz` answers before the cluster is ready and makes no calls, so it has neither problem.
-        (path != "/healthz", &[Kind::Internal, Kind::NotReady]),
+        (path != "/healthz", &[ProblemKind::Internal, ProblemKind::NotReady]),
     ];
     kinds.extend(rules.into_iter().filter(|(holds, _)| *holds).flat_map(|(_, kinds)| kinds));
-    let mut by_status: BTreeMap<String, BTreeSet<Kind>> = BTreeMap::new();
+    let mut by_status: BTreeMap<String, BTreeSet<ProblemKind>> = BTreeMap::new();
     for kind in kinds {
         by_status.entry(kind.status().as_str().to_owned()).or_default().insert(kind);
     }
@@ -182,22 +184,26 @@ fn problems(path: &str, method: &str, operation: &Operation) -> BTreeMap<String,
 
 /// Returns the problems that a handler declares for an answer of this status: the listed problems, or else
 /// the first kind with this status.
-fn said((status, response): (&String, &RefOr<Response>)) -> Vec<Kind> {
+fn declared((status, response): (&String, &RefOr<Response>)) -> Vec<ProblemKind> {
     let RefOr::T(response) = response else { return Vec::new() };
     let listed = response.extensions.as_ref().and_then(|extensions| extensions.get(PROBLEMS)?.as_array());
     match listed {
-        Some(types) => types.iter().filter_map(|kind| Kind::of(kind.as_str()?)).collect(),
-        None => Kind::ALL.into_iter().filter(|kind| kind.status().as_str() == status).take(1).collect(),
+        Some(types) => types.iter().filter_map(|kind| ProblemKind::of(kind.as_str()?)).collect(),
+        None => {
+            ProblemKind::ALL.into_iter().filter(|kind| kind.status().as_str() == status).take(1).collect()
+        }
     }
 }
 
-/// Builds the answer for these problems. The description in `said` is used if it is not empty.
-fn refusal(said: Option<RefOr<Response>>, kinds: &BTreeSet<Kind>) -> Response {
-    let own = match said {
+/// Builds the answer for these problems. The description in `declared` is used if it is not empty.
+fn refusal(declared: Option<RefOr<Response>>, kinds: &BTreeSet<ProblemKind>) -> Response {
+    let own = match declared {
         Some(RefOr::T(response)) if !response.description.is_empty() => response.description,
         _ => match kinds.iter().map(|kind| kind.meaning()).collect::<Vec<_>>().as_slice() {
             [meaning] => capitalised(meaning),
-            _ if kinds.iter().all(|kind| kind.is_passing()) => "It may succeed some seconds later".to_owned(),
+            _ if kinds.iter().all(|kind| kind.is_passing()) => {
+                "The same request may succeed some seconds later".to_owned()
+            }
             _ if kinds.iter().all(|kind| kind.status().is_server_error()) => {
                 "An error inside the service".to_owned()
             }
@@ -213,7 +219,7 @@ fn refusal(said: Option<RefOr<Response>>, kinds: &BTreeSet<Kind>) -> Response {
     if kinds.iter().any(|kind| kind.is_passing()) {
         response.headers.insert(header::RETRY_AFTER.to_string(), component_header(RETRY_AFTER));
     }
-    if kinds.contains(&Kind::Unauthorized) {
+    if kinds.contains(&ProblemKind::Unauthorized) {
         response.headers.insert(header::WWW_AUTHENTICATE.to_string(), component_header(AUTHENTICATE));
     }
     response
@@ -237,7 +243,7 @@ fn complete_content(media_type: &str, content: &mut RefOr<Content>) {
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
     let text = match media_type {
         NDJSON => text
-            .description(Some("One JSON document per line, each of the form in `contentSchema`."))
+            .description(Some("One JSON document per line, each with the schema in `contentSchema`."))
             .content_media_type("application/json")
             .content_schema(content.schema.take()),
         "application/octet-stream" => text,

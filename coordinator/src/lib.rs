@@ -39,5 +39,5 @@ mod tests;
 
 pub use problem::Problem;
 pub use routes::openapi;
-pub use server::startup::wait;
-pub use server::{Doors, serve};
+pub use server::startup::serve_until_reached;
+pub use server::{ServerListeners, serve};

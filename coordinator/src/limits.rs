@@ -290,43 +290,43 @@ const _: () = assert!(CHANGES <= LIST_MAX && LIST <= LIST_MAX);
 /// Limits that tests can lower.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// See [`WIRE_BYTES`].
+    /// Maximum size of a body as received. Default: [`WIRE_BYTES`].
     pub wire_bytes: usize,
-    /// See [`BODY_BYTES`].
+    /// Maximum size of a body of pages after decompression. Default: [`BODY_BYTES`].
     pub body_bytes: usize,
-    /// See [`BODY_MEMORY_BYTES`].
+    /// Memory for all bodies and answers to lines. Default: [`BODY_MEMORY_BYTES`].
     pub body_memory_bytes: usize,
-    /// See [`LINES`].
+    /// Maximum number of lines of a request. Default: [`LINES`].
     pub lines: usize,
-    /// See [`CHUNK_LINES`].
+    /// Number of lines in one call to tier 1. Default: [`CHUNK_LINES`].
     pub chunk_lines: usize,
-    /// See [`BODY_PAUSE`].
+    /// Maximum pause while a body arrives. Default: [`BODY_PAUSE`].
     pub body_pause: Duration,
-    /// See [`BODY_TIME`].
+    /// Maximum time in which a body must arrive. Default: [`BODY_TIME`].
     pub body_time: Duration,
-    /// See [`REQUESTS`].
+    /// Maximum number of requests in progress. Default: [`REQUESTS`].
     pub requests: usize,
     /// Maximum number of bodies that are decompressed at once. Further bodies wait.
     pub unpacking: usize,
-    /// See [`CLIENT`]. By default, one client may use half of `unpacking`.
+    /// Resources that one client may hold. Default: [`CLIENT`], with half of `unpacking`.
     pub client: ClientLimits,
-    /// See [`CALL_TIME`].
+    /// Maximum time for a call of the tiers. Default: [`CALL_TIME`].
     pub call_time: Duration,
-    /// See [`HEALTH_TIME`].
+    /// Maximum time for a health check or scrape. Default: [`HEALTH_TIME`].
     pub health_time: Duration,
-    /// See [`LONG_POLLS`].
+    /// Maximum number of concurrent long polls. Default: [`LONG_POLLS`].
     pub long_polls: usize,
-    /// See [`POLL_STEP`].
+    /// Step of long polls and waiting flushes. Default: [`POLL_STEP`].
     pub poll_step: Duration,
-    /// See [`SAMPLE_PAUSE`].
+    /// Minimum pause of a client after a sample. Default: [`SAMPLE_PAUSE`].
     pub sample_pause: Duration,
-    /// See [`REPAIR_WAIT`].
+    /// Maximum time for which a repair waits for its permit. Default: [`REPAIR_WAIT`].
     pub repair_wait: Duration,
-    /// See [`REPAIR_URLS`].
+    /// Maximum number of URLs in the answer to a repair. Default: [`REPAIR_URLS`].
     pub repair_urls: usize,
-    /// See [`WRITE_PAUSE`].
+    /// Maximum time for which a client may read nothing of an answer. Default: [`WRITE_PAUSE`].
     pub write_pause: Duration,
-    /// See [`DRAIN`].
+    /// Time for requests in progress after the service was asked to stop. Default: [`DRAIN`].
     pub drain: Duration,
 }
 

@@ -3,10 +3,10 @@
 //! The caller passes in the registry, so that one process can contain many services. A metric is named
 //! `doppel_<role>_<noun>_<unit>`, and the name of a counter ends in `_total`.
 
+mod background_query;
 mod cluster;
 mod disk;
 mod process;
-mod question;
 pub(crate) mod text;
 mod tier1;
 mod tier2;
@@ -16,8 +16,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doppel_protocol::answer::{ClusterStatus, GroupSizes, LineCode};
-use doppel_protocol::{Backlog, Counters, LoadReport, NodeTraffic, Outcome, RebalanceProgress, Totals};
+use doppel_contract::answer::{ClusterStatus, GroupSizes, LineCode};
+use doppel_contract::{Backlog, Counters, LoadReport, Outcome, RebalanceProgress};
+use doppel_protocol::{NodeTraffic, Totals};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -31,9 +32,9 @@ use prometheus_client::registry::Registry;
 use crate::access::Tokens;
 use crate::app::services::{Clock, Services};
 use crate::limits::SCRAPE_TIME;
-use crate::reports::cache::KeptReport;
+use crate::reports::cache::ReportCache;
 use crate::request::memory::BodyMemory;
-use question::Question;
+use background_query::BackgroundQuery;
 
 /// Counters that the coordinator itself maintains.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub(crate) fn register(
     registry: &mut Registry,
     services: &Services,
     memory: &BodyMemory,
-    group_report: &Arc<KeptReport<GroupSizes>>,
+    group_report: &Arc<ReportCache<GroupSizes>>,
 ) -> Metrics {
     let Services { tier1, tier2, mapping, cluster, policy, directories, tokens, clock, .. } = services;
     let latency: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
@@ -92,7 +93,7 @@ pub(crate) fn register(
     registry.register("doppel_coordinator_http_requests", "HTTP requests answered", metrics.requests.clone());
     registry.register(
         "doppel_coordinator_http_request_seconds",
-        "Time until the head of an answer",
+        "Time from a request to the head of its answer",
         metrics.latency.clone(),
     );
     registry.register(
@@ -102,12 +103,12 @@ pub(crate) fn register(
     );
     registry.register(
         "doppel_coordinator_ingest_pages",
-        "Pages recorded, and lines not taken, by outcome",
+        "Pages recorded and lines refused, by outcome",
         metrics.pages.clone(),
     );
     registry.register(
         "doppel_coordinator_replica_answers",
-        "Answers about pages and groups for which replicas were read, because an owner did not answer",
+        "Answers about pages and groups that were read from replicas because an owner did not answer",
         metrics.replica_answers.clone(),
     );
     let build = BuildLabels { version: env!("CARGO_PKG_VERSION"), policy: policy.to_string() };
@@ -116,10 +117,10 @@ pub(crate) fn register(
         "Version of the program, and policy of the collection",
         Info::new(build),
     );
-    registry.register_collector(Box::new(process::Process::new()));
+    registry.register_collector(Box::new(process::ProcessCollector::new()));
     let groups = {
         let (tier1, report) = (Arc::clone(tier1), Arc::clone(group_report));
-        Question::new(move || tier1::groups(&*tier1, &report))
+        BackgroundQuery::new(move || tier1::groups(&*tier1, &report))
     };
     let (tier1, tier2, mapping) = (Arc::clone(tier1), Arc::clone(tier2), mapping.clone());
     let load = move || {
@@ -128,13 +129,13 @@ pub(crate) fn register(
     };
     let cluster = cluster.clone().map(|cluster| {
         let ask = move || (cluster.status(), cluster.traffic());
-        Question::new(ask)
+        BackgroundQuery::new(ask)
     });
-    registry.register_collector(Box::new(Tiers {
-        totals: Question::new(move || tier1.totals().ok()),
-        load: Question::new(load),
+    registry.register_collector(Box::new(TierCollector {
+        totals: BackgroundQuery::new(move || tier1.totals().ok()),
+        load: BackgroundQuery::new(load),
         groups,
-        disk: disk::question(directories.clone()),
+        disk: disk::query(directories.clone()),
         cluster,
         memory: memory.clone(),
         tokens: tokens.clone(),
@@ -205,30 +206,30 @@ pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
 }
 
 /// Collector that reads both tiers at each scrape.
-struct Tiers {
-    totals: Question<Option<Totals>>,
-    load: Question<Option<(LoadReport, Option<RebalanceProgress>)>>,
-    groups: Question<Option<tier1::Groups>>,
-    disk: Question<Vec<disk::Room>>,
-    cluster: Option<Question<(ClusterStatus, Vec<NodeTraffic>)>>,
+struct TierCollector {
+    totals: BackgroundQuery<Option<Totals>>,
+    load: BackgroundQuery<Option<(LoadReport, Option<RebalanceProgress>)>>,
+    groups: BackgroundQuery<Option<tier1::GroupFigures>>,
+    disk: BackgroundQuery<Vec<disk::DiskUsage>>,
+    cluster: Option<BackgroundQuery<(ClusterStatus, Vec<NodeTraffic>)>>,
     memory: BodyMemory,
     tokens: Option<Tokens>,
     clock: Clock,
 }
 
-impl fmt::Debug for Tiers {
+impl fmt::Debug for TierCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tiers")
     }
 }
 
-impl Collector for Tiers {
+impl Collector for TierCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let out = &mut encoder;
         gauge(
             out,
             "doppel_coordinator_body_memory_free_bytes",
-            "Room for request bodies and the answers to their lines",
+            "Unused memory for request bodies and for the answers to their lines",
             self.memory.free() as u64,
         )?;
         if let Some(tokens) = &self.tokens {
@@ -239,7 +240,7 @@ impl Collector for Tiers {
         let until = Instant::now() + SCRAPE_TIME;
         let (totals, load, groups) = (self.totals.begin(), self.load.begin(), self.groups.begin());
         let disk = self.disk.begin();
-        let cluster = self.cluster.as_ref().map(Question::begin);
+        let cluster = self.cluster.as_ref().map(BackgroundQuery::begin);
         let (totals, load) = (totals.wait(until).flatten(), load.wait(until).flatten());
         if let Some((status, traffic)) = cluster.and_then(|cluster| cluster.wait(until)) {
             cluster::encode(out, &status, &traffic)?;

@@ -10,16 +10,17 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use doppel_contract::answer;
 use doppel_engine::export::ExportError;
 use doppel_engine::probe::ProbeError;
 use doppel_model::pairwise::Policy;
 use doppel_partitioning::MappingError;
-use doppel_protocol::{IndexError, RebalanceError, Tier1Error, answer};
+use doppel_protocol::{IndexError, RebalanceError, Tier1Error};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::RETRY_AFTER_S;
-use crate::problem::kind::Kind;
+use crate::problem::kind::ProblemKind;
 use crate::request::id::RequestId;
 
 /// Maximum number of characters of a host name that an answer repeats.
@@ -43,7 +44,7 @@ impl ToSchema for Problem {
 }
 
 impl Problem {
-    fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self(Box::new(answer::Problem {
             kind: kind.urn(),
             title: kind.status().canonical_reason().unwrap_or("error").to_owned(),
@@ -63,7 +64,7 @@ impl Problem {
 
     /// 400: the request as a whole cannot be understood.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(Kind::BadRequest, detail)
+        Self::new(ProblemKind::BadRequest, detail)
     }
 
     /// 400: one parameter or field is invalid.
@@ -73,34 +74,34 @@ impl Problem {
 
     /// 401: the request has no valid token.
     pub(crate) fn unauthorized(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Unauthorized, detail)
+        Self::new(ProblemKind::Unauthorized, detail)
     }
 
     /// 403: this token, or this listener, does not allow the operation.
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Forbidden, detail)
+        Self::new(ProblemKind::Forbidden, detail)
     }
 
     /// 429: the client holds as many of a resource as one client may hold.
     pub(crate) fn client_limit(what: &str) -> Self {
-        let detail = format!("this client has as many {what} as one may have at once; try again later");
-        Self::new(Kind::ClientLimit, detail)
+        let detail = format!("this client has reached its limit of {what}; try again later");
+        Self::new(ProblemKind::ClientLimit, detail)
     }
 
     /// 429: the client has had its turn, and must leave the turn to others for the time `left`.
     pub(crate) fn client_pause(what: &str, left: Duration) -> Self {
         let seconds = u32::try_from(left.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
         let detail = format!(
-            "this client received a {what} a moment ago, and only one is made at a time; ask again in {seconds} s"
+            "this client received a {what} a moment ago, and the service makes one at a time; ask again in {seconds} s"
         );
-        let mut problem = Self::new(Kind::ClientLimit, detail);
+        let mut problem = Self::new(ProblemKind::ClientLimit, detail);
         problem.0.retry_after = Some(seconds);
         problem
     }
 
     /// 403: a page of another site sent the request.
     pub(crate) fn cross_site() -> Self {
-        Self::new(Kind::CrossSite, "a browser sent this request for another site's page")
+        Self::new(ProblemKind::CrossSite, "a browser sent this request for a page of another site")
     }
 
     /// 421: the request names a host that is not this server.
@@ -108,74 +109,77 @@ impl Problem {
         // A host name in a request can be very long, and people read the answer.
         let host: String = host.chars().take(HOST_CHARS).collect();
         let detail = format!(
-            "this server is not to be asked as {host:?}, but by an address, as localhost, or by a name that it was given with --allow-host"
+            "the server does not answer requests for the host name {host:?}; use an IP address, localhost, or a name given with --allow-host"
         );
-        Self::new(Kind::Misdirected, detail)
+        Self::new(ProblemKind::Misdirected, detail)
     }
 
     /// 404: the resource does not exist.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(Kind::NotFound, detail)
+        Self::new(ProblemKind::NotFound, detail)
     }
 
     /// 405: the path does not support the method.
     pub(crate) fn method_not_allowed(detail: impl Into<String>) -> Self {
-        Self::new(Kind::MethodNotAllowed, detail)
+        Self::new(ProblemKind::MethodNotAllowed, detail)
     }
 
     /// 408: the body arrived too slowly.
     pub(crate) fn slow_body(detail: impl Into<String>) -> Self {
-        Self::new(Kind::SlowBody, detail)
+        Self::new(ProblemKind::SlowBody, detail)
     }
 
     /// 413: the body is too large.
     pub(crate) fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(Kind::TooLarge, detail)
+        Self::new(ProblemKind::TooLarge, detail)
     }
 
     /// 415: the content type or encoding is not supported.
     pub(crate) fn media_type(detail: impl Into<String>) -> Self {
-        Self::new(Kind::MediaType, detail)
+        Self::new(ProblemKind::MediaType, detail)
     }
 
     /// 422: the collection's policy does not support the operation.
     pub(crate) fn not_by_policy(policy: Policy, reason: &str) -> Self {
         let detail = format!("the policy {policy} {reason}");
-        Self::new(Kind::NotByThisPolicy, detail)
+        Self::new(ProblemKind::NotByThisPolicy, detail)
     }
 
     /// 500: an internal error. The cause belongs in the log, not in the answer.
     pub(crate) fn internal() -> Self {
-        Self::new(Kind::Internal, "an error inside the service; its log says more")
+        Self::new(
+            ProblemKind::Internal,
+            "an error inside the service; the log of the service names the cause",
+        )
     }
 
     /// 503: the service is busy at the moment.
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Busy, detail)
+        Self::new(ProblemKind::Busy, detail)
     }
 
     /// 503: less of the cluster is available than the request needs.
     pub(crate) fn not_ready(detail: impl Into<String>) -> Self {
-        Self::new(Kind::NotReady, detail)
+        Self::new(ProblemKind::NotReady, detail)
     }
 
     /// 503: a call did not end in time. The call continues, so its work may still be done.
     pub(crate) fn timed_out(time: Duration) -> Self {
         let detail = format!(
-            "no answer within {} s; what was asked for may still be done, and it is safe to ask again",
+            "the call took longer than {} s; its work may still be done, and it is safe to repeat the request",
             time.as_secs_f32()
         );
-        Self::new(Kind::Timeout, detail)
+        Self::new(ProblemKind::Timeout, detail)
     }
 
     /// 503: the memory budget for bodies is used up.
     pub(crate) fn memory_full() -> Self {
-        Self::busy("too many bytes of request bodies are in memory; try again later")
+        Self::busy("the memory for request bodies is used up; try again later")
     }
 
     /// 507: the disk is full.
     pub(crate) fn disk_full(detail: impl Into<String>) -> Self {
-        Self::new(Kind::DiskFull, detail)
+        Self::new(ProblemKind::DiskFull, detail)
     }
 
     /// Returns the parameter or field at fault.
@@ -200,28 +204,29 @@ impl From<Tier1Error> for Problem {
     fn from(refused: Tier1Error) -> Self {
         let detail = refused.to_string();
         match refused {
-            Tier1Error::Full { .. } => Self::new(Kind::BacklogFull, detail),
-            Tier1Error::ClientFull { .. } => Self::new(Kind::ClientLimit, detail),
+            Tier1Error::Full { .. } => Self::new(ProblemKind::BacklogFull, detail),
+            Tier1Error::ClientFull { .. } => Self::new(ProblemKind::ClientLimit, detail),
             // The error text of the storage engine names files of the server, so the answer does not repeat
             // it.
             Tier1Error::ReadOnly(_) => {
-                let detail = "the store failed and takes no writes until a restart: see the server's log";
-                Self::new(Kind::ReadOnly, detail)
+                let detail = "the store failed and takes no writes until a restart; the log of the server names the cause";
+                Self::new(ProblemKind::ReadOnly, detail)
             }
-            Tier1Error::Unavailable(_) => Self::new(Kind::RangeUnavailable, detail),
-            Tier1Error::Stopping => Self::new(Kind::Stopping, detail),
+            Tier1Error::Unavailable(_) => Self::new(ProblemKind::RangeUnavailable, detail),
+            Tier1Error::Stopping => Self::new(ProblemKind::Stopping, detail),
             Tier1Error::DiskFull(_) => {
-                Self::disk_full(format!("{detail}; make room, and the server goes on by itself"))
+                Self::disk_full(format!("{detail}; free disk space, and the server resumes by itself"))
             }
-            Tier1Error::CursorGone => Self::new(Kind::CursorGone, detail).about("cursor"),
+            Tier1Error::CursorGone => Self::new(ProblemKind::CursorGone, detail).about("cursor"),
             Tier1Error::BatchTooLarge { .. } => {
                 tracing::error!(%detail, "tier 1 refused a batch as too large; the request gets 500");
                 Self::internal()
             }
             Tier1Error::Damaged(_) => {
                 tracing::error!(%detail, "a record needed for a request is damaged; the request gets 500");
-                let detail = "a record that is needed is damaged: see the server's log";
-                Self::new(Kind::Damaged, detail)
+                let detail =
+                    "a record that the answer needs is damaged; the log of the server names the record";
+                Self::new(ProblemKind::Damaged, detail)
             }
         }
     }
@@ -229,7 +234,8 @@ impl From<Tier1Error> for Problem {
 
 impl From<IndexError> for Problem {
     fn from(error: IndexError) -> Self {
-        let kind = if error == IndexError::Stopping { Kind::Stopping } else { Kind::IndexUnavailable };
+        let kind =
+            if error == IndexError::Stopping { ProblemKind::Stopping } else { ProblemKind::IndexUnavailable };
         Self::new(kind, error.to_string())
     }
 }
@@ -238,14 +244,14 @@ impl From<RebalanceError> for Problem {
     fn from(error: RebalanceError) -> Self {
         let detail = error.to_string();
         match error {
-            RebalanceError::Busy(_) => Self::new(Kind::Rebalancing, detail),
+            RebalanceError::Busy(_) => Self::new(ProblemKind::Rebalancing, detail),
             RebalanceError::Mapping(MappingError::Partition(_)) => Self::field("partition", detail),
             RebalanceError::Mapping(_) => Self::field("node", detail),
-            RebalanceError::NothingToCancel => Self::new(Kind::NothingToCancel, detail),
+            RebalanceError::NothingToCancel => Self::new(ProblemKind::NothingToCancel, detail),
             RebalanceError::Unavailable(error) => error.into(),
             RebalanceError::Store(_) => {
                 tracing::error!(detail, "cannot store a request to change the partition map; it is refused");
-                Self::new(Kind::Storage, detail)
+                Self::new(ProblemKind::Storage, detail)
             }
         }
     }
@@ -265,7 +271,7 @@ impl From<ExportError> for Problem {
         match error {
             ExportError::Tier1Error(refused) => refused.into(),
             ExportError::Spill { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self::disk_full(format!("the disk is full: {error}; make room"))
+                Self::disk_full(format!("the disk is full: {error}; free disk space"))
             }
             ExportError::Spill { .. } | ExportError::Write(_) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "an export failed");

@@ -17,9 +17,9 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::access::Gate;
+use crate::access::AdmissionCheck;
 use crate::app::App;
-use crate::server::fast_path::{Front, POLICY};
+use crate::server::fast_path::{HttpService, POLICY};
 
 use crate::contract;
 use crate::problem::Problem;
@@ -30,18 +30,18 @@ use crate::server::middleware;
 #[openapi(
     info(
         title = "Doppel",
-        description = "Incremental near-duplicate service for collections of web pages that never stop changing. The header `doppel-policy` of \
-            every answer names the policy of the collection, and so what `similarity` measures. An error is a problem document, whose type \
-            is stable; a path that is not here is a 404, and a method that is not here a 405. Unknown fields and parameters are \
-            refused, and may come in answers with any release.",
+        description = "Incremental near-duplicate service for collections of web pages that never stop changing. The header \
+            `doppel-policy` of every answer names the policy of the collection, which defines what `similarity` measures. Every error \
+            is a problem document with a stable type. A path that this document does not list gets 404, and a method that it does not \
+            list gets 405. The service refuses unknown fields and parameters in requests. Answers may get new fields with any release.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
-        (name = "pages", description = "What a pipeline tells Doppel"),
-        (name = "advice", description = "Is this page a duplicate, and of which winner?"),
-        (name = "feed", description = "Changes and the whole"),
+        (name = "pages", description = "Record, delete and purge pages"),
+        (name = "advice", description = "Look up whether a page is a duplicate, and of which page"),
+        (name = "feed", description = "Export the collection and follow its changes"),
         (name = "groups", description = "Inspect and repair groups"),
-        (name = "reports", description = "Load, quality and sizes"),
+        (name = "reports", description = "Load, quality, group sizes and savings"),
         (name = "operations", description = "Flush, rebalancing, backup, health, metrics"),
     ),
 )]
@@ -101,7 +101,7 @@ fn described(routes: OpenApiRouter<App>) -> (Router<App>, utoipa::openapi::OpenA
 }
 
 /// Builds the coordinator's HTTP interface as one service.
-pub(crate) fn app(state: App, gate: Gate) -> Front {
+pub(crate) fn http_service(state: App, admission: AdmissionCheck) -> HttpService {
     let (router, document) = described(routes());
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
         tracing::error!(%error, "cannot serialise the OpenAPI document; /openapi.json is empty");
@@ -116,18 +116,21 @@ pub(crate) fn app(state: App, gate: Gate) -> Front {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(operations::OpenApiJson(document.into())))
-        .layer(from_fn_with_state((state.clone(), gate.clone()), middleware::guard))
-        .layer(CatchPanicLayer::custom(middleware::panicked))
+        .layer(from_fn_with_state((state.clone(), admission.clone()), middleware::guard))
+        .layer(CatchPanicLayer::custom(middleware::panic_response))
         .layer(SetResponseHeaderLayer::overriding(POLICY, policy.clone()))
         .layer(from_fn_with_state(state.clone(), middleware::observe))
         .with_state(state.clone());
-    Front::new(state, (gate, policy), routes)
+    HttpService::new(state, (admission, policy), routes)
 }
 
 async fn no_route(uri: Uri) -> Problem {
-    Problem::not_found(format!("there is nothing at {}; /openapi.json lists what there is", uri.path()))
+    Problem::not_found(format!("the path {} does not exist; /openapi.json lists all paths", uri.path()))
 }
 
 async fn no_method(method: Method, uri: Uri) -> Problem {
-    Problem::method_not_allowed(format!("{method} is not for {}; /openapi.json lists what is", uri.path()))
+    Problem::method_not_allowed(format!(
+        "the path {} does not support {method}; /openapi.json lists the methods",
+        uri.path()
+    ))
 }

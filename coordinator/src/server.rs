@@ -14,24 +14,24 @@ use doppel_http::{Connections, Listening};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::access::{Access, Gate, Listener};
+use crate::access::{Access, AdmissionCheck, Listener};
 use crate::app::App;
 use crate::limits::{ADDRESS_CONNECTIONS, CONNECTIONS, HEAD_TIME, WRITE_RATE};
 use crate::routes;
 
 /// Listeners of a coordinator, with their access rules.
 #[derive(Debug)]
-pub struct Doors {
+pub struct ServerListeners {
     /// Listener for all clients.
     pub clients: Listening<TcpListener>,
-    /// Listener for operators. If it exists, the listener for clients refuses operations that need the
-    /// operator role.
+    /// Listener for operators, if they have one of their own. The listener for clients then refuses
+    /// operations that need the operator role.
     pub operators: Option<Listening<TcpListener>>,
     /// Access rules for both listeners.
     pub access: Access,
 }
 
-impl From<TcpListener> for Doors {
+impl From<TcpListener> for ServerListeners {
     /// Creates a single listener for clients and operators, without TLS and without tokens.
     fn from(listener: TcpListener) -> Self {
         Self { clients: listener.into(), operators: None, access: Access::default() }
@@ -44,25 +44,28 @@ impl From<TcpListener> for Doors {
 /// # Errors
 /// If no connection could be accepted for a minute.
 pub async fn serve(
-    doors: impl Into<Doors>,
+    listeners: impl Into<ServerListeners>,
     state: App,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let Doors { clients, operators, access } = doors.into();
-    tokio::spawn(state.clone().note_load());
-    tokio::spawn(state.clone().note_load_points());
+    let ServerListeners { clients, operators, access } = listeners.into();
+    tokio::spawn(state.clone().record_balance_history());
+    tokio::spawn(state.clone().record_load_history());
     let ended = watch::Sender::new(false);
     let at = |listening, listener| {
         let limits = connections(state.limits().write_pause, state.limits().drain);
-        let routes = routes::app(state.clone(), Gate::new(access.clone(), listener, state.clients()));
-        let (state, ended) = (state.clone(), told(&ended));
+        let routes = routes::http_service(
+            state.clone(),
+            AdmissionCheck::new(access.clone(), listener, state.clients()),
+        );
+        let (state, ended) = (state.clone(), until_set(&ended));
         async move { doppel_http::serve(listening, routes, limits, ended, || state.drain()).await }
     };
     let (main, other) = match operators {
         None => (at(clients, Listener::Only), None),
         Some(operators) => (at(clients, Listener::Clients), Some(at(operators, Listener::Operators))),
     };
-    at_doors(main, other, shutdown, &ended).await
+    serve_both(main, other, shutdown, &ended).await
 }
 
 /// Returns the limits for the connections of a coordinator.
@@ -78,16 +81,16 @@ pub(crate) fn connections(write_pause: Duration, drain: Duration) -> Connections
 }
 
 /// Returns a future that completes when `ended` becomes true.
-pub(crate) fn told(ended: &watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
+pub(crate) fn until_set(ended: &watch::Sender<bool>) -> impl Future<Output = ()> + use<> {
     let mut ended = ended.subscribe();
     async move { drop(ended.wait_for(|ended| *ended).await) }
 }
 
 /// Serves both listeners until both have ended. When `over` completes, this function sets `ended`, for which
-/// each listener waits ([`told`]).
+/// each listener waits ([`until_set`]).
 ///
 /// If one listener fails, the other ends too, because it alone would serve only a part of the operations.
-pub(crate) async fn at_doors(
+pub(crate) async fn serve_both(
     clients: impl Future<Output = io::Result<()>>,
     operators: Option<impl Future<Output = io::Result<()>>>,
     over: impl Future<Output = ()>,

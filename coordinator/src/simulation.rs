@@ -1,8 +1,8 @@
 //! Advice without a server, for the simulation (feature `simulation`).
 
+use doppel_contract::answer::Advice;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{Tier1Api, Tier1Error, WinnerOrder};
 
 use doppel_engine::advise::Advisor;

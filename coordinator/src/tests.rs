@@ -30,17 +30,18 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use doppel_contract::Markets;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{ClusterApi, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::access::{Access, Gate, Listener};
-use crate::app::{App, Directory, Services};
+use crate::access::{Access, AdmissionCheck, Listener};
+use crate::app::{App, MonitoredDirectory, Services};
 use crate::limits::Limits;
 use crate::routes::pages::NDJSON;
-use crate::server::fast_path::Front;
+use crate::server::fast_path::HttpService;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
 use fake::{Fake, NOW};
@@ -48,8 +49,8 @@ use fake::{Fake, NOW};
 const JSON: &str = "application/json";
 
 /// A coordinator over the fake tiers.
-struct Door {
-    router: Front,
+struct TestService {
+    router: HttpService,
     app: App,
     tiers: Arc<Fake>,
     _temp: tempfile::TempDir,
@@ -63,7 +64,7 @@ struct Reply {
     body: Bytes,
 }
 
-impl Door {
+impl TestService {
     fn new() -> Self {
         Self::with(Limits::default())
     }
@@ -121,13 +122,17 @@ impl Door {
             tokens: None,
             clock: Arc::new(|| NOW),
             temp_dir: temp.path().to_owned(),
-            directories: vec![Directory { name: "temp", path: temp.path().to_owned(), is_own: false }],
+            directories: vec![MonitoredDirectory {
+                name: "temp",
+                path: temp.path().to_owned(),
+                is_own: false,
+            }],
             limits,
         });
         Self {
-            router: crate::routes::app(
+            router: crate::routes::http_service(
                 app.clone(),
-                Gate::new(Access::default(), Listener::Only, app.clients()),
+                AdmissionCheck::new(Access::default(), Listener::Only, app.clients()),
             ),
             app,
             tiers,
@@ -173,9 +178,9 @@ impl Door {
     async fn ask_and_go(self: &Arc<Self>, method: &str, path: &str, call: &'static str) {
         let before = self.tiers.gate.count(call);
         let asking = tokio::spawn({
-            let door = Arc::clone(self);
+            let service = Arc::clone(self);
             let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-            async move { door.send(request).await.status }
+            async move { service.send(request).await.status }
         });
         self.tiers.gate.begun(call, before + 1).await;
         asking.abort();

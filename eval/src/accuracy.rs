@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
+use doppel_contract::Outcome;
 use doppel_model::{GroupId, PageUrl, Tau};
-use doppel_protocol::{Outcome, Tier2Api};
+use doppel_protocol::Tier2Api;
 use doppel_terminal::output::share;
 use doppel_terminal::progress;
 use doppel_terminal::svg::{Panel, PlotSeries};

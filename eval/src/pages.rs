@@ -13,9 +13,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_inputs::arguments::InputArgs;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::page::{PageBody, PageItem};
 use doppel_terminal::destination::{self, Destination};
 use doppel_terminal::output::{Output, bytes, count};
 use doppel_terminal::progress;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use doppel_baseline::Contents;
 use doppel_crawls::{FetchedBody, FetchedPage};
-use doppel_engine::ingest::{Batch, Ingest, Source};
+use doppel_engine::ingest::{ExtractionBatch, Ingest, PageSource};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::processor;
 use doppel_inputs::reading::crawl;
@@ -170,8 +170,8 @@ impl Reader {
     /// Extracts the pages read so far, by the engine's extractors and by the baseline in parallel.
     fn end(&mut self) -> anyhow::Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        let batch: Batch =
-            self.ingest.start(waiting.iter().cloned().map(Source::Fetched).collect(), self.now);
+        let batch: ExtractionBatch =
+            self.ingest.start(waiting.iter().cloned().map(PageSource::Fetched).collect(), self.now);
         let versions: Vec<Version> = waiting.iter().map(|page| self.version(page)).collect();
         for (ingested, version) in batch.wait().into_iter().zip(versions) {
             let submission = ingested.context("a page could not be extracted")?;

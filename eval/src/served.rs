@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
+use doppel_contract::Status;
+use doppel_contract::client::in_the_clear;
 use doppel_model::{PageUrl, Random, Tau};
-use doppel_protocol::client::in_the_clear;
-use doppel_protocol::{Status, Tier1Api};
+use doppel_protocol::Tier1Api;
 use doppel_terminal::output::{count, share};
 use doppel_terminal::progress;
 use doppel_terminal::svg::{Panel, PlotSeries};

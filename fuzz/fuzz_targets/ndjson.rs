@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use doppel_protocol::page::PageItem;
+use doppel_contract::page::PageItem;
 use doppel_crawls::{Item, Limits};
 use doppel_model::Timestamp;
 use libfuzzer_sys::fuzz_target;

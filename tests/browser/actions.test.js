@@ -18,14 +18,14 @@ after(async () => Promise.all([browser?.close(), server?.stop()]));
 test("groups are acted on where they are listed, and two pages are explained", async () => {
   const { page, complaints, close } = await open(browser);
   await page.goto(`${server.url}/#/groups`);
-  await page.getByRole("link", { name: "Try a repair" }).first().click();
-  await page.getByRole("button", { name: "Try it" }).click();
-  await page.getByText("Tried.").waitFor();
+  await page.getByRole("link", { name: "Preview a repair" }).first().click();
+  await page.getByRole("button", { name: "Dry run" }).click();
+  await page.getByText("Dry run.").waitFor();
   await page.goto(`${server.url}/#/explain`);
   await page.getByLabel("URL of one page").fill("http://mirror1.example/terms");
-  await page.getByLabel("URL of the other").fill("http://mirror2.example/terms");
+  await page.getByLabel("URL of the other page").fill("http://mirror2.example/terms");
   await page.getByRole("button", { name: "Explain" }).click();
-  await page.getByRole("heading", { name: "They are near-duplicates" }).waitFor();
+  await page.getByRole("heading", { name: "The pages are near-duplicates" }).waitFor();
   // What the server refuses is said in its words.
   await page.goto(`${server.url}/#/group?id=g9999-0`);
   await page.getByRole("alert").waitFor();
@@ -45,7 +45,7 @@ test("a page is looked up, and its group repaired, by keyboard", async () => {
   assert.ok(await repair.isDisabled(), "it is tried first");
   await page.getByLabel("Your name").fill("alice");
   await page.keyboard.press("Enter");
-  await page.getByText("Tried.").waitFor();
+  await page.getByText("Dry run.").waitFor();
   const repairs = async () => {
     const trail = await get(`${server.url}/v1/repairs`);
     return trail.repairs.filter(each => each.event === "repair").map(each => each.by);
@@ -72,7 +72,7 @@ test("a token is asked for once, kept in memory, and sent", async () => {
   await screenshot(page, "token");
   await page.keyboard.type("wrong");
   await page.keyboard.press("Enter");
-  await page.getByText("does not take this token").waitFor();
+  await page.getByText("does not accept this token").waitFor();
   await page.keyboard.type(locked.token);
   await page.keyboard.press("Enter");
   await settle(page);
@@ -86,7 +86,7 @@ test("a token is asked for once, kept in memory, and sent", async () => {
   await page.keyboard.press("Escape");
   await page.waitForTimeout(2500);
   assert.equal(await page.locator("dialog[open]").count(), 0);
-  await page.getByRole("button", { name: "Give a token" }).click();
+  await page.getByRole("button", { name: "Enter a token" }).click();
   await token.waitFor();
   await close();
   await locked.stop();

@@ -67,8 +67,8 @@ for (const width of [420, 1600]) {
     }
     // A repair lists the pages of a group.
     await page.goto(`${filled.url}/#/group?id=${known.group}`);
-    await page.getByRole("button", { name: "Try it" }).click();
-    await page.getByText("Tried.").waitFor();
+    await page.getByRole("button", { name: "Dry run" }).click();
+    await page.getByText("Dry run.").waitFor();
     await checkLayout(page, `a repair with long URLs at ${width}`);
     // Refusals of what is no URL, and no group, are errors of their requests.
     assert.ok(complaints.every(text => /40[04]/.test(text)), complaints.join("\n"));
@@ -97,7 +97,7 @@ test("views say what the service says", async () => {
   assert.match(main, new RegExp(`${quality.counters.live}\\s+live pages`));
   assert.match(main, new RegExp(`${quality.counters.groups}\\s+groups`));
   assert.match(main, /as of \d+ s ago/);
-  assert.equal(await page.locator("#state").innerText(), "Everything is decided");
+  assert.equal(await page.locator("#state").innerText(), "All pages are decided");
   await page.locator(".notice", { hasText: "1 group is in quarantine" }).waitFor();
   // By its age, a figure is known to be of now.
   await page.goto(`${filled.url}/#/load`);
@@ -115,15 +115,15 @@ test("a full disk and a service that takes no pages are seen, and that they are 
   await page.route("**/v1/reports/quality", route => route.fulfill({ json: { ...real, ...said } }));
   await page.goto(filled.url);
   await settle(page);
-  await page.locator(".notice.bad", { hasText: "The disk of 2 ranges is full: make room" }).waitFor();
+  await page.locator(".notice.bad", { hasText: "The disk of 2 ranges is full: free disk space" }).waitFor();
   await page.locator(".notice.bad", { hasText: "Pages are refused: the disk is full \\u{202E}no room" }).waitFor();
-  assert.equal(await page.locator("#state").innerText(), "Takes no pages");
+  assert.equal(await page.locator("#state").innerText(), "Refuses pages");
   await checkLayout(page, "overview of a full disk");
   // Other answers do not take it back.
   await page.waitForTimeout(2_500);
-  assert.equal(await page.locator("#state").innerText(), "Takes no pages");
+  assert.equal(await page.locator("#state").innerText(), "Refuses pages");
   said = {};
-  await page.locator("#state", { hasText: "Everything is decided" }).waitFor();
+  await page.locator("#state", { hasText: "All pages are decided" }).waitFor();
   assert.equal(await page.locator(".notice.bad").count(), 0);
   await close();
 });

@@ -1,6 +1,6 @@
 //! The log of a server: what was started, and that it ended, as text or as JSON.
 
-use doppel_protocol::client::in_the_clear;
+use doppel_contract::client::in_the_clear;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, doppel, run};

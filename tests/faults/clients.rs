@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_contract::client::in_the_clear;
 use doppel_model::Timestamp;
-use doppel_protocol::client::in_the_clear;
 use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
 

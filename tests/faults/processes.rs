@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use doppel_contract::client::in_the_clear;
 use doppel_model::random_number;
-use doppel_protocol::client::in_the_clear;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

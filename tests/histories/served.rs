@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use doppel_protocol::client::in_the_clear;
+use doppel_contract::client::in_the_clear;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

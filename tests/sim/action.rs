@@ -1,10 +1,10 @@
 //! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
 //! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
 
+use doppel_contract::Rule;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::Rule;
 use doppel_protocol::index_node::SearchLimits;
-use doppel_tier1::simulation::Kind;
+use doppel_tier1::simulation::MessageKind;
 
 use super::contents::{FAMILIES, islands};
 use super::delays::delayed;
@@ -84,7 +84,7 @@ pub(crate) enum Action {
     },
     /// The next message of a kind is held up for so many commits, or until the rest.
     Delay {
-        kind: Kind,
+        kind: MessageKind,
         commits: u32,
     },
     /// A page gets a content that is near two groups, which nothing else links.

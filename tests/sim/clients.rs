@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body as Sent, Line, Submission, Tier1Api, Tier1Error};
-use doppel_tier1::simulation::Given;
+use doppel_tier1::simulation::SubmissionHint;
 
 use super::contents::Contents;
 use super::model::{Body, Version, url};
@@ -13,7 +13,7 @@ use super::model::{Body, Version, url};
 /// A batch on its way, with the comparisons the coordinator made when it took it.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    pub(crate) versions: Vec<(Version, Option<Given>)>,
+    pub(crate) versions: Vec<(Version, Option<SubmissionHint>)>,
 }
 
 /// A version as tier 1 takes it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::RangeMap;
-use doppel_tier1::simulation::{Envelope, Kind, SimPost};
+use doppel_tier1::simulation::{Envelope, MessageKind, SimPost};
 
 use super::action::{Action, Stop};
 use super::clients::Request;
@@ -16,19 +16,19 @@ use super::violation::Checked;
 use super::world::{World, range_id};
 
 /// The kinds that are held up; those that join groups more often.
-const DELAYED: [Kind; 12] = [
-    Kind::Merge,
-    Kind::Merge,
-    Kind::Merge,
-    Kind::Merge,
-    Kind::TransferMembers,
-    Kind::TransferMembers,
-    Kind::TransferMembers,
-    Kind::TransferMembers,
-    Kind::Enroll,
-    Kind::Leave,
-    Kind::Evict,
-    Kind::Answer,
+const DELAYED: [MessageKind; 12] = [
+    MessageKind::Merge,
+    MessageKind::Merge,
+    MessageKind::Merge,
+    MessageKind::Merge,
+    MessageKind::TransferMembers,
+    MessageKind::TransferMembers,
+    MessageKind::TransferMembers,
+    MessageKind::TransferMembers,
+    MessageKind::Enroll,
+    MessageKind::Leave,
+    MessageKind::Evict,
+    MessageKind::AnswerGroup,
 ];
 
 /// A message is held up while the page that it names changes, and all else goes on. Some of the steps are left out.
@@ -54,7 +54,7 @@ pub(crate) fn delayed(random: &mut Random) -> Vec<Action> {
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
     /// The kinds whose next message is held up, and for how many commits.
-    wanted: Vec<(Kind, u32)>,
+    wanted: Vec<(MessageKind, u32)>,
     /// Messages within a range, which holds them in memory, by sender and receiver.
     envelopes: BTreeMap<(ShardId, ShardId), Held<Envelope>>,
     /// Posts between two ranges, which the network holds.
@@ -72,7 +72,7 @@ struct Held<T> {
 }
 
 impl Delays {
-    pub(crate) fn want(&mut self, kind: Kind, commits: u32) {
+    pub(crate) fn want(&mut self, kind: MessageKind, commits: u32) {
         self.wanted.push((kind, commits));
     }
 
@@ -116,7 +116,8 @@ impl Delays {
 
     /// For how many commits these are held up, if one of them is of a wanted kind.
     fn wanted(&mut self, envelopes: &[Envelope]) -> Option<u32> {
-        let is_wanted = |(kind, _): &(Kind, u32)| envelopes.iter().any(|envelope| envelope.kind() == *kind);
+        let is_wanted =
+            |(kind, _): &(MessageKind, u32)| envelopes.iter().any(|envelope| envelope.kind() == *kind);
         let at = self.wanted.iter().position(is_wanted)?;
         Some(self.wanted.swap_remove(at).1)
     }
@@ -145,7 +146,7 @@ impl Delays {
     fn pairs(&self) -> impl Iterator<Item = (PageId, PageId)> {
         let posts = self.posts.values().flat_map(|held| &held.items).flat_map(|post| &post.envelopes);
         let envelopes = self.envelopes.values().flat_map(|held| &held.items);
-        envelopes.chain(posts).filter_map(Envelope::pair)
+        envelopes.chain(posts).filter_map(Envelope::evidence_pair)
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use doppel_contract::Rule;
 use doppel_model::{ContentHash, GroupId, PageId};
-use doppel_protocol::{IndexCommand, Rule, WinnerOrder};
+use doppel_protocol::{IndexCommand, WinnerOrder};
 use doppel_tier1::simulation::{
-    Command, Effect, Envelope, Forgotten, Kind, forget_contents, is_feed_row, is_outbox_row,
-    is_signature_row, redirect_forward,
+    Command, Effect, Envelope, Forgotten, MessageKind, SimEnrolment, forget_contents, is_feed_row,
+    is_outbox_row, is_signature_row, redirect_forward,
 };
 
 use doppel_tier1::{Rules, Write};
@@ -281,33 +282,36 @@ impl Planted {
     pub(crate) fn envelope(&mut self, envelope: &mut Envelope, dead: impl Fn(PageId) -> bool) {
         let Some(mistake) = self.mistake else { return };
         let lost = match mistake {
-            Mistake::LostMerge => envelope.kind() == Kind::Merge,
-            Mistake::ForgottenRedirect => envelope.kind() == Kind::Rerouted,
-            Mistake::LostSpelling => envelope.kind() == Kind::Spelled,
-            Mistake::LostInboundRedirect => envelope.kind() == Kind::AttachRedirect,
-            Mistake::LostEviction => envelope.kind() == Kind::Evict,
-            Mistake::LostDissimilar => envelope.kind() == Kind::Dissimilar,
-            Mistake::LostCover => envelope.kind() == Kind::Cover,
+            Mistake::LostMerge => envelope.kind() == MessageKind::Merge,
+            Mistake::ForgottenRedirect => envelope.kind() == MessageKind::RouteChanged,
+            Mistake::LostSpelling => envelope.kind() == MessageKind::SpellingChanged,
+            Mistake::LostInboundRedirect => envelope.kind() == MessageKind::AttachRedirect,
+            Mistake::LostEviction => envelope.kind() == MessageKind::Evict,
+            Mistake::LostDissimilar => envelope.kind() == MessageKind::Dissimilar,
+            Mistake::LostCover => envelope.kind() == MessageKind::Cover,
             Mistake::LostLeave => {
-                envelope.kind() == Kind::Leave && envelope.leaver().is_some_and(|page| !dead(page))
+                envelope.kind() == MessageKind::Leave
+                    && envelope.leaving_page().is_some_and(|page| !dead(page))
             }
-            Mistake::DeadMemberKept => envelope.kind() == Kind::Leave && envelope.leaver().is_some_and(dead),
+            Mistake::DeadMemberKept => {
+                envelope.kind() == MessageKind::Leave && envelope.leaving_page().is_some_and(dead)
+            }
             Mistake::WinnerKept => envelope
-                .assigned()
+                .assignment()
                 .is_some_and(|(page, winner)| *self.told.entry(page).or_insert(winner) != winner),
             _ => false,
         };
-        if envelope.kind() == Kind::Evict {
-            self.evicted.extend(envelope.leaver());
+        if envelope.kind() == MessageKind::Evict {
+            self.evicted.extend(envelope.leaving_page());
         }
         if lost && self.now(mistake) {
             envelope.silence();
         }
         match mistake {
-            Mistake::PairNotChecked => envelope.vouch(),
-            Mistake::LostMember if self.random.once_in(3) => drop(envelope.drop_transferred()),
+            Mistake::PairNotChecked => envelope.forge_evidence(),
+            Mistake::LostMember if self.random.once_in(3) => drop(envelope.drop_transferred_member()),
             Mistake::RefreshWithoutContent => {
-                if let Some((page, membership_number, content)) = envelope.enrolled() {
+                if let Some(SimEnrolment { page, membership_number, content }) = envelope.enrolment() {
                     envelope.set_enrolled_content(
                         *self.enrolled.entry((page, membership_number)).or_insert(content),
                     );
@@ -335,7 +339,7 @@ impl Planted {
         let why = self.covers.get(&group).and_then(|before| self.change(before, &members));
         self.covers.insert(group, members);
         if why.is_some_and(|why| self.is(why)) {
-            found.into_iter().map(Command::without_news).collect()
+            found.into_iter().map(Command::without_cover_changes).collect()
         } else {
             found
         }

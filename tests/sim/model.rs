@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use doppel_contract::{Rule, Unresolved};
 use doppel_model::{ContentHash, PageId, PageUrl};
-use doppel_protocol::{Rule, Unresolved};
 
 use super::contents::Contents;
 use super::order::decide;

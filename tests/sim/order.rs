@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
+use doppel_contract::Rule;
 use doppel_model::Timestamp;
-use doppel_protocol::Rule;
 
 use super::model::{Known, Page, url};
 use super::random::Random;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::{IndexCommand, LogPosition};
 use doppel_tier1::simulation::{
-    Command, Effect, Owed, PostReply, Settled, SimCommit, SimDisk, SimRange, SimReplica,
+    Command, Effect, PostReply, SimCommit, SimDisk, SimOwedScan, SimRange, SimReplica, SimSettledWork,
 };
 use doppel_tier1::{ReplicaError, StoreError, Write};
 
@@ -43,7 +43,7 @@ pub(crate) struct Undecided {
     change: Change,
     versions: Vec<doppel_model::PageId>,
     /// A planted mistake: this has left already.
-    settled: Option<Settled>,
+    settled: Option<SimSettledWork>,
 }
 
 /// Who is to be the next owner, and how.
@@ -236,7 +236,7 @@ impl World {
     pub(crate) fn hear_of_deposition(&mut self, at: usize) -> Checked {
         let id = range_id(at);
         for to in std::mem::take(&mut self.hosts[at].posts).into_values() {
-            self.network.answer(id, to, PostReply::none(id));
+            self.network.answer(id, to, PostReply::unanswered(id));
         }
         self.end_ownership(at)
     }
@@ -303,7 +303,7 @@ impl World {
         let started = SimRange::start(&*host.store, self.settings, id, self.map);
         host.range = started.map_err(|e| failed("a start")(e.into()))?;
         host.forgets = self.planted.is(Mistake::OwedForgotten);
-        host.owed = Some(Owed::of(self.map, id));
+        host.owed = Some(SimOwedScan::new(self.map, id));
         self.worker.set_away(id, false);
         self.index.begin(at, epoch)?;
         self.show_feed();
@@ -373,7 +373,7 @@ impl World {
         if !std::mem::take(&mut deposed.has_counted) {
             return Ok(());
         }
-        let Settled { effects, answers } = deposed.range.settled();
+        let SimSettledWork { effects, answers } = deposed.range.settled();
         for (id, answer) in answers {
             // Nobody waits for a refusal any more: the sender has heard of the next owner, who may have applied it all.
             if let Some(to) = deposed.posts.remove(&id).filter(|_| answer.is_receipt()) {
@@ -411,7 +411,7 @@ impl World {
         let position = commit.position();
         // It waits for the log no longer than that, and ends.
         for _ in 0..3 {
-            match deposed.replica.go_on(&mut commit) {
+            match deposed.replica.advance_commit(&mut commit) {
                 // The last append before the take-over counts, and need not see that it came.
                 Ok(true) => {
                     let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
@@ -442,7 +442,7 @@ impl World {
         if writes.is_empty() {
             return Ok(None);
         }
-        match deposed.replica.begin(deposed.epoch, writes) {
+        match deposed.replica.begin_commit(deposed.epoch, writes) {
             Ok(commit) => Ok(Some(commit)),
             Err(StoreError::Deposed(_)) => Ok(None),
             Err(error) => Err(failed("a deposed owner")(error.into())),
@@ -453,7 +453,7 @@ impl World {
     fn look_at_end(&mut self, at: usize) -> Checked {
         let Some(present) = self.hosts[at].store.present() else { return Ok(()) };
         match present.look() {
-            Some(Err(ReplicaError::Store(StoreError::Deposed(_)) | ReplicaError::Contradicts { .. })) => {
+            Some(Err(ReplicaError::Store(StoreError::Deposed(_)) | ReplicaError::Contradiction { .. })) => {
                 self.hear_of_deposition(at)
             }
             _ => Ok(()),

@@ -70,7 +70,7 @@ impl Node {
 fn answered<T>(what: &'static str, called: Result<T, ReplicaError>) -> Checked<Option<T>> {
     match called {
         Ok(done) => Ok(Some(done)),
-        Err(ReplicaError::Log(_) | ReplicaError::Outrun { .. } | ReplicaError::LostTail { .. }) => Ok(None),
+        Err(ReplicaError::Log(_) | ReplicaError::LostRace { .. } | ReplicaError::LostTail { .. }) => Ok(None),
         Err(error) => Err(failed(what)(error.into())),
     }
 }
@@ -131,7 +131,7 @@ impl Replicas {
 
     /// Whether what a node has was never settled, for the log has gone on without it.
     fn is_void(&self, error: Option<&ReplicaError>) -> bool {
-        self.settlement == Settlement::Standby && matches!(error, Some(ReplicaError::Contradicts { .. }))
+        self.settlement == Settlement::Standby && matches!(error, Some(ReplicaError::Contradiction { .. }))
     }
 
     /// A standby reads to the end, as far as the log answers.
@@ -205,7 +205,7 @@ impl Replicas {
     ) -> Checked<Option<Ownership>> {
         let others: Vec<usize> = others.iter().copied().filter(|other| *other != owner.node).collect();
         for _ in 0..SETTLING {
-            if !self.needs_standby || owner.replica.is_begun() {
+            if !self.needs_standby || owner.replica.is_own_last_settled() {
                 return Ok(Some(owner));
             }
             self.follow_one(&others)?;

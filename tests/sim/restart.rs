@@ -2,7 +2,7 @@
 
 use doppel_model::{ClientId, RangeId};
 use doppel_protocol::{IndexCommand, Search};
-use doppel_tier1::simulation::{Command, Effect, FoundOwed, Owed, PostReply, SimRange, last_ticket};
+use doppel_tier1::simulation::{Command, Effect, PostReply, SimOwedScan, SimOwedWork, SimRange, last_ticket};
 
 use super::action::{Files, Stop};
 use super::mistake::Mistake;
@@ -68,7 +68,7 @@ impl World {
             self.heal_logs()?;
         }
         for (host, id) in self.hosts.iter_mut().zip(self.map.ranges()) {
-            host.owed = Some(Owed::of(self.map, id));
+            host.owed = Some(SimOwedScan::new(self.map, id));
         }
         self.index.restart(files)
     }
@@ -93,7 +93,7 @@ impl World {
         host.statuses = self.worker.begin_statuses(id, saved);
         self.delays.forget(id, map);
         host.forgets = self.planted.is(Mistake::OwedForgotten);
-        host.owed = Some(Owed::of(map, id));
+        host.owed = Some(SimOwedScan::new(map, id));
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl World {
         let host = &mut self.hosts[at];
         let Some(scan) = &mut host.owed else { return Ok(false) };
         let found = scan.piece(&*host.store, rows).map_err(|e| failed("what is owed")(e.into()))?;
-        let Some(FoundOwed { commands, mut effects }) = found else {
+        let Some(SimOwedWork { commands, mut effects }) = found else {
             host.owed = None;
             return Ok(true);
         };
@@ -152,7 +152,7 @@ impl World {
         }
         effects.into_iter().try_for_each(|effect| self.grant(at, effect))?;
         if self.planted.is(Mistake::TicketUsedTwice) {
-            for page in commands.iter().filter_map(Command::resumed) {
+            for page in commands.iter().filter_map(Command::resumed_page) {
                 let last =
                     last_ticket(&self.all.joined(), shards, page).map_err(|e| failed("a page")(e.into()))?;
                 let Some((content, ticket)) = last else { continue };
@@ -171,7 +171,7 @@ impl World {
     /// A range gives up waiting for answers to its posts, and makes them again.
     pub(crate) fn send_again(&mut self, at: usize) -> Checked {
         let ranges: Vec<RangeId> = self.map.ranges().collect();
-        ranges.into_iter().for_each(|by| self.hosts[at].range.confirmed(by, &PostReply::none(by)));
+        ranges.into_iter().for_each(|by| self.hosts[at].range.confirmed(by, &PostReply::unanswered(by)));
         self.post(at)
     }
 }

@@ -269,24 +269,24 @@ impl World {
         let shards = self.settings.shards;
         let damaged = |e: doppel_tier1::StoreError| failed("reading the stores")(e.into());
         if self.planted.is(Mistake::VerdictOnOldContent)
-            && let Some(page) = command.compared()
+            && let Some(page) = command.compared_page()
         {
             command = self
                 .planted
                 .verdict(page, command)
-                .about_present(&self.all.joined(), shards)
+                .with_present_content(&self.all.joined(), shards)
                 .map_err(damaged)?;
         }
         if self.planted.is(Mistake::AnswerOnOldContent) && command.is_search_result() {
-            command = command.about_present(&self.all.joined(), shards).map_err(damaged)?;
+            command = command.with_present_content(&self.all.joined(), shards).map_err(damaged)?;
         }
         if self.planted.is(Mistake::AnswerForOldTicket) {
-            command = command.under_open_ticket(&self.all.joined(), shards).map_err(damaged)?;
+            command = command.with_open_ticket(&self.all.joined(), shards).map_err(damaged)?;
         }
         let at = self.host_of(command.shard(shards));
         // A recomputation that comes again may put a member out that has come back to its old content; it
         // finds its way in again, but not without a trace.
-        let comes_again = command.is_search_result() || command.compared().is_some();
+        let comes_again = command.is_search_result() || command.compared_page().is_some();
         if comes_again && order.is_multiple_of(4) && self.old_commands.len() < REMEMBERED {
             self.old_commands.push(command.clone());
         }

@@ -14,7 +14,7 @@ use doppel_model::RangeId;
 use doppel_protocol::LogPosition;
 use doppel_shared_log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 use doppel_tier1::Write;
-use doppel_tier1::simulation::SimFold;
+use doppel_tier1::simulation::SimChain;
 
 use super::random::Random;
 
@@ -51,7 +51,7 @@ struct State {
     /// One in so many calls fails; 0 for none.
     one_in: u64,
     random: Random,
-    fold: SimFold,
+    chain: SimChain,
     /// What counts, by index.
     counted: BTreeMap<u64, LogPosition>,
     /// The entries that records end with.
@@ -84,7 +84,7 @@ impl State {
     fn push(&mut self, entry: &Bytes) {
         self.entries.push(entry.clone());
         self.longest = self.longest.max(self.entries.len());
-        if let Some(position) = self.fold.take(&Entry { sequence: self.end(), bytes: entry.clone() }) {
+        if let Some(position) = self.chain.fold(&Entry { sequence: self.end(), bytes: entry.clone() }) {
             self.counted.insert(position.index, position);
             self.ends.insert(self.entries.len());
         }
@@ -159,7 +159,7 @@ impl State {
         self.visible = self.visible.min(self.entries.len());
         self.late.clear();
         let entries = std::mem::take(&mut self.entries);
-        (self.fold, self.counted, self.ends) = (SimFold::new(self.range), BTreeMap::new(), BTreeSet::new());
+        (self.chain, self.counted, self.ends) = (SimChain::new(self.range), BTreeMap::new(), BTreeSet::new());
         entries.iter().for_each(|entry| self.push(entry));
     }
 
@@ -196,7 +196,7 @@ impl SimLog {
             away: 0,
             one_in: 0,
             random: Random::new(0),
-            fold: SimFold::new(range),
+            chain: SimChain::new(range),
             counted: BTreeMap::new(),
             ends: BTreeSet::new(),
             hasty: None,
@@ -281,7 +281,7 @@ impl SimLog {
         let state = self.state();
         let void = (place..state.entries.len()).filter(|at| !state.ends.contains(&(at + 1)));
         let entry = |at: usize| Entry { sequence: Sequence(at as u64 + 1), bytes: state.entries[at].clone() };
-        (void.filter_map(|at| state.fold.rows_of(&entry(at))).flatten().collect(), state.entries.len())
+        (void.filter_map(|at| state.chain.decode_commit(&entry(at))).flatten().collect(), state.entries.len())
     }
 }
 

@@ -76,7 +76,7 @@ impl Present {
 
     /// The owner, if there is one, looks whether the log has what it has written.
     pub(crate) fn look(&self) -> Option<Result<(), ReplicaError>> {
-        self.lock().1.as_ref().map(|owner| owner.replica.look())
+        self.lock().1.as_ref().map(|owner| owner.replica.check_log())
     }
 
     /// The commit that was wanted last; none where the owner was deposed before it began.
@@ -94,10 +94,10 @@ impl Present {
         }
         let mut commit = match owner.commit.take() {
             Some(commit) => commit,
-            None => owner.replica.begin(owner.epoch, writes)?,
+            None => owner.replica.begin_commit(owner.epoch, writes)?,
         };
         *self.begun.lock().unwrap() = Some(commit.position());
-        let counts = owner.replica.go_on(&mut commit)?;
+        let counts = owner.replica.advance_commit(&mut commit)?;
         if counts && (!self.needs_standby || owner.replica.is_settled(&commit)) {
             return Ok(());
         }

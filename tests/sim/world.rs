@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use doppel_contract::{Market, Markets};
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::{IndexCommand, Market, Markets, RangeMap};
+use doppel_protocol::{IndexCommand, RangeMap};
 use doppel_tier1::simulation::{
-    Command, Effect, Envelope, FeedExtent, Intercepted, Owed, PostReply, Row, Settings, Settled, SimPost,
-    SimRange, StatusFill, Worker, rows,
+    Command, Effect, Envelope, FeedExtent, Intercepted, PostReply, Row, Settings, SimOwedScan, SimPost,
+    SimRange, SimSettledWork, StatusFill, Worker, rows,
 };
 use doppel_tier1::{Store, Write};
 use doppel_tier2::simulation::Faults;
@@ -47,7 +48,7 @@ pub(crate) struct Host {
     /// Another node takes over once a commit counts, before anything of it leaves.
     pub(crate) depose_next: Option<Successor>,
     /// What is left to go through of what the rows owe.
-    pub(crate) owed: Option<Owed>,
+    pub(crate) owed: Option<SimOwedScan>,
     /// A planted mistake: not all of it is found.
     pub(crate) forgets: bool,
     /// The senders of posts that are being applied.
@@ -133,7 +134,7 @@ impl World {
         let replicas = |id| (plan.replicas > 0).then(|| Replicas::new(id, plan, &planted));
         let stores: Vec<_> = map.ranges().map(store).collect();
         let each = stores.iter().map(|store| Arc::clone(store) as Arc<dyn Store>).collect();
-        let worker = Worker::over(each, settings);
+        let worker = Worker::over_stores(each, settings);
         let mut hosts = Vec::new();
         let mut epochs = Vec::new();
         for (id, store) in map.ranges().zip(&stores) {
@@ -257,7 +258,7 @@ impl World {
         waiting.extend(self.hosts[at].range.take_envelopes());
         let waiting = self.delays.hold_envelopes(waiting, range_id(at), self.map);
         let envelopes = self.delays.limit(envelopes, &waiting);
-        self.changed = commands.iter().filter_map(Command::submitted).collect();
+        self.changed = commands.iter().filter_map(Command::submitted_page).collect();
         let host = &mut self.hosts[at];
         host.range.put_envelopes(waiting);
         let built = host.range.build(&*host.store, commands, envelopes, random.once_in(2));
@@ -369,7 +370,7 @@ impl World {
 
     /// The commit of a range is durable: its answers and its posts leave.
     pub(crate) fn settled(&mut self, at: usize) -> Checked<Vec<Effect>> {
-        let Settled { effects, answers } = self.hosts[at].range.settled();
+        let SimSettledWork { effects, answers } = self.hosts[at].range.settled();
         for (id, answer) in answers {
             if let Some(to) = self.hosts[at].posts.remove(&id) {
                 self.network.answer(range_id(at), to, answer);
@@ -447,7 +448,7 @@ impl World {
             post.envelopes.iter_mut().for_each(|envelope| self.tamper(envelope));
             if self.planted.now(Mistake::DeletedBeforeConfirmed) {
                 // The network loses it.
-                self.hosts[at].range.confirmed(post.to(), &PostReply::to_all_of(&post));
+                self.hosts[at].range.confirmed(post.to(), &PostReply::forged_receipt(&post));
             } else {
                 self.network.send(post);
             }
@@ -543,7 +544,7 @@ impl World {
             let mut version = *version;
             let mut hint = *hint;
             if self.planted.now(Mistake::HintNotChecked) {
-                hint = hint.map(doppel_tier1::simulation::Given::forged);
+                hint = hint.map(doppel_tier1::simulation::SubmissionHint::forged);
             }
             let true_version = version;
             if self.planted.now(Mistake::OldVersionAsNew) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use doppel_model::stable_hash64;
-use doppel_tier1::check::planted::planted;
+use doppel_tier1::check::planted::plantable_faults;
 use doppel_tier1::{Database, Store};
 use serde_json::Value;
 
@@ -65,9 +65,11 @@ fn every_planted_row_is_found() {
     let place = Place::new();
     let sample = place.path("sample");
     copy(directory(), &sample);
-    let faults =
-        planted(&Database::open(&sample.join("tier1/range-0"), true).unwrap(), SHARDS.parse().unwrap())
-            .unwrap();
+    let faults = plantable_faults(
+        &Database::open(&sample.join("tier1/range-0"), true).unwrap(),
+        SHARDS.parse().unwrap(),
+    )
+    .unwrap();
     assert!(faults.len() >= 20, "{} faults", faults.len());
     let mut missed = Vec::new();
     for (number, fault) in faults.into_iter().enumerate() {
@@ -148,7 +150,7 @@ const FILES: [Damage; 24] = [
     ("a manifest of the first tokeniser", "tokeniser version 1", |dir| {
         forge(dir, |manifest| manifest["tokeniser"] = 1.into());
     }),
-    ("a manifest of fewer shards", "is of shard 2, and there are 2", |dir| {
+    ("a manifest of fewer shards", "is of shard 2, but there are only 2 shards", |dir| {
         forge(dir, |manifest| manifest["shards"] = 2.into());
     }),
     ("a manifest of another policy", "is compared with", |dir| {

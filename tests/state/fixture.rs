@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use doppel_tier1::backup::Reader;
+use doppel_tier1::backup::BackupReader;
 
 use super::collection::{SHARDS, fill};
 use super::place::{Place, done, fails, restore};
@@ -23,7 +23,7 @@ fn write() {
     fill(&server);
     let file = place.path("file");
     done(&run(["backup", "--server", &server.url, "--out"].iter().map(Path::new).chain([file.as_path()])));
-    let version = Reader::open(&mut fs::File::open(&file).unwrap()).unwrap().head().records;
+    let version = BackupReader::open(&mut fs::File::open(&file).unwrap()).unwrap().head().records;
     let name = |ending: &str| fixtures().join(format!("records-{version}.{ending}"));
     fs::copy(&file, name("backup")).unwrap();
     fs::write(name("jsonl"), server.export()).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use doppel_tier1::check::planted::planted;
+use doppel_tier1::check::planted::plantable_faults;
 use doppel_tier1::{Database, Store};
 
 use super::collection::{SHARDS, directory};
@@ -74,7 +74,7 @@ fn rows_damaged_before_the_backup_are_restored_only_on_request() {
     let (dir, file, restored) = (place.path("data"), place.path("file"), place.path("restored"));
     copy(directory(), &dir);
     let store = Database::open(&dir.join("tier1/range-0"), true).unwrap();
-    let faults = planted(&store, SHARDS.parse().unwrap()).unwrap();
+    let faults = plantable_faults(&store, SHARDS.parse().unwrap()).unwrap();
     let fault = faults.into_iter().find(|fault| fault.name == "a lost member").unwrap();
     store.commit(fault.writes).unwrap();
     drop(store);

@@ -1,25 +1,26 @@
-//! Updates that tier 1 decides by itself: the page is known, its new signature is at hand, and it is a
-//! near-duplicate of its representative.
+//! Benchmark of updates that tier 1 confirms without a search, because the new content is a near-duplicate of
+//! the page's representative.
 //!
 //! `cargo bench -p doppel-tier1 --bench confirm`
 //!
-//! 8,192 pages of 300 tokens, each on its own or in groups of four; every round changes one token of every page, so F
-//! with the representative holds (J is about 0.97) and the whole way of a confirmed page is walked: reading
-//! the record and the representative, the exact comparison, the machine, the commit. `memory` runs over
-//! a store in memory; `sled_durable` over sled with every commit flushed. Submissions come in batches of
-//! 512 from one thread, as the coordinator sends them.
+//! The collection has 8,192 pages of 300 tokens, each alone or in groups of four. Every round changes one
+//! token of every page, so F with the representative holds (J is about 0.97). A submission takes the whole
+//! path of a confirmed page: reading the record and the representative, the exact comparison, the machine,
+//! and the commit. `memory` uses a store in memory, and `sled_durable` uses sled with every commit synced.
+//! One thread submits batches of 512 pages, as the coordinator does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use doppel_contract::{LoadReport, Outcome};
 use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Random, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
-    PartitionLookup, RefusedOrders, SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders,
+    SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
 };
 use doppel_tier1::{Config, Database, Memory, Retention, Rules, Store, Tier1};
 
@@ -72,12 +73,12 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         tier1.submit(batch).expect("recorded");
     }
     let limit = std::time::Duration::from_secs(60);
-    assert!(tier1.flush(limit).expect("flushed"), "the groups do not come to rest");
+    assert!(tier1.flush(limit).expect("flushed"), "the groups did not come to rest within 60 seconds");
     let round = Mutex::new(0);
     bencher
         .counter(ItemsCount::new(PAGES))
         .with_inputs(|| {
-            // What the last round left to the background is not part of this one.
+            // Finish the background work of the last round first.
             tier1.flush(limit).expect("flushed");
             let mut round = round.lock().expect("one thread");
             *round += 1;
@@ -92,7 +93,8 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
     tier1.stop();
 }
 
-/// Every page at `round`, in batches. A page's tokens are its family's but for one of its own.
+/// Versions of all pages in a round, in batches. A page has the tokens of its family, except for one own
+/// token.
 fn versions(builder: &mut Builder, family: u64, round: u64) -> Vec<Vec<Submission>> {
     let submissions: Vec<Submission> = (0..PAGES)
         .map(|page| {
@@ -121,10 +123,10 @@ fn mix(number: u64) -> u64 {
     Random::new(number).number()
 }
 
-/// Tier 2's part, played by a map: the partner of a page is the first page of its family.
+/// A stand-in for tier 2. The partner of a page is the first page of its family.
 struct Families {
     source: OnceLock<Arc<dyn ContentSource>>,
-    /// First page of a family and its content, by the smallest shingle hash, which the members share.
+    /// First page of each family with its content, by the smallest shingle hash, which all members share.
     first: Mutex<HashMap<u64, (PageId, ContentHash)>>,
 }
 
@@ -175,7 +177,7 @@ impl Tier2Api for Families {
     }
 
     fn load(&self) -> Result<LoadReport, IndexError> {
-        unreachable!("nobody asks for the load")
+        unreachable!("tier 1 does not ask for the load")
     }
 
     fn flush_batch(&self) -> Result<(), IndexError> {

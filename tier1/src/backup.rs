@@ -1,35 +1,36 @@
-//! A backup: one file with every row of tier 1.
+//! Backups of tier 1. A full backup is one file with every row.
 //!
-//! The file is 16 bytes that say what it is, then blocks. All integers are little-endian.
+//! The file begins with a signature of 16 bytes, followed by blocks. All integers are little-endian.
 //!
 //! | bytes | field of a block |
 //! |---|---|
 //! | 1 | kind: `h` head, `r` rows, `c` changes, `e` end |
-//! | 4 | bytes of the content as stored |
-//! | 4 | bytes of the content unpacked |
-//! | 8 | XXH3-64 of the 9 bytes before, and of the content as stored |
-//! | | the content, packed with zstd |
+//! | 4 | length of the content as stored, in bytes |
+//! | 4 | length of the unpacked content, in bytes |
+//! | 8 | XXH3-64 of the preceding 9 bytes and of the content as stored |
+//! | | the content, compressed with zstd |
 //!
-//! The head and the end are JSON: the version of the records and the directory's manifest; and how many
-//! blocks, rows and changes there are, with a checksum of all their checksums. So damage is found where it
-//! is, and a file that was cut, even between two blocks, has no end. The content of the other blocks is a
-//! list of entries ([`entry`]); applied one after the other they give the state that was backed up.
+//! The head and the end are JSON. The head contains the version of the records and the directory's manifest.
+//! The end contains the numbers of blocks, rows, and changes, and a checksum of all block checksums. A reader
+//! therefore locates damage to one block, and recognises a file that was cut, even between two blocks, by the
+//! missing end. The content of the other blocks is a list of entries ([`entry`]). A reader that applies the
+//! entries in order gets the state that was backed up.
 //!
-//! The same state gives the same bytes: there is no date in it. The hash of all checksums, that of the end included, names the file
-//! ([`BackupHash`]).
+//! A backup contains no date, so the same state gives the same bytes. The hash of all block checksums,
+//! including the checksum of the end, identifies the file ([`BackupHash`]).
 //!
-//! An increment ([`increment`]) has the same form with another first line, and its head names the backup that it follows. Its rows
-//! are those that differ, and a deletion for each that is gone; applied to the state of that backup they give the new one.
-//! A full backup and its increments are a [`Series`].
+//! An [`increment`] has the same format with another signature, and its head names the backup that it
+//! follows. It contains every row that is new or changed since that backup, and a deletion for each row that
+//! is gone. A full backup and its increments form a [`Series`].
 //!
-//! Tier 2 is derived and not in it, and what its router keeps
-//! is about nodes that the restored collection may not have.
+//! A backup leaves out tier 2, which can be rebuilt from tier 1. It also leaves out the state of tier 2's
+//! router, because that state names nodes that the restored collection may not have.
 
 pub(crate) mod entry;
+mod external_sort;
 mod hash;
 mod increment;
 mod reader;
-mod runs;
 mod series;
 mod state;
 #[cfg(test)]
@@ -45,9 +46,9 @@ use serde::{Deserialize, Serialize};
 
 pub use hash::BackupHash;
 pub use increment::{IncrementError, increment};
-pub use reader::{Reader, Unusable};
-pub use series::{Series, SeriesError, Verified, refuse_pipes};
-pub use state::State;
+pub use reader::{BackupFileError, BackupReader};
+pub use series::{Series, SeriesError, VerifiedSeries, refuse_pipes};
+pub use state::SeriesState;
 
 use crate::check;
 use crate::check::rows::{RowKey, piece};
@@ -57,156 +58,160 @@ use crate::range_files::directories;
 use crate::record;
 use crate::store::{Joined, Store, StoreError};
 use crate::txn::Row;
-pub(crate) use writer::Writer;
+pub(crate) use writer::BackupWriter;
 
-/// "doppel", a backup, and the version of the layout.
+/// Signature of a full backup, with the version of the layout.
 const MAGIC: [u8; 16] = *b"doppel backup 1\n";
-/// The same of an increment. A program that knows none does not take it for a backup.
+/// Signature of an increment. It differs, so that a program without support for increments refuses the file.
 const MAGIC_INCREMENT: [u8; 16] = *b"doppel increm 1\n";
 
-/// Bytes of a block before its content.
+/// Length of a block's fields before its content, in bytes.
 const HEAD_BYTES: usize = 17;
 
-/// No block is longer, packed or unpacked; one row is always in one block. The longest signature, of a page
-/// of 16 MB, is a third of it.
+/// Maximum length of a block's content, packed or unpacked. A row is never split between blocks. The longest
+/// signature, of a page of 16 MB, takes a third of this length.
 const BLOCK_BYTES_MAX: usize = 1 << 27;
 
-/// What a block has.
+/// Kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Head = b'h',
     Rows = b'r',
     Changes = b'c',
     End = b'e',
 }
 
-/// Rows of a commit.
+/// Number of rows that a restore writes in one commit.
 const ROWS_AT_ONCE: usize = 1_000;
 
-/// Why there is no database of a backup.
+/// Why a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The backups.
+    /// The backup files cannot be used.
     #[error(transparent)]
     Series(#[from] SeriesError),
-    /// The database.
+    /// The database cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What a backup is of.
+/// Head of a backup: what the backup was made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
-    /// The version of the records.
+pub struct BackupHead {
+    /// Version of the records.
     pub records: u8,
-    /// The data directory's manifest, as it is.
+    /// Text of the data directory's manifest.
     pub manifest: String,
-    /// The backup that an increment follows; none for a full one.
+    /// Backup that an increment follows; `None` for a full backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<BackupHash>,
 }
 
-/// A backup that was written, or read to its end.
+/// Size and identity of a backup that was completely written or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
-    /// What it has.
+pub struct FinishedBackup {
+    /// Numbers of rows, changes, and bytes.
     pub summary: BackupSummary,
-    /// What names it.
+    /// Hash that identifies the backup.
     pub hash: BackupHash,
 }
 
-/// What a whole backup has.
+/// Totals of a backup, which its last block contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct End {
+struct BackupEnd {
     blocks: u64,
     rows: u64,
     changes: u64,
     checksum: u64,
 }
 
-/// A directory that no server uses, open to be backed up.
-pub struct Offline(Vec<Database>);
+/// A collection in a directory that no server uses, opened for a backup.
+pub struct OfflineCollection(Vec<Database>);
 
-impl Offline {
+impl OfflineCollection {
     /// Opens the databases in `dir`.
     ///
     /// # Errors
-    /// When one is missing, in use or damaged, or cannot be written: the engine may have files to complete.
+    /// If a database is missing, in use, or damaged. Also if it cannot be written, because the storage engine
+    /// may have to complete its files.
     pub fn open(dir: &Path, map: RangeMap) -> Result<Self, StoreError> {
         Database::open_ranges(dir, map).map(Self)
     }
 
-    /// Backs it up.
+    /// Writes a full backup to `out`.
     ///
     /// # Errors
-    /// When it is damaged, or `out` cannot be written.
-    pub fn back_up(&self, manifest: &str, out: &mut dyn io::Write) -> Result<Written, BackupError> {
-        let mut writer = Writer::begin(out, manifest)?;
+    /// If a row is damaged, or `out` cannot be written.
+    pub fn back_up(&self, manifest: &str, out: &mut dyn io::Write) -> Result<FinishedBackup, BackupError> {
+        let mut writer = BackupWriter::begin(out, manifest)?;
         for store in &self.0 {
             let mut from = Vec::new();
             while copy_piece(store, &mut from, &mut writer)? {}
         }
         let summary = writer.end()?;
-        Ok(Written { summary, hash: writer.hash() })
+        Ok(FinishedBackup { summary, hash: writer.hash() })
     }
 }
 
-/// Makes the databases of a series of backups in `dir`, where there must be none, and checks them. They are on disk when this
-/// returns.
+/// Restores a series of backups into new databases in `dir`, and checks them. `dir` must not contain
+/// databases. The restored databases are on disk when this function returns.
 ///
 /// # Errors
-/// When a backup is damaged or cut off or does not follow that before it, or the database cannot be written.
+/// If a backup is damaged, cut off, or does not follow the previous file, or if a database cannot be written.
 pub fn restore(
     mut series: Series,
     dir: &Path,
     map: RangeMap,
     policy: Policy,
     winners: WinnerOrder,
-) -> Result<(BackupSummary, check::Report), RestoreError> {
-    // Flushed once, at the end: nothing relies on it before.
+) -> Result<(BackupSummary, check::CheckReport), RestoreError> {
+    // Commits are not synced, because the databases are flushed once at the end.
     let opened = directories(dir, map)
         .into_iter()
         .map(|(_, dir)| Database::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;
     let store = Joined::new(map, &stores);
-    // What is replaced or purged by a later part was written, too, and is in the files until they are erased.
+    // Later files may replace or delete rows that were already written. Their content stays in the database
+    // files until it is erased.
     let mut erases = false;
     while let Some((kind, mut writes)) = series.writes()? {
-        erases |= kind == Kind::Changes || !series.is_at_full();
+        erases |= kind == BlockKind::Changes || !series.is_at_full();
         while !writes.is_empty() {
             let rest = writes.split_off(writes.len().min(ROWS_AT_ONCE));
             store.commit(std::mem::replace(&mut writes, rest))?;
         }
     }
     if erases {
-        // As after a purge: a start goes on with it.
+        // The databases erase unused content as after a purge, and the next start continues it if necessary.
         stores.iter().try_for_each(|store| store.purge(|| ()))?;
     }
     store.flush()?;
-    // The engine lets go of its files some time after it is dropped, so it is not opened again.
+    // The engine releases its files some time after it is dropped, so the check uses the open databases.
     Ok((series.verified().summary, check::check(&store, Some(policy), winners)))
 }
 
-/// Copies a piece of the rows from `from` on, and moves `from` behind it; false when there are no more.
+/// Writes a piece of the rows from the key `from` on, and moves `from` past the piece. Returns false if there
+/// were no more rows.
 pub(crate) fn copy_piece<W: io::Write>(
     store: &dyn Store,
     from: &mut Vec<u8>,
-    writer: &mut Writer<W>,
+    writer: &mut BackupWriter<W>,
 ) -> Result<bool, BackupError> {
     copy_rows(&piece(store, from).map_err(Tier1Error::from)?, from, writer)
 }
 
-/// The same with rows that were read.
+/// Like [`copy_piece`], but takes rows that were already read.
 pub(crate) fn copy_rows<W: io::Write>(
     rows: &[Row],
     from: &mut Vec<u8>,
-    writer: &mut Writer<W>,
+    writer: &mut BackupWriter<W>,
 ) -> Result<bool, BackupError> {
-    each_row(rows, from, |key, value| writer.entry(Kind::Rows, key, Some(value)))
+    each_row(rows, from, |key, value| writer.entry(BlockKind::Rows, key, Some(value)))
 }
 
-/// Gives those of the rows that go into a backup, verified, and moves `from` behind the last; false when there are none.
+/// Verifies the rows that belong into a backup, passes them to `each`, and moves `from` past the last row.
+/// Returns false if there are no rows.
 fn each_row<E: From<BackupError>>(
     rows: &[Row],
     from: &mut Vec<u8>,
@@ -215,31 +220,34 @@ fn each_row<E: From<BackupError>>(
     let Some((last, _)) = rows.last() else { return Ok(false) };
     *from = key::after(last);
     for (key, value) in rows.iter().filter(|(key, _)| is_backed_up(key)) {
-        // A backup of damaged rows would be found out when it is needed.
+        // The damage of a row in a backup would be noticed only when the backup is needed.
         verify(key, value).map_err(|error| BackupError::from(Tier1Error::from(error)))?;
         each(key, value)?;
     }
     Ok(true)
 }
 
-/// Whether a row goes into a backup.
+/// Whether a row belongs into a backup.
 pub(crate) fn is_backed_up(key: &[u8]) -> bool {
     !key::Kind::IndexState.is_of(key)
 }
 
-/// Whether a row is what was written.
+/// Verifies that a row has a known key, the right shape, and the right checksum.
+///
+/// # Errors
+/// [`StoreError::Damaged`] or [`StoreError::Version`].
 pub(crate) fn verify(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     let damaged = |reason| record::damaged(key, reason);
     match RowKey::of(key) {
-        None => Err(damaged("no key of this program")),
+        None => Err(damaged("its key is of no known kind")),
         Some((_, RowKey::Signature(_))) => doppel_model::signature::Signature::from_bytes(value)
             .map(drop)
-            .map_err(|_| damaged("no signature of this program")),
+            .map_err(|_| damaged("it is not a valid signature")),
         Some((_, RowKey::Feed(_))) if value.len() == 16 => Ok(()),
         Some((_, RowKey::InboundRedirect(..) | RowKey::Source(..))) if value.is_empty() => Ok(()),
         Some((_, RowKey::Source(..))) if value.len() == 16 => Ok(()),
         Some((_, RowKey::Feed(_) | RowKey::InboundRedirect(..) | RowKey::Source(..))) => {
-            Err(damaged("wrong length"))
+            Err(damaged("its value has a wrong length"))
         }
         Some(_) => record::body(key, value).map(drop),
     }

@@ -1,15 +1,16 @@
-//! The invariants of a store, verified row by row without a write.
+//! Verifies the invariants of a store row by row, without writing a row.
 //!
-//! What a commit keeps inside one shard holds in every committed state, and is checked in every one: keys,
-//! checksums, the public state of a page, signatures, feed rows, counts, totals, numbers of messages. What
-//! links rows of different shards, or of a page and its group, may be on its way as a message. The outbox
-//! names every message, so the check knows for each page, edge and group whether something is under way
-//! ([`underway`]), and all other rows must agree exactly. At rest nothing is under way, so all rows must.
+//! Invariants within one shard hold in every committed state, so the check verifies them always. These are
+//! keys, checksums, the public states of pages, signatures, feed rows, counts, totals, and message numbers.
+//! Invariants between rows of different shards, or between a page and its group, may be pending as a message.
+//! The outbox names every such message. The check therefore knows for which pages, redirects, and groups a
+//! change is under way ([`underway`]), and verifies all other rows exactly. In a collection at rest nothing
+//! is under way.
 //!
-//! Not checked: whether the groups are the right ones. That takes every comparison anew; `repair` does it
-//! for a group.
+//! The check does not verify that the groups are the right ones, because this needs every comparison again.
+//! `repair` does this for one group.
 //!
-//! Memory: the messages under way, and [`EXAMPLES_MAX`] findings of each kind.
+//! The check keeps in memory the messages under way, and [`EXAMPLES_MAX`] findings of each kind.
 
 mod cover;
 mod finding;
@@ -28,10 +29,11 @@ mod underway;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use doppel_contract::Backlog;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId};
-use doppel_protocol::{Backlog, IndexStateItem, RangeMap, WinnerOrder};
+use doppel_protocol::{IndexStateItem, RangeMap, WinnerOrder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -45,46 +47,46 @@ use crate::record::{GroupRecord, Meta, PageRecord, decode};
 use crate::store::{Joined, Store, StoreError};
 use crate::totals;
 use rows::{RowKey, pieces};
-use underway::Underway;
+use underway::UnderwayWork;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
-    /// Rows read.
+pub struct CheckReport {
+    /// Number of rows that were read.
     pub rows: u64,
-    /// Their keys and values, in bytes.
+    /// Size of their keys and values, in bytes.
     pub bytes: u64,
-    /// Pages on record, dead and purged ones among them.
+    /// Number of pages on record, including dead and purged pages.
     pub pages: u64,
-    /// Groups in use.
+    /// Number of groups in use, without merged groups.
     pub groups: u64,
-    /// Work that is accepted and not yet done, by the shards' own counts.
+    /// Work that is accepted and not yet done, according to the shards' own counts.
     pub backlog: Backlog,
-    /// What does not hold.
+    /// Violated invariants, with examples.
     pub findings: Findings,
-    /// What is wrong with files that are made of the rows, and what will become of it.
+    /// Damage to files that are derived from the rows, with the consequences for the next start.
     pub damage: Vec<String>,
 }
 
-impl Report {
-    /// Whether every invariant holds, and every file is as it was written.
+impl CheckReport {
+    /// Whether every invariant holds and no file is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.damage.is_empty()
     }
 }
 
-/// Checks the database in `dir`, which no server may use. No row is written; the engine may finish what a
-/// process that was killed left undone in its files, as at every start.
+/// Checks the databases in `dir`, which no server may use. The check writes no row. The storage engine may
+/// complete its files after a crash, as at every start.
 ///
 /// # Errors
-/// When there is none, it is in use, or the engine cannot open it at all.
+/// If a database is missing or in use, or the storage engine cannot open it.
 pub fn of_directory(
     dir: &Path,
     map: RangeMap,
     policy: Policy,
     winners: WinnerOrder,
-) -> Result<Report, StoreError> {
+) -> Result<CheckReport, StoreError> {
     let stores = Database::open_ranges(dir, map)?;
     let store = Joined::new(map, &stores);
     let mut checker = Checker::new(&store, Some(policy), winners);
@@ -92,10 +94,11 @@ pub fn of_directory(
     for (range, dir) in directories(dir, map) {
         let run = map.run(range);
         let metas = checker.metas.get(usize::from(run.start.0)..usize::from(run.end.0)).unwrap_or_default();
-        if metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
-            && let Err(error) = progress::verify(&dir, progress::of(metas.iter().filter_map(Found::row)))
+        if metas.iter().all(|meta| !matches!(meta, ReferencedRow::Unreadable))
+            && let Err(error) =
+                progress::verify(&dir, progress::of(metas.iter().filter_map(ReferencedRow::row)))
         {
-            checker.engine(&error);
+            checker.add_engine_failure(&error);
         }
         let damage = crate::statuses::damage(&dir);
         let damage = damage.map_err(|error| StoreError::of_file("read a snapshot", &dir, &error))?;
@@ -106,25 +109,26 @@ pub fn of_directory(
     Ok(checker.report)
 }
 
-/// Checks every row. Without a policy the verdicts on winners are not compared anew with the signatures.
+/// Checks every row of the stores. Without a policy, the check does not verify verdicts and covers by
+/// comparing signatures again.
 ///
-/// The stores must be at rest: no commit may be made meanwhile.
+/// No commit may be made to the stores during the check.
 #[must_use]
-pub fn check(store: &Joined<'_>, policy: Option<Policy>, winners: WinnerOrder) -> Report {
+pub fn check(store: &Joined<'_>, policy: Option<Policy>, winners: WinnerOrder) -> CheckReport {
     let mut checker = Checker::new(store, policy, winners);
     checker.run();
     checker.report
 }
 
-/// A row that another one speaks of.
-enum Found<T> {
+/// A row to which another row refers.
+enum ReferencedRow<T> {
     Row(T),
     Missing,
-    /// It is reported where it is met itself.
+    /// The row cannot be read. The scan reports this when it reaches the row.
     Unreadable,
 }
 
-impl<T> Found<T> {
+impl<T> ReferencedRow<T> {
     fn row(&self) -> Option<&T> {
         match self {
             Self::Row(row) => Some(row),
@@ -140,15 +144,16 @@ struct Checker<'s> {
     shards: u16,
     policy: Option<Policy>,
     winners: WinnerOrder,
-    /// By shard.
-    metas: Vec<Found<Meta>>,
-    /// Totals as the rows give them.
+    /// Meta row of each shard.
+    metas: Vec<ReferencedRow<Meta>>,
+    /// Totals of each shard, counted from its rows.
     recounts: Vec<Meta>,
-    underway: Underway,
-    report: Report,
-    /// The last winner's content that was compared with.
+    underway: UnderwayWork,
+    report: CheckReport,
+    /// Winner whose signature was last compared with a member's.
     winner: Option<(PageId, ContentHash, Signature)>,
-    /// The databases of which a failure of the engine was reported; none for one that names no database.
+    /// Databases for which an engine failure was reported. `None` stands for a failure that names no
+    /// database.
     failed: BTreeSet<Option<PathBuf>>,
 }
 
@@ -165,8 +170,8 @@ impl<'s> Checker<'s> {
             winners,
             metas: Vec::new(),
             recounts: vec![Meta::default(); usize::from(shards)],
-            underway: Underway::default(),
-            report: Report::default(),
+            underway: UnderwayWork::default(),
+            report: CheckReport::default(),
             winner: None,
             failed: BTreeSet::new(),
         }
@@ -177,38 +182,41 @@ impl<'s> Checker<'s> {
         self.read_outboxes();
         for (range, store) in self.databases.databases() {
             if let Err(error) = pieces(store, &mut |key, value| self.row(range, key, value)) {
-                self.engine(&error);
+                self.add_engine_failure(&error);
             }
         }
         self.check_metas();
-        let metas: Vec<Meta> = self.metas.iter().filter_map(Found::row).cloned().collect();
+        let metas: Vec<Meta> = self.metas.iter().filter_map(ReferencedRow::row).cloned().collect();
         self.report.backlog = totals::sum(&metas, self.underway.messages() as u64).1;
     }
 
+    /// Checks a row that the scan has reached.
     fn row(&mut self, range: RangeId, key: &[u8], value: &[u8]) {
         self.report.rows += 1;
         self.report.bytes += (key.len() + value.len()) as u64;
         let Some((shard, row_key)) = RowKey::of(key) else {
-            return self.find(Invariant::Key, hex(key), "is no key of this program");
+            return self.add_finding(Invariant::Key, hex(key), "has a key of no known kind");
         };
         if shard.0 >= self.shards {
-            let detail = format!("is of shard {}, and there are {}", shard.0, self.shards);
-            return self.find(Invariant::Key, hex(key), detail);
+            let detail = format!("is of shard {}, but there are only {} shards", shard.0, self.shards);
+            return self.add_finding(Invariant::Key, hex(key), detail);
         }
         if self.map.of_shard(shard) != range {
-            let row = self.named(&row_key);
-            let detail =
-                format!("is in the database of range {range} and of shard {}, which is not there", shard.0);
-            return self.find(Invariant::Ownership, row, detail);
+            let row = self.describe_row(&row_key);
+            let detail = format!(
+                "is in the database of range {range}, but shard {} belongs to another range",
+                shard.0
+            );
+            return self.add_finding(Invariant::Ownership, row, detail);
         }
         let owner = row_key.owner(shard, self.shards);
         if owner != shard {
-            let row = self.named(&row_key);
-            let detail = format!("is in shard {} and belongs to shard {}", shard.0, owner.0);
-            return self.find(Invariant::Ownership, row, detail);
+            let row = self.describe_row(&row_key);
+            let detail = format!("is in shard {}, but belongs to shard {}", shard.0, owner.0);
+            return self.add_finding(Invariant::Ownership, row, detail);
         }
         match row_key {
-            // Read before all others.
+            // The check reads these rows before all others.
             RowKey::Meta | RowKey::Outbox(..) => {}
             RowKey::Audit(number) => self.audit(shard, number, key, value),
             RowKey::AuditsDropped => self.audits_dropped(shard, key, value),
@@ -226,12 +234,12 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn find(&mut self, invariant: Invariant, row: impl Into<String>, detail: impl Into<String>) {
+    fn add_finding(&mut self, invariant: Invariant, row: impl Into<String>, detail: impl Into<String>) {
         self.report.findings.add(Finding { invariant, row: row.into(), detail: detail.into() });
     }
 
-    /// What the engine fails with is said once for each database: it would be said for every row.
-    fn engine(&mut self, error: &StoreError) {
+    /// Reports a failure of the storage engine once for each database, because it may recur for every row.
+    fn add_engine_failure(&mut self, error: &StoreError) {
         let database = match error {
             StoreError::Corrupt { database, .. } | StoreError::Behind { database, .. } => {
                 Some(database.clone())
@@ -240,47 +248,52 @@ impl<'s> Checker<'s> {
         };
         if self.failed.insert(database) {
             let subject = "the database";
-            let said = error.to_string();
-            self.find(Invariant::Engine, subject, said.strip_prefix(subject).unwrap_or(&said).trim_start());
+            let text = error.to_string();
+            self.add_finding(
+                Invariant::Engine,
+                subject,
+                text.strip_prefix(subject).unwrap_or(&text).trim_start(),
+            );
         }
     }
 
-    /// Decodes a row that the scan has come to.
+    /// Decodes a row that the scan has reached. Reports the row if it cannot be decoded.
     fn decode<T: DeserializeOwned>(&mut self, key: &[u8], value: &[u8], row: String) -> Option<T> {
         match decode(key, value) {
             Ok(record) => Some(record),
             Err(error) => {
-                self.unreadable(&error, row);
+                self.add_unreadable(&error, row);
                 None
             }
         }
     }
 
-    fn unreadable(&mut self, error: &StoreError, row: String) {
+    fn add_unreadable(&mut self, error: &StoreError, row: String) {
         match error {
-            StoreError::Version { .. } => self.find(Invariant::Version, row, error.to_string()),
-            StoreError::Damaged { reason, .. } => self.find(Invariant::Damage, row, *reason),
-            other => self.engine(other),
+            StoreError::Version { .. } => self.add_finding(Invariant::Version, row, error.to_string()),
+            StoreError::Damaged { reason, .. } => self.add_finding(Invariant::Damage, row, *reason),
+            other => self.add_engine_failure(other),
         }
     }
 
-    /// Reads a row that another one speaks of.
-    fn read<T: DeserializeOwned>(&mut self, key: &[u8]) -> Found<T> {
+    /// Reads a row to which another row refers.
+    fn read<T: DeserializeOwned>(&mut self, key: &[u8]) -> ReferencedRow<T> {
         match self.store.get(key) {
-            Ok(Some(bytes)) => decode(key, &bytes).map_or(Found::Unreadable, Found::Row),
-            Ok(None) => Found::Missing,
+            Ok(Some(bytes)) => decode(key, &bytes).map_or(ReferencedRow::Unreadable, ReferencedRow::Row),
+            Ok(None) => ReferencedRow::Missing,
             Err(error) => {
-                self.engine(&error);
-                Found::Unreadable
+                self.add_engine_failure(&error);
+                ReferencedRow::Unreadable
             }
         }
     }
 
+    /// Whether a row exists. True if the store fails, so that the failure causes no further finding.
     fn has(&mut self, key: &[u8]) -> bool {
         match self.store.get(key) {
             Ok(row) => row.is_some(),
             Err(error) => {
-                self.engine(&error);
+                self.add_engine_failure(&error);
                 true
             }
         }
@@ -290,51 +303,53 @@ impl<'s> Checker<'s> {
         page.shard(self.shards)
     }
 
-    fn record(&mut self, page: PageId) -> Found<PageRecord> {
+    fn record(&mut self, page: PageId) -> ReferencedRow<PageRecord> {
         self.read(&key::page(self.owner(page), page))
     }
 
-    fn group_record(&mut self, group: GroupId) -> Found<GroupRecord> {
-        if group.shard().0 >= self.shards { Found::Missing } else { self.read(&key::group(group)) }
+    fn group_record(&mut self, group: GroupId) -> ReferencedRow<GroupRecord> {
+        if group.shard().0 >= self.shards { ReferencedRow::Missing } else { self.read(&key::group(group)) }
     }
 
-    /// A page for people: its URL where its row can be read.
-    fn name(&mut self, page: PageId) -> String {
+    /// Describes a page for a reader, by its URL if its row can be read.
+    fn describe_page(&mut self, page: PageId) -> String {
         match self.record(page) {
-            Found::Row(record) => record.url().to_string(),
-            Found::Missing | Found::Unreadable => format!("the page {}", hex(page.bytes())),
+            ReferencedRow::Row(record) => record.url().to_string(),
+            ReferencedRow::Missing | ReferencedRow::Unreadable => format!("the page {}", hex(page.bytes())),
         }
     }
 
-    /// A row for people.
-    fn named(&mut self, row_key: &RowKey) -> String {
+    /// Describes a row for a reader.
+    fn describe_row(&mut self, row_key: &RowKey) -> String {
         match *row_key {
             RowKey::Meta => "the totals of a shard".to_owned(),
             RowKey::Audit(number) => format!("audit entry {number}"),
-            RowKey::AuditsDropped => "the number of audit entries dropped".to_owned(),
+            RowKey::AuditsDropped => "the number of dropped audit entries".to_owned(),
             RowKey::Feed(number) => format!("event {number}"),
             RowKey::Group(group) => format!("group {group}"),
             RowKey::IndexState(IndexStateItem::Plan) => "the plan of the index".to_owned(),
-            RowKey::IndexState(IndexStateItem::Requests) => "what is requested of the index".to_owned(),
-            RowKey::Member(group, page) => format!("member {} of group {group}", self.name(page)),
+            RowKey::IndexState(IndexStateItem::Requests) => "the requests for the index".to_owned(),
+            RowKey::Member(group, page) => format!("member {} of group {group}", self.describe_page(page)),
             RowKey::ForwardingEntry(group, page) => {
-                format!("forwarding entry of {} by group {group}", self.name(page))
+                format!("forwarding entry of {} at group {group}", self.describe_page(page))
             }
-            RowKey::Page(page) => self.name(page),
-            RowKey::Signature(page) => format!("the signature of {}", self.name(page)),
+            RowKey::Page(page) => self.describe_page(page),
+            RowKey::Signature(page) => format!("the signature of {}", self.describe_page(page)),
             RowKey::InboundRedirect(target, source) | RowKey::Source(target, source) => {
-                self.edge(target, source)
+                self.describe_redirect(target, source)
             }
-            RowKey::FanOut(_, target) => format!("what the redirects to {} are told", self.name(target)),
+            RowKey::FanOut(_, target) => {
+                format!("the round that tells the redirects to {}", self.describe_page(target))
+            }
             RowKey::Spelling(normal, page) => {
-                format!("the spelling {} of {}", self.name(page), self.name(normal))
+                format!("the spelling {} of {}", self.describe_page(page), self.describe_page(normal))
             }
             RowKey::Outbox(to, number) => format!("message {number} to shard {}", to.0),
         }
     }
 
-    fn edge(&mut self, target: PageId, source: PageId) -> String {
-        format!("the redirect from {} to {}", self.name(source), self.name(target))
+    fn describe_redirect(&mut self, target: PageId, source: PageId) -> String {
+        format!("the redirect from {} to {}", self.describe_page(source), self.describe_page(target))
     }
 }
 

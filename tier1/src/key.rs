@@ -1,48 +1,52 @@
-//! Keys of a shard's rows: `shard (2 bytes) | kind (1 byte) | identifiers`, all big-endian, so that
-//! what belongs together lies together.
+//! Keys of a shard's rows. A key consists of the shard (2 bytes), the kind of the row (1 byte), and
+//! identifiers, all in big-endian order. The rows of a shard, of a kind, and of a group or target are
+//! therefore adjacent.
 
 use doppel_model::{GroupId, PageId, RangeId, ShardId};
 use doppel_protocol::{IndexStateItem, RangeMap, RepairId};
 
-/// Which kind of row a key leads to.
+/// Kind of a row. Each comment shows the identifiers in the key and the value of the row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
     /// The shard's counters and sequence numbers.
     Meta = b'c',
-    /// `feed number` → page whose newest event has that number.
+    /// `event number` → page whose newest event has this number.
     Feed = b'f',
     /// `group` → group record.
     Group = b'g',
-    /// `item` → what the router of the index keeps; in the first shard alone.
+    /// `item` → item of the index router's state. Only the first shard has such rows.
     IndexState = b'i',
-    /// `target, source` → a redirect that ends at the target (empty value).
+    /// `target, source` → empty. The redirect `source` ends at `target`.
     InboundRedirect = b'h',
-    /// `group, page` → member.
+    /// `group, page` → member record.
     Member = b'm',
-    /// `group, page` → number of a membership that began at a merged group: its messages still come by here.
+    /// `group, page` → membership number. The messages of this membership still go through the merged group.
     ForwardingEntry = b'n',
-    /// `receiver, number` → message not yet delivered.
+    /// `receiver, number` → message that is not yet delivered. A message to another range stays until it is
+    /// confirmed.
     Outbox = b'o',
     /// `page` → page record.
     Page = b'p',
-    /// `target, source` → a redirect straight to a page of the normalised form `target`: the id of that page, where it is spelled
-    /// otherwise.
+    /// `target, source` → page id. `source` redirects directly to a page of the normalised form `target`. The
+    /// value is the id of this page, or empty if the page's URL is in normalised form.
     Source = b'r',
-    /// `kind of the edges, target` → how far the redirects of these edges are told of a change.
+    /// `kind of edge, target` → progress of the round that tells the redirects with these edges about a
+    /// change.
     FanOut = b't',
-    /// `page` → signature of its current content.
+    /// `page` → signature of the page's present content.
     Signature = b's',
-    /// `normalised, page` → URL of a page that is spelled otherwise than in its normalised form, whose id comes first.
+    /// `normalised form, page` → URL of a page whose URL is not in normalised form.
     Spelling = b'u',
-    /// `number` → audit entry of a repair.
+    /// `number` → entry of the audit trail.
     Audit = b'a',
-    /// The greatest number of an audit entry that retention has dropped; no row before the first.
+    /// Greatest number of an audit entry that retention has dropped. The row is missing if retention has
+    /// dropped none.
     AuditsDropped = b'd',
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds of rows.
     const ALL: [Self; 15] = [
         Self::Meta,
         Self::Feed,
@@ -61,19 +65,19 @@ impl Kind {
         Self::AuditsDropped,
     ];
 
-    /// The kind of a key's third byte; none for what is no kind.
+    /// The kind that a key's third byte stands for. `None` if the byte is not a kind.
     pub(crate) fn of(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 
-    /// Whether a key is of this kind.
+    /// Whether a key has this kind.
     #[inline]
     pub(crate) fn is_of(self, key: &[u8]) -> bool {
         key.get(2) == Some(&(self as u8))
     }
 }
 
-/// The shard that has what the router of the index keeps. The owner of its range has the router.
+/// The shard that stores the state of the index's router. The owner of its range runs the router.
 pub(crate) const INDEX_STATE_SHARD: ShardId = ShardId(0);
 
 /// The range that stores a row. A key that is too short to name a shard maps to the last range.
@@ -119,7 +123,7 @@ pub(crate) fn member(group: GroupId, page: PageId) -> Vec<u8> {
     key
 }
 
-/// The prefix of a group's members.
+/// The common prefix of a group's member rows.
 pub(crate) fn members(group: GroupId) -> Vec<u8> {
     let mut key = start(group.shard(), Kind::Member, 24);
     key.extend_from_slice(&group.get().to_be_bytes());
@@ -132,28 +136,28 @@ pub(crate) fn forwarding_entry(group: GroupId, page: PageId) -> Vec<u8> {
     key
 }
 
-/// The prefix of the forwarding entries of a merged group.
+/// The common prefix of a merged group's forwarding entries.
 pub(crate) fn forwarding_entries(group: GroupId) -> Vec<u8> {
     let mut key = start(group.shard(), Kind::ForwardingEntry, 24);
     key.extend_from_slice(&group.get().to_be_bytes());
     key
 }
 
-/// `kind` is [`Kind::Source`], [`Kind::InboundRedirect`] or [`Kind::Spelling`].
+/// The key of an edge. `kind` must be [`Kind::Source`], [`Kind::InboundRedirect`], or [`Kind::Spelling`].
 pub(crate) fn edge(shard: ShardId, kind: Kind, target: PageId, source: PageId) -> Vec<u8> {
     let mut key = edges(shard, kind, target);
     key.extend_from_slice(source.bytes());
     key
 }
 
-/// The prefix of a target's edges.
+/// The common prefix of a target's edges of one kind.
 pub(crate) fn edges(shard: ShardId, kind: Kind, target: PageId) -> Vec<u8> {
     let mut key = start(shard, kind, 32);
     key.extend_from_slice(target.bytes());
     key
 }
 
-/// `edges` is [`Kind::Source`] or [`Kind::InboundRedirect`].
+/// The key of a round. `edges` must be [`Kind::Source`] or [`Kind::InboundRedirect`].
 pub(crate) fn fan_out(shard: ShardId, edges: Kind, target: PageId) -> Vec<u8> {
     let mut key = start(shard, Kind::FanOut, 17);
     key.push(edges as u8);
@@ -183,7 +187,7 @@ pub(crate) fn index_state(item: IndexStateItem) -> Vec<u8> {
     key
 }
 
-/// What names an item in its key.
+/// The byte that stands for an item in its key.
 pub(crate) fn index_state_byte(item: IndexStateItem) -> u8 {
     match item {
         IndexStateItem::Plan => b'p',
@@ -198,27 +202,27 @@ pub(crate) fn outbox(shard: ShardId, receiver: ShardId, number: u64) -> Vec<u8> 
     key
 }
 
-/// The prefix of the messages from one shard to another.
+/// The common prefix of the messages from one shard to another.
 pub(crate) fn outbox_pair(shard: ShardId, receiver: ShardId) -> Vec<u8> {
     let mut key = start(shard, Kind::Outbox, 2);
     key.extend_from_slice(&receiver.0.to_be_bytes());
     key
 }
 
-/// The receiver and the number that the key of a message names.
+/// Decodes the receiver and the number from the key of a message.
 pub(crate) fn receiver_and_number(key: &[u8]) -> Option<(ShardId, u64)> {
     let (receiver, number) = key.get(3..)?.split_first_chunk::<2>()?;
     Some((ShardId(u16::from_be_bytes(*receiver)), u64::from_be_bytes(number.try_into().ok()?)))
 }
 
-/// All rows of a kind: from, to.
+/// The half-open interval of keys of one kind in a shard.
 pub(crate) fn all(shard: ShardId, kind: Kind) -> (Vec<u8>, Vec<u8>) {
     let from = start(shard, kind, 0);
     let to = after_prefix(&from);
     (from, to)
 }
 
-/// The first key that does not begin with `prefix`.
+/// The least key that is greater than all keys with this prefix.
 pub(crate) fn after_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -230,7 +234,7 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-/// The first key after `key`.
+/// The least key that is greater than `key`.
 pub(crate) fn after(key: &[u8]) -> Vec<u8> {
     let mut next = key.to_vec();
     next.push(0);

@@ -1,22 +1,31 @@
-//! What the owner of a range may do as far as the range's log goes: how long it may answer without having heard from it, and
-//! whether it takes what it could not commit.
+//! The lease of a range's owner. It depends on the owner's contact with the range's log. The lease decides
+//! whether the owner may answer questions, and whether it may accept work to commit.
 
 use crate::peers::PeerError;
 
-/// Says at every question whether the range may answer. Work of the range itself does not ask: the log arbitrates that.
+/// Permission of an owner to answer and to accept work. The range's own work does not need this permission,
+/// because the log decides which of its commits count.
 pub(crate) trait Lease: Send + Sync {
-    /// Whether the owner may answer now.
+    /// Checks that the owner may answer a question now.
+    ///
+    /// # Errors
+    /// If the log has not confirmed the ownership recently, or the ownership is over.
     fn check(&self) -> Result<(), PeerError>;
 
-    /// Ends the ownership: another one knows more of the range than this one, which has not heard of it yet.
+    /// Ends the ownership. The caller has learnt that another owner exists, although this owner has not read
+    /// its take-over yet.
     fn end(&self);
 
-    /// The disk of the owner is full: the ownership ends, and the database is opened anew once there is room.
+    /// Ends the ownership because the owner's disk is full. The database is reopened when there is room
+    /// again.
     fn disk_is_full(&self) {
         self.end();
     }
 
-    /// Whether the owner takes what is to be committed: not while a commit has waited for some seconds for what may last.
+    /// Checks that the owner may accept work to commit.
+    ///
+    /// # Errors
+    /// If a commit has waited for some seconds for a reason that may last.
     fn check_commits(&self) -> Result<(), PeerError> {
         Ok(())
     }

@@ -1,13 +1,18 @@
 //! Tier 1: the system of record.
 //!
-//! Pages, groups, the pending queue and the change feed live in shards. The shards of one process are
-//! a deterministic state machine (`machine`) that one writer thread feeds with commands; a group of
-//! commands becomes one record of the range's log (`database`), on disk before anything is acknowledged or any
-//! effect is carried out (G2). Comparison of signatures happens outside the machine: for a new version
-//! in the caller's thread (`service::hint`), for background work in the worker thread.
+//! This crate stores pages, groups, pending work, and the change feed, divided into shards. A range is a run
+//! of shards with one database and one writer thread. The writer feeds the commands of clients and of
+//! background work into a deterministic state machine (`machine`). Several commands together become one
+//! record of the range's log (`database`).
 //!
-//! The way of a submission: `service::api` (hint) → `service::writer` → `machine::page` → store commit
-//! → answer; then `Effect`s → tier 2 and the worker, whose answers come back as commands.
+//! Invariant (G2): the record is on disk before the range acknowledges a command or carries out an effect.
+//!
+//! The machine never compares signatures. A caller's thread compares a new version with its representative
+//! (`service::hint`), and the worker thread makes all other comparisons.
+//!
+//! A submission takes this path: `service::api` (with the hint), `service::writer`, `machine::page`, the
+//! commit to the store, the answer to the client. Then the effects go to tier 2 and to the worker, and their
+//! results come back as commands.
 #![forbid(unsafe_code)]
 
 pub mod backup;

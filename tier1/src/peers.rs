@@ -1,10 +1,10 @@
-//! The seam between ranges: messages posted to another range, and reads of its rows.
+//! The interface between ranges: a range posts messages to another range, and reads its rows.
 //!
-//! Every call takes and gives owned values, has a bound, and can fail. None is made while a lock is held, and
-//! the machine makes none. Within a process it is a direct call (`service::ranges`): a read waits for nothing but the
-//! store, and the answer to a post has a deadline (`service::sender`). To another process it goes through
-//! [`RangeOwner`](doppel_protocol::range_owner::RangeOwner); a read has a deadline then, too, and fails as
-//! [`PeerError::Unreachable`], which is transient.
+//! Calls take and return owned values of bounded size, and can fail. No caller holds a lock during a call,
+//! and the machine makes no calls. Within a process a call is direct (`service::ranges`): a read waits only
+//! for the store, and the answer to a post has a deadline (`service::sender`). A call to another process goes
+//! through [`RangeOwner`](doppel_protocol::range_owner::RangeOwner). Such a read has a deadline as well, and
+//! fails with the transient error [`PeerError::Unreachable`].
 
 use crossbeam::channel::Receiver;
 use doppel_model::RangeId;
@@ -16,16 +16,18 @@ use crate::record::{decode, encode};
 use crate::store::{Store, StoreError};
 use crate::txn::Row;
 
-/// Messages of a post at most.
+/// Maximum number of messages in a post.
 pub(crate) const POST_MESSAGES: usize = 256;
 
-/// Bytes of messages past which a post to another process ends early. One message is always posted, however long it is.
+/// Size of messages in bytes at which a post to another process ends early. A post always has at least one
+/// message, however long the message is.
 const POST_BYTES: usize = 32 << 20;
 
-/// Bytes of rows past which an answer ends early. One row is always given, however long it is.
+/// Size of rows in bytes at which an answer ends early. An answer always has at least one row, however long
+/// the row is.
 pub(crate) const READ_BYTES: usize = 4 << 20;
 
-/// Messages of one range to another, in the order in which they were sent.
+/// Messages from one range to another, in the order in which they were sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Post {
     pub(crate) from: RangeId,
@@ -34,7 +36,11 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// For another process: the first messages, as many as go together. The others go with the next post.
+    /// Encodes the post for another process. Encodes only as many messages as fit; the others follow with the
+    /// next post.
+    ///
+    /// # Errors
+    /// If a message cannot be encoded.
     pub(crate) fn encoded(&self) -> Result<EncodedPost, PeerError> {
         let (mut messages, mut bytes) = (Vec::with_capacity(self.messages.len()), 0);
         for message in &self.messages {
@@ -48,17 +54,20 @@ impl Post {
         Ok(EncodedPost { from: self.from, to: self.to, messages })
     }
 
-    /// From another process.
+    /// Decodes a post of another process.
+    ///
+    /// # Errors
+    /// If a message is damaged.
     pub(crate) fn decoded(EncodedPost { from, to, messages }: &EncodedPost) -> Result<Self, PeerError> {
         let messages = messages.iter().map(|message| decode(b"post", message)).collect::<Result<_, _>>()?;
         Ok(Self { from: *from, to: *to, messages })
     }
 }
 
-/// The answer to a post, when there is one. Nothing comes from a range that has ended.
+/// Channel for the answer to a post. If the range has ended, the channel closes without an answer.
 pub(crate) type PostAnswer = Receiver<Result<Receipt, PeerError>>;
 
-/// Rows of a store as [`Peers::rows`] gives them.
+/// Reads rows of a store as [`Peers::rows`] returns them.
 pub(crate) fn rows_of(store: &dyn Store, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
     let (mut rows, mut bytes) = (Vec::with_capacity(keys.len()), 0);
     for key in keys {
@@ -72,7 +81,7 @@ pub(crate) fn rows_of(store: &dyn Store, keys: &[Vec<u8>]) -> Result<Vec<Option<
     Ok(rows)
 }
 
-/// Rows of a store as [`Peers::scan`] gives them.
+/// Reads rows of a store as [`Peers::scan`] returns them.
 pub(crate) fn piece_of(
     store: &dyn Store,
     from: &[u8],
@@ -94,16 +103,26 @@ impl From<StoreError> for PeerError {
     }
 }
 
-/// The other ranges.
+/// Access to the other ranges of the collection.
 pub(crate) trait Peers: Send + Sync {
-    /// Posts messages. Returns at once; the answer comes when what was posted is applied and settled, or refused.
+    /// Posts messages. Returns at once; the answer arrives after the messages are applied and settled, or
+    /// refused.
+    ///
+    /// # Errors
+    /// If the post cannot be handed over to the range.
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError>;
 
-    /// Rows of a range by key, in the order of the keys; none where there is no row. An answer may end early, but has
-    /// at least the first. All keys belong to the range.
+    /// Reads rows of a range by key, in the order of the keys; `None` for a missing row. The answer may end
+    /// early, but has at least the first row. All keys must belong to the range.
+    ///
+    /// # Errors
+    /// If the range does not answer, or its store fails.
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError>;
 
-    /// Up to `limit` rows of a range from `from` to before `to`, in order; fewer when they are long, but at least
-    /// one unless there is none.
+    /// Reads at most `limit` rows of a range with keys from `from` to before `to`, in order. The answer has
+    /// fewer rows if they are long, but is empty only if there are no such rows.
+    ///
+    /// # Errors
+    /// If the range does not answer, or its store fails.
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError>;
 }

@@ -1,11 +1,13 @@
-//! How far the collection had come, in a file beside the database. It shows when a database has lost its end.
+//! A file beside the database with a number that shows the progress of the range. The number reveals a
+//! database that has lost its last commits.
 //!
-//! A log that breaks off in its last record is taken for one that was being written, and the database opens with the rows
-//! before the break. Rows of an earlier moment contradict nothing, so without this file a database that lost its last
-//! record or file of the log, or was replaced by an older copy, would be taken for sound.
+//! A log may end within its last record after a crash, so the database opens with the rows of the complete
+//! records. Older rows contradict nothing. Without this file a database that has lost a record or a file of
+//! its log, or that was replaced by an older copy, would therefore seem sound.
 //!
-//! The number is written after its commit was on disk, so a sound database is never behind it. It is written once a
-//! second at most and is not synced itself, so it may be older than the database, or lost.
+//! The number is written after its commit is on disk, so a sound database is never behind the number. The
+//! file is written at most once a second and is not synced. It may therefore be older than the database, or
+//! be lost.
 
 use std::fs;
 use std::io;
@@ -17,10 +19,11 @@ use crate::store::StoreError;
 
 const NAME: &str = "progress";
 
-/// Time between two writes.
+/// Least time between two writes of the file.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A number that grows with most commits and never shrinks.
+/// Computes the progress of a range from the meta rows of its shards. The number grows with most commits, and
+/// never shrinks.
 pub(crate) fn of<'m>(metas: impl IntoIterator<Item = &'m Meta>) -> u64 {
     let of_shard = |meta: &Meta| {
         let counters = &meta.counters;
@@ -33,11 +36,14 @@ pub(crate) fn of<'m>(metas: impl IntoIterator<Item = &'m Meta>) -> u64 {
     metas.into_iter().map(of_shard).sum()
 }
 
-/// Compares a database in `dir` with what was noted.
+/// Compares the progress of the database in `dir`, which is `now`, with the number in the file.
+///
+/// # Errors
+/// [`StoreError::Behind`] if the file has a greater number.
 pub(crate) fn verify(dir: &Path, now: u64) -> Result<(), StoreError> {
     match read(dir) {
         Ok(Some(noted)) if noted > now => Err(StoreError::Behind { database: dir.to_owned(), now, noted }),
-        // What cannot be read says nothing about the database.
+        // A missing or unreadable file proves nothing about the database.
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -46,12 +52,14 @@ fn read(dir: &Path) -> io::Result<Option<u64>> {
     Ok(fs::read_to_string(dir.join(NAME))?.trim_end().parse().ok())
 }
 
-/// Writes the number down from time to time.
+/// Writes the progress of a range to its file.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// None where commits are not flushed.
+    /// Directory of the database; `None` if commits are not synced, so that no file is written.
     dir: Option<PathBuf>,
+    /// Number that was last written.
     noted: u64,
+    /// Time of the last write.
     last: Option<Instant>,
 }
 
@@ -60,7 +68,7 @@ impl Progress {
         Self { dir, noted: 0, last: None }
     }
 
-    /// After a commit that was flushed.
+    /// Writes the progress if the last write is old enough. The writer calls this after a commit is on disk.
     pub(crate) fn note(&mut self, metas: &[Meta]) {
         let now = Instant::now();
         if self.last.is_none_or(|last| now.duration_since(last) >= PAUSE) {
@@ -69,7 +77,7 @@ impl Progress {
         }
     }
 
-    /// At the end.
+    /// Writes the progress now. The writer calls this when it ends.
     pub(crate) fn note_now(&mut self, metas: &[Meta]) {
         let (Some(dir), now) = (&self.dir, of(metas)) else { return };
         if now == self.noted {
@@ -79,7 +87,7 @@ impl Progress {
         let new = dir.join("progress.new");
         let written = fs::write(&new, format!("{now}\n")).and_then(|()| fs::rename(&new, dir.join(NAME)));
         if let Err(error) = written {
-            tracing::warn!(%error, dir = %dir.display(), "cannot note how far the collection has come");
+            tracing::warn!(%error, dir = %dir.display(), "cannot write the progress file; a later loss of commits may go unnoticed");
         }
     }
 }
@@ -89,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_that_is_behind_is_told_from_one_that_is_ahead() {
+    fn a_database_behind_its_progress_file_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let meta = |events| [Meta { events, sent: vec![3, 4], ..Meta::default() }];
         verify(dir.path(), 0).unwrap();
         let mut progress = Progress::new(Some(dir.path().to_owned()));
         progress.note(&meta(5));
         progress.note(&meta(6));
-        assert_eq!(read(dir.path()).unwrap(), Some(12), "the second came too soon");
+        assert_eq!(read(dir.path()).unwrap(), Some(12), "the second write was too early");
         progress.note_now(&meta(6));
         verify(dir.path(), 13).unwrap();
         verify(dir.path(), 14).unwrap();

@@ -1,14 +1,18 @@
-//! A range: a contiguous run of shards with one database and one writer, as an object without threads and clock.
+//! A range: a contiguous run of shards with one database and one writer.
 //!
-//! The writer's thread drives it in the product and the simulation in tests, through the same steps: a commit is
-//! [built](Range::build) from commands and arrived messages, appended to the store by the driver, and
-//! [settled](Range::settled). Messages to other ranges go out as [posts](Range::posts) and are
-//! [confirmed](Range::confirmed); those of other ranges are [taken in](Range::take_in).
+//! [`Range`] has no thread and no clock. A driver calls it: the writer thread in the product, and the
+//! simulation in tests. Both drivers make the same steps. The range [builds](Range::build) a commit from
+//! commands and arrived messages. The driver appends the commit to the store, and calls
+//! [`settled`](Range::settled). The range returns messages to other ranges as [posts](Range::posts), which
+//! the driver sends. The driver passes the answers to [`confirmed`](Range::confirmed), and the posts of other
+//! ranges to [`take_in`](Range::take_in).
 //!
 //! Invariants:
-//! - Only settled work leaves: answers, effects, receipts and messages are given out by `settled`, or after it.
-//! - One commit is under way at a time. When it cannot be appended, the range is ahead of its store and of no more use.
-//! - A message goes to its receiver until that has confirmed it, and its row is deleted in a later commit.
+//! - Only settled work leaves the range. Answers, effects, receipts, and messages are returned by `settled`
+//!   or after it.
+//! - One commit is under way at a time. If the driver cannot append it, the range is ahead of its store, and
+//!   must be discarded.
+//! - A message is sent until its receiver has confirmed it. A later commit deletes its row.
 
 mod inbox;
 mod outbox;
@@ -21,7 +25,8 @@ use std::collections::VecDeque;
 use doppel_model::{PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::range_owner::Traffic;
 
-pub(crate) use inbox::{Answered, PostId};
+pub(crate) use inbox::{PostId, PostOutcome};
+pub(crate) use outbox::PairExtent;
 
 use crate::key;
 use crate::machine::{Command, Effect, Envelope, Machine, Settings, Shards, Wait};
@@ -30,15 +35,16 @@ use crate::record::Meta;
 use crate::store::{Store, StoreError, Write};
 use crate::totals;
 use crate::txn::read;
-use doppel_protocol::{Backlog, RangeMap};
+use doppel_contract::Backlog;
+use doppel_protocol::RangeMap;
 use inbox::Inbox;
 use outbox::Outbox;
 
-/// Unfinished messages to other ranges from which on client submissions and background work wait. Messages and
-/// results of searches never do, or two ranges would wait for each other for ever.
+/// Number of unfinished messages to other ranges above which client submissions and background work wait.
+/// Messages and results of searches never wait, because two ranges would then wait for each other forever.
 pub(crate) const UNFINISHED_MAX: u64 = 50_000;
 
-/// A range's state in memory.
+/// The state of a range in memory.
 #[derive(Debug)]
 pub(crate) struct Range {
     id: RangeId,
@@ -46,33 +52,34 @@ pub(crate) struct Range {
     shards: Shards,
     inbox: Inbox,
     outbox: Outbox,
-    under_way: Option<UnderWay>,
+    /// Work of the commit that is under way.
+    unsettled: Option<UnsettledWork>,
 }
 
-/// What is given out when the commit that is under way is settled.
+/// Work of a commit that must not leave the range before the commit is settled.
 #[derive(Debug, Default)]
-struct UnderWay {
+struct UnsettledWork {
     effects: Vec<Effect>,
-    answers: Vec<Answered>,
+    answers: Vec<PostOutcome>,
     sent: Vec<Envelope>,
     waits: Vec<(PageId, Wait)>,
 }
 
-/// What a settled commit lets go.
+/// Work of a settled commit that may leave the range.
 #[derive(Debug, Default)]
-pub(crate) struct Released {
+pub(crate) struct SettledWork {
     pub(crate) effects: Vec<Effect>,
     /// Answers to posts of other ranges.
-    pub(crate) answers: Vec<Answered>,
-    /// Pages that begin to be pending, and those that end.
+    pub(crate) answers: Vec<PostOutcome>,
+    /// Pages that have become pending, and pages that are no longer pending.
     pub(crate) waits: Vec<(PageId, Wait)>,
 }
 
 impl Range {
-    /// Starts a range from what its store holds. Reads the metas and the messages on their way, and nothing else.
+    /// Opens a range from its store. Reads only the meta rows and the messages that are under way.
     ///
     /// # Errors
-    /// When a row is damaged or the store fails.
+    /// If a row is damaged or the store fails.
     pub(crate) fn open(
         store: &dyn Store,
         settings: Settings,
@@ -89,7 +96,7 @@ impl Range {
         let outbox =
             Outbox::open(store, (id, map), &shards, &mut |envelope| queue.push_back((envelope, true)))?;
         shards.queue = queue;
-        Ok(Self { id, map, shards, inbox: Inbox::default(), outbox, under_way: None })
+        Ok(Self { id, map, shards, inbox: Inbox::default(), outbox, unsettled: None })
     }
 
     pub(crate) fn id(&self) -> RangeId {
@@ -104,68 +111,69 @@ impl Range {
         &self.outbox
     }
 
-    /// Work that is accepted and not yet done.
+    /// Work that the range has accepted and not yet done.
     pub(crate) fn backlog(&self) -> Backlog {
         let messages = self.shards.undelivered() as u64 + self.outbox.unfinished();
         totals::sum(&self.shards.metas, messages).1
     }
 
-    /// Whether there is work for a commit without a command.
+    /// Whether a commit without commands would do something.
     pub(crate) fn has_work(&self) -> bool {
         self.has_messages() || self.outbox.has_confirmed()
     }
 
-    /// Whether messages wait to be applied.
+    /// Whether arrived messages wait to be applied.
     pub(crate) fn has_messages(&self) -> bool {
         self.is_backlogged() || !self.inbox.is_empty()
     }
 
-    /// Whether the last commit had no room for all messages within the range.
+    /// Whether messages between shards of this range are left, because the last commit had no room for them.
     pub(crate) fn is_backlogged(&self) -> bool {
         self.shards.undelivered() > 0
     }
 
-    /// Whether client submissions and background work wait.
-    pub(crate) fn holds_back(&self) -> bool {
+    /// Whether client submissions and background work must wait, because too many messages are unfinished.
+    pub(crate) fn is_holding_back(&self) -> bool {
         self.outbox.unfinished() > UNFINISHED_MAX
     }
 
-    /// Begins a commit of about so many rows.
+    /// Begins a commit of about `commit_rows` rows.
     pub(crate) fn build<'s, 'r>(
         &'r mut self,
         store: &'s dyn Store,
         commit_rows: usize,
         now: Timestamp,
-    ) -> Builder<'s, 'r> {
-        debug_assert!(self.under_way.is_none(), "one commit is under way at a time");
-        Builder {
+    ) -> CommitBuilder<'s, 'r> {
+        debug_assert!(self.unsettled.is_none(), "the previous commit of the range is not settled");
+        CommitBuilder {
             machine: Machine::new(store, &mut self.shards, commit_rows, now),
             inbox: &mut self.inbox,
             outbox: &mut self.outbox,
-            under_way: &mut self.under_way,
+            unsettled: &mut self.unsettled,
             answers: Vec::new(),
         }
     }
 
-    /// The commit under way will not be lost any more: gives out what waited for that.
-    pub(crate) fn settled(&mut self) -> Released {
-        let UnderWay { effects, answers, sent, waits } = self.under_way.take().unwrap_or_default();
+    /// Returns the work of the commit that is under way. The driver calls this when the commit is settled.
+    pub(crate) fn settled(&mut self) -> SettledWork {
+        let UnsettledWork { effects, answers, sent, waits } = self.unsettled.take().unwrap_or_default();
         sent.into_iter().for_each(|envelope| self.outbox.push(envelope));
-        Released { effects, answers, waits }
+        SettledWork { effects, answers, waits }
     }
 
-    /// The next post of up to so many messages to each range to which none is under way.
+    /// Returns the next post to each range to which no post is under way. A post has at most `most` messages.
     ///
     /// # Errors
-    /// When a row of a message cannot be read.
+    /// If the row of a message cannot be read.
     pub(crate) fn posts(&mut self, store: &dyn Store, most: usize) -> Result<Vec<Post>, StoreError> {
         self.outbox.posts(store, most)
     }
 
-    /// What became of a post. After an error the same messages go again.
+    /// Takes the answer of range `by` to a post. After an error the next post has the same messages again.
     ///
     /// # Errors
-    /// When one of the two has lost what the other knows: it was put back to an earlier moment.
+    /// [`StoreError::Apart`] if this range or the other range was restored to an earlier time alone, so that
+    /// one of the two lacks messages that the other knows.
     pub(crate) fn confirmed(
         &mut self,
         by: RangeId,
@@ -179,26 +187,26 @@ impl Range {
                 Err(StoreError::Apart { behind: by, ahead: self.id })
             }
             Err(_) => {
-                self.outbox.give_up(by);
+                self.outbox.retry(by);
                 Ok(())
             }
         }
     }
 
-    /// What is under way to a range goes again.
+    /// Makes the messages of the post that is under way to a range part of its next post again.
     pub(crate) fn post_again(&mut self, to: RangeId) {
-        self.outbox.give_up(to);
+        self.outbox.retry(to);
     }
 
-    /// Takes a post of another range. Its answer comes with the commit that applies the last of it.
+    /// Takes a post of another range. The answer comes with the commit that applies its last message.
     ///
     /// # Errors
-    /// When one of the same range waits, or it is not from that range to this one.
+    /// If another post of the same range waits, or a message is not from that range to this one.
     pub(crate) fn take_in(&mut self, id: PostId, post: Post) -> Result<(), PeerError> {
         self.inbox.take(id, post, self.id, self.map)
     }
 
-    /// Messages sent to each range, and applied from each, since the collection was created.
+    /// Numbers of messages sent to and applied from each range since the collection was created.
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
         let mut traffic = vec![Traffic::default(); self.map.count()];
         for own in self.shards.run() {
@@ -227,26 +235,29 @@ impl Range {
     }
 }
 
-/// A commit that is being built: nothing of it is anywhere but in the range's memory.
-pub(crate) struct Builder<'s, 'r> {
+/// A commit that is being built. Until it is finished, it exists only in memory.
+pub(crate) struct CommitBuilder<'s, 'r> {
     machine: Machine<'s, 'r>,
     inbox: &'r mut Inbox,
     outbox: &'r mut Outbox,
-    under_way: &'r mut Option<UnderWay>,
-    answers: Vec<Answered>,
+    unsettled: &'r mut Option<UnsettledWork>,
+    answers: Vec<PostOutcome>,
 }
 
-impl Builder<'_, '_> {
-    /// Deletes rows of confirmed messages, applies messages of other ranges, then those within the range, up to
-    /// half of the commit: each has a share that the others leave to it, and the other half is for commands. Whether
-    /// messages within the range are left.
+impl CommitBuilder<'_, '_> {
+    /// Deletes rows of confirmed messages, applies messages of other ranges, and then delivers messages
+    /// within the range. The three together use up to half of the commit, and each has a reserved share; the
+    /// other half is for commands. Returns whether messages within the range are left.
+    ///
+    /// # Errors
+    /// If a row is damaged or the store fails.
     pub(crate) fn deliver_first(&mut self) -> Result<bool, StoreError> {
         self.delete_confirmed();
         self.inbox.apply(&mut self.machine, 2, &mut self.answers)?;
         self.machine.deliver_first()
     }
 
-    /// Deletes rows of messages that their receivers have confirmed, as far as they have their share of the commit.
+    /// Deletes rows of confirmed messages, up to their share of the commit.
     pub(crate) fn delete_confirmed(&mut self) {
         self.delete_confirmed_up_to(1);
     }
@@ -259,42 +270,60 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Whether no further command is to be taken.
+    /// Whether the commit is large enough, so that it should take no further command.
     pub(crate) fn has_enough(&self) -> bool {
         self.machine.has_enough()
     }
 
-    /// Applies a command, then delivers messages within the range until none is left or the commit is large enough.
+    /// Applies a command. Then delivers messages within the range until none is left or the commit is large
+    /// enough.
+    ///
+    /// # Errors
+    /// If a row is damaged or the store fails.
     pub(crate) fn apply(&mut self, command: Command) -> Result<(), StoreError> {
         self.machine.apply(command)
     }
 
-    /// Applies a command and delivers nothing.
+    /// Applies a command, but delivers no messages.
+    ///
+    /// # Errors
+    /// If a row is damaged or the store fails.
     pub(crate) fn command(&mut self, command: Command) -> Result<(), StoreError> {
         self.machine.command(command)
     }
 
-    /// Delivers up to so many messages within the range, fewer when the commit is large enough.
+    /// Delivers up to `limit` messages within the range, or fewer if the commit is large enough.
+    ///
+    /// # Errors
+    /// If a row is damaged or the store fails.
     pub(crate) fn deliver(&mut self, limit: usize) -> Result<(), StoreError> {
         self.machine.deliver(limit)
     }
 
-    /// Applies what other ranges have posted, as far as the commit has room.
+    /// Applies messages that other ranges have posted, as far as the commit has room.
+    ///
+    /// # Errors
+    /// If a row is damaged or the store fails.
     pub(crate) fn take_posted(&mut self) -> Result<(), StoreError> {
         self.inbox.apply(&mut self.machine, 8, &mut self.answers)
     }
 
-    /// The rows of the commit, for the driver to append. An empty one needs no append, but is settled as any other.
-    /// What room is left goes to the rows of confirmed messages.
+    /// Finishes the commit, and returns its rows for the driver to append. Uses the remaining room to delete
+    /// rows of confirmed messages. The driver need not append an empty commit, but must still call
+    /// [`settled`](Range::settled).
     ///
     /// # Errors
-    /// When a record cannot be encoded. The range is ahead of its store then, and of no more use.
+    /// If a record cannot be encoded. The range is then ahead of its store, and must be discarded.
     pub(crate) fn finish(mut self) -> Result<Vec<Write>, StoreError> {
         self.delete_confirmed_up_to(8);
-        let Self { machine, under_way, answers, .. } = self;
+        let Self { machine, unsettled, answers, .. } = self;
         let finished = machine.finish()?;
-        *under_way =
-            Some(UnderWay { effects: finished.effects, answers, sent: finished.sent, waits: finished.waits });
+        *unsettled = Some(UnsettledWork {
+            effects: finished.effects,
+            answers,
+            sent: finished.sent,
+            waits: finished.waits,
+        });
         Ok(finished.writes)
     }
 }

@@ -8,9 +8,10 @@ mod encoding;
 mod group;
 mod version;
 
+use doppel_contract::{Counters, Status, TrailEvent, Unresolved};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{Counters, Rank, Status, TrailEvent, Unresolved};
+use doppel_protocol::Rank;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(test, feature = "simulation"))]
@@ -247,7 +248,7 @@ pub(crate) struct Meta {
     pub(crate) uncovered: u64,
 }
 
-/// A round that tells the redirects of a page that something has changed. See `machine::fan_out`.
+/// A round that tells the redirects of a page that something has changed. See `machine::redirect::fan_out`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FanOut {
     /// Last redirect that this round has told; `None` before the first step.

@@ -1,18 +1,21 @@
-//! Recomputation of a group: which contents are linked by chains of pairs.
+//! Recomputation of a group: finds the connected components of its contents under the link relation.
 //!
-//! Linked are two contents for which `Policy::linked` holds: the same relation that tier 2
-//! answers by, so that a group does not depend on which of the two found it. Candidates come from
-//! common bands; the decision is exact.
+//! Two contents are linked if `Policy::linked` holds. Tier 2 answers searches by the same relation, so a
+//! group does not depend on which of the two found its pairs. Candidates are the contents that share a key;
+//! the decision about a candidate is exact.
 //!
-//! A giant group must not cost the square of its size, so its contents are first dealt out to *stars*: a
-//! center and all that are linked to it and to no center before it. Two stars are linked when a content of one is
-//! linked to a content of the other. Each content is compared with the center of the other star, and with its other
-//! contents only where that leaves a doubt: Jaccard distance is a metric, so x is not linked to z in the star of b if
-//! d(x, b) - d(b, z) >= 1 - tau. Under a policy whose measure is no metric, it is compared with all that share a key with it, until
-//! two stars are linked. However many keys two contents share, they are compared once for it.
+//! The comparisons in a giant group must not grow with the square of its size. The contents are therefore
+//! first assigned to *stars*. A star is a center and the contents that are linked to this center and to no
+//! earlier center. Two stars are linked if a content of one star is linked to a content of the other star. A
+//! content is first compared with the center of the other star. Comparisons with the other contents of that
+//! star are often unnecessary, because Jaccard distance is a metric: x is not linked to z in the star of b if
+//! d(x, b) - d(b, z) >= 1 - tau. If the measure of a policy is not a metric, a content is compared with all
+//! contents that share a key with it, until the two stars are linked. Two contents are compared once, however
+//! many keys they share.
 //!
-//! Signatures are read when they are needed and kept up to a limit, so memory beside it grows by the
-//! keys and the parity bitmap of a content only ([`shared_keys`]). A pair that the bitmaps reject is not read.
+//! Signatures are read on demand and cached up to a limit. All other memory grows only with the keys and the
+//! parity bitmaps of the contents ([`shared_keys`]). If the bitmaps reject a pair, its signatures are not
+//! read.
 
 mod shared_keys;
 
@@ -25,21 +28,25 @@ use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
 use shared_keys::SharedKeys;
 
-/// Bytes of signatures kept at a time.
-const KEPT_MAX: usize = 256 << 20;
+/// Memory limit of the cached signatures, in bytes.
+const CACHE_BYTES_MAX: usize = 256 << 20;
 
-/// Reads the signature of a content by its number; none when no page has it any more.
-type Read<'r, E> = dyn FnMut(usize) -> Result<Option<Arc<Signature>>, E> + 'r;
+/// Reads the signature of a content by the content's number. Returns `None` if no page has the content any
+/// more.
+type SignatureReader<'r, E> = dyn FnMut(usize) -> Result<Option<Arc<Signature>>, E> + 'r;
 
-/// Signatures that were read.
-struct Kept<'r, E> {
-    read: &'r mut Read<'r, E>,
+/// A cache of signatures. It is emptied when it exceeds its limit.
+struct CachedSignatures<'r, E> {
+    read: &'r mut SignatureReader<'r, E>,
+    /// Signatures by content number.
     signatures: HashMap<usize, Arc<Signature>>,
+    /// Size of the cached signatures in bytes.
     bytes: usize,
+    /// Maximum of `bytes`.
     limit: usize,
 }
 
-impl<E> Kept<'_, E> {
+impl<E> CachedSignatures<'_, E> {
     fn get(&mut self, number: usize) -> Result<Option<Arc<Signature>>, E> {
         if let Some(signature) = self.signatures.get(&number) {
             return Ok(Some(Arc::clone(signature)));
@@ -55,15 +62,19 @@ impl<E> Kept<'_, E> {
     }
 }
 
-/// The connected components of the contents 0 to `count`, each a list of their numbers in ascending order;
-/// the one with `first` comes first, then by size and number. Contents that cannot be had are left out.
+/// Returns the connected components of the contents 0 to `count - 1`. A component is a list of content
+/// numbers in ascending order. The component of `first` comes first, then the components by descending size
+/// and by number. Contents without a signature are left out.
+///
+/// # Errors
+/// The errors of `read`.
 pub(crate) fn components<E>(
     policy: Policy,
     count: usize,
     first: usize,
-    read: &mut Read<'_, E>,
+    read: &mut SignatureReader<'_, E>,
 ) -> Result<Vec<Vec<usize>>, E> {
-    components_within(policy, count, first, KEPT_MAX, read)
+    components_within(policy, count, first, CACHE_BYTES_MAX, read)
 }
 
 fn components_within<'r, E>(
@@ -71,67 +82,75 @@ fn components_within<'r, E>(
     count: usize,
     first: usize,
     limit: usize,
-    read: &'r mut Read<'r, E>,
+    read: &'r mut SignatureReader<'r, E>,
 ) -> Result<Vec<Vec<usize>>, E> {
-    let kept = Kept { read, signatures: HashMap::new(), bytes: 0, limit };
-    let mut stars = Stars::new(policy, count, kept)?;
-    stars.deal(first)?;
+    let cache = CachedSignatures { read, signatures: HashMap::new(), bytes: 0, limit };
+    let mut stars = Stars::new(policy, count, cache)?;
+    stars.assign(first)?;
     stars.link()?;
     Ok(stars.components(first))
 }
 
-/// The cover of the contents 0 to `count`, which come in the winner order: by content the first before it that is kept and
-/// near it, with the comparison; none for one that is kept, or cannot be had.
+/// Returns the cover of the contents 0 to `count - 1`, which must be in the winner order. For each content
+/// that is a duplicate, the result has the first kept content that is similar to it, with the comparison. The
+/// result is `None` for a kept content and for a content without a signature.
 ///
-/// It is how stars are dealt out: each content goes to the first center that it is near.
+/// The cover is the assignment of contents to stars: each content goes to the first center that is similar to
+/// it, and the centers are kept.
+///
+/// # Errors
+/// The errors of `read`.
 pub(crate) fn cover<E>(
     policy: Policy,
     count: usize,
-    read: &mut Read<'_, E>,
+    read: &mut SignatureReader<'_, E>,
 ) -> Result<Vec<Option<(usize, Comparison)>>, E> {
-    let kept = Kept { read, signatures: HashMap::new(), bytes: 0, limit: KEPT_MAX };
-    let mut stars = Stars::new(policy, count, kept)?;
+    let cache = CachedSignatures { read, signatures: HashMap::new(), bytes: 0, limit: CACHE_BYTES_MAX };
+    let mut stars = Stars::new(policy, count, cache)?;
     let mut cover = vec![None; count];
-    stars.deal_each(0, &mut |center, number, comparison| cover[number] = Some((center, *comparison)))?;
+    stars.assign_each(0, &mut |center, number, comparison| cover[number] = Some((center, *comparison)))?;
     Ok(cover)
 }
 
-/// Distances are in so many parts of one.
+/// Unit of distances: a distance of 1 is this number.
 const PARTS: u64 = 1 << 24;
 
-/// A content's place in a star.
+/// A content's membership in a star.
 #[derive(Debug, Clone, Copy)]
 struct Ray {
+    /// Content number of the star's center.
     center: usize,
-    /// At least its distance to the center.
+    /// Distance to the center, rounded up.
     distance: u64,
 }
 
-/// Takes a center, a content that is dealt to it, and how they compare.
-type Dealt<'d> = dyn FnMut(usize, usize, &Comparison) + 'd;
+/// Callback for an assignment. Its arguments are the number of the center, the number of the content, and
+/// their comparison.
+type OnAssignment<'d> = dyn FnMut(usize, usize, &Comparison) + 'd;
 
+/// The contents of a group, divided into stars.
 struct Stars<'r, E> {
     policy: Policy,
-    kept: Kept<'r, E>,
-    /// None for a content that cannot be had.
+    cache: CachedSignatures<'r, E>,
+    /// Star of each content. `None` for a content without a signature.
     rays: Vec<Option<Ray>>,
-    /// Of every content, or of none for one that cannot be had: its shingles and their bitmap.
+    /// Number of shingles of each content, and their parity bitmap. Empty for a content without a signature.
     bitmaps: Vec<(u32, Box<[u64]>)>,
-    /// The contents that have a key. While stars are dealt, those without one are wanted; afterwards all of them are sorted by center
-    /// and from the farthest to the nearest.
+    /// Contents by key. During the assignment, contents without a star are the wanted ones. Afterwards the
+    /// contents of each key are sorted by center, and for each center from the farthest to the nearest.
     keys: SharedKeys,
-    /// The centers whose stars are linked.
+    /// Joins the centers of linked stars.
     linked: UnionFind,
 }
 
 impl<'r, E> Stars<'r, E> {
-    fn new(policy: Policy, count: usize, mut kept: Kept<'r, E>) -> Result<Self, E> {
+    /// Reads all signatures once. Makes each content a star of its own, and collects keys and bitmaps.
+    fn new(policy: Policy, count: usize, mut cache: CachedSignatures<'r, E>) -> Result<Self, E> {
         let mut keys: Vec<(Key, u32)> = Vec::new();
         let mut rays = Vec::with_capacity(count);
         let mut bitmaps = Vec::with_capacity(count);
         for number in 0..count {
-            let signature = kept.get(number)?;
-            // A star of its own, until it is dealt to another.
+            let signature = cache.get(number)?;
             rays.push(signature.as_ref().map(|_| Ray { center: number, distance: 0 }));
             let bitmap = |signature: &Arc<Signature>| {
                 let mut bitmap = Vec::new();
@@ -140,37 +159,38 @@ impl<'r, E> Stars<'r, E> {
             };
             bitmaps.push(signature.as_ref().map(bitmap).unwrap_or_default());
             if let Some(signature) = signature.filter(|signature| policy.comparable(signature)) {
-                // A group has fewer contents than there are numbers.
+                // A group has fewer than 2^32 contents.
                 policy.keys(&signature, |key| keys.push((key, number as u32)));
             }
         }
         let keys = SharedKeys::of(keys);
-        Ok(Self { policy, kept, rays, bitmaps, keys, linked: UnionFind::new(count) })
+        Ok(Self { policy, cache, rays, bitmaps, keys, linked: UnionFind::new(count) })
     }
 
-    /// The signature of a content that may be linked to others.
+    /// Returns the signature of a content. `None` if the policy compares the content with no other, or if no
+    /// page has the content any more.
     fn comparable(&mut self, number: usize) -> Result<Option<Arc<Signature>>, E> {
         let policy = self.policy;
-        Ok(self.kept.get(number)?.filter(|signature| policy.comparable(signature)))
+        Ok(self.cache.get(number)?.filter(|signature| policy.comparable(signature)))
     }
 
-    /// Whether the bitmaps of two contents leave room for similarity.
+    /// Whether two contents can be similar according to their sizes and bitmaps.
     fn may_be_similar(&self, a: usize, b: usize) -> bool {
         let ((a, a_bitmap), (b, b_bitmap)) = (&self.bitmaps[a], &self.bitmaps[b]);
         let shared_max = parity::shared_max(*a, *b, parity::differing(a_bitmap, b_bitmap));
         self.policy.admits(shared_max, *a, *b)
     }
 
-    /// The keys of a content, each once.
+    /// The keys of a signature.
     fn keys_of(&self, signature: &Signature) -> Vec<Key> {
         let mut keys = Vec::new();
         self.policy.keys(signature, |key| keys.push(key));
         keys
     }
 
-    /// Deals the contents out to stars, beginning with that of `first`.
-    fn deal(&mut self, first: usize) -> Result<(), E> {
-        self.deal_each(first, &mut |_, _, _| ())?;
+    /// Assigns the contents to stars, beginning with `first` as a center, and sorts the contents of each key.
+    fn assign(&mut self, first: usize) -> Result<(), E> {
+        self.assign_each(first, &mut |_, _, _| ())?;
         let rays = &self.rays;
         self.keys.sort_contents_by(|number| {
             rays[number as usize].map(|ray| (ray.center, std::cmp::Reverse(ray.distance)))
@@ -178,25 +198,26 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    /// The same without sorting the keys, which are of no more use. Gives every content but the centers with its center.
-    fn deal_each(&mut self, first: usize, each: &mut Dealt<'_>) -> Result<(), E> {
-        let mut dealt = vec![false; self.rays.len()];
-        // By content, the last center that it was a candidate of.
-        let mut met = vec![None; self.rays.len()];
+    /// Like [`assign`](Self::assign), but does not sort the contents of the keys. Calls `each` for every
+    /// content that is not a center.
+    fn assign_each(&mut self, first: usize, each: &mut OnAssignment<'_>) -> Result<(), E> {
+        let mut assigned = vec![false; self.rays.len()];
+        // The last center that has each content as a candidate, so that a content becomes a candidate once.
+        let mut last_center = vec![None; self.rays.len()];
         let mut candidates: Vec<usize> = Vec::new();
         for center in std::iter::once(first).chain(0..self.rays.len()) {
-            if dealt.get(center).is_none_or(|dealt| *dealt) {
+            if assigned.get(center).is_none_or(|assigned| *assigned) {
                 continue;
             }
-            dealt[center] = true;
+            assigned[center] = true;
             let Some(signature) = self.comparable(center)? else { continue };
             candidates.clear();
             for key in self.keys_of(&signature) {
                 let Some(at) = self.keys.find(key) else { continue };
-                for &number in self.keys.still_wanted(at, |number| !dealt[number as usize]) {
+                for &number in self.keys.still_wanted(at, |number| !assigned[number as usize]) {
                     let number = number as usize;
-                    if met[number] != Some(center) {
-                        met[number] = Some(center);
+                    if last_center[number] != Some(center) {
+                        last_center[number] = Some(center);
                         candidates.push(number);
                     }
                 }
@@ -204,11 +225,11 @@ impl<'r, E> Stars<'r, E> {
             candidates.sort_unstable();
             candidates.retain(|number| self.may_be_similar(center, *number));
             for &number in &candidates {
-                let Some(candidate) = self.kept.get(number)? else { continue };
-                // It has a band in common already.
+                let Some(candidate) = self.cache.get(number)? else { continue };
+                // The two share a key, so they are linked if they are similar.
                 let comparison = self.policy.compare(&signature, &candidate);
                 if comparison.similar {
-                    dealt[number] = true;
+                    assigned[number] = true;
                     self.rays[number] =
                         Some(Ray { center, distance: comparison.similarity.distance(PARTS).1 });
                     each(center, number, &comparison);
@@ -218,36 +239,39 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    /// Links stars.
+    /// Joins all stars that are linked.
     fn link(&mut self) -> Result<(), E> {
-        // The least distance of two that are not linked, rounded up. Without a metric none is known.
+        // Contents at this distance or more are not linked (1 - tau, rounded up). Without a metric, no
+        // distance excludes a link.
         let apart = self.policy.metric().map_or(u64::MAX, |tau| {
             ((Tau::DENOMINATOR - tau.numerator()) * PARTS).div_ceil(Tau::DENOMINATOR)
         });
         let mut centers: HashMap<usize, u64> = HashMap::new();
         let keys = std::mem::take(&mut self.keys);
-        let mut met = vec![None; self.rays.len()];
+        let mut last_compared = vec![None; self.rays.len()];
         for number in 0..self.rays.len() {
             let Some(signature) = self.comparable(number)? else { continue };
-            // Its distance to other centers, at most.
             centers.clear();
             for key in self.keys_of(&signature) {
                 let Some(at) = keys.find(key) else { continue };
-                self.tie_by_key(number, &signature, keys.contents(at), apart, (&mut centers, &mut met))?;
+                let known = (&mut centers, &mut *last_compared);
+                self.link_by_key(number, &signature, keys.contents(at), apart, known)?;
             }
         }
         Ok(())
     }
 
-    /// Links the star of a content to those of others that have a key in common with it. `met` has, by content, the last one that it was
-    /// compared with, or need not be.
-    fn tie_by_key(
+    /// Joins the star of a content with the stars of `others`, which share a key with the content, if they
+    /// are linked. `apart` is the distance from which on two contents are not linked. `centers` has lower
+    /// bounds of the content's distance to other centers. `last_compared` names, for each other content, the
+    /// last content that it was compared with.
+    fn link_by_key(
         &mut self,
         number: usize,
         signature: &Signature,
         others: &[u32],
         apart: u64,
-        (centers, met): (&mut HashMap<usize, u64>, &mut [Option<usize>]),
+        (centers, last_compared): (&mut HashMap<usize, u64>, &mut [Option<usize>]),
     ) -> Result<(), E> {
         let Some(own) = self.rays[number] else { return Ok(()) };
         let center_of = |rays: &[Option<Ray>], other: u32| rays[other as usize].map(|ray| ray.center);
@@ -264,10 +288,10 @@ impl<'r, E> Stars<'r, E> {
             };
             let to_center = match centers.get(&center) {
                 Some(distance) => *distance,
-                // Without a metric nothing follows for the others.
+                // Without a metric, the center's distance excludes no content.
                 None if self.policy.metric().is_none() => 0,
                 None => {
-                    let comparison = match self.kept.get(center)? {
+                    let comparison = match self.cache.get(center)? {
                         None => None,
                         Some(candidate) => {
                             let comparison = self.policy.compare(signature, &candidate);
@@ -278,27 +302,31 @@ impl<'r, E> Stars<'r, E> {
                             Some(comparison)
                         }
                     };
-                    // Gone, or similar, but without a common band: nothing follows for the others.
-                    let at_most = comparison
+                    // The center's signature is gone, or the two are similar but share no key: no content of
+                    // the star is excluded.
+                    let at_least = comparison
                         .filter(|comparison| !comparison.similar)
                         .map_or(0, |comparison| comparison.similarity.distance(PARTS).0);
-                    centers.insert(center, at_most);
-                    at_most
+                    centers.insert(center, at_least);
+                    at_least
                 }
             };
             for &other in star {
                 let other = other as usize;
                 let far = self.rays[other].map_or(0, |ray| ray.distance);
                 if to_center.saturating_sub(far) >= apart {
-                    // The nearer ones are as far from it.
+                    // The remaining contents are nearer to their center, so they are excluded as well.
                     break;
                 }
-                // Of two contents the one with the lesser number was compared with the other one.
-                if other < number || met[other] == Some(number) || !self.may_be_similar(number, other) {
+                // A pair is compared when it is the turn of the content with the smaller number.
+                if other < number
+                    || last_compared[other] == Some(number)
+                    || !self.may_be_similar(number, other)
+                {
                     continue;
                 }
-                met[other] = Some(number);
-                let Some(candidate) = self.kept.get(other)? else { continue };
+                last_compared[other] = Some(number);
+                let Some(candidate) = self.cache.get(other)? else { continue };
                 if self.policy.similar(signature, &candidate) {
                     self.linked.union(own.center, center);
                     break;
@@ -308,7 +336,7 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    /// The components, that of `first` first, then by size and number.
+    /// Returns the components: first the component of `first`, then by descending size and by number.
     fn components(mut self, first: usize) -> Vec<Vec<usize>> {
         let mut by_root: HashMap<usize, Vec<usize>> = HashMap::new();
         for number in 0..self.rays.len() {

@@ -1,31 +1,35 @@
-//! A replica of a range: its database, and the shared log from which all replicas of the range have the same records.
+//! A replica of a range: a database that copies its records from a shared log.
 //!
-//! One of them owns the range, which is to say that it has said so in the log ([`Replica::take_over`]) and nobody after it.
-//! [`OwnedRows`] are the rows of the owner: a commit is a record of the shared log before it is anything else. The others
-//! [follow](Replica::follow): they copy each record that counts. A replica has no thread and decides nothing by a clock.
+//! All replicas of a range read the same shared log, so they all copy the same records at the same positions.
+//! At most one of them is the owner: the node with the last take-over record in the log
+//! ([`Replica::take_over`]). The owner writes. A commit of the owner is a record in the shared log before it
+//! is anything else; [`OwnedRows`] is the owner's view of the rows. All other replicas are standbys, which
+//! [follow](Replica::follow) the log and copy every record that counts.
 //!
-//! | module | what |
+//! A replica has no thread, and its decisions do not depend on clocks. The keeper (`service::keeper`) runs
+//! it.
+//!
+//! | module | responsibility |
 //! |---|---|
-//! | `entry` | a record of the shared log as bytes, in parts |
-//! | `chain` | which entries count |
-//! | `copies` | where it keeps what it has copied |
-//! | `under_way` | a commit on its way into the log |
-//! | `entries` | entries to the log, and from it |
-//! | `limits` | what a replica keeps to |
-//! | `owned` | the rows of the owner |
-//! | `settled` | when a commit is settled |
-//! | `standing` | whether the log has what was copied from it |
-//! | `put_back` | what the log has lost is appended to it again |
-//! | `transfer` | the rows of another replica, where the log does not reach back far enough |
-//! | `told` | what is told of the log, without asking it |
-//! | `complete` | since when everything that was acknowledged is here |
-//! | `error` | why a replica cannot go on |
-//! | `failure` | whether its database has failed |
+//! | `entry` | encodes a record as log entries |
+//! | `chain` | decides which log entries count |
+//! | `log_io` | appends, reads, and copies entries |
+//! | `commit` | appends one commit, part by part |
+//! | `settlement` | decides when a commit is settled |
+//! | `tail_loss` | detects a log that has lost its tail, and puts lost records back |
+//! | `transfer` | copies rows from the owner if the log was trimmed too far |
+//! | `owned_rows` | the owner's view of the rows |
+//! | `replica_store` | the interface of the database that stores copied records |
+//! | `limits` | times and sizes that a replica uses |
+//! | `error` | reasons why a replica cannot continue |
+//! | `failure` | whether the replica's database has failed |
 //!
 //! Invariants:
-//! - the database never holds what does not count in the shared log, so a deposed owner has nothing to take back;
-//! - one append is under way at a time, in the place behind the last entry that was read;
-//! - whoever takes over has read the log to its end, and has every record of it, with those that it had lost and that are here.
+//! - The database contains only records that count in the shared log. An owner that is deposed therefore has
+//!   nothing to undo.
+//! - At most one append is under way at a time. It names the last entry that the replica has read.
+//! - A node that takes the range over has read the log to its end. It has copied every record in the log, and
+//!   has put back the records that the log had lost and this node had copied.
 
 mod chain;
 mod commit;
@@ -36,7 +40,7 @@ mod limits;
 mod log_io;
 mod owned_rows;
 mod replica_store;
-mod settled;
+mod settlement;
 mod tail_loss;
 #[cfg(test)]
 mod tests;
@@ -50,26 +54,26 @@ use doppel_model::{Epoch, RangeId, stable_hash64};
 use doppel_shared_log::{Extent, LogError, Sequence, SharedLog};
 
 use crate::database::Database;
-use crate::log::{LogId, Position, Reached};
+use crate::log::{LogId, Position, SequencedPosition};
 use crate::store::{StoreError, Write};
 use entry::encode;
 pub use error::ReplicaError;
-pub(crate) use limits::Limits;
+pub(crate) use limits::ReplicaLimits;
 pub(crate) use owned_rows::OwnedRows;
-pub(crate) use tail_loss::{Found, find};
+pub(crate) use tail_loss::{RecordLookup, look_up_record};
 pub use transfer::TransferError;
-pub(crate) use transfer::{Source, settle, transfer};
-pub(crate) use {chain::Chain, chain::Folded, entry::Said, replica_store::Copies};
+pub(crate) use transfer::{TransferSource, install_transfer, transfer};
+pub(crate) use {chain::Chain, chain::FoldedEntry, entry::RecordBody, replica_store::ReplicaStore};
 #[cfg(feature = "simulation")]
-pub(crate) use {commit::UnderWay, entry::whole, replica_store::EachCopied};
+pub(crate) use {commit::CommitInProgress, entry::decode_single_part, replica_store::RecordVisitor};
 
-/// Bytes of entries that are read at a time.
+/// Maximum number of bytes to read from the log in one call.
 const READ_BYTES: usize = 4 << 20;
 
-/// The pause after a log has refused to take more, or is not there.
-const TROUBLE: Duration = Duration::from_millis(500);
+/// Pause before the next attempt after the log has refused an entry or did not answer.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The number of a range's shared log in a cluster, which its replicas' logs have, too.
+/// Returns the id of a range's log. The shared log and the local logs of all replicas have this id.
 pub(crate) fn log_id(cluster: &str, range: RangeId) -> LogId {
     LogId(stable_hash64(format!("{cluster}/{}", range.0).as_bytes()))
 }
@@ -77,88 +81,96 @@ pub(crate) fn log_id(cluster: &str, range: RangeId) -> LogId {
 /// A replica of a range.
 pub(crate) struct Replica<D = Database> {
     range: RangeId,
-    /// The name of this node.
+    /// Name of this node.
     node: String,
-    /// The nodes that are to have the range; none where that is everybody who follows it. What others have settles nothing, for
-    /// nobody asks them when the owner has died.
+    /// Nodes that are configured to have a replica of the range. `None` if every node that follows the log
+    /// counts. Reports of other nodes settle no commit, because nobody asks those nodes after the owner has
+    /// died.
     replicas: Option<Vec<String>>,
     id: LogId,
     log: Arc<dyn SharedLog>,
     database: Arc<D>,
-    state: Mutex<State>,
-    limits: Limits,
-    /// Drawn for each life of a replica.
+    state: Mutex<ReplicaState>,
+    limits: ReplicaLimits,
+    /// Random number of this instance of the replica. It distinguishes two processes with one node name.
     incarnation: u64,
-    /// The last ownership. Known also while an append is under way.
-    owner: Mutex<Ownership>,
-    /// Index of the last record that was copied.
+    /// Last owner that this process has read of. Readable while an append holds the lock of `state`.
+    last_owner: Mutex<LastOwner>,
+    /// Index of the last copied record.
     index: AtomicU64,
-    /// Where that is in the log.
+    /// Sequence number of the last copied record in the log.
     sequence: AtomicU64,
-    /// Why a commit waits, and since when.
-    trouble: Mutex<Option<(Instant, String)>>,
-    /// When the log was last asked for its end, or for an append, that is here now.
-    contact: Mutex<Option<Instant>>,
-    /// Everything that was acknowledged before is here; none before the end of the log was reached.
-    complete: Mutex<Option<Instant>>,
-    /// The epoch of an owner all of whose beginning is settled.
-    settled: AtomicU64,
-    /// The ownership of this process is over for what the log has become, and not by a record in it.
-    is_over: AtomicBool,
+    /// Why a commit waits, and since when. `None` if no commit waits.
+    wait: Mutex<Option<(Instant, String)>>,
+    /// When the replica sent its latest request for the log's end, or its latest append, that the log has
+    /// answered.
+    last_contact: Mutex<Option<Instant>>,
+    /// Everything that was acknowledged before this time is copied. `None` if the replica has not yet reached
+    /// the end of the log.
+    complete_as_of: Mutex<Option<Instant>>,
+    /// Epoch of the last owner that is known to have a settled record. Its take-over and everything before
+    /// the take-over is then settled as well.
+    settled_epoch: AtomicU64,
+    /// The ownership of this process is over, although no record in the log says so.
+    is_ownership_over: AtomicBool,
     /// The disk of the database is full.
     is_full: AtomicBool,
-    /// Calls that wait for the log are given up.
-    stopping: AtomicBool,
+    /// Calls that wait for the log return an error soon.
+    is_stopping: AtomicBool,
 }
 
-/// The last ownership that a replica has read of.
+/// The last owner that a replica has read of.
 #[derive(Debug, Clone)]
-struct Ownership {
+struct LastOwner {
     epoch: Epoch,
-    /// The node, and when its take-over was read; none before this process has read one.
-    taken: Option<(String, Instant)>,
+    /// Node of the owner, and when this process read its take-over. `None` if this process has read no
+    /// take-over.
+    take_over: Option<(String, Instant)>,
 }
 
-/// How far the log is copied.
-struct State {
+/// Progress of a replica in the log.
+struct ReplicaState {
     chain: Chain,
-    /// The last record of this process, as long as it owns the range: nobody else may have written since.
-    own: Option<Position>,
-    /// The database has failed: what it has is not known any more.
-    failed: bool,
-    /// Whether the log still has what was copied from it is not known: it is looked before anything is appended.
+    /// Last record that this process wrote as the owner. `None` if this process does not own the range.
+    /// While it is the last record of the chain, no other node has written since.
+    own_last: Option<Position>,
+    /// The database has failed, so its contents are unknown.
+    database_failed: bool,
+    /// The log may have lost entries that this replica has read. The replica verifies the log before the next
+    /// append.
     is_doubtful: bool,
-    /// When the log was asked for its end, and what it said, as long as that is not reached.
-    goal: Option<(Instant, Sequence)>,
-    /// Entries up to this one that do not count raise no doubt: the last record that was copied is before them.
-    verified: Sequence,
-    /// Since when the log has shown that its end is lost.
+    /// When the log was asked for its end, and the end that it reported. `None` if that end was reached.
+    catch_up_target: Option<(Instant, Sequence)>,
+    /// Void entries up to this sequence number raise no doubt, because the log was verified after they were
+    /// read.
+    verified_through: Sequence,
+    /// Since when the log has shown that its tail is lost.
     lost_since: Option<Instant>,
-    /// When the log was last seen to have what was copied from it.
+    /// When the log was last verified to have the last copied record.
     verified_at: Option<Instant>,
-    /// What was last reported to the owner, and when.
-    reported: Option<(Position, Instant)>,
+    /// Position that was last reported to the owner, and when.
+    last_report: Option<(Position, Instant)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<D: Copies> Replica<D> {
-    /// The replica of a node, with what its database has copied so far. Ensures that this is what the log has there, or has
-    /// lost.
+impl<D: ReplicaStore> Replica<D> {
+    /// Opens the replica of a node over the records that `database` has copied so far. Verifies that the log
+    /// still has the last of these records, or has lost it together with everything after it.
     ///
     /// # Errors
-    /// When the log does not answer, or has another record in the place of one that was copied.
+    /// If the log does not answer, or has another record in the place of the last copied record.
     pub(crate) fn open(
-        limits: Limits,
+        limits: ReplicaLimits,
         (range, id): (RangeId, LogId),
         node: String,
         log: Arc<dyn SharedLog>,
         database: Arc<D>,
     ) -> Result<Self, ReplicaError> {
-        let Reached { position, sequence } = database.copied();
-        let chain = Chain::behind(id, position, Sequence(sequence));
+        let SequencedPosition { position, sequence } = database.last_copied();
+        let chain = Chain::after(id, position, Sequence(sequence));
         let this = Self {
             range,
             node,
@@ -166,29 +178,29 @@ impl<D: Copies> Replica<D> {
             id,
             log,
             database,
-            state: Mutex::new(State {
+            state: Mutex::new(ReplicaState {
                 chain,
-                own: None,
-                failed: false,
+                own_last: None,
+                database_failed: false,
                 is_doubtful: false,
-                goal: None,
-                verified: Sequence(0),
+                catch_up_target: None,
+                verified_through: Sequence(0),
                 lost_since: None,
                 verified_at: None,
-                reported: None,
+                last_report: None,
             }),
             limits,
             incarnation: doppel_model::random_number(),
-            owner: Mutex::new(Ownership { epoch: Epoch(position.epoch), taken: None }),
+            last_owner: Mutex::new(LastOwner { epoch: Epoch(position.epoch), take_over: None }),
             index: AtomicU64::new(position.index),
             sequence: AtomicU64::new(sequence),
-            trouble: Mutex::default(),
-            contact: Mutex::default(),
-            complete: Mutex::default(),
-            settled: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
+            wait: Mutex::default(),
+            last_contact: Mutex::default(),
+            complete_as_of: Mutex::default(),
+            settled_epoch: AtomicU64::new(0),
+            is_ownership_over: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
         };
         {
             let mut state = lock(&this.state);
@@ -200,8 +212,8 @@ impl<D: Copies> Replica<D> {
         Ok(this)
     }
 
-    /// The same, of a range that these nodes are to have.
-    pub(crate) fn of(self, replicas: &[String]) -> Self {
+    /// Names the nodes that are configured to have a replica of the range. Only their reports settle commits.
+    pub(crate) fn with_replicas(self, replicas: &[String]) -> Self {
         Self { replicas: Some(replicas.to_vec()), ..self }
     }
 
@@ -210,170 +222,175 @@ impl<D: Copies> Replica<D> {
         self.range
     }
 
-    /// The rows, as far as they are copied.
+    /// The database with the rows of all copied records.
     pub(crate) fn database(&self) -> &Arc<D> {
         &self.database
     }
 
-    /// Number of the ownership as of the last record that was read, and the owner where this process has seen it take over.
+    /// The epoch of the last copied record, and the node that owns the range since. The node is `None` if
+    /// this process has not read its take-over.
     pub(crate) fn owner(&self) -> (Epoch, Option<String>) {
-        let Ownership { epoch, taken } = lock(&self.owner).clone();
-        (epoch, taken.map(|(owner, _)| owner))
+        let LastOwner { epoch, take_over } = lock(&self.last_owner).clone();
+        (epoch, take_over.map(|(owner, _)| owner))
     }
 
-    /// The time since this process read of a take-over; none when it has not.
-    pub(crate) fn owned_for(&self) -> Option<Duration> {
-        lock(&self.owner).taken.as_ref().map(|(_, since)| since.elapsed())
+    /// Time since this process read the last take-over. `None` if this process has read no take-over.
+    pub(crate) fn time_since_take_over(&self) -> Option<Duration> {
+        lock(&self.last_owner).take_over.as_ref().map(|(_, since)| since.elapsed())
     }
 
-    /// The index of the last record that was copied.
+    /// Index of the last copied record.
     pub(crate) fn index(&self) -> u64 {
         self.index.load(Ordering::Relaxed)
     }
 
-    /// Where that one is in the log; 0 before the first. It is on the disk of this node.
+    /// Sequence number of the last copied record in the log; 0 before the first. The record is on the disk of
+    /// this node.
     pub(crate) fn sequence(&self) -> Sequence {
         Sequence(self.sequence.load(Ordering::Relaxed))
     }
 
-    /// What the log has.
+    /// Asks the log which entries it contains.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the log does not answer.
     pub(crate) fn extent(&self) -> Result<Extent, LogError> {
         self.log.extent()
     }
 
-    /// Removes entries of the log up to one that is the end of a record.
+    /// Removes the entries of the log up to `through`, which must be the last entry of a record.
     ///
     /// # Errors
-    /// When the log does not answer.
+    /// If the log does not answer.
     pub(crate) fn trim(&self, through: Sequence) -> Result<(), LogError> {
         self.log.trim(through)
     }
 
-    /// Why a commit waits for the log; none when none does.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble_after(Duration::ZERO)
+    /// The reason why a commit waits. `None` if no commit waits.
+    pub(crate) fn wait_reason(&self) -> Option<String> {
+        self.wait_reason_after(Duration::ZERO)
     }
 
-    /// The same once it has waited for so long.
-    pub(crate) fn trouble_after(&self, least: Duration) -> Option<String> {
-        let trouble = lock(&self.trouble);
-        trouble.as_ref().filter(|(since, _)| since.elapsed() >= least).map(|(_, why)| why.clone())
+    /// Like [`wait_reason`](Self::wait_reason), but `None` if the commit has waited for less than `least`.
+    pub(crate) fn wait_reason_after(&self, least: Duration) -> Option<String> {
+        let wait = lock(&self.wait);
+        wait.as_ref().filter(|(since, _)| since.elapsed() >= least).map(|(_, why)| why.clone())
     }
 
-    /// Takes note of why a commit waits.
-    fn note_trouble(&self, why: String) {
-        let mut trouble = lock(&self.trouble);
-        let since = trouble.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-        *trouble = Some((since, why));
+    /// Records why a commit waits. The start of the wait stays the same.
+    fn note_wait_reason(&self, why: String) {
+        let mut wait = lock(&self.wait);
+        let since = wait.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+        *wait = Some((since, why));
     }
 
-    /// Whether the log has answered a request that was sent no longer ago than this.
+    /// Whether the log has answered a request that was sent no longer than `within` ago.
     pub(crate) fn has_contact(&self, within: Duration) -> bool {
-        lock(&self.contact).is_some_and(|contact| contact.elapsed() <= within)
+        lock(&self.last_contact).is_some_and(|contact| contact.elapsed() <= within)
     }
 
-    /// Whether the ownership of this process is over, though no record in the log says so.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+    /// Whether the ownership of this process is over, although no record in the log says so.
+    pub(crate) fn is_ownership_over(&self) -> bool {
+        self.is_ownership_over.load(Ordering::Relaxed)
     }
 
-    /// Ends the ownership of this process, if it has one: its commits that wait end soon.
+    /// Ends the ownership of this process, if it has one. Its waiting commits fail soon.
     pub(crate) fn end_ownership(&self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_ownership_over.store(true, Ordering::Relaxed);
     }
 
-    /// Has calls that wait for the log end soon, and all later ones fail.
+    /// Stops the replica. Calls that wait for the log fail soon, and all later calls fail.
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Copies what is new, as much as is read at a time. Whether there was anything.
+    /// Copies new records, as many as one read returns. Returns whether there were new entries.
     ///
     /// # Errors
-    /// When the log does not answer or was trimmed too far, or the database fails.
+    /// If the log does not answer, was trimmed too far, or contradicts the copied records, or if the database
+    /// fails.
     pub(crate) fn follow(&self) -> Result<bool, ReplicaError> {
         self.follow_on(&mut lock(&self.state))
     }
 
-    fn follow_on(&self, state: &mut State) -> Result<bool, ReplicaError> {
-        let seen = state.chain.seen();
+    fn follow_on(&self, state: &mut ReplicaState) -> Result<bool, ReplicaError> {
+        let seen = state.chain.last_read();
         let mut goes_on = !state.is_doubtful && self.read_more(state)?;
-        // The log may have become shorter than what was read, and then nothing new is to be read for long.
-        let is_old = |at: Instant| at.elapsed() >= self.limits.lost;
+        // A log that has become shorter than what was read returns nothing new for a long time, so verify it
+        // now and then.
+        let is_old = |at: Instant| at.elapsed() >= self.limits.tail_loss_grace;
         if state.is_doubtful || !goes_on && state.verified_at.is_none_or(is_old) {
-            self.mend(state)?;
-            while self.read_more(state)? && state.chain.seen() <= seen {}
-            goes_on = state.chain.seen() > seen;
+            self.verify_or_put_back(state)?;
+            while self.read_more(state)? && state.chain.last_read() <= seen {}
+            goes_on = state.chain.last_read() > seen;
         }
         self.report(state);
         Ok(goes_on)
     }
 
-    /// Says in the log that this node owns the range; its epoch.
+    /// Appends a take-over record, which makes this node the owner of the range. Returns the new epoch.
     ///
     /// # Errors
-    /// When another node was first, the log does not answer, or the database fails.
+    /// If another node takes over first, the log does not answer, or the database fails.
     pub(crate) fn take_over(&self) -> Result<Epoch, ReplicaError> {
         let mut state = lock(&self.state);
-        state.own = None;
+        state.own_last = None;
         loop {
-            self.ensure(&mut state)?;
+            self.ensure_intact(&mut state)?;
             while self.read_more(&mut state)? {}
             let begun = state.chain.last();
             let epoch = begun.epoch + 1;
-            let said = Said::TakeOver { owner: self.node.clone(), incarnation: self.incarnation };
-            let encoded = encode(self.id, (begun, epoch), &said, self.limits.part_bytes);
+            let body = RecordBody::TakeOver { owner: self.node.clone(), incarnation: self.incarnation };
+            let encoded = encode(self.id, (begun, epoch), &body, self.limits.part_bytes);
             let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
             for entry in &encoded.parts {
                 self.append(&mut state, entry)??;
             }
             let last = state.chain.last();
             if last == encoded.position {
-                state.own = Some(last);
-                self.is_over.store(false, Ordering::Relaxed);
+                state.own_last = Some(last);
+                self.is_ownership_over.store(false, Ordering::Relaxed);
                 return Ok(Epoch(epoch));
             }
             if last.epoch > begun.epoch {
                 let owner = self.owner().1.unwrap_or_default();
-                return Err(ReplicaError::Outrun { range: self.range, owner });
+                return Err(ReplicaError::LostRace { range: self.range, owner });
             }
         }
     }
 
-    /// Makes a commit as the owner of an epoch; on return it counts, the database has it, and it is settled.
+    /// Makes a commit as the owner of `epoch`. When the call returns, the commit counts, is in the database,
+    /// and is settled. The call waits while the log does not answer, or while no standby reports a commit
+    /// that a standby must have.
     ///
     /// # Errors
-    /// [`StoreError::Deposed`] when another node has taken over, or this process stops. Waits while the log does not answer, or
-    /// no standby does that is to have it, too.
+    /// [`StoreError::Deposed`] if another node has taken over, or this process stops.
     fn commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
         let committed = self.commit_rows(&mut lock(&self.state), epoch, writes);
         let settled = committed.and_then(|position| self.await_settled(epoch, position));
-        // Nothing waits any more, however it has ended.
-        *lock(&self.trouble) = None;
+        // The commit no longer waits, whether it succeeded or failed.
+        *lock(&self.wait) = None;
         settled
     }
 
     fn commit_rows(
         &self,
-        state: &mut State,
+        state: &mut ReplicaState,
         epoch: Epoch,
         writes: Vec<Write>,
     ) -> Result<Position, StoreError> {
-        let mut commit = self.begin(state, epoch, writes)?;
-        let mut is_said = false;
-        while let Some(error) = self.go_on_with(state, &mut commit)? {
-            if !std::mem::replace(&mut is_said, true) {
+        let mut commit = self.start_commit(state, epoch, writes)?;
+        let mut is_logged = false;
+        while let Some(error) = self.advance_commit(state, &mut commit)? {
+            if !std::mem::replace(&mut is_logged, true) {
                 tracing::warn!(%error, range = self.range.0, "a commit waits for the log");
             }
-            self.note_trouble(error.to_string());
-            self.go_on()?;
-            if self.is_over() {
+            self.note_wait_reason(error.to_string());
+            self.ensure_running()?;
+            if self.is_ownership_over() {
                 return Err(StoreError::Deposed(self.range));
             }
-            std::thread::sleep(TROUBLE);
+            std::thread::sleep(RETRY_PAUSE);
         }
         Ok(commit.position())
     }

@@ -1,8 +1,10 @@
-//! Tier 1 without threads, for the simulation (feature `simulation`).
+//! Tier 1 without threads, for the simulation of clusters in `tests/sim` (feature `simulation`).
 //!
-//! A [`SimRange`] is the range of the product over a store. What it writes, sends and wants done is handed out piece by
-//! piece, so that the simulation chooses what is delivered when, and where the range stops. [`Worker`] is the reading
-//! side and the worker, over the stores of all ranges. [`SimReplica`] is a replica of a range that is replicated. [`SimFiles`] is the database of a range over files that fail. [`rows`] gives the rows of a store as public types.
+//! All types wrap the product's own types. A [`SimRange`] is a range over a store. It returns its writes,
+//! messages, and effects step by step, so the simulation decides what is delivered when, and where the range
+//! crashes. A [`Worker`] is the worker and the reading side of tier 1 over the stores of all ranges. A
+//! [`SimReplica`] is a replica of a range. [`SimFiles`] is the database of a range over files that fail.
+//! [`rows`] returns the rows of a store as public types.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 mod envelope;
@@ -14,13 +16,14 @@ mod statuses;
 mod tampering;
 mod worker;
 
+use doppel_contract::{Backlog, Outcome};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::{Backlog, IndexCommand, Outcome, RangeMap, SearchResult, Submission, WinnerOrder};
+use doppel_protocol::{IndexCommand, RangeMap, SearchResult, Submission, WinnerOrder};
 
-pub use envelope::{Envelope, Kind};
+pub use envelope::{Envelope, MessageKind, SimEnrolment};
 pub use post::{PostReply, SimPost};
-pub use replica::{SimCommit, SimDisk, SimFold, SimReplica};
+pub use replica::{SimChain, SimCommit, SimDisk, SimReplica};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use statuses::StatusFill;
 pub use tampering::{
@@ -31,26 +34,26 @@ pub use worker::{Worker, last_ticket, signature};
 use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
 pub use crate::database::simulated::sim_files::{Forgotten, SimFiles};
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
-use crate::range::owed::OwedScan;
-use crate::range::{PostId, Range, Released};
+use crate::range::owed::{OwedScan, UnverifiedMember};
+use crate::range::{PostId, Range, SettledWork};
 pub use crate::store::{Intercept, Intercepted};
 use crate::store::{Store, StoreError, Write};
 use crate::{Retention, Rules};
 pub use doppel_protocol::range_owner::FeedExtent;
 
-/// What a cluster is created with.
+/// Settings with which a cluster is created.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     pub shards: u16,
     pub policy: Policy,
     pub winners: WinnerOrder,
-    /// Distinct contents past which a group is quarantined.
+    /// Number of distinct contents above which a group is quarantined.
     pub group_members_max: u64,
-    /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
+    /// Percentage of members dissimilar to the winner from which on a group is recomputed; 0 for never.
     pub low_cohesion_percent: u8,
     pub rules: Rules,
     pub retention: Retention,
-    /// Rows handled per step of work that may touch many.
+    /// Number of rows in one step of work that may concern many rows.
     pub step_rows: usize,
 }
 
@@ -71,10 +74,10 @@ impl Settings {
     }
 }
 
-/// A collection that is grouped at once, and the rows of its ranges.
+/// Groups a whole collection at once. Returns its groups, and the rows of each range.
 ///
 /// # Errors
-/// None that is known.
+/// The errors of [`Bulk::rows`].
 pub fn at_once(
     config: &BulkConfig<'_>,
     map: RangeMap,
@@ -83,24 +86,24 @@ pub fn at_once(
     Bulk::rows(config, map, submissions)
 }
 
-/// A range.
+/// A range, as the simulation drives it.
 #[derive(Debug)]
 pub struct SimRange {
     range: Range,
 }
 
-/// Work that a start finds in the records, piece by piece.
+/// A scan after a start for the work that the records owe.
 #[derive(Debug)]
-pub struct Owed(OwedScan);
+pub struct SimOwedScan(OwedScan);
 
-/// What a piece of the records owes.
+/// Work that a piece of the records owes.
 #[derive(Debug, Default)]
-pub struct FoundOwed {
+pub struct SimOwedWork {
     pub commands: Vec<Command>,
     pub effects: Vec<Effect>,
 }
 
-/// What is to be done once a commit is durable.
+/// Work outside the range, to be done once a commit is durable.
 #[derive(Debug, Clone)]
 pub enum Effect {
     Index(IndexCommand),
@@ -112,11 +115,11 @@ pub enum Effect {
     Outcome(Outcome),
 }
 
-/// What a settled commit lets go.
+/// Work of a settled commit that may leave the range.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct SimSettledWork {
     pub effects: Vec<Effect>,
-    /// Answers to posts of other ranges, by the number they were taken in with.
+    /// Answers to posts of other ranges, each with the id of the post.
     pub answers: Vec<(PostId, PostReply)>,
 }
 
@@ -124,12 +127,12 @@ pub struct Settled {
 #[derive(Debug, Clone)]
 pub struct Command(MachineCommand);
 
-/// F of a new content and the page's representative, as computed outside the machine.
+/// F between a new content and the page's representative, computed outside the machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Given(Hint);
+pub struct SubmissionHint(Hint);
 
-impl Given {
-    /// The same, but telling that the comparison held.
+impl SubmissionHint {
+    /// Returns the hint with a forged result: the contents are similar. This is a planted mistake.
     #[must_use]
     pub fn forged(mut self) -> Self {
         self.0.with.similar = true;
@@ -138,10 +141,10 @@ impl Given {
 }
 
 impl SimRange {
-    /// Starts a range from what its store holds.
+    /// Opens a range from its store.
     ///
     /// # Errors
-    /// When a row is damaged.
+    /// If a row is damaged.
     pub fn start(
         store: &dyn Store,
         settings: Settings,
@@ -151,11 +154,11 @@ impl SimRange {
         Ok(Self { range: Range::open(store, settings.inner(), id, map)? })
     }
 
-    /// Builds a commit: commands, and up to `deliveries` of the envelopes within the range, in their order; what
-    /// others have posted comes before both or after both.
+    /// Builds a commit from commands and up to `deliveries` envelopes within the range, in their order. The
+    /// posts of other ranges are applied after both, and with `posted_first` also before both.
     ///
     /// # Errors
-    /// When the store fails or a row is damaged.
+    /// If the store fails or a row is damaged.
     pub fn build(
         &mut self,
         store: &dyn Store,
@@ -176,63 +179,66 @@ impl SimRange {
         builder.finish()
     }
 
-    /// The commit that was built is durable.
-    pub fn settled(&mut self) -> Settled {
-        let Released { effects, answers, .. } = self.range.settled();
+    /// Returns the work of the last commit. The simulation calls this when the commit is settled.
+    pub fn settled(&mut self) -> SimSettledWork {
+        let SettledWork { effects, answers, .. } = self.range.settled();
         let effects = effects.into_iter().map(Effect::from).collect();
-        Settled {
+        SimSettledWork {
             effects,
             answers: answers.into_iter().map(|(id, answer)| (id, PostReply::new(answer))).collect(),
         }
     }
 
-    /// What goes to other ranges now, up to so many envelopes to each.
+    /// Returns the next posts to other ranges, with at most `most` envelopes each.
     ///
     /// # Errors
-    /// When a row is damaged.
+    /// If a row is damaged.
     pub fn posts(&mut self, store: &dyn Store, most: usize) -> Result<Vec<SimPost>, StoreError> {
         Ok(self.range.posts(store, most)?.into_iter().map(SimPost::new).collect())
     }
 
-    /// An answer to a post has come.
+    /// Takes the answer of range `by` to a post.
+    ///
+    /// # Panics
+    /// If one of the two ranges was restored to an earlier time alone.
     pub fn confirmed(&mut self, by: RangeId, answer: &PostReply) {
-        self.range.confirmed(by, answer.inner()).expect("ranges of one moment");
+        self.range.confirmed(by, answer.inner()).expect("no range was restored to an earlier time alone");
     }
 
-    /// A post of another range has come. The answer, if there is one at once.
+    /// Takes a post of another range. Returns an answer if the post is refused at once.
     pub fn take_in(&mut self, id: PostId, post: SimPost) -> Option<PostReply> {
         self.range.take_in(id, post.into_inner()).err().map(|error| PostReply::new(Err(error)))
     }
 
-    /// Takes all envelopes within the range that are not delivered. Those of commits that were made are in the outbox,
-    /// too.
+    /// Removes and returns the envelopes within the range that are not delivered. Envelopes of earlier
+    /// commits are also in the outbox.
     pub fn take_envelopes(&mut self) -> Vec<Envelope> {
         self.range.shards_mut().queue.drain(..).map(Envelope::new).collect()
     }
 
-    /// Envelopes within the range to deliver, in this order, behind those it has.
+    /// Adds envelopes within the range, to be delivered in this order after the present ones.
     pub fn put_envelopes(&mut self, envelopes: impl IntoIterator<Item = Envelope>) {
         self.range.shards_mut().queue.extend(envelopes.into_iter().map(Envelope::into_inner));
     }
 
-    /// The last number applied from a shard.
+    /// Number of the last envelope of `from` that `to` has applied.
     #[must_use]
     pub fn applied(&self, to: ShardId, from: ShardId) -> u64 {
         self.range.shards().applied(to, from)
     }
 
-    /// Says that the envelopes of a shard were applied up to a number: a mistake.
+    /// Claims that `to` has applied the envelopes of `from` up to `number`. This is a planted mistake.
     pub fn set_applied(&mut self, to: ShardId, from: ShardId, number: u64) {
         self.range.shards_mut().metas[usize::from(to.0)].applied[usize::from(from.0)] = number;
     }
 
-    /// Whether a commit without a command would do something.
+    /// Whether a commit without commands would do something.
     #[must_use]
     pub fn has_work(&self) -> bool {
         self.range.has_work()
     }
 
-    /// Whether there is something to post.
+    /// Whether an envelope waits for another range.
     #[must_use]
     pub fn has_posts(&self) -> bool {
         self.range.outbox().has_posts()
@@ -243,34 +249,35 @@ impl SimRange {
         self.range.backlog()
     }
 
-    /// How far the feed of a shard goes.
+    /// First and last event of a shard's feed.
     #[must_use]
     pub fn feed_end(&self, shard: ShardId) -> FeedExtent {
         crate::service::extent(&self.range.shards().metas[usize::from(shard.0)])
     }
 }
 
-impl Owed {
-    /// Goes through all rows of a range.
+impl SimOwedScan {
+    /// Creates a scan over all rows of a range.
     #[must_use]
-    pub fn of(map: RangeMap, id: RangeId) -> Self {
+    pub fn new(map: RangeMap, id: RangeId) -> Self {
         Self(OwedScan::new(map.run(id)))
     }
 
-    /// What the next so many rows owe; none at the end.
+    /// Returns the work that the next `rows` rows owe, and `None` at the end.
     ///
     /// # Errors
-    /// When a row is damaged.
-    pub fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<FoundOwed>, StoreError> {
+    /// If a row is damaged.
+    pub fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<SimOwedWork>, StoreError> {
         let Some(owed) = self.0.piece(store, rows)? else { return Ok(None) };
-        let verify = owed.unverified.into_iter().map(|(page, content, winner, winner_content)| {
-            Effect::Verify { page, content, winner, winner_content }
-        });
+        let verify =
+            owed.unverified.into_iter().map(|UnverifiedMember { page, content, winner, winner_content }| {
+                Effect::Verify { page, content, winner, winner_content }
+            });
         let deferred = owed.deferred.into_iter().map(Effect::Deferred);
         let dirty = owed.dirty.into_iter().map(Effect::Dirty);
         let uncovered = owed.uncovered.into_iter().map(Effect::Uncovered);
         let effects = verify.chain(deferred).chain(dirty).chain(uncovered).collect();
-        Ok(Some(FoundOwed { commands: owed.searches.into_iter().map(Command).collect(), effects }))
+        Ok(Some(SimOwedWork { commands: owed.searches.into_iter().map(Command).collect(), effects }))
     }
 }
 
@@ -284,7 +291,7 @@ impl From<MachineEffect> for Effect {
             MachineEffect::Dirty(group) => Self::Dirty(group),
             MachineEffect::Uncovered(group) => Self::Uncovered(group),
             MachineEffect::Deferred(page) => Self::Deferred(page),
-            // Nothing is to be done for it.
+            // The simulation does nothing for these effects.
             MachineEffect::Changed | MachineEffect::Quarantine { .. } | MachineEffect::Crowded { .. } => {
                 Self::Changed
             }
@@ -295,12 +302,12 @@ impl From<MachineEffect> for Effect {
 
 impl Command {
     #[must_use]
-    pub fn submit(submission: Submission, hint: Option<Given>) -> Self {
-        // Pages are of a few clients.
+    pub fn submit(submission: Submission, hint: Option<SubmissionHint>) -> Self {
+        // The page id decides the client, so that the simulation has three clients.
         let client = ClientId(u32::from(submission.url.id().bytes()[0] % 3));
         Self(MachineCommand::Submit {
             submission: Box::new(submission),
-            hint: hint.map(|given| given.0),
+            hint: hint.map(|hint| hint.0),
             client,
         })
     }
@@ -315,9 +322,9 @@ impl Command {
         Self(MachineCommand::SearchNow { page })
     }
 
-    /// The page that was found pending at a start.
+    /// The page of a command that resumes a search after a start.
     #[must_use]
-    pub fn resumed(&self) -> Option<PageId> {
+    pub fn resumed_page(&self) -> Option<PageId> {
         if let MachineCommand::ResumeSearch { page } = self.0 { Some(page) } else { None }
     }
 
@@ -336,9 +343,9 @@ impl Command {
         Self(MachineCommand::ExpireGroup { group, now })
     }
 
-    /// Says that a cover has nothing new: a mistake.
+    /// Removes the changes from a cover update. This is a planted mistake.
     #[must_use]
-    pub fn without_news(mut self) -> Self {
+    pub fn without_cover_changes(mut self) -> Self {
         if let MachineCommand::Covered(covered) = &mut self.0 {
             covered.members.clear();
         }
@@ -347,14 +354,14 @@ impl Command {
 
     /// The page of a submission.
     #[must_use]
-    pub fn submitted(&self) -> Option<PageId> {
+    pub fn submitted_page(&self) -> Option<PageId> {
         match &self.0 {
             MachineCommand::Submit { submission, .. } => Some(submission.url.id()),
             _ => None,
         }
     }
 
-    /// The shard at which it is applied.
+    /// The shard at which the command is applied.
     #[must_use]
     pub fn shard(&self, shards: u16) -> ShardId {
         match &self.0 {

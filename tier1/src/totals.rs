@@ -1,11 +1,13 @@
-//! A shard's totals follow its records: each commit moves them by what changed.
+//! Totals of a shard, and their sums. Each commit adds the difference that it makes, so the totals always
+//! match the shard's records.
 
-use doppel_protocol::{Backlog, Counters, Status};
+use doppel_contract::{Backlog, Counters, Status};
 
 use crate::record::Meta;
 use crate::txn::{GroupShare, PageShare};
 
 impl Meta {
+    /// Replaces a page's share of the totals by its new share.
     pub(crate) fn count_page(&mut self, before: PageShare, after: PageShare) {
         for (share, delta) in [(before, -1_i64), (after, 1)] {
             let Some(status) = share.status else { continue };
@@ -46,6 +48,7 @@ impl Meta {
         }
     }
 
+    /// Replaces a group's share of the totals by its new share.
     pub(crate) fn count_group(&mut self, before: GroupShare, after: GroupShare) {
         for (share, delta) in [(before, -1_i64), (after, 1)] {
             if share.active {
@@ -61,7 +64,7 @@ impl Meta {
     }
 }
 
-/// The totals of shards together.
+/// Adds up the totals of shards. `messages` is the number of messages in the backlog.
 pub(crate) fn sum(metas: &[Meta], messages: u64) -> (Counters, Backlog) {
     let backlog = Backlog { messages, ..Backlog::default() };
     let of = |meta: &Meta| {
@@ -78,7 +81,7 @@ pub(crate) fn sum(metas: &[Meta], messages: u64) -> (Counters, Backlog) {
     add(metas.iter().map(of).chain([(Counters::default(), backlog)]))
 }
 
-/// Totals added up.
+/// Adds up several pairs of counters and backlogs.
 pub(crate) fn add(all: impl Iterator<Item = (Counters, Backlog)>) -> (Counters, Backlog) {
     let (mut counters, mut backlog) = (Counters::default(), Backlog::default());
     for (c, b) in all {

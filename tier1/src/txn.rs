@@ -1,33 +1,34 @@
-//! A group of commands on its way to one atomic commit: an overlay over the store.
+//! A transaction: the changes of several commands that become one atomic commit. It is an overlay over the
+//! store.
 //!
-//! Pages and groups are kept decoded and written once, however many commands touched them; a row that
-//! is made and consumed inside the group is never written.
+//! The transaction keeps pages and groups decoded, and encodes each of them once, however many commands
+//! change it. A row that one command creates and another deletes is never written.
 
 use std::collections::{BTreeMap, HashMap};
 
+use doppel_contract::CROWDED_REDIRECTS;
 use doppel_model::{ClientId, GroupId, PageId, ShardId};
-use doppel_protocol::CROWDED_REDIRECTS;
 use serde::de::DeserializeOwned;
 
 use crate::key;
 use crate::record::{GroupRecord, PageRecord, SearchState, State, decode, encode};
 use crate::store::{Store, StoreError, Write};
 
-/// What of a page is counted in its shard's totals; see [`Txn::finish`].
+/// A page's share of its shard's totals; see [`Txn::finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PageShare {
-    pub(crate) status: Option<doppel_protocol::Status>,
+    pub(crate) status: Option<doppel_contract::Status>,
     pub(crate) redirect: bool,
     pub(crate) content: bool,
-    /// The client for which the page is pending.
+    /// Client for which the page is pending; `None` if it is not pending.
     pub(crate) pending: Option<ClientId>,
     pub(crate) deferred: bool,
     pub(crate) unverified: bool,
-    /// Very many redirects end there.
+    /// Whether more than [`CROWDED_REDIRECTS`] redirects end at the page.
     pub(crate) crowded: bool,
 }
 
-/// What of a group is counted in its shard's totals.
+/// A group's share of its shard's totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct GroupShare {
     pub(crate) active: bool,
@@ -35,29 +36,50 @@ pub(crate) struct GroupShare {
     pub(crate) uncovered: bool,
 }
 
+/// A decoded page or group record in the overlay.
 struct Slot<T, S> {
+    /// The present record; `None` if it does not exist, or was taken out.
     record: Option<T>,
+    /// Share of the totals before the transaction.
     before: S,
+    /// Whether the store has the record.
     existed: bool,
+    /// Whether the transaction has changed the record.
     changed: bool,
 }
 
-/// A row's key and value.
+/// Key and value of a row.
 pub(crate) type Row = (Vec<u8>, Vec<u8>);
 
-/// The overlay.
+/// A transaction over a store.
 pub(crate) struct Txn<'s> {
     store: &'s dyn Store,
     pages: HashMap<PageId, (ShardId, Slot<PageRecord, PageShare>)>,
     groups: HashMap<GroupId, Slot<GroupRecord, GroupShare>>,
+    /// Changes of all other rows; `None` deletes a row.
     rows: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
-/// What a finished overlay writes and how totals moved.
-pub(crate) struct Finished {
+/// The writes of a finished transaction, and the changes of the totals.
+pub(crate) struct FinishedTxn {
     pub(crate) writes: Vec<Write>,
-    pub(crate) pages: Vec<(PageId, ShardId, PageShare, PageShare)>,
-    pub(crate) groups: Vec<(ShardId, GroupShare, GroupShare)>,
+    pub(crate) pages: Vec<PageShareChange>,
+    pub(crate) groups: Vec<GroupShareChange>,
+}
+
+/// Change of a page's share of the totals.
+pub(crate) struct PageShareChange {
+    pub(crate) page: PageId,
+    pub(crate) shard: ShardId,
+    pub(crate) before: PageShare,
+    pub(crate) after: PageShare,
+}
+
+/// Change of a group's share of the totals.
+pub(crate) struct GroupShareChange {
+    pub(crate) shard: ShardId,
+    pub(crate) before: GroupShare,
+    pub(crate) after: GroupShare,
 }
 
 impl<'s> Txn<'s> {
@@ -65,7 +87,7 @@ impl<'s> Txn<'s> {
         Self { store, pages: HashMap::new(), groups: HashMap::new(), rows: BTreeMap::new() }
     }
 
-    /// How many rows the commit will write, about.
+    /// Approximate number of rows that the commit will write.
     pub(crate) fn len(&self) -> usize {
         self.pages.len() + self.groups.len() + self.rows.len()
     }
@@ -87,12 +109,12 @@ impl<'s> Txn<'s> {
         })
     }
 
-    /// The record of a page, to look at.
+    /// Borrows the record of a page.
     pub(crate) fn page(&mut self, shard: ShardId, page: PageId) -> Result<Option<&PageRecord>, StoreError> {
         Ok(self.page_slot(shard, page)?.record.as_ref())
     }
 
-    /// Takes the record of a page out, to be changed and put back.
+    /// Takes the record of a page out of the transaction. The caller must put it back or drop it.
     pub(crate) fn take_page(
         &mut self,
         shard: ShardId,
@@ -101,7 +123,7 @@ impl<'s> Txn<'s> {
         Ok(self.page_slot(shard, page)?.record.take())
     }
 
-    /// Puts a record back without a change.
+    /// Puts back a record that was taken out and not changed.
     pub(crate) fn return_page(
         &mut self,
         shard: ShardId,
@@ -112,7 +134,7 @@ impl<'s> Txn<'s> {
         Ok(())
     }
 
-    /// Puts a changed record.
+    /// Puts a new or changed record.
     pub(crate) fn put_page(
         &mut self,
         shard: ShardId,
@@ -125,7 +147,7 @@ impl<'s> Txn<'s> {
         Ok(())
     }
 
-    /// Drops a record that was taken out.
+    /// Deletes the record of a page.
     pub(crate) fn drop_page(&mut self, shard: ShardId, page: PageId) -> Result<(), StoreError> {
         let slot = self.page_slot(shard, page)?;
         slot.record = None;
@@ -146,12 +168,12 @@ impl<'s> Txn<'s> {
         })
     }
 
-    /// A copy of a group's record.
+    /// Returns a copy of a group's record.
     pub(crate) fn group(&mut self, group: GroupId) -> Result<Option<GroupRecord>, StoreError> {
         Ok(self.group_slot(group)?.record.clone())
     }
 
-    /// Puts or (with none) deletes a group's record.
+    /// Puts a group's record, or deletes it if `record` is `None`.
     pub(crate) fn put_group(
         &mut self,
         group: GroupId,
@@ -163,7 +185,7 @@ impl<'s> Txn<'s> {
         Ok(())
     }
 
-    /// A row that is neither a page nor a group.
+    /// Reads and decodes a row that is neither a page nor a group.
     pub(crate) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
         match self.rows.get(key) {
             Some(Some(bytes)) => decode(key, bytes).map(Some),
@@ -172,7 +194,7 @@ impl<'s> Txn<'s> {
         }
     }
 
-    /// The bytes of a row that is no record.
+    /// Reads the bytes of a row that is not an encoded record.
     pub(crate) fn raw(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         match self.rows.get(key) {
             Some(value) => Ok(value.clone()),
@@ -180,7 +202,7 @@ impl<'s> Txn<'s> {
         }
     }
 
-    /// Whether a row is there.
+    /// Whether a row exists.
     pub(crate) fn has(&self, key: &[u8]) -> Result<bool, StoreError> {
         match self.rows.get(key) {
             Some(value) => Ok(value.is_some()),
@@ -192,12 +214,12 @@ impl<'s> Txn<'s> {
         self.rows.insert(key, Some(value));
     }
 
-    /// Deletes a row that the store may have.
+    /// Deletes a row, also from the store.
     pub(crate) fn delete(&mut self, key: Vec<u8>) {
         self.rows.insert(key, None);
     }
 
-    /// Deletes a row that was made in this group of commands, if it was, or else one in the store.
+    /// Deletes a row. `stored` tells whether the store has the row, or only this transaction.
     pub(crate) fn delete_own(&mut self, key: Vec<u8>, stored: bool) {
         if stored {
             self.rows.insert(key, None);
@@ -206,7 +228,7 @@ impl<'s> Txn<'s> {
         }
     }
 
-    /// Up to `limit` rows with `prefix`, after `after` (a whole key), in order.
+    /// Reads at most `limit` rows with the prefix `prefix`, in order, beginning after the key `after`.
     pub(crate) fn scan(
         &self,
         prefix: &[u8],
@@ -216,7 +238,7 @@ impl<'s> Txn<'s> {
         let mut from = after.map_or_else(|| prefix.to_vec(), key::after);
         let end = key::after_prefix(prefix);
         let mut rows = Vec::new();
-        // The overlay may delete what a piece of the store has, so pieces are read until enough is left.
+        // The transaction may have deleted rows of a piece, so read pieces until enough rows are left.
         while rows.len() < limit && from < end {
             let mut stored: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
             self.store.range(&from, &end, &mut |key, value| {
@@ -240,11 +262,12 @@ impl<'s> Txn<'s> {
         Ok(rows)
     }
 
-    /// The writes of the commit, in key order, and how each page's and group's share of the totals moved.
+    /// Returns the writes of the commit in key order, and the changes of each page's and group's share of the
+    /// totals.
     ///
     /// # Errors
-    /// When a record cannot be encoded.
-    pub(crate) fn finish(self) -> Result<Finished, StoreError> {
+    /// If a record cannot be encoded.
+    pub(crate) fn finish(self) -> Result<FinishedTxn, StoreError> {
         let mut writes: Vec<Write> = self.rows.into_iter().collect();
         let mut pages = Vec::new();
         for (page, (shard, slot)) in self.pages {
@@ -253,7 +276,7 @@ impl<'s> Txn<'s> {
             }
             let after = share_of_page(page, slot.record.as_ref());
             if after != slot.before {
-                pages.push((page, shard, slot.before, after));
+                pages.push(PageShareChange { page, shard, before: slot.before, after });
             }
             if slot.existed || slot.record.is_some() {
                 writes.push((key::page(shard, page), slot.record.as_ref().map(encode).transpose()?));
@@ -266,22 +289,23 @@ impl<'s> Txn<'s> {
             }
             let after = share_of_group(slot.record.as_ref());
             if after != slot.before {
-                groups.push((group.shard(), slot.before, after));
+                groups.push(GroupShareChange { shard: group.shard(), before: slot.before, after });
             }
             if slot.existed || slot.record.is_some() {
                 writes.push((key::group(group), slot.record.as_ref().map(encode).transpose()?));
             }
         }
         writes.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Ok(Finished { writes, pages, groups })
+        Ok(FinishedTxn { writes, pages, groups })
     }
 }
 
-/// Reads a record of the store.
+/// Reads and decodes a record of the store.
 pub(crate) fn read<T: DeserializeOwned>(store: &dyn Store, key: &[u8]) -> Result<Option<T>, StoreError> {
     store.get(key)?.map(|bytes| decode(key, &bytes)).transpose()
 }
 
+/// The share of a page with this record in its shard's totals.
 pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageShare {
     let Some(record) = record else { return PageShare::default() };
     let content = record.content();
@@ -296,6 +320,7 @@ pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageSh
     }
 }
 
+/// The share of a group with this record in its shard's totals.
 pub(crate) fn share_of_group(record: Option<&GroupRecord>) -> GroupShare {
     match record {
         Some(GroupRecord::Active(group)) => {

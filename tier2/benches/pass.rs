@@ -263,7 +263,7 @@ impl FilledIndex {
         let before = self.tier2.load().expect("the index reports its load");
         self.pass(self.orders());
         let after = self.tier2.load().expect("the index reports its load");
-        let comparisons = |load: &doppel_protocol::LoadReport| -> u64 {
+        let comparisons = |load: &doppel_contract::LoadReport| -> u64 {
             load.partitions.iter().map(|p| p.comparisons).sum()
         };
         let made = comparisons(&after).saturating_sub(comparisons(&before));

@@ -8,14 +8,14 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use doppel_contract::{LoadReport, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use doppel_model::NodeId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
-    ContentSource, IndexError, IndexOrders, IndexState, LoadReport, MappingApi, Orders, Pair,
-    PartitionLookup, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest,
-    RefusedOrders, StoredSignatures, Tier2Api,
+    ContentSource, IndexError, IndexOrders, IndexState, MappingApi, Orders, Pair, PartitionLookup,
+    RebalanceError, RefusedOrders, StoredSignatures, Tier2Api,
 };
 use doppel_threads::{GiveWay, give_way};
 

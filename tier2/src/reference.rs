@@ -5,12 +5,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use doppel_contract::{LengthBox, LoadReport, PartitionLoad};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageId, PartitionId};
 use doppel_protocol::{
-    IndexCommand, IndexError, IndexOrders, LengthBox, LoadReport, Orders, Pair, PartitionLoad,
-    PartitionLookup, RefusedOrders, SearchResult, Tier2Api,
+    IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, SearchResult,
+    Tier2Api,
 };
 
 /// Receives the results of searches.

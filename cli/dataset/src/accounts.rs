@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use doppel_contract::Status;
 use doppel_crawls::copy::Removal;
 use doppel_inputs::tally::Tally;
 use doppel_model::ContentHash;
-use doppel_protocol::Status;
 use doppel_terminal::output::{bytes, count};
 use doppel_tier1::bulk::{Grouped, Unit};
 use serde::Serialize;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::{Context, anyhow};
-use doppel_engine::ingest::{Batch, Ingest, IngestError, Source};
+use doppel_engine::ingest::{ExtractionBatch, Ingest, IngestError, PageSource};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::ingested::ReadingPlan;
 use doppel_inputs::processor;
@@ -62,7 +62,7 @@ impl ExtractedPage {
 
 /// Pages that are being extracted.
 struct Extracting {
-    batch: Batch,
+    batch: ExtractionBatch,
     /// The URL of each page, and its bytes.
     named: Vec<(PageUrl, u64)>,
     origins: Vec<Origin>,
@@ -138,7 +138,7 @@ fn read(
     let now = Timestamp::now();
     read_files(inputs, ("reading", true), (BATCH, reading), |PageBatch { pages, origins, ended }| {
         let named = pages.iter().map(|page| (page.url.clone(), content_bytes(page))).collect();
-        let batch = ingest.start(pages.into_iter().map(Source::Fetched).collect(), now);
+        let batch = ingest.start(pages.into_iter().map(PageSource::Fetched).collect(), now);
         let extracting = Extracting { batch, named, origins, ended };
         batches.send(extracting).map_err(|_| anyhow!("nobody takes the pages"))
     })

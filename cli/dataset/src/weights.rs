@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use doppel_contract::{Outcome, Status};
 use doppel_crawls::copy::Removal;
 use doppel_model::PageId;
-use doppel_protocol::{Outcome, Status};
 use doppel_tier1::bulk::{Grouped, Judged, PageWithContent, Unit};
 use serde::Serialize;
 

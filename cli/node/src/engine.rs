@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use doppel_coordinator::app::{Directory, Services, system_clock};
+use doppel_contract::Markets;
+use doppel_coordinator::app::{MonitoredDirectory, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::Tables;
-use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_terminal::atomic_file;
 use doppel_tier1::{OtherRanges, Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
@@ -171,9 +172,9 @@ impl LocalEngine {
             registry: Registry::default(),
             clock: system_clock(),
             directories: vec![
-                Directory { name: "tier1", path: dir.join("tier1"), is_own: true },
-                Directory { name: "tier2", path: dir.join("tier2"), is_own: true },
-                Directory { name: "temp", path: temp_dir.clone(), is_own: false },
+                MonitoredDirectory { name: "tier1", path: dir.join("tier1"), is_own: true },
+                MonitoredDirectory { name: "tier2", path: dir.join("tier2"), is_own: true },
+                MonitoredDirectory { name: "temp", path: temp_dir.clone(), is_own: false },
             ],
             temp_dir,
             limits: Limits::default(),

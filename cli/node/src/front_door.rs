@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_coordinator::Doors;
+use doppel_coordinator::ServerListeners;
 use doppel_coordinator::access::{Access, HostName, Tokens};
 use doppel_coordinator::limits::{CLIENT, ClientLimits, LINE_ANSWER_BYTES, LONG_POLLS, Limits, REQUESTS};
 use doppel_http::{Listening, Tls, TlsFiles};
@@ -89,7 +89,7 @@ fn up_to<const ALL: usize>(text: &str) -> Result<usize, String> {
 /// Listeners that are taken, and what is read anew.
 pub struct FrontDoor {
     /// Where it listens, and whom it answers.
-    pub doors: Doors,
+    pub listeners: ServerListeners,
     /// How much it takes.
     pub limits: Limits,
     files: Files,
@@ -173,7 +173,11 @@ impl FrontDoorArgs {
         };
         let access =
             Access { hosts: self.names.into(), tokens: tokens.as_ref().map(|(_, tokens)| tokens.clone()) };
-        Ok(FrontDoor { doors: Doors { clients, operators, access }, limits, files: Files { tokens, tls } })
+        Ok(FrontDoor {
+            listeners: ServerListeners { clients, operators, access },
+            limits,
+            files: Files { tokens, tls },
+        })
     }
 
     fn limits(&self) -> anyhow::Result<Limits> {
@@ -215,7 +219,7 @@ impl FrontDoor {
     /// # Errors
     /// When the system does not say its address.
     pub fn url(&self) -> io::Result<String> {
-        url(&self.doors.clients)
+        url(&self.listeners.clients)
     }
 
     /// Says where it listens, once requests are answered, also to the service manager that may have started the process.
@@ -225,7 +229,7 @@ impl FrontDoor {
     pub fn announce(&self, who: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "{who} is listening on {}", self.url()?)?;
-        if let Some(operators) = &self.doors.operators {
+        if let Some(operators) = &self.listeners.operators {
             writeln!(out, "{who} is listening for operators on {}", url(operators)?)?;
         }
         out.flush()?;

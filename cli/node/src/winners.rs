@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use doppel_protocol::{Market, Markets, Rule, WinnerOrder};
+use doppel_contract::{Market, Markets, Rule};
+use doppel_protocol::WinnerOrder;
 use doppel_terminal::toml_file::{self, TomlFault, TomlFileError};
 use serde::Deserialize;
 use toml::Spanned;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use doppel_contract::Status;
 use doppel_dataset::accounts;
 use doppel_dataset::weights::Weight;
 use doppel_model::{ContentHash, GroupId, PageUrl};
-use doppel_protocol::Status;
 use doppel_tier1::bulk::{PageWithContent, Unit};
 
 use super::EXAMPLES;

@@ -1,12 +1,12 @@
 //! Everything in the report that is counted over live pages, in two passes: the second counts what the first has chosen.
 
+use doppel_contract::Status;
+use doppel_contract::answer::Savings;
 use doppel_coordinator::limits::MIRRORS_COUNTED;
 use doppel_dataset::accounts;
 use doppel_dataset::weights::{Weight, Weights};
-use doppel_engine::savings::{Counting, Page};
+use doppel_engine::savings::{CountedPage, SavingsCounter};
 use doppel_model::pairwise::Policy;
-use doppel_protocol::Status;
-use doppel_protocol::answer::Savings;
 use doppel_tier1::bulk::Unit;
 
 use super::examples::{Example, Examples};
@@ -55,7 +55,7 @@ impl Figures {
         let mut statuses = STATUSES.map(|status| (status, Weight::default()));
         let mut redirects = Weight::default();
         let mut similarities = Similarities::default();
-        let mut counting = Counting::new(policy, &std::env::temp_dir());
+        let mut counting = SavingsCounter::new(policy, &std::env::temp_dir());
         if unit == Unit::Record {
             counting = counting.keeping_redirects();
         }
@@ -74,7 +74,7 @@ impl Figures {
                 }
             }
             let of = line.duplicate_of.as_ref();
-            let page = Page {
+            let page = CountedPage {
                 url: &line.url,
                 status: line.status,
                 of,

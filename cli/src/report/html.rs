@@ -2,11 +2,11 @@
 //!
 //! Invariants: what comes from pages, names of files and errors is [`Escaped`]; the policy of the page lets a browser load and run nothing.
 
+use doppel_contract::Status;
+use doppel_contract::answer::{Saving, Savings};
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::weights::Weight;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::Status;
-use doppel_protocol::answer::{Saving, Savings};
 use doppel_terminal::output::{bytes, count, interval, known, percent, plural, share};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

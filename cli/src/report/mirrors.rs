@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
-use doppel_protocol::answer::{Mirror, Savings};
-use doppel_protocol::{Line, Status};
+use doppel_contract::Status;
+use doppel_contract::answer::{Mirror, Savings};
+use doppel_protocol::Line;
 
 /// Pairs that are shown.
 const SHOWN: usize = 20;

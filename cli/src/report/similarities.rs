@@ -71,8 +71,9 @@ impl Similarities {
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::Status;
     use doppel_model::PageUrl;
-    use doppel_protocol::{Line, Status};
+    use doppel_protocol::Line;
     use doppel_tier1::bulk::NamedRecords;
 
     use super::*;

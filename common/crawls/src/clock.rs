@@ -3,8 +3,8 @@
 //! The supplied dates depend only on the inputs and their order. Reading the same files again must give the
 //! same dates, or unchanged pages would look new.
 
+use doppel_contract::page::AHEAD_MAX_MS;
 use doppel_model::Timestamp;
-use doppel_protocol::page::AHEAD_MAX_MS;
 
 /// How far the supplied date of a record may be after the modification time of its input. Less than servers
 /// accept.

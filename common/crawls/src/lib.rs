@@ -56,8 +56,8 @@ pub use names::{crawl_ending, is_html};
 
 pub use opening::{open, open_as, open_copy, open_pipe};
 
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_model::{PageUrl, RawContent, Timestamp};
-use doppel_protocol::page::{PageBody, PageItem};
 use record::{FieldMap, FieldNames, IdChoices};
 
 /// One fetch of one page, as the crawl records it.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use doppel_protocol::page::PageItem;
+use doppel_contract::page::PageItem;
 use doppel_streams::{InputError, InputPosition, RawLines, Reason, Stream};
 
 use super::format::BYTE_ORDER_MARK;

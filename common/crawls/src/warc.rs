@@ -33,12 +33,13 @@ pub(crate) mod version_line;
 use std::path::Path;
 use std::sync::Arc;
 
+use doppel_contract::page::is_language;
+use doppel_model::{PageUrl, UrlError};
+use doppel_streams::{FilePart, HeadError, InputError, InputPosition, Limits, Reason, SkipReason, Stream};
+
 use super::wacz::page_dates::PageDates;
 use super::{FetchedPage, InputOptions, Item};
 pub(crate) use archive_format::ArchiveFormat;
-use doppel_model::{PageUrl, UrlError};
-use doppel_protocol::page::is_language;
-use doppel_streams::{FilePart, HeadError, InputError, InputPosition, Limits, Reason, SkipReason, Stream};
 use head::{Field, Kind};
 use http::{Block, ExtractedBody, NotAPage};
 use original::{FileLocation, Original, Originals};

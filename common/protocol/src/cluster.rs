@@ -1,9 +1,8 @@
 //! What a coordinator can ask about its cluster: status, traffic, and the take-over of a range.
 
+use doppel_contract::answer::ClusterStatus;
 use doppel_model::RangeId;
 use serde::{Deserialize, Serialize};
-
-use super::answer::ClusterStatus;
 
 /// The cluster as a coordinator sees it.
 pub trait ClusterApi: Send + Sync {

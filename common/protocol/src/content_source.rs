@@ -8,7 +8,8 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use serde::{Deserialize, Serialize};
 
-use super::{SearchResult, Tier1Error};
+use super::index::SearchResult;
+use super::tier1::Tier1Error;
 
 /// Maximum number of contents that [`ContentSource::contents`] returns in one call.
 pub const CONTENTS_MAX: usize = 4_096;

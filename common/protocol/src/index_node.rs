@@ -7,6 +7,10 @@
 //! After a failure, the router does not know whether the node carried out the call. It then makes the same
 //! call again. Therefore every call must be idempotent.
 
+mod limits;
+mod load;
+mod search;
+
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
@@ -16,10 +20,10 @@ use doppel_model::{
 use doppel_partitioning::{Bounds, LengthVector, Lexicon};
 use serde::{Deserialize, Serialize};
 
-pub use super::call_limits::{BATCH_BYTES_MAX, BATCH_MAX, ENTRIES_MAX, fitting};
 use super::content_source::{LogPosition, PageRange, Repeat};
-pub use super::node_load::{HostedLoad, NodeLoad, SampleRequest, Sampled, VECTORS_MAX};
-pub use super::node_search::{COMPARISON_COST, NodeSearch, SearchBatch, SearchLimits, SearchOutcome};
+pub use limits::{BATCH_BYTES_MAX, BATCH_MAX, ENTRIES_MAX, fitting};
+pub use load::{HostedLoad, NodeLoad, SampleRequest, Sampled, VECTORS_MAX};
+pub use search::{COMPARISON_COST, NodeSearch, SearchBatch, SearchLimits, SearchOutcome};
 
 /// The plan version and the incarnation that a call assumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

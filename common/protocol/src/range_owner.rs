@@ -9,17 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doppel_contract::{Backlog, Counters, Outcome};
 use doppel_model::{ClientId, Epoch, GroupId, PageId, RangeId, ShardId};
 use serde::{Deserialize, Serialize};
 
 use super::content_source::{LogPosition, Moment, Repeat, SourceError};
-use super::decision_times::DecisionTimes;
 use super::index::SearchResult;
-use super::question::{Aged, Whom};
-use super::repair::RepairReport;
-use super::submission::{Outcome, Submission};
-use super::tier1_error::Tier1Error;
-use super::totals::{Backlog, Counters, ShardTotals};
+use super::tier1::{Aged, DecisionTimes, RepairReport, ShardTotals, Submission, Tier1Error, Whom};
 
 /// A row of a range: its key and its value.
 pub type Row = (Vec<u8>, Vec<u8>);

@@ -3,7 +3,7 @@
 
 use doppel_model::PageId;
 
-use super::SourceError;
+use super::content_source::SourceError;
 
 /// The location at which tier 1 stores a signature. The location does not change as long as a page has the
 /// signature.

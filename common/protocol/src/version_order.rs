@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use doppel_model::{ContentHash, PageUrl, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Submission};
+use super::tier1::{Body, Submission};
 
 /// The place of a version among the versions of its page. The version with the greatest place stands for the
 /// page. Versions with equal places are the same version.

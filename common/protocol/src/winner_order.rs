@@ -11,12 +11,15 @@
 //! A market that a query names takes precedence over all rules. Dead pages are in no group, and the target of
 //! a redirect represents it, so the order never compares dead pages or redirects.
 
+mod rank;
+
 use std::cmp::Ordering;
 use std::{fmt, iter};
 
+use doppel_contract::{Market, Rule};
 use serde::{Deserialize, Serialize};
 
-use super::{Market, Rank, Rule};
+pub use rank::Rank;
 
 /// The rules of a collection, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +100,7 @@ impl WinnerOrder {
     pub fn compare(self, a: &Rank, b: &Rank, market: Option<&Market>) -> (Ordering, Rule) {
         iter::once(Rule::Market)
             .chain(self.rules())
-            .map(|rule| (rule.compare(a, b, market), rule))
+            .map(|rule| (rank::compare(rule, a, b, market), rule))
             .find(|(order, _)| order.is_ne())
             .unwrap_or((Ordering::Equal, Rule::Url))
     }

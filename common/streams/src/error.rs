@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::zstd_header::ZSTD_WINDOW_BYTES_MAX;
 use doppel_charset::NoText;
+use doppel_contract::page::{ItemError, ItemReason};
 use doppel_model::{TimeError, Timestamp, UrlError};
-use doppel_protocol::page::{ItemError, ItemReason};
 
 /// A file, record or line that could not be read, with its position and the reason.
 #[derive(Debug, thiserror::Error)]

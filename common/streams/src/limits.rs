@@ -4,8 +4,8 @@
 //! becomes an error item.
 
 use super::error::Reason;
+use doppel_contract::page::{AHEAD_MAX_MS, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 use doppel_model::Timestamp;
-use doppel_protocol::page::{AHEAD_MAX_MS, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 
 /// Limits of a crawl reader. Input beyond a limit gives an error item.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Options that bound the memory and the temporary files of a command, and the peak memory of the process.
+//! Options of commands that work in bounded memory and disk space, and the memory that the process used.
 
 use std::path::PathBuf;
 
@@ -10,34 +10,34 @@ use crate::memory::counted;
 use crate::output::bytes;
 use crate::size::ByteSize;
 
-/// Least value of `--memory`, in bytes.
+/// Minimum of `--memory` in bytes.
 const MEMORY_MIN: u64 = 96 << 20;
 
-/// Options that bound the memory and the temporary files of a command.
+/// Options that limit memory and temporary files.
 #[derive(Debug, Clone, Args)]
 pub struct BoundsArgs {
     /// Memory to use, such as 512MB or 2GiB; at least 96MiB.
     #[arg(long, value_name = "SIZE", default_value = "512MB")]
     memory: ByteSize,
-    /// Room for temporary files. If it does not suffice, the command reports that and finds nothing.
+    /// Room for temporary files. Where it does not suffice, nothing is found and the command says so.
     #[arg(long, value_name = "SIZE", default_value = "16GB")]
     disk: ByteSize,
-    /// Directory of temporary files [default: TMPDIR, or /tmp].
+    /// Where temporary files are [default: TMPDIR, or /tmp].
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 }
 
 impl BoundsArgs {
-    /// Memory that the command may use, in bytes.
+    /// Bytes of memory that the command may use.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.0
     }
 
-    /// The budget of memory and disk for counting.
+    /// Creates the budget of the command.
     ///
     /// # Errors
-    /// Fails if `--memory` is less than 96 MiB.
+    /// [`Failure::Usage`] if `--memory` is less than 96 MiB.
     pub fn budget(&self) -> Result<Budget, Failure> {
         let memory = self.memory.0;
         if memory < MEMORY_MIN {
@@ -48,7 +48,7 @@ impl BoundsArgs {
     }
 }
 
-/// Peak memory of this process in bytes, if the system reports it.
+/// Peak of the memory of this process in bytes. `None` if the system does not report it.
 #[must_use]
 pub fn process_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -57,7 +57,7 @@ pub fn process_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// A sentence that compares the peak memory with the allowed memory.
+/// Describes the peak of the memory, next to the memory that was allowed. Both are in bytes.
 #[must_use]
 pub fn describe_memory(most: u64, allowed: u64) -> String {
     format!("the process had {} of memory at most; {} were allowed", bytes(most), bytes(allowed))

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use doppel_contract::client::{ClientError, StatusCode};
 use doppel_overlap::OverlapError;
-use doppel_protocol::client::{ClientError, StatusCode};
 use serde_json::json;
 
 use crate::memory;

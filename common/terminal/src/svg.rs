@@ -1,4 +1,5 @@
-//! Plots as SVG text: panels side by side with axes, lines, boxes and a legend; readable on light and dark.
+//! Draws plots as SVG text: panels side by side, with axes, lines, boxes and a legend. Plots are readable on
+//! light and on dark backgrounds.
 
 use std::fmt::Write;
 
@@ -7,11 +8,12 @@ const PLOT_HEIGHT: f64 = 240.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
-/// From the axis to the legend.
+/// Distance from the x axis to the legend.
 const AXIS_ROOM: f64 = 52.0;
 const LEGEND_ROW: f64 = 18.0;
 
-/// Colours of Okabe and Ito, which most eyes tell apart; the last two differ for a dark ground.
+/// Style sheet. The colours are those of Okabe and Ito, which colour-blind people can tell apart. Some
+/// colours differ on a dark background.
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;font-size:13px}.axis{stroke:#666;fill:none}\
 .grid{stroke:#ddd;fill:none}.line{fill:none;stroke-width:2}.mark{stroke-dasharray:2 4;stroke:#666;fill:none}\
@@ -21,33 +23,32 @@ text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;font-size:1
 .c0{stroke:#56b4e9}.c4{stroke:#f0e442}.c5{stroke:#ccc}}";
 const COLOURS: usize = 6;
 
-/// A line that connects points of a plot.
+/// A line of a plot through points.
 #[derive(Debug, Clone)]
 pub struct PlotSeries {
     /// Name of the line in the legend.
     pub name: String,
     /// Whether the line is dashed.
     pub dashed: bool,
-    /// Points as x and y, in ascending order of x.
+    /// Points of the line as (x, y), in ascending order of x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A rectangle from its least to its greatest corner.
+/// A rectangle in the coordinates of a plot.
 #[derive(Debug, Clone)]
 pub struct Rectangle {
-    /// Text that a browser shows when the pointer rests on the rectangle.
+    /// Text that a browser shows while the mouse is over the rectangle.
     pub name: String,
-    /// Number of the rectangle's group. Rectangles of one group have one colour. Colours repeat if there are
-    /// more groups than colours.
+    /// Number that chooses the colour. Rectangles with equal numbers have the same colour; colours repeat.
     pub group: usize,
-    /// The corner of least x and y.
+    /// The corner with the smallest x and y.
     pub least: (f64, f64),
-    /// The corner of greatest x and y.
+    /// The corner with the greatest x and y.
     pub greatest: (f64, f64),
 }
 
-/// One plot of a drawing. Values that are not finite are left out, and so are values of at most 0 on a
-/// logarithmic axis.
+/// One plot with its own axes. Values that are not finite are left out. On a logarithmic axis, so are values
+/// that are not positive.
 #[derive(Debug, Clone, Default)]
 pub struct Panel {
     /// Title above the plot.
@@ -62,15 +63,15 @@ pub struct Panel {
     pub powers_of_two: bool,
     /// Whether the y axis is logarithmic.
     pub logarithmic_y: bool,
-    /// Lines that connect points, in the order of the legend.
+    /// Lines of the plot.
     pub series: Vec<PlotSeries>,
-    /// Rectangles, which lie below the lines.
+    /// Rectangles, which are drawn below the lines.
     pub boxes: Vec<Rectangle>,
-    /// Horizontal lines for comparison, as a value of y and a label.
+    /// Horizontal lines for comparison: the y value and the label of each.
     pub marks: Vec<(f64, String)>,
 }
 
-/// How values lie on an axis, and its ticks.
+/// The scaling of an axis, and the distance of its ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Axis {
     Linear,
@@ -78,7 +79,7 @@ enum Axis {
     PowersOfTen,
 }
 
-/// An axis from value to place.
+/// Maps values of an axis to positions from 0 to 1.
 struct Scale {
     axis: Axis,
     from: f64,
@@ -86,7 +87,7 @@ struct Scale {
     ticks: Vec<f64>,
 }
 
-/// The panels as an SVG document.
+/// Draws the panels as an SVG document.
 #[must_use]
 pub fn document(panels: &[Panel]) -> String {
     let rows = panels.iter().map(|panel| panel.series.len() + panel.marks.len()).max().unwrap_or(0);

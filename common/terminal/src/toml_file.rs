@@ -1,4 +1,5 @@
-//! TOML files that people write. A file is bounded in size, and an error names the line of the fault.
+//! Reads TOML files that people write. The size of a file is bounded, and every fault is reported with its
+//! line.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,44 +10,44 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-/// Error of a TOML file.
+/// Why a TOML file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TomlFileError {
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is longer than any file of its kind.
+    /// The file is longer than the limit, so it cannot be of the expected kind.
     #[error("{} has more than {max} bytes", path.display())]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Limit in bytes.
+        /// Maximum size in bytes.
         max: u64,
     },
-    /// A line of the file is not valid.
+    /// A line of the file is invalid.
     #[error("{}, line {line}: {reason}", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Number of the line, from 1.
+        /// Number of the line, counted from 1.
         line: usize,
-        /// Reason why the line is not valid.
+        /// Why the line is invalid.
         reason: String,
     },
 }
 
-/// A fault of a text: the range of its bytes and the reason.
+/// A fault in a text: its byte range, and its description.
 pub type TomlFault = (Range<usize>, String);
 
 /// Reads a file of at most `max` bytes, and converts its text with `make`.
 ///
 /// # Errors
-/// Fails if the file cannot be read, is longer, or has a fault.
+/// If the file cannot be read, is longer, or has a fault.
 pub fn read<T>(
     path: &Path,
     max: u64,
@@ -56,10 +57,10 @@ pub fn read<T>(
     of_bytes(path, &bytes(path, max, file)?, make)
 }
 
-/// Reads the bytes of an open file, at most `max`.
+/// Reads all bytes of an open file. `path` names the file in errors.
 ///
 /// # Errors
-/// Fails if the file cannot be read, or has more than `max` bytes.
+/// If the file cannot be read, or has more than `max` bytes.
 pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFileError> {
     let mut bytes = Vec::new();
     let read = from.take(max + 1).read_to_end(&mut bytes);
@@ -70,10 +71,10 @@ pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFile
     Ok(bytes)
 }
 
-/// Converts the text of a file with `make`.
+/// Converts the bytes of a file with `make`. `path` names the file in errors.
 ///
 /// # Errors
-/// Fails if the bytes are not UTF-8, or if the text has a fault.
+/// If the bytes are not UTF-8, or the text has a fault.
 pub fn of_bytes<T>(
     path: &Path,
     bytes: &[u8],
@@ -87,10 +88,10 @@ pub fn of_bytes<T>(
     })
 }
 
-/// Parses a TOML text. The reason of a fault is one line.
+/// Parses a text as TOML. The description of a fault is one line.
 ///
 /// # Errors
-/// Fails if the text is not valid TOML, or does not have the fields of `T`.
+/// If the text is not valid TOML of this type.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
     toml::from_str(text).map_err(|error| {
         let reason = error.message().trim().replace('\n', ", ");
@@ -98,15 +99,15 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
     })
 }
 
-/// Parses a value that the file writes as a string.
+/// Parses a value that the file contains as a string.
 ///
 /// # Errors
-/// Fails with the reason that the type of the value gives.
+/// If the string is not such a value. The description is the error of the type.
 pub fn value<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, TomlFault> {
     written.get_ref().parse().map_err(|error: T::Err| (written.span(), error.to_string()))
 }
 
-/// Number of the line that contains the byte `at`, from 1.
+/// Number of the line that contains a byte offset, counted from 1.
 pub fn line(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at.min(bytes.len())].iter().filter(|byte| **byte == b'\n').count()
 }

@@ -20,11 +20,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use doppel_contract::LoadReport;
 use doppel_model::RangeId;
 use doppel_model::signature::Signature;
-use doppel_protocol::{
-    IndexError, IndexOrders, LoadReport, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api,
-};
+use doppel_protocol::{IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api};
 use serde::{Deserialize, Serialize};
 
 use crate::seat::RouterSeat;

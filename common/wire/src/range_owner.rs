@@ -7,13 +7,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
 use doppel_model::{ClientId, GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
     BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt, Row,
 };
 use doppel_protocol::{
-    Aged, BACKUP_PIECE_BYTES, LogPosition, Outcome, Pair, RepairReport, Repeat, SearchResult, Submission,
-    Tier1Error, Whom,
+    Aged, BACKUP_PIECE_BYTES, LogPosition, Pair, RepairReport, Repeat, SearchResult, Submission, Tier1Error,
+    Whom,
 };
 
 use crate::transport::call::{Call, calls, with};

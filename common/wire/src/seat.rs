@@ -4,12 +4,13 @@
 use std::mem;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use doppel_contract::{LoadReport, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use doppel_model::RangeId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
 use doppel_protocol::{
-    IndexError, IndexOrders, LoadReport, MappingApi, Orders, Pair, PartitionLookup, RebalanceError,
-    RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders, Tier2Api,
+    IndexError, IndexOrders, MappingApi, Orders, Pair, PartitionLookup, RebalanceError, RefusedOrders,
+    Tier2Api,
 };
 
 use crate::tier2::ask_present_router;

@@ -16,14 +16,15 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
+use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     BATCH_MAX, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
-    LinesPage, Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport,
-    RepairTrail, SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api,
-    Tier1Error, Tier1Reads, Totals,
+    LinesPage, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
+    SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api, Tier1Error, Tier1Reads,
+    Totals,
 };
 
 pub use owners::{FixedOwners, Owners};

@@ -6,15 +6,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
+use doppel_contract::answer::Advice;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::tables::TablesHash;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     Aged, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
-    Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
-    ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals, Whom, WinnerOrder,
+    PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
+    Submission, Tier1Api, Tier1Error, Tier1Reads, Totals, Whom, WinnerOrder,
 };
 use serde::{Deserialize, Serialize};
 

@@ -8,12 +8,10 @@ mod routed;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doppel_contract::{LoadReport, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
-use doppel_protocol::{
-    IndexError, LoadReport, MappingApi, Pair, PartitionLookup, RebalanceError, RebalanceOutcome,
-    RebalancePlan, RebalanceProgress, RebalanceRequest, Tier2Api,
-};
+use doppel_protocol::{IndexError, MappingApi, Pair, PartitionLookup, RebalanceError, Tier2Api};
 
 use crate::transport::call::{calls, with};
 use crate::transport::json::Json;

@@ -1,13 +1,13 @@
-// All requests to the server, and the token that they carry where it asks for one.
+// Sends all requests to the server, with a token if the server requires one.
 
-// In the memory of this page alone: no cookie, no storage.
+// The token stays in the memory of this page: never in a cookie, never in storage.
 let token = null;
-// The form is asked once for all requests that wait for it.
-let asked = null;
-// Whoever cancelled the form is not asked again by every refresh.
+// The promise of the open token form. All requests that need a token wait for the same form.
+let pendingToken = null;
+// True after the person cancelled the form. Refreshes then do not open the form again.
 let declined = false;
 
-/** An answer with an error. */
+/** An error answer of the server. */
 export class Refused extends Error {
   constructor(message, status, type) {
     super(message);
@@ -18,10 +18,10 @@ export class Refused extends Error {
 
 const at = id => document.getElementById(id);
 
-// Where the server is: this file is one level below, and a proxy may have given both a path.
+// Base URL of the server. This file is one level below the base. A proxy may put both under a path.
 const base = new URL("..", import.meta.url);
 
-/** The answer of the server as JSON. Throws `Refused`, or an error of the network. */
+/** Sends a request and returns the JSON answer. Throws `Refused` for an error answer, or a network error. */
 export async function api(path, { method = "GET", body, signal } = {}) {
   for (;;) {
     const sent = token;
@@ -36,21 +36,21 @@ export async function api(path, { method = "GET", body, signal } = {}) {
     const problem = await response.json().catch(() => ({}));
     const refused = new Refused(problem.detail ?? `status ${response.status}`, response.status, problem.type);
     if (response.status !== 401 || declined) throw refused;
-    // Another request may have got a token meanwhile.
+    // Another request may have received a new token meanwhile. Then this request uses that token.
     if (sent === token) await askForToken(refused, sent !== null);
   }
 }
 
 function askForToken(refused, again) {
-  asked ??= new Promise((resolve, reject) => {
+  pendingToken ??= new Promise((resolve, reject) => {
     const [dialog, form, input] = [at("token-dialog"), at("token-form"), at("token-input")];
     at("token-reason").textContent = again
-      ? "The server does not take this token." : "The server answers only those who have one.";
+      ? "The server does not accept this token." : "The server requires a token.";
     input.value = "";
     const end = () => {
       form.onsubmit = dialog.oncancel = at("token-cancel").onclick = null;
       input.value = "";
-      asked = null;
+      pendingToken = null;
       dialog.close();
     };
     form.onsubmit = event => {
@@ -70,15 +70,15 @@ function askForToken(refused, again) {
     dialog.showModal();
     input.focus();
   });
-  return asked;
+  return pendingToken;
 }
 
-/** Whether the server knows by a token who asks. */
+/** Returns true if the page sends a token, which names the person to the server. */
 export function hasToken() {
   return token !== null;
 }
 
-/** Lets the form come again, for a person who asks for it. */
-export function askAgain() {
+/** Allows the token form to open again, because the person asked for it. */
+export function allowTokenForm() {
   declined = false;
 }

@@ -1,4 +1,5 @@
-// Charts over time, drawn by uPlot. What a chart says last also stands below it as text.
+// Draws charts over time with uPlot. The latest values of a chart also stand below it as text.
+// The server serves all files in one folder, so uPlot is beside this file there.
 import uPlot from "./uplot.js";
 import { el } from "./dom.js";
 
@@ -10,11 +11,11 @@ const clock = (_, ticks) => ticks.map(tick => new Date(1000 * tick).toLocaleTime
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 /**
- * A chart. `lines` are `{ label, value, shown }`: a name, the figure of a point, and that figure as text. `show(points)` draws points
- * with `at_ms`, oldest first. It ends with `signal`.
+ * Creates a chart. Each of `lines` is `{ label, value, shown }`: the name of the line, a function from a point to its value, and a
+ * function from a value to its text. `show(points)` draws the points, which have `at_ms`, oldest first. The chart ends with `signal`.
  */
 export function chart(title, lines, signal) {
-  const area = el("div", { class: "chart empty", "aria-hidden": "true" }, "Drawn from the second point on.");
+  const area = el("div", { class: "chart empty", "aria-hidden": "true" }, "The chart needs two points.");
   const caption = el("figcaption", {});
   const figure = el("figure", { "aria-label": title }, area, caption);
   let plot = null;

@@ -1,7 +1,7 @@
-// Elements of the page. Text from data only ever enters it as text.
+// Builds the elements of the page. Text from data enters the page only as text nodes, never as HTML.
 import { visible } from "./text.js";
 
-/** An element with attributes; functions are listeners, `false` leaves out. Texts among the children become text. */
+/** Creates an element. Functions among the attributes become listeners, and `false` omits an attribute. Texts become text nodes. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -13,26 +13,26 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A URL from data, with a link to what is known of the page. */
+/** Links a URL from data to the view of the page. */
 export function pageLink(url) {
   if (!url) return "–";
   return el("a", { class: "url", href: `#/page?url=${encodeURIComponent(url)}` }, visible(url));
 }
 
-/** The id of a group, with a link to it. */
+/** Links the id of a group to the view of the group. */
 export function groupLink(group) {
   if (!group) return "–";
   return el("a", { class: "code", href: `#/group?id=${encodeURIComponent(group)}` }, visible(group));
 }
 
-/** A status as a badge. */
+/** Shows a status as a badge. */
 export function status(name) {
   return el("span", { class: `badge ${/^[a-z]+$/.test(name) ? name : ""}` }, visible(name));
 }
 
 /**
- * A table. Columns are `{ head, cell, number }`: the head, the cell of a row as text or element, whether it is a number. On narrow
- * screens each row becomes a list with the heads beside the cells.
+ * Creates a table. Each column is `{ head, cell, number }`: its heading, a function from a row to a text or element, and whether the
+ * cells are numbers. On a narrow screen, each row becomes a list with the headings beside the cells.
  */
 export function table(caption, columns, rows, none = "None.") {
   if (!rows.length) return el("p", { class: "none" }, none);
@@ -48,24 +48,24 @@ export function table(caption, columns, rows, none = "None.") {
     el("tbody", {}, rows.map(row => el("tr", {}, cells(row)))));
 }
 
-/** Names and values. */
+/** Lists names and values. Pairs without a value are omitted. */
 export function facts(pairs) {
   const shown = pairs.filter(pair => pair && pair[1] !== null && pair[1] !== undefined);
   return el("dl", {}, shown.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
 
-/** A section with a heading. */
+/** Creates a section with a heading. */
 export function section(title, ...children) {
   return el("section", {}, el("h2", {}, title), children);
 }
 
-/** A labelled field of a form. */
+/** Creates an input field with a label. */
 export function field(id, label, attributes = {}) {
   return el("p", { class: "field" }, el("label", { for: id }, label),
     el("input", { id, name: id, autocomplete: "off", spellcheck: "false", ...attributes }));
 }
 
-/** What went wrong, to be read out. */
+/** Shows an error in a form that screen readers announce. */
 export function failure(error) {
   return el("p", { class: "failure", role: "alert" }, visible(error.message));
 }

@@ -1,7 +1,7 @@
-// Why two pages are, or are not, duplicates.
+// Explains why two pages are duplicates or not.
 import { api } from "./api.js";
 import { el, facts, failure, field, pageLink, section, status, table } from "./dom.js";
-import { freshness } from "./fresh.js";
+import { freshness } from "./refresh.js";
 import { number, rule, similarity, visible } from "./text.js";
 import { answer } from "./page.js";
 
@@ -17,17 +17,17 @@ export async function show(view, parameters, { signal }) {
   };
   const url = { type: "url", required: true, placeholder: "https://example.org/page" };
   view.append(section("Explain two pages", el("form", { class: "row", submit },
-    field("a", "URL of one page", { ...url, value: a }), field("b", "URL of the other", { ...url, value: b }),
+    field("a", "URL of one page", { ...url, value: a }), field("b", "URL of the other page", { ...url, value: b }),
     el("p", { class: "field short" }, el("button", { class: "main", type: "submit" }, "Explain")))));
   if (!a || !b) return;
   try {
-    const told = await api(`/v1/explain?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`, { signal });
+    const explanation = await api(`/v1/explain?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`, { signal });
     const fresh = freshness();
-    fresh.at(told.age_ms);
+    fresh.at(explanation.age_ms);
     view.append(
-      section(told.duplicate ? "They are near-duplicates" : "They are no near-duplicates",
-        el("p", {}, visible(told.reason)), measures(told), fresh),
-      el("div", { class: "columns wide" }, side(told.a), side(told.b)));
+      section(explanation.duplicate ? "The pages are near-duplicates" : "The pages are not near-duplicates",
+        el("p", {}, visible(explanation.reason)), measures(explanation), fresh),
+      el("div", { class: "columns wide" }, side(explanation.a), side(explanation.b)));
   } catch (error) {
     if (!signal.aborted) view.append(failure(error));
   }
@@ -41,10 +41,10 @@ function measures({ policy, measures: measured }) {
   return el("div", {}, facts([
     ["Similarity", similarity(measured.similarity)],
     [equality, measured.same_content ? "yes" : "no"],
-    ["Shingles of the one alone", shingles && number(shingles.only_a)],
-    ["Shingles of the other alone", shingles && number(shingles.only_b)],
+    ["Shingles only in the first page", shingles && number(shingles.only_a)],
+    ["Shingles only in the second page", shingles && number(shingles.only_b)],
     ["Equal bands", shingles && `${shingles.equal_bands} of ${shingles.bands}`]]),
-  table("What is asked of a pair", [
+  table("Criteria for a pair", [
     { head: "Criterion", cell: each => visible(each.what) },
     { head: "In common", cell: each => `${number(each.shared)} of ${number(each.of)}`, number: true },
     { head: "Needed", cell: each => visible(each.needed) },
@@ -54,20 +54,20 @@ function measures({ policy, measures: measured }) {
 
 function side({ advice, compared_url: compared, content, kept_before: kept }) {
   return section(visible(advice.url), answer(advice),
-    el("h3", {}, "Its content"),
+    el("h3", {}, "Content"),
     content ? facts([
-      ["Compared at", compared && compared !== advice.url ? pageLink(compared) : null],
+      ["Compared page", compared && compared !== advice.url ? pageLink(compared) : null],
       ["Tokens", number(content.tokens)], ["Shingles", content.shingles && number(content.shingles)],
       ["Language", content.language && visible(content.language)],
-      ["Enough text to be compared", content.comparable ? "yes" : "no"],
-      ["Partition", number(content.home)],
-      ["Compared in partitions", content.probed_partitions.join(", ") || "none"]])
-      : el("p", { class: "none" }, "It has none."),
-    kept.length ? el("h3", {}, "Kept pages that come before it") : null,
-    kept.length ? table("Kept pages before it", [
+      ["Has enough text to compare", content.comparable ? "yes" : "no"],
+      ["Home partition", number(content.home)],
+      ["Searched partitions", content.probed_partitions.join(", ") || "none"]])
+      : el("p", { class: "none" }, "The page has no content."),
+    kept.length ? el("h3", {}, "Kept pages that precede this page") : null,
+    kept.length ? table("Kept pages that precede this page", [
       { head: "Page", cell: each => pageLink(each.url) },
-      { head: "First by", cell: each => rule(each.rule) },
+      { head: "Precedes by", cell: each => rule(each.rule) },
       { head: "Similarity", cell: each => similarity(each.similarity), number: true },
-      { head: "Near", cell: each => status(each.duplicate ? "duplicate" : "no") },
+      { head: "Duplicate", cell: each => status(each.duplicate ? "duplicate" : "no") },
     ], kept) : null);
 }

@@ -1,7 +1,7 @@
-// One group: its members, what each is like, and its repair.
+// Shows one group with its members, and repairs it.
 import { api } from "./api.js";
 import { el, facts, failure, groupLink, pageLink, section, status, table } from "./dom.js";
-import { freshness } from "./fresh.js";
+import { freshness } from "./refresh.js";
 import { number, rule, similarity, visible } from "./text.js";
 import { state } from "./groups.js";
 import { repair } from "./repair.js";
@@ -18,7 +18,7 @@ export async function show(view, parameters, { signal }) {
   const read = async after => {
     const next = after ? `&after=${encodeURIComponent(after)}` : "";
     const group = await api(`/v1/groups/${encodeURIComponent(id)}?limit=${SECTION}${next}`, { signal });
-    // By which rule a kept page comes before another is told with the advice about that page.
+    // Only the advice on a page names the rule by which a kept page precedes it.
     const { pages: advice } = group.pages.length
       ? await api("/v1/status", { method: "POST", body: { urls: group.pages.map(page => page.url).slice(0, 1000) }, signal })
       : { pages: [] };
@@ -34,8 +34,8 @@ export async function show(view, parameters, { signal }) {
       { head: "Status", cell: page => status(page.status) },
       { head: "Duplicate of", cell: page => (page.duplicate_of ? pageLink(page.duplicate_of) : "–") },
       { head: "Similarity", cell: page => similarity(page.similarity), number: true },
-      { head: "That one is first by", cell: page => rule(page.rule) },
-    ], shown, group.merged_into ? "Its members are in the other group." : "It has no members."));
+      { head: "Rule of precedence", cell: page => rule(page.rule) },
+    ], shown, group.merged_into ? "The members are in the other group." : "The group has no members."));
     more.hidden = !group.next;
     more.onclick = async () => {
       try {
@@ -49,8 +49,8 @@ export async function show(view, parameters, { signal }) {
     ["Merged into", group.merged_into && groupLink(group.merged_into)],
     ["Winner", group.winner && pageLink(group.winner)],
     ["Members", number(group.members)],
-    ["Members unlike the winner", number(group.dissimilar)],
-    ["Kept beside the winner", number(group.secondaries)],
+    ["Members that differ from the winner", number(group.dissimilar)],
+    ["Secondary pages, kept", number(group.secondaries)],
     ["State", state(group)]]));
   const again = async () => {
     const group = await read();

@@ -1,7 +1,7 @@
-// Groups that need a look: those in quarantine, those that hold badly together, the largest.
+// Lists groups that an operator may want to inspect: groups in quarantine, suspicious groups, and the largest groups.
 import { api } from "./api.js";
 import { el, field, groupLink, pageLink, section, table } from "./dom.js";
-import { freshness, repeat } from "./fresh.js";
+import { freshness, repeat } from "./refresh.js";
 import { count, number } from "./text.js";
 
 export const title = "Groups";
@@ -10,10 +10,10 @@ const COLUMNS = [
   { head: "Group", cell: group => groupLink(group.group) },
   { head: "Winner", cell: group => pageLink(group.winner) },
   { head: "Members", cell: group => number(group.members), number: true },
-  { head: "Unlike winner", cell: group => number(group.dissimilar), number: true },
-  { head: "Kept beside it", cell: group => number(group.secondaries), number: true },
+  { head: "Differ from winner", cell: group => number(group.dissimilar), number: true },
+  { head: "Secondary", cell: group => number(group.secondaries), number: true },
   { head: "State", cell: state },
-  { head: "Act", cell: group => el("a", { href: `#/group?id=${encodeURIComponent(group.group)}&repair=try` }, "Try a repair") },
+  { head: "Action", cell: group => el("a", { href: `#/group?id=${encodeURIComponent(group.group)}&repair=try` }, "Preview a repair") },
 ];
 
 export function show(view, parameters, { signal, failed }) {
@@ -29,23 +29,23 @@ export function show(view, parameters, { signal, failed }) {
     section("Open a group", el("form", { class: "row", submit: open },
       field("id", "Id of the group", { required: true, placeholder: "g12-0", pattern: "g[0-9]+-[0-9]+" }),
       el("p", { class: "field short" }, el("button", { class: "main", type: "submit" }, "Open")))),
-    section("In quarantine, or suspicious", el("p", { class: "field short" },
-      el("label", { for: "share" }, "Suspicious from this share of members unlike their winner"),
+    section("In quarantine or suspicious", el("p", { class: "field short" },
+      el("label", { for: "share" }, "Share of members that differ from the winner, from which a group is suspicious"),
       el("select", { id: "share", change: choose }, [10, 25, 50, 75, 100].map(percent =>
         el("option", { value: percent, selected: percent === share }, `${percent} %`)))), suspicious, listed),
-    el("div", { class: "columns wide" }, section("The largest", largest, counted), section("Sizes", sizes)));
+    el("div", { class: "columns wide" }, section("Largest groups", largest, counted), section("Group sizes", sizes)));
   repeat(signal, 10_000, async () => {
     const list = await api(`/v1/groups?suspicious=${share}&limit=100`, { signal });
     listed.at();
-    suspicious.replaceChildren(table("Groups in quarantine or suspicious", COLUMNS, list.groups, "There are none."),
-      ...(list.next ? [el("p", { class: "hint" }, "There are more than these 100.")] : []));
+    suspicious.replaceChildren(table("Groups in quarantine or suspicious", COLUMNS, list.groups, "There are no such groups."),
+      ...(list.next ? [el("p", { class: "hint" }, "There are more groups. The list shows the first 100.")] : []));
   }, failed);
   repeat(signal, 10_000, async () => {
     const report = await api("/v1/reports/groups", { signal });
     counted.at(report.age_ms);
     largest.replaceChildren(el("p", { class: "hint" },
       `${count(report.groups, "group")}${report.truncated ? " and more" : ""}, ${number(report.quarantined)} in quarantine`),
-    table("The largest groups", COLUMNS.slice(0, 3).concat(COLUMNS[5]), report.largest, "There are no groups."));
+    table("Largest groups", COLUMNS.slice(0, 3).concat(COLUMNS[5]), report.largest, "There are no groups."));
     const most = Math.max(1, ...report.histogram.map(each => each.groups));
     sizes.replaceChildren(report.histogram.length ? el("div", { class: "bars" },
       report.histogram.flatMap((each, at) => [
@@ -55,8 +55,8 @@ export function show(view, parameters, { signal, failed }) {
   }, failed);
 }
 
-/** What is special about a group. */
+/** Describes what is special about a group. */
 export function state(group) {
-  const words = [group.quarantined && "in quarantine", group.dirty && "to be recomputed", group.uncovered && "owes a cover"];
+  const words = [group.quarantined && "in quarantine", group.dirty && "to be recomputed", group.uncovered && "kept pages to be determined"];
   return words.filter(Boolean).join(", ") || "settled";
 }

@@ -1,8 +1,8 @@
-// The load of the index and of tier 1: now, in the last hours, and as partitions move.
+// Shows the load of the index and of tier 1, now and in the last hours, and the progress of a rebalancing.
 import { api } from "./api.js";
 import { chart } from "./chart.js";
 import { el, facts, section, table } from "./dom.js";
-import { freshness, repeat } from "./fresh.js";
+import { freshness, repeat } from "./refresh.js";
 import { bytes, duration, number, percent, rate, visible } from "./text.js";
 
 export const title = "Load";
@@ -17,14 +17,14 @@ export function show(view, _, { signal, failed }) {
   const total = (of) => point => (point.partitions.some(p => of(p) !== null)
     ? point.partitions.reduce((sum, p) => sum + (of(p) ?? 0), 0) / point.partitions.length : null);
   const charts = [
-    ["Taken and decided", [line("submissions", p => p.submissions_per_s, rate), line("decisions", p => p.decisions_per_s, rate)]],
-    ["Pages that wait", [line("pages", p => p.pending, few)]],
+    ["Submissions and decisions", [line("submissions", p => p.submissions_per_s, rate), line("decisions", p => p.decisions_per_s, rate)]],
+    ["Pending pages", [line("pages", p => p.pending, few)]],
     ["Longest wait", [line("oldest page", p => p.oldest_pending_ms ?? 0, duration)]],
-    ["Time to decision", [line("half of the pages, at most", p => p.decision_p50_ms, duration),
-      line("95 of 100, at most", p => p.decision_p95_ms, duration)]],
+    ["Time to decision", [line("median, at most", p => p.decision_p50_ms, duration),
+      line("95th percentile, at most", p => p.decision_p95_ms, duration)]],
     ["Searches", [line("searches", p => p.searches_per_s, rate)]],
-    ["Partitions a search is sent to", [line("on average", p => p.fan_out, value => number(value, 2))]],
-    ["Pages received by a partition", [line("busiest", busiest(p => p.received_per_s), rate),
+    ["Partitions searched", [line("mean per search", p => p.fan_out, value => number(value, 2))]],
+    ["Searches received by a partition", [line("busiest", busiest(p => p.received_per_s), rate),
       line("mean", total(p => p.received_per_s), rate)]],
     ["Contents of a partition", [line("largest", busiest(p => p.contents), few),
       line("mean", total(p => p.contents), few)]],
@@ -32,7 +32,7 @@ export function show(view, _, { signal, failed }) {
   const [nodes, partitions, rebalance] = [el("div"), el("div"), el("div")];
   const [noted, now, planned] = [freshness(), freshness(), freshness()];
   view.append(
-    el("h2", {}, "The last six hours, as this front door has seen them"), noted,
+    el("h2", {}, "The last six hours, as recorded by this coordinator"), noted,
     el("div", { class: "columns wide" }, charts.map(([name, figure]) => section(name, figure))),
     section("Rebalancing", rebalance, planned),
     section("Nodes", nodes, now), section("Partitions", partitions));
@@ -49,7 +49,7 @@ export function show(view, _, { signal, failed }) {
     const load = await api("/v1/reports/load-balance", { signal });
     now.at();
     nodes.replaceChildren(el("p", { class: "hint" },
-      `Imbalance ${number(load.node_imbalance, 3)}, by chance ${number(load.node_imbalance_floor, 3)}; `
+      `Imbalance ${number(load.node_imbalance, 3)}, at random ${number(load.node_imbalance_floor, 3)}; `
       + `${percent(load.node_fan_out_saved)} of fan-out saved; plan ${load.plan_version}, `
       + `signature file ${bytes(load.file_bytes)}.`),
     table("Nodes", [
@@ -84,10 +84,10 @@ function progress({ plan_version: plan, progress: under, request, outcome }) {
   const last = outcome && facts([["Last request", visible(JSON.stringify(
     Object.fromEntries(Object.entries(outcome).filter(([, value]) => value !== null && value !== false))))]]);
   if (!under) {
-    return [el("p", {}, request ? "A change is about to begin." : `No change is under way; plan ${plan} is in force.`), last].filter(Boolean);
+    return [el("p", {}, request ? "A change will begin soon." : `No change is in progress. Plan ${plan} is in force.`), last].filter(Boolean);
   }
   return [
-    el("p", { id: "moved" }, `Plan ${under.next_version} follows plan ${under.plan_version}: ${number(under.copied)} of `
+    el("p", { id: "moved" }, `Plan ${under.next_version} replaces plan ${under.plan_version}: ${number(under.copied)} of `
       + `${number(under.contents)} contents are copied, ${number(under.changed)} of them again, in ${duration(1000 * under.seconds)}.`),
     el("progress", { max: Math.max(1, under.contents), value: under.copied, "aria-labelledby": "moved" }), last,
   ].filter(Boolean);

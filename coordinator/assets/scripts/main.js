@@ -1,5 +1,5 @@
-// Which view is shown, by the part of the address after `#`, and what all views share.
-import { api, askAgain } from "./api.js";
+// Shows the view that the part of the address after `#` names, and the state of the service above all views.
+import { allowTokenForm, api } from "./api.js";
 import { el } from "./dom.js";
 import { visible } from "./text.js";
 import * as cluster from "./cluster.js";
@@ -14,30 +14,30 @@ const VIEWS = { "": overview, page, explain, groups, group, load, cluster };
 const [main, state] = [document.getElementById("main"), document.getElementById("state")];
 let view = new AbortController();
 
-// The last request had no answer.
-let silent = false;
+// True if the latest request failed.
+let hasFailed = false;
 
-/** What a report of the quality says of the service: whether it takes pages, and whether everything is decided. */
-function told({ not_ready: why, quiescent }) {
-  silent = false;
-  if (why) say("Takes no pages", "bad");
-  else say(quiescent ? "Everything is decided" : "Working", quiescent ? "good" : "busy");
+/** Shows the state that the quality report gives: whether the service accepts pages, and whether all pages are decided. */
+function showQuality({ not_ready: why, quiescent }) {
+  hasFailed = false;
+  if (why) showState("Refuses pages", "bad");
+  else showState(quiescent ? "All pages are decided" : "Deciding pages", quiescent ? "good" : "busy");
 }
 
 function failed(error) {
-  if (error) say(`No answer: ${visible(error.message)}`, "bad");
-  else if (silent) say("Answers", "good");
-  silent = Boolean(error);
+  if (error) showState(`No answer: ${visible(error.message)}`, "bad");
+  else if (hasFailed) showState("Connected", "good");
+  hasFailed = Boolean(error);
 }
 
-function say(text, kind) {
+function showState(text, kind) {
   if (state.textContent !== text) state.textContent = text;
   state.className = kind;
 }
 
-async function askWhetherDecided() {
+async function loadState() {
   try {
-    told(await api("/v1/reports/quality"));
+    showQuality(await api("/v1/reports/quality"));
   } catch (error) {
     failed(error);
   }
@@ -59,17 +59,17 @@ function show(isFirst) {
     main.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
-  if (shown !== overview) askWhetherDecided();
-  shown.show(main, new URLSearchParams(query), { signal: view.signal, told, failed });
+  if (shown !== overview) loadState();
+  shown.show(main, new URLSearchParams(query), { signal: view.signal, showQuality, failed });
 }
 
 document.querySelector(".skip").addEventListener("click", event => {
-  // The part after `#` names the view.
+  // A jump to `#main` would change the view, because the part after `#` names the view.
   event.preventDefault();
   main.focus();
 });
 document.getElementById("token-button").addEventListener("click", event => {
-  askAgain();
+  allowTokenForm();
   event.target.hidden = true;
   show(true);
 });

@@ -1,19 +1,19 @@
-// The collection at a glance: how many pages are what, what is to be done, how fast it goes.
+// Shows the collection at a glance: pages by status, the backlog, and the rates.
 import { api } from "./api.js";
 import { el, facts, section } from "./dom.js";
-import { freshness, repeat } from "./fresh.js";
+import { freshness, repeat } from "./refresh.js";
 import { count, duration, number, percent, rate, visible } from "./text.js";
 
 export const title = "Overview";
 
-export function show(view, _, { signal, told, failed }) {
+export function show(view, _, { signal, showQuality, failed }) {
   const [fresh, counted] = [freshness(), freshness()];
   const [notices, figures, pages, work, times, totals] = ["div", "div", "div", "div", "div", "div"].map(tag => el(tag));
   const trouble = el("div", { role: "status" });
   figures.className = "figures";
   view.append(fresh, trouble, notices, figures, el("div", { class: "columns" },
-    section("Pages", pages), section("To be done", work),
-    section("Time to decision", times), section("Since the collection was made", totals)));
+    section("Pages", pages), section("Backlog", work),
+    section("Time to decision", times), section("Since the collection was created", totals)));
   let before = null;
   repeat(signal, 2000, async () => {
     const quality = await api("/v1/reports/quality", { signal });
@@ -25,58 +25,58 @@ export function show(view, _, { signal, told, failed }) {
       ? [per(counters.submissions, before.submissions) ?? 0, per(decided, before.decided) ?? 0] : [null, null];
     before = { now, submissions: counters.submissions, decided };
     fresh.at();
-    told(quality);
-    tell(trouble, notReady(quality));
+    showQuality(quality);
+    showNotices(trouble, notReady(quality));
     figures.replaceChildren(
       figure(number(counters.live), "live pages"), figure(number(counters.groups), "groups"),
       figure(rate(ingest), "submissions"), figure(rate(deciding), "decisions"),
-      figure(number(backlog.pending), "pages wait"), figure(duration(decisions.oldest_pending_ms), "longest wait"));
+      figure(number(backlog.pending), "pending pages"), figure(duration(decisions.oldest_pending_ms), "longest wait"));
     pages.replaceChildren(facts([
       ["Unique", number(quality.unique)], ["Winners", number(counters.winners)],
       ["Duplicates", number(counters.duplicates)], ["Secondary pages, kept", number(counters.secondaries)],
-      ["Redirects", number(counters.redirects)], ["Redirects that lead nowhere", number(counters.unresolved)],
-      ["Dead, on record", number(counters.dead)]]));
+      ["Redirects", number(counters.redirects)], ["Unresolved redirects", number(counters.unresolved)],
+      ["Dead pages on record", number(counters.dead)]]));
     work.replaceChildren(
-      el("p", { class: "hint", id: "room" }, `${number(backlog.pending)} of at most ${number(quality.pending_limit)} pages wait`),
+      el("p", { class: "hint", id: "room" }, `${number(backlog.pending)} of at most ${number(quality.pending_limit)} pending pages`),
       el("progress", { max: quality.pending_limit, value: backlog.pending, "aria-labelledby": "room" }),
       facts([
         ["Confirmed pages to be compared", number(backlog.deferred_searches)],
         ["Members to be verified", number(backlog.unverified)],
         ["Groups to be recomputed", number(backlog.dirty_groups)],
-        ["Groups that owe a new cover", number(backlog.uncovered_groups)],
+        ["Groups whose kept pages must be determined", number(backlog.uncovered_groups)],
         ["Messages between shards", number(backlog.messages)]]));
     times.replaceChildren(...waits(decisions.waited, decided));
     totals.replaceChildren(facts([
-      ["Submissions", number(counters.submissions)], ["Unchanged ones", number(counters.unchanged)],
-      ["Older than the record", number(counters.stale)],
+      ["Submissions", number(counters.submissions)], ["Unchanged submissions", number(counters.unchanged)],
+      ["Submissions older than the record", number(counters.stale)],
       ["Updates confirmed at once", percent(quality.confirm_share)],
-      ["Comparisons in the index", number(counters.searches)],
+      ["Searches of the index", number(counters.searches)],
       ["Groups merged", number(counters.merges)],
-      ["Pages put out of a group", number(counters.evictions)],
+      ["Members removed from groups", number(counters.evictions)],
       ["Comparisons with a winner", number(counters.verified)],
-      ["… that found no near-duplicate", percent(quality.reject_share)]]));
+      ["Comparisons that found no near-duplicate", percent(quality.reject_share)]]));
   }, failed);
-  // It is counted group by group, so it may be older than the other figures; it says how old.
+  // The group report reads every group, so it may be older than the other figures. The notice shows its age.
   repeat(signal, 15_000, async () => {
     const report = await api("/v1/reports/groups", { signal });
     const held = report.quarantined;
     counted.at(report.age_ms);
     notices.replaceChildren(...(held ? [el("p", { class: "notice" },
-      `${count(held, "group")} ${held === 1 ? "is" : "are"} in quarantine: all pages of ${held === 1 ? "it" : "them"} are kept. `,
-      el("a", { href: "#/groups" }, "See which"), counted)] : []));
+      `${count(held, "group")} ${held === 1 ? "is" : "are"} in quarantine: all pages of ${held === 1 ? "this group" : "these groups"} are kept. `,
+      el("a", { href: "#/groups" }, "Show the groups"), counted)] : []));
   }, () => {});
 }
 
-/** What an operator is to see to before pages are taken again. */
+/** Lists what an operator must do before the service accepts pages again. */
 function notReady({ full_disks: full, not_ready: why }) {
   const notices = [];
-  if (full) notices.push(`The disk of ${count(full, "range")} is full: make room, and ${full === 1 ? "it goes" : "they go"} on without a restart.`);
+  if (full) notices.push(`The disk of ${count(full, "range")} is full: free disk space, and ${full === 1 ? "the range resumes" : "the ranges resume"} without a restart.`);
   if (why) notices.push(`Pages are refused: ${visible(why)}`);
   return notices;
 }
 
-// What stays as it is is not read out again.
-function tell(place, notices) {
+// Replaces the notices only if they changed, so that screen readers do not announce them again.
+function showNotices(place, notices) {
   if ([...place.children].map(notice => notice.textContent).join("\n") === notices.join("\n")) return;
   place.replaceChildren(...notices.map(text => el("p", { class: "notice bad" }, text)));
 }
@@ -86,7 +86,7 @@ function figure(value, name) {
 }
 
 function waits(classes, decided) {
-  if (!decided) return [el("p", { class: "none" }, "No page was decided since the service started.")];
+  if (!decided) return [el("p", { class: "none" }, "No page has been decided since the service started.")];
   const bars = classes.flatMap(({ up_to_ms: bound, pages }, at) => {
     const name = bound === null ? "longer" : `up to ${duration(bound)}`;
     return [el("span", { id: `wait-${at}` }, name),

@@ -1,7 +1,7 @@
-// One page: what it is, and why.
+// Shows the advice on one page.
 import { api } from "./api.js";
 import { el, facts, failure, field, groupLink, pageLink, section, status } from "./dom.js";
-import { freshness } from "./fresh.js";
+import { freshness } from "./refresh.js";
 import { duration, rule, similarity, visible, words } from "./text.js";
 
 export const title = "Pages";
@@ -27,15 +27,15 @@ export async function show(view, parameters, { signal }) {
   }
 }
 
-/** A link to why it is, or is not, a duplicate of the page that it is told to be one of. */
+/** Links to the explanation of the page and the kept page that its advice names. */
 function compare(advice) {
   const other = advice.duplicate_of ?? advice.winner;
   if (!other || other === advice.url) return null;
   const address = `#/explain?a=${encodeURIComponent(advice.url)}&b=${encodeURIComponent(other)}`;
-  return el("p", {}, el("a", { href: address }, "Compare the two"));
+  return el("p", {}, el("a", { href: address }, "Compare the two pages"));
 }
 
-/** What is known of a page. */
+/** Shows the advice on a page. */
 export function answer(advice) {
   return facts([
     ["Status", status(advice.status)],
@@ -43,10 +43,10 @@ export function answer(advice) {
     ["Winner of the group", advice.winner && pageLink(advice.winner)],
     ["Duplicate of", advice.duplicate_of && pageLink(advice.duplicate_of)],
     ["Similarity to that page", advice.similarity !== null ? similarity(advice.similarity) : null],
-    ["That page comes first by", advice.rule && rule(advice.rule)],
-    ["Leads to", advice.redirect_to && pageLink(advice.redirect_to)],
-    ["Why it leads nowhere", advice.reason && words(advice.reason)],
-    ["Last event", advice.fetched_at && `fetched ${visible(advice.fetched_at)}`],
-    ["Told by a replica, so old", advice.age_ms ? duration(advice.age_ms) : null],
+    ["That page precedes by", advice.rule && rule(advice.rule)],
+    ["Redirects to", advice.redirect_to && pageLink(advice.redirect_to)],
+    ["Why the redirect is unresolved", advice.reason && words(advice.reason)],
+    ["Last fetch", advice.fetched_at && visible(advice.fetched_at)],
+    ["Age of the replica's answer", advice.age_ms ? duration(advice.age_ms) : null],
     ["Note", advice.note && visible(advice.note)]]);
 }

@@ -7,9 +7,9 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use doppel_contract::answer::Attention;
 use doppel_model::pairwise::Policy;
 use doppel_model::{NodeId, RangeId, ShardId};
-use doppel_protocol::answer::Attention;
 use doppel_protocol::membership::Membership;
 use doppel_protocol::{RangeMap, WinnerOrder};
 use doppel_shared_log::Engine;

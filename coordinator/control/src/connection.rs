@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
+use doppel_contract::answer::Attention;
 use doppel_model::ShardId;
 use doppel_protocol::RangeMap;
-use doppel_protocol::answer::Attention;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_shared_log::{Bulletin, BulletinSubscription, Engine};
 use doppel_wire::spread::{FixedOwners, Owners};

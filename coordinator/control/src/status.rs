@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_contract::LoadReport;
+use doppel_contract::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 use doppel_model::{NodeId, PartitionId, RangeId};
-use doppel_protocol::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 use doppel_protocol::index_node::{Applied, IndexNode as _};
 use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::RangeState;
-use doppel_protocol::{CallTraffic, LoadReport, NodeTraffic, RangeMap, TakeOverError, Tier2Api};
+use doppel_protocol::{CallTraffic, NodeTraffic, RangeMap, TakeOverError, Tier2Api};
 use doppel_wire::Peer;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;

@@ -1,18 +1,18 @@
 //! Benchmarks of signature extraction on a real crawl. Run `cargo bench -p doppel-engine`.
 //!
-//! The environment variable `DOPPEL_DATA` names the directory of the crawls. The default is `../shared/data` beside
-//! the repository.
+//! The environment variable `DOPPEL_DATA` names the directory of the crawls. The default is `../shared/data`
+//! beside the repository.
 
 use std::path::{Path, PathBuf};
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_crawls::{FetchedBody, FetchedPage, Item, Limits};
-use doppel_engine::ingest::{Ingest, Source};
+use doppel_engine::ingest::{Ingest, PageSource};
 use doppel_model::RawContent;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::page::{PageBody, PageItem};
 use doppel_text::decode;
 
 const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
@@ -64,7 +64,7 @@ fn crawl(bencher: Bencher<'_, '_>, threads: usize) {
     bencher
         .counter(ItemsCount::new(pages.len()))
         .counter(BytesCount::new(pages.iter().map(content_bytes).sum::<usize>()))
-        .with_inputs(|| pages.iter().cloned().map(Source::Fetched).collect::<Vec<_>>())
+        .with_inputs(|| pages.iter().cloned().map(PageSource::Fetched).collect::<Vec<_>>())
         .bench_values(|sources| ingest.run(sources, NOW));
 }
 
@@ -75,6 +75,6 @@ fn json_lines(bencher: Bencher<'_, '_>, threads: usize) {
     bencher
         .counter(ItemsCount::new(lines.len()))
         .counter(BytesCount::new(lines.iter().map(Vec::len).sum::<usize>()))
-        .with_inputs(|| lines.iter().map(|line| Source::Json(line.clone().into())).collect::<Vec<_>>())
+        .with_inputs(|| lines.iter().map(|line| PageSource::Json(line.clone().into())).collect::<Vec<_>>())
         .bench_values(|sources| ingest.run(sources, NOW));
 }

@@ -1,26 +1,27 @@
 //! Advice on a stored page, verified at the time of the request (guarantee G5).
 //!
-//! Advice calls a page a duplicate only if the pairwise function F holds between two current contents. One is the content of the page, or of the
-//! final target if the page is a redirect. The other is the content of a kept page: the current winner of the group, or a secondary page.
+//! Advice calls a page a duplicate only if the pairwise function F holds between two current contents. One is
+//! the content of the page, or of the final target if the page is a redirect. The other is the content of a
+//! kept page: the current winner of the group, or a secondary page.
 //!
-//! The records of the page, its group and the kept page lie in different shards, and each may change between two reads. Every comparison therefore
-//! checks that both contents still match the records. If a content has changed, the advisor starts again. After [`ADVICE_ATTEMPTS`] attempts it gives
-//! the safe answer,
+//! The records of the page, its group and the kept page lie in different shards, and each may change between
+//! two reads. Every comparison therefore checks that both contents still match the records. If a content has
+//! changed, the advisor starts again. After [`ADVICE_ATTEMPTS`] attempts it gives the safe answer,
 //! `secondary`, which means: keep the page.
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Market, Rule, Status};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    BATCH_MAX, Compared, GroupState, GroupSummary, Line, Market, MemberView, PageView, Rank, Rule, Status,
-    Tier1Error, Tier1Reads, WinnerOrder,
+    BATCH_MAX, Compared, GroupState, GroupSummary, Line, MemberView, PageView, Rank, Tier1Error, Tier1Reads,
+    WinnerOrder,
 };
 
 use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
 use crate::market::MarketWinners;
 
-/// Gives advice from the current records of tier 1.
-/// Its methods fail if tier 1 cannot be read.
+/// Gives advice from the current records of tier 1. Its methods fail if tier 1 cannot be read.
 pub struct Advisor<'a> {
     /// Source of the records.
     pub tier1: &'a dyn Tier1Reads,
@@ -32,12 +33,12 @@ pub struct Advisor<'a> {
 }
 
 /// The winner of a group as an answer names it, with the reasons that limited the choice.
-pub struct Winner {
+pub struct GroupWinner {
     /// The group of the winner.
     pub group: GroupId,
     /// The winner when no market is given.
     pub usual: PageUrl,
-    /// The page that represents the winner and all its duplicates in answers for a market. Without a market, equal to `usual`.
+    /// The page that represents the winner and its duplicates in a market. Equal to `usual` without a market.
     pub url: PageUrl,
     /// Whether the group is in quarantine. Advice then keeps every member of the group.
     pub quarantined: bool,
@@ -69,7 +70,8 @@ impl<'a> Advisor<'a> {
         Self { tier1, policy, winners, market }
     }
 
-    /// Removes the limit on the number of members that the advisor reads, over all groups, to find market winners.
+    /// Removes the limit on the number of members that the advisor reads, over all groups, to find market
+    /// winners.
     pub fn unlimited(self) -> Self {
         Self { market: self.market.map(MarketWinners::unlimited), ..self }
     }
@@ -85,7 +87,7 @@ impl<'a> Advisor<'a> {
             if let Some(advice) = self.attempt(&view)? {
                 return Ok(advice);
             }
-            safe = Advice::on_record(&view);
+            safe = view.recorded_advice();
             safe.status = Status::Secondary;
         }
         Ok(safe)
@@ -93,8 +95,9 @@ impl<'a> Advisor<'a> {
 
     /// Brings recorded lines up to date, for the market if the advisor has one.
     ///
-    /// A recorded duplicate may no longer be one, because tier 1 updates the record of a page some time after the group of the page changes. The
-    /// result has one entry for each line: `None` if the page is no longer live.
+    /// A recorded duplicate may no longer be one, because tier 1 updates the record of a page some time after
+    /// the group of the page changes. The result has one entry for each line: `None` if the page is no longer
+    /// live.
     ///
     /// # Errors
     /// If tier 1 cannot be read.
@@ -127,16 +130,16 @@ impl<'a> Advisor<'a> {
         Ok(present)
     }
 
-    /// Computes advice from records that are read one after the other. Returns `None` if one of them changed meanwhile.
+    /// Computes advice from records that are read one after the other. `None` if one changed meanwhile.
     fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Tier1Error> {
-        let mut advice = Advice::on_record(view);
+        let mut advice = view.recorded_advice();
         let (Status::Pending | Status::Winner | Status::Duplicate | Status::Secondary, Some(group)) =
             (view.line.status, view.line.group)
         else {
             return Ok(Some(advice));
         };
         let Some(winner) = self.winner(group)? else { return Ok(None) };
-        name(&mut advice, &winner);
+        write_winner(&mut advice, &winner);
         if view.line.status == Status::Pending {
             return Ok(Some(advice));
         }
@@ -144,7 +147,7 @@ impl<'a> Advisor<'a> {
         match end {
             None => {
                 let Some(standing) = self.standing(view, &winner)? else { return Ok(None) };
-                self.say(&mut advice, &view.rank, standing, &winner)?;
+                self.write_standing(&mut advice, &view.rank, standing, &winner)?;
             }
             Some(None) => return Ok(None),
             Some(Some(target)) if target.line.status == Status::Pending => advice.status = Status::Pending,
@@ -157,12 +160,12 @@ impl<'a> Advisor<'a> {
     }
 
     /// Writes the role of a page with content into the advice.
-    fn say(
+    fn write_standing(
         &self,
         advice: &mut Advice,
         rank: &Rank,
         standing: Standing,
-        winner: &Winner,
+        winner: &GroupWinner,
     ) -> Result<(), Tier1Error> {
         let rule = |before: &Rank| Some(self.rule(before, rank, winner));
         match standing {
@@ -182,8 +185,8 @@ impl<'a> Advisor<'a> {
 
     /// Follows a redirect to its final target by the current records of all pages on the way.
     ///
-    /// The record of the redirect may not yet reflect a change further along the chain. Returns `None` if the target found differs from the recorded
-    /// target.
+    /// The record of the redirect may not yet reflect a change further along the chain. Returns `None` if the
+    /// target found differs from the recorded target.
     fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Tier1Error> {
         let mut next = redirect.redirect_to.clone().map(|to| (to, redirect.stands_for));
         for _ in 0..REDIRECTS {
@@ -214,15 +217,15 @@ impl<'a> Advisor<'a> {
 
     /// Finds the kept page that represents a page with content.
     ///
-    /// If `page` itself is kept, returns its URL without a rule. If `page` is a duplicate, returns the kept page and the rule by which the kept page
-    /// precedes it. Returns `None` if a content has changed meanwhile.
+    /// If `page` itself is kept, returns its URL without a rule. If `page` is a duplicate, returns the kept
+    /// page and the rule by which it precedes `page`. Returns `None` if a content has changed meanwhile.
     ///
     /// # Errors
     /// If tier 1 cannot be read.
     pub fn kept(
         &self,
         page: PageView,
-        winner: &Winner,
+        winner: &GroupWinner,
     ) -> Result<Option<(PageUrl, Option<Rule>)>, Tier1Error> {
         Ok(self.standing(&page, winner)?.map(|standing| match standing {
             Standing::Winner | Standing::Secondary => (page.rank.url, None),
@@ -235,14 +238,14 @@ impl<'a> Advisor<'a> {
 
     /// Returns the rule of the winner order by which `first` precedes `second`. The market counts only if
     /// `first` represents the winner in that market.
-    fn rule(&self, first: &Rank, second: &Rank, winner: &Winner) -> Rule {
+    fn rule(&self, first: &Rank, second: &Rank, winner: &GroupWinner) -> Rule {
         let is_preferred = first.url == winner.url && winner.url != winner.usual;
         let market = self.market.as_ref().filter(|_| is_preferred).map(MarketWinners::market);
         self.winners.compare(first, second, market).1
     }
 
-    /// Determines the role of a page by F on the current contents. Returns `None` if a content has changed meanwhile.
-    fn standing(&self, page: &PageView, winner: &Winner) -> Result<Option<Standing>, Tier1Error> {
+    /// Determines the role of a page by F on the current contents. `None` if a content has changed meanwhile.
+    fn standing(&self, page: &PageView, winner: &GroupWinner) -> Result<Option<Standing>, Tier1Error> {
         let standing = self.usual_standing(page, winner)?;
         let stands_for_winner = match &standing {
             Some(Standing::Winner) => true,
@@ -260,7 +263,7 @@ impl<'a> Advisor<'a> {
     }
 
     /// Like [`standing`](Self::standing), but ignores the market.
-    fn usual_standing(&self, page: &PageView, winner: &Winner) -> Result<Option<Standing>, Tier1Error> {
+    fn usual_standing(&self, page: &PageView, winner: &GroupWinner) -> Result<Option<Standing>, Tier1Error> {
         if page.rank.url == winner.usual {
             return Ok(Some(Standing::Winner));
         }
@@ -271,12 +274,12 @@ impl<'a> Advisor<'a> {
         if let Some(of) = of_winner {
             return Ok(Some(Standing::Duplicate(of)));
         }
-        let Some(told) = page.duplicate_of.filter(|told| told.page != winner.usual.id()) else {
+        let Some(recorded) = page.duplicate_of.filter(|recorded| recorded.page != winner.usual.id()) else {
             return Ok(Some(Standing::Secondary));
         };
         // The kept page on record may have changed its content, or may have become a duplicate itself.
-        let other = self.page(told.page)?.filter(|other| {
-            other.content == Some(told.content)
+        let other = self.page(recorded.page)?.filter(|other| {
+            other.content == Some(recorded.content)
                 && matches!(other.line.status, Status::Secondary | Status::Winner)
         });
         Ok(Some(other.map_or(Standing::Secondary, |other| {
@@ -286,8 +289,8 @@ impl<'a> Advisor<'a> {
 
     /// Determines whether `page` is a duplicate of `other`.
     ///
-    /// The outer `None` means that a content has changed meanwhile. The inner `None` means that `page` is not a duplicate of `other`. While `other`
-    /// is pending, no page is its duplicate.
+    /// The outer `None` means that a content has changed meanwhile. The inner `None` means that `page` is not
+    /// a duplicate of `other`. While `other` is pending, no page is its duplicate.
     fn duplicate_of(
         &self,
         page: &PageView,
@@ -298,14 +301,14 @@ impl<'a> Advisor<'a> {
             return Ok(Some(None));
         }
         let (Some(content), Some(other_content)) = (page.content, other.content) else { return Ok(None) };
-        let told = Compared { page: other.rank.url.id(), content: other_content };
+        let recorded = Compared { page: other.rank.url.id(), content: other_content };
         // Tier 1 has already verified F on exactly these two contents.
-        if page.line.status == Status::Duplicate && page.duplicate_of == Some(told) {
+        if page.line.status == Status::Duplicate && page.duplicate_of == Some(recorded) {
             let similarity = page.line.similarity;
             return Ok(Some(Some(DuplicateOf { rank: other.rank, similarity })));
         }
         let a = self.tier1.signature(page.rank.url.id())?.filter(|a| a.content() == content);
-        let b = self.tier1.signature(told.page)?.filter(|b| b.content() == other_content);
+        let b = self.tier1.signature(recorded.page)?.filter(|b| b.content() == other_content);
         let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
         let comparison = self.policy.compare(&a, &b);
         let similarity = Some(comparison.similarity.as_f64());
@@ -314,8 +317,8 @@ impl<'a> Advisor<'a> {
 
     /// Returns up to `most` kept pages of a group for which `wanted` holds, first in the winner order.
     ///
-    /// Only the first [`EXPLAINED_MEMBERS`] members are examined. The list is empty for a group in quarantine, because such a group keeps all its
-    /// pages.
+    /// Only the first [`EXPLAINED_MEMBERS`] members are examined. The list is empty for a group in
+    /// quarantine, because such a group keeps all its pages.
     pub fn kept_pages(
         &self,
         group: GroupId,
@@ -343,25 +346,26 @@ impl<'a> Advisor<'a> {
         Ok(kept)
     }
 
-    /// Returns the winner of a group, or of the group into which it was merged. Returns `None` if the winner is not known at the moment.
-    pub fn winner(&mut self, group: GroupId) -> Result<Option<Winner>, Tier1Error> {
+    /// Returns the winner of a group or of the group into which it was merged. `None` if it is not known now.
+    pub fn winner(&mut self, group: GroupId) -> Result<Option<GroupWinner>, Tier1Error> {
         let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
         let Some(url) = summary.winner.clone() else { return Ok(None) };
         let GroupSummary { group, quarantined, members, .. } = summary;
         let note = quarantined.then(|| {
             format!(
-                "group {group} is quarantined for the number of its contents, {members} members, until an operator repairs it"
+                "group {group} with {members} members is in quarantine for the number of its contents, until an operator repairs it"
             )
         });
-        let winner = Winner { group, usual: url.clone(), url, quarantined, note };
+        let winner = GroupWinner { group, usual: url.clone(), url, quarantined, note };
         let Some(market) = self.market.as_mut().filter(|_| !quarantined) else { return Ok(Some(winner)) };
         let choice = market.winner(group, &winner.url)?;
-        Ok(Some(Winner { url: choice.url, note: choice.note, ..winner }))
+        Ok(Some(GroupWinner { url: choice.url, note: choice.note, ..winner }))
     }
 
     /// Reads the record of the page with exactly this URL.
     ///
-    /// Page ids are hashes. If the record of the id has another URL, it belongs to another page, and the result is `None`.
+    /// Page ids are hashes. If the record of the id has another URL, it belongs to another page, and the
+    /// result is `None`.
     pub fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.page(url.id())?.filter(|view| view.rank.url == *url))
     }
@@ -372,8 +376,8 @@ impl<'a> Advisor<'a> {
     }
 }
 
-/// Returns the summary of a group, or of the group into which it was merged. Returns `None` if the group was dissolved, or after [`FORWARDS`]
-/// forwards.
+/// Returns the summary of a group, or of the group into which it was merged. Returns `None` if the group was
+/// dissolved, or after [`FORWARDS`] forwards.
 ///
 /// # Errors
 /// If tier 1 cannot be read.
@@ -389,7 +393,7 @@ pub fn follow(tier1: &dyn Tier1Reads, mut group: GroupId) -> Result<Option<Group
 }
 
 /// Writes the group, its winner, and the note on the winner into the advice.
-pub fn name(advice: &mut Advice, winner: &Winner) {
+pub fn write_winner(advice: &mut Advice, winner: &GroupWinner) {
     advice.group = Some(winner.group.to_string());
     advice.winner = Some(winner.url.clone());
     advice.note.clone_from(&winner.note);

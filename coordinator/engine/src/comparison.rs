@@ -6,19 +6,25 @@
 
 use std::cmp::Ordering;
 
+use doppel_contract::answer::{Criterion, Examples, LeftOut, MainContent, Measures, Shingles};
 use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
-use doppel_protocol::answer::{Criterion, Examples, LeftOut, MainContent, Measures, Shingles};
 use doppel_text::{MainContentReport, OmittedText};
 
 use crate::limits::EXAMPLES;
 
 /// Result of a comparison, with the measures behind the result.
-pub type Measured = (Comparison, Measures);
+#[derive(Debug, Clone)]
+pub struct MeasuredComparison {
+    /// The decision of the policy.
+    pub comparison: Comparison,
+    /// The measures in the form of the public answers.
+    pub measures: Measures,
+}
 
 /// Compares two contents under a policy and reports every measure.
 #[must_use]
-pub fn measured(policy: Policy, a: &Signature, b: &Signature) -> Measured {
+pub fn compare(policy: Policy, a: &Signature, b: &Signature) -> MeasuredComparison {
     let comparison = policy.compare(a, b);
     let criteria = policy.criteria(a, b).into_iter().map(|criterion| Criterion {
         what: criterion.what.to_owned(),
@@ -33,7 +39,7 @@ pub fn measured(policy: Policy, a: &Signature, b: &Signature) -> Measured {
         criteria: criteria.collect(),
         shingles: policy.bands().map(|bands| shingles(bands, a, b)),
     };
-    (comparison, measures)
+    MeasuredComparison { comparison, measures }
 }
 
 /// Measures of two contents from their shingle sets and their sketches.
@@ -82,7 +88,8 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
 /// Explains in words why two contents are near-duplicates under a policy or not. `a` and `b` are the numbers
 /// of tokens of the two contents.
 #[must_use]
-pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measured) -> String {
+pub fn reason(policy: Policy, (a, b): (u32, u32), compared: &MeasuredComparison) -> String {
+    let MeasuredComparison { comparison, measures } = compared;
     let few = [a, b].into_iter().find(|tokens| *tokens < TOKENS_MIN);
     match (comparison.same_content, comparison.similar, few) {
         (true, true, _) => format!("they have {}", policy.equality()),
@@ -96,18 +103,18 @@ pub fn reason(policy: Policy, (a, b): (u32, u32), (comparison, measures): &Measu
             )
         }
         (false, _, None) => {
-            let mut said = said(&measures.criteria);
+            let mut text = describe(&measures.criteria);
             let is_apart = measures.shingles.as_ref().is_some_and(|shingles| shingles.equal_bands == 0);
             if comparison.similar && is_apart {
-                said += "; no band of the sketches is equal, so this pair alone links no groups";
+                text += "; no band of the sketches is equal, so this pair alone links no groups";
             }
-            said
+            text
         }
     }
 }
 
 /// Describes in words each criterion of F, and whether the pair meets it.
-fn said(criteria: &[Criterion]) -> String {
+fn describe(criteria: &[Criterion]) -> String {
     let each = criteria.iter().map(|Criterion { what, shared, of, needed, met }| {
         let verdict = if *met { "" } else { "not " };
         format!("{shared} of {of} {what} are in both, which is {verdict}{needed}")

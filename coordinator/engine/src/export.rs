@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use doppel_protocol::answer::ExportLine;
+use doppel_contract::answer::ExportLine;
 use doppel_protocol::{Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 
 use crate::advise::Advisor;
@@ -40,7 +40,7 @@ pub enum ExportError {
 }
 
 /// The lines of all live pages, collected and ready to be sorted and written.
-pub struct Collected {
+pub struct PendingExport {
     sorter: Sorter,
     summary: ExportSummary,
 }
@@ -62,28 +62,34 @@ pub fn write_export(
         Some(market) => lines.into_iter().map(|line| market.apply(line)).collect(),
         None => Ok(lines),
     };
-    Collected::from(tier1, &std::env::temp_dir(), &mut as_at_rest)?.write(out)
+    PendingExport::collect(tier1, &std::env::temp_dir(), &mut as_at_rest)?.write(out)
 }
 
 /// Converts recorded lines to the lines that the export writes. The result may leave lines out.
-type Shown<'s> = dyn FnMut(Vec<Line>) -> Result<Vec<Line>, Tier1Error> + 's;
+type LineUpdate<'s> = dyn FnMut(Vec<Line>) -> Result<Vec<Line>, Tier1Error> + 's;
 
-impl Collected {
+impl PendingExport {
     /// Reads all pages of a collection that may be changing. `advisor` brings every line up to date, and
     /// pages that are no longer live are left out.
     ///
     /// # Errors
     /// If tier 1 cannot be read or a temporary file in `temp_dir` fails.
-    pub fn present(
+    pub fn of_changing_collection(
         tier1: &dyn Tier1Api,
         advisor: &mut Advisor<'_>,
         temp_dir: &Path,
     ) -> Result<Self, ExportError> {
-        Self::from(tier1, temp_dir, &mut |lines| Ok(advisor.present(lines)?.into_iter().flatten().collect()))
+        Self::collect(tier1, temp_dir, &mut |lines| {
+            Ok(advisor.present(lines)?.into_iter().flatten().collect())
+        })
     }
 
     /// Reads all pages. Lines that do not fit in memory are sorted in unnamed files in `temp_dir`.
-    fn from(tier1: &dyn Tier1Api, temp_dir: &Path, shown: &mut Shown<'_>) -> Result<Self, ExportError> {
+    fn collect(
+        tier1: &dyn Tier1Api,
+        temp_dir: &Path,
+        update: &mut LineUpdate<'_>,
+    ) -> Result<Self, ExportError> {
         let spill = |source| ExportError::Spill { dir: temp_dir.to_owned(), source };
         let mut sorter = Sorter::new(temp_dir, EXPORT_CHUNK_BYTES, EXPORT_RUNS);
         let mut pages = 0;
@@ -92,7 +98,7 @@ impl Collected {
         let mut scan = Scan::new(tier1).peekable();
         while scan.peek().is_some() {
             let lines = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<Line>, Tier1Error>>()?;
-            for line in shown(lines)? {
+            for line in update(lines)? {
                 pages += 1;
                 let written = sorter.push(line.url.as_str().as_bytes(), |out| {
                     serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;

@@ -16,10 +16,10 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_charset::NoText;
+use doppel_contract::page::{ItemError, LINE_BYTES_MAX, PageItem};
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::pairwise::Policy;
 use doppel_model::{RawContent, Timestamp};
-use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageItem};
 use doppel_protocol::{Body, Submission};
 use doppel_text::{Extraction, Extractor, MainContentReport};
 use doppel_threads::{GiveWay, give_way};
@@ -42,7 +42,7 @@ const JOB_SOURCES: usize = 32;
 
 /// A page before extraction.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum PageSource {
     /// A page in the JSON form of the public API.
     Json(Bytes),
     /// A page sent as a raw request body.
@@ -58,7 +58,7 @@ pub enum IngestError {
     #[error(transparent)]
     Item(#[from] ItemError),
     /// The JSON of the page is longer than any valid page. The field is its length in bytes.
-    #[error("{0} bytes of JSON, the limit is {LINE_BYTES_MAX}")]
+    #[error("{0} bytes of JSON are more than the limit of {LINE_BYTES_MAX}")]
     TooLong(usize),
     /// The content of the page is binary or compressed data.
     #[error("{error}")]
@@ -70,8 +70,8 @@ pub enum IngestError {
     },
     /// The URL has no host, but the policy reads the site of a page. The field is the name of the policy.
     #[error(
-        "the URL has no host, and the policy {0} compares pages by their sites: pages like this one take a collection of a \
-         policy that does not, such as content"
+        "the URL has no host, and the policy {0} compares pages by their sites; submit such pages to a collection whose policy \
+         does not, such as content"
     )]
     NoSite(&'static str),
     /// The extractor panicked on this page.
@@ -80,53 +80,53 @@ pub enum IngestError {
 }
 
 /// Result of extracting one source.
-pub type Ingested = Result<Submission, IngestError>;
+pub type IngestResult = Result<Submission, IngestError>;
 
 /// A pool of threads with one extractor each.
 #[derive(Debug)]
 pub struct Ingest {
-    jobs: Option<Sender<Work>>,
+    jobs: Option<Sender<PoolTask>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// A task in the queue of the pool.
 #[derive(Debug)]
-enum Work {
+enum PoolTask {
     /// Turn sources into submissions.
-    Job(Job),
+    Extract(ExtractionJob),
     /// Report the main content of a page. The number limits the characters shown of the text that each rule
     /// leaves out.
-    Main(Box<FetchedPage>, usize, Sender<Result<Read, IngestError>>),
+    ReportMainContent(Box<FetchedPage>, usize, Sender<Result<MainContentResult, IngestError>>),
 }
 
 /// A page with the report on its main content. The report is `None` if the page is a redirect or not HTML.
-type Read = (FetchedPage, Option<MainContentReport>);
+type MainContentResult = (FetchedPage, Option<MainContentReport>);
 
 /// A run of consecutive sources of one batch.
 #[derive(Debug)]
-struct Job {
-    sources: Vec<Source>,
+struct ExtractionJob {
+    sources: Vec<PageSource>,
     now: Timestamp,
     /// Index of the first source in its batch.
     position: usize,
-    answers: Sender<Answers>,
+    answers: Sender<JobResults>,
 }
 
 /// Position of a job's first source in its batch, and the results of all sources of the job.
-type Answers = (usize, Vec<Ingested>);
+type JobResults = (usize, Vec<IngestResult>);
 
 /// A batch of sources that the pool is extracting.
 #[derive(Debug)]
-pub struct Batch {
-    answers: Receiver<Answers>,
+pub struct ExtractionBatch {
+    answers: Receiver<JobResults>,
     sources: usize,
 }
 
-/// Like [`Batch`], but every source has a key of the caller, which is returned with the answer.
+/// Like [`ExtractionBatch`], but every source has a key of the caller, which is returned with the answer.
 #[derive(Debug)]
 pub struct KeyedBatch<K> {
     keys: Vec<K>,
-    batch: Batch,
+    batch: ExtractionBatch,
 }
 
 impl Ingest {
@@ -157,7 +157,7 @@ impl Ingest {
         threads: usize,
         extractor: impl Fn() -> Extractor + Clone + Send + 'static,
     ) -> io::Result<Self> {
-        let (jobs, queue) = bounded::<Work>(QUEUE);
+        let (jobs, queue) = bounded::<PoolTask>(QUEUE);
         let spawn = |number| {
             let (queue, extractor) = (queue.clone(), extractor.clone());
             thread::Builder::new().name(format!("ingest-{number}")).spawn(move || work(&queue, &extractor))
@@ -170,7 +170,7 @@ impl Ingest {
     ///
     /// `now` is the fetch time of sources that name none.
     #[must_use]
-    pub fn run(&self, sources: Vec<Source>, now: Timestamp) -> Vec<Ingested> {
+    pub fn run(&self, sources: Vec<PageSource>, now: Timestamp) -> Vec<IngestResult> {
         self.start(sources, now).wait()
     }
 
@@ -178,17 +178,18 @@ impl Ingest {
     ///
     /// `now` is the fetch time of sources that name none.
     #[must_use]
-    pub fn start(&self, sources: Vec<Source>, now: Timestamp) -> Batch {
+    pub fn start(&self, sources: Vec<PageSource>, now: Timestamp) -> ExtractionBatch {
         // The channel has room for every answer, so that no thread ever waits for the caller.
         let (answers, received) = bounded(sources.len());
-        let batch = Batch { answers: received, sources: sources.len() };
+        let batch = ExtractionBatch { answers: received, sources: sources.len() };
         let (mut next, mut bytes, mut position) = (Vec::new(), 0, 0);
-        let mut send = |next: &mut Vec<Source>| {
+        let mut send = |next: &mut Vec<PageSource>| {
             let sources = std::mem::take(next);
-            let job = Job { now, position, answers: answers.clone(), sources };
+            let job = ExtractionJob { now, position, answers: answers.clone(), sources };
             position += job.sources.len();
-            // Sending fails only if every thread has ended. `Batch::wait` then reports the missing answers.
-            let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Job(job)));
+            // Sending fails only if every thread has ended. `ExtractionBatch::wait` then reports the missing
+            // answers.
+            let _ = self.jobs.as_ref().map(|jobs| jobs.send(PoolTask::Extract(job)));
         };
         for source in sources {
             bytes += source.bytes();
@@ -206,7 +207,7 @@ impl Ingest {
 
     /// Like [`start`](Self::start), but returns each answer with the key of its source.
     #[must_use]
-    pub fn start_keyed<K>(&self, sources: Vec<(K, Source)>, now: Timestamp) -> KeyedBatch<K> {
+    pub fn start_keyed<K>(&self, sources: Vec<(K, PageSource)>, now: Timestamp) -> KeyedBatch<K> {
         let (keys, sources) = sources.into_iter().unzip();
         KeyedBatch { keys, batch: self.start(sources, now) }
     }
@@ -225,7 +226,10 @@ impl Ingest {
         chars: usize,
     ) -> Result<(FetchedPage, Option<MainContentReport>), IngestError> {
         let (answer, answered) = bounded(1);
-        let _ = self.jobs.as_ref().map(|jobs| jobs.send(Work::Main(Box::new(page), chars, answer)));
+        let _ = self
+            .jobs
+            .as_ref()
+            .map(|jobs| jobs.send(PoolTask::ReportMainContent(Box::new(page), chars, answer)));
         answered.recv().unwrap_or(Err(IngestError::Panicked))
     }
 }
@@ -233,7 +237,7 @@ impl Ingest {
 impl<K> KeyedBatch<K> {
     /// Waits for all answers and returns them with their keys, in the order of the sources.
     #[must_use]
-    pub fn wait(self) -> Vec<(K, Ingested)> {
+    pub fn wait(self) -> Vec<(K, IngestResult)> {
         // A batch has as many answers as sources, and every source has a key.
         self.keys.into_iter().zip(self.batch.wait()).collect()
     }
@@ -254,11 +258,11 @@ impl Drop for Ingest {
     }
 }
 
-impl Batch {
+impl ExtractionBatch {
     /// Waits for all answers and returns them in the order of the sources.
     #[must_use]
-    pub fn wait(self) -> Vec<Ingested> {
-        let mut ordered: Vec<Option<Ingested>> = Vec::new();
+    pub fn wait(self) -> Vec<IngestResult> {
+        let mut ordered: Vec<Option<IngestResult>> = Vec::new();
         ordered.resize_with(self.sources, || None);
         for (first, answers) in self.answers {
             for (place, answer) in ordered[first..].iter_mut().zip(answers) {
@@ -269,20 +273,20 @@ impl Batch {
     }
 }
 
-fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
+fn work(queue: &Receiver<PoolTask>, new: &impl Fn() -> Extractor) {
     give_way(GiveWay::ToAnswers);
     let mut extractor = new();
     for work in queue {
         thread::yield_now();
         match work {
-            Work::Job(Job { sources, now, position, answers }) => {
+            PoolTask::Extract(ExtractionJob { sources, now, position, answers }) => {
                 let extracted = sources.into_iter().map(|source| {
                     let answer = extractor.guarded(|extractor| submission(extractor, source, now));
                     answer.unwrap_or(Err(IngestError::Panicked))
                 });
                 let _ = answers.send((position, extracted.collect()));
             }
-            Work::Main(page, chars, answer) => {
+            PoolTask::ReportMainContent(page, chars, answer) => {
                 let read = extractor.guarded(|extractor| main_content(extractor, *page, chars));
                 let _ = answer.send(read.ok_or(IngestError::Panicked));
             }
@@ -290,12 +294,12 @@ fn work(queue: &Receiver<Work>, new: &impl Fn() -> Extractor) {
     }
 }
 
-fn main_content(extractor: &mut Extractor, page: FetchedPage, chars: usize) -> Read {
+fn main_content(extractor: &mut Extractor, page: FetchedPage, chars: usize) -> MainContentResult {
     let taken = page.body.raw_content().and_then(|raw| extractor.main_content_report(&page.url, raw, chars));
     (page, taken)
 }
 
-impl Source {
+impl PageSource {
     /// Number of bytes that the extractor reads.
     fn bytes(&self) -> usize {
         match self {
@@ -327,14 +331,16 @@ pub fn check(content: RawContent<'_>, has_fields: bool) -> Result<(), IngestErro
     })
 }
 
-fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Ingested {
-    let has_fields = matches!(source, Source::Json(_));
-    let is_checked = matches!(source, Source::Fetched(_));
+fn submission(extractor: &mut Extractor, source: PageSource, now: Timestamp) -> IngestResult {
+    let has_fields = matches!(source, PageSource::Json(_));
+    let is_checked = matches!(source, PageSource::Fetched(_));
     let fetched: FetchedPage = match source {
-        Source::Json(json) if json.len() > LINE_BYTES_MAX => return Err(IngestError::TooLong(json.len())),
-        Source::Json(json) => PageItem::parse(&json, now)?.into(),
-        Source::Raw(page) => page.fetched()?,
-        Source::Fetched(fetched) => fetched,
+        PageSource::Json(json) if json.len() > LINE_BYTES_MAX => {
+            return Err(IngestError::TooLong(json.len()));
+        }
+        PageSource::Json(json) => PageItem::parse(&json, now)?.into(),
+        PageSource::Raw(page) => page.fetched()?,
+        PageSource::Fetched(fetched) => fetched,
     };
     if let Some(content) = fetched.body.raw_content().filter(|_| !is_checked) {
         check(content, has_fields)?;

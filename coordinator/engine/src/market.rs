@@ -10,9 +10,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use doppel_contract::{Market, Status};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
-use doppel_protocol::{Line, Market, PageView, Status, Tier1Error, Tier1Reads, WinnerOrder};
+use doppel_protocol::{Line, PageView, Tier1Error, Tier1Reads, WinnerOrder};
 
 use crate::limits::{LIST, MARKET_GROUPS, MARKET_MEMBERS_TOTAL};
 
@@ -23,13 +24,13 @@ pub struct MarketWinners<'a> {
     winners: WinnerOrder,
     market: &'a Market,
     /// Cached choices, by group and usual winner.
-    chosen: HashMap<(GroupId, PageUrl), Choice>,
+    chosen: HashMap<(GroupId, PageUrl), MarketChoice>,
     members_left: usize,
 }
 
 /// The page that represents a group in a market.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct MarketChoice {
     /// URL of the preferred page, or of the usual winner.
     pub url: PageUrl,
     /// Reason why the usual winner represents the group although the market may prefer another page.
@@ -37,13 +38,13 @@ pub struct Choice {
 }
 
 /// Result of reading the members of a group.
-struct Seen {
+struct MemberScan {
     /// First page in the winner order of the market.
     first: Option<PageView>,
     /// One page for each distinct content among the duplicates of the winner.
     duplicates: HashMap<ContentHash, PageId>,
     members: usize,
-    cut: bool,
+    is_truncated: bool,
 }
 
 impl<'a> MarketWinners<'a> {
@@ -64,7 +65,7 @@ impl<'a> MarketWinners<'a> {
     ///
     /// # Errors
     /// If tier 1 cannot be read.
-    pub fn winner(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
+    pub fn winner(&mut self, group: GroupId, usual: &PageUrl) -> Result<MarketChoice, Tier1Error> {
         if let Some(chosen) = self.chosen.get(&(group, usual.clone())) {
             return Ok(chosen.clone());
         }
@@ -89,7 +90,7 @@ impl<'a> MarketWinners<'a> {
     /// If tier 1 cannot be read.
     pub fn apply(&mut self, mut line: Line) -> Result<Line, Tier1Error> {
         let (Some(group), Some(usual)) = (line.group, line.winner.clone()) else { return Ok(line) };
-        let Choice { url, .. } = self.winner(group, &usual)?;
+        let MarketChoice { url, .. } = self.winner(group, &usual)?;
         if url == usual {
             return Ok(line);
         }
@@ -113,54 +114,55 @@ impl<'a> MarketWinners<'a> {
         Ok(both.map(|(a, b)| self.policy.compare(&a, &b).similarity.as_f64()))
     }
 
-    fn choose(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
-        let seen = self.look(group, usual)?;
-        let another = seen.first.as_ref().filter(|first| first.rank.url != *usual);
-        if seen.cut && (another.is_some() || seen.members == 0) {
-            let note = match seen.members {
-                0 => "too many members of other groups were looked at for this market before: ask for fewer pages at a time".to_owned(),
-                members => format!("the group is large: {members} members were looked at for this market"),
+    fn choose(&mut self, group: GroupId, usual: &PageUrl) -> Result<MarketChoice, Tier1Error> {
+        let scan = self.scan_members(group, usual)?;
+        let another = scan.first.as_ref().filter(|first| first.rank.url != *usual);
+        if scan.is_truncated && (another.is_some() || scan.members == 0) {
+            let note = match scan.members {
+                0 => "too many members of other groups were read for this market; ask for fewer pages at a time".to_owned(),
+                members => format!("the group is large: {members} members were read for this market"),
             };
-            return Ok(Choice { url: usual.clone(), note: Some(note) });
+            return Ok(MarketChoice { url: usual.clone(), note: Some(note) });
         }
         let Some(first) = another else {
-            return Ok(Choice { url: usual.clone(), note: None });
+            return Ok(MarketChoice { url: usual.clone(), note: None });
         };
-        if self.may_stand_for(first, usual, &seen)? {
-            return Ok(Choice { url: first.rank.url.clone(), note: None });
+        if self.may_stand_for(first, usual, &scan)? {
+            return Ok(MarketChoice { url: first.rank.url.clone(), note: None });
         }
         let note = format!(
-            "{} is preferred for this market, and is not near all pages that the winner stands for",
+            "{} is preferred for this market, but is not a near-duplicate of every page that the winner represents",
             first.rank.url
         );
-        Ok(Choice { url: usual.clone(), note: Some(note) })
+        Ok(MarketChoice { url: usual.clone(), note: Some(note) })
     }
 
-    fn look(&mut self, group: GroupId, usual: &PageUrl) -> Result<Seen, Tier1Error> {
-        let mut seen = Seen { first: None, duplicates: HashMap::new(), members: 0, cut: false };
+    fn scan_members(&mut self, group: GroupId, usual: &PageUrl) -> Result<MemberScan, Tier1Error> {
+        let mut scan =
+            MemberScan { first: None, duplicates: HashMap::new(), members: 0, is_truncated: false };
         let limit = Market::MEMBERS_MAX.min(self.members_left);
         let mut after = None;
         loop {
-            let piece = LIST.min(limit.saturating_sub(seen.members));
+            let piece = LIST.min(limit.saturating_sub(scan.members));
             if piece == 0 {
-                seen.cut = true;
+                scan.is_truncated = true;
                 break;
             }
             let view = self.tier1.group(group, after, piece, false)?;
             // A group in quarantine keeps all its pages, so no page replaces its winner.
             let Some(view) = view.filter(|view| !view.summary.quarantined) else { break };
             let ids: Vec<PageId> = view.members.iter().map(|member| member.line.url.id()).collect();
-            seen.members += ids.len();
+            scan.members += ids.len();
             for page in self.tier1.pages(&ids)?.into_iter().flatten().filter(is_candidate) {
                 if let Some(content) = page.content.filter(|_| page.line.duplicate_of.as_ref() == Some(usual))
                 {
-                    seen.duplicates.entry(content).or_insert(page.rank.url.id());
+                    scan.duplicates.entry(content).or_insert(page.rank.url.id());
                 }
                 let is_before = |first: &PageView| {
                     self.winners.compare(&page.rank, &first.rank, Some(self.market)).0.is_lt()
                 };
-                if seen.first.as_ref().is_none_or(is_before) {
-                    seen.first = Some(page);
+                if scan.first.as_ref().is_none_or(is_before) {
+                    scan.first = Some(page);
                 }
             }
             after = view.next;
@@ -168,18 +170,23 @@ impl<'a> MarketWinners<'a> {
                 break;
             }
         }
-        self.members_left = self.members_left.saturating_sub(seen.members);
-        Ok(seen)
+        self.members_left = self.members_left.saturating_sub(scan.members);
+        Ok(scan)
     }
 
     /// Checks whether `first` can replace the usual winner without leaving a duplicate of the winner
     /// uncovered.
-    fn may_stand_for(&self, first: &PageView, usual: &PageUrl, seen: &Seen) -> Result<bool, Tier1Error> {
+    fn may_stand_for(
+        &self,
+        first: &PageView,
+        usual: &PageUrl,
+        scan: &MemberScan,
+    ) -> Result<bool, Tier1Error> {
         let Some(winner) = self.tier1.pages(&[usual.id()])?.pop().flatten() else { return Ok(false) };
         if first.content == winner.content {
             return Ok(true);
         }
-        let others: HashSet<PageId> = seen
+        let others: HashSet<PageId> = scan
             .duplicates
             .iter()
             .filter(|(content, _)| Some(**content) != first.content && Some(**content) != winner.content)

@@ -5,18 +5,17 @@
 
 use std::collections::HashSet;
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Status, Unresolved};
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{
-    Body, IndexError, PageView, Pair, Rank, Status, Submission, Tier1Error, Tier2Api, Unresolved,
-};
+use doppel_protocol::{Body, IndexError, PageView, Pair, Rank, Submission, Tier1Error, Tier2Api};
 
-use crate::advise::{Advisor, Winner, name};
+use crate::advise::{Advisor, GroupWinner, write_winner};
 use crate::limits::{ADVICE_ATTEMPTS, PROBE_KEPT, PROBE_PARTNERS};
 
 /// A near-duplicate of the probe: the pair that tier 2 reported, and the record of the page.
-type Partner = (Pair, PageView);
+type ProbePartner = (Pair, PageView);
 
 /// Reason why a probe failed.
 #[derive(Debug, thiserror::Error)]
@@ -74,9 +73,9 @@ impl Advisor<'_> {
         let views = self.tier1.pages(&ids)?;
         // Tier 2 may report an outdated content. A page whose content has changed since is no longer a
         // partner.
-        let is_current = |(pair, view): &Partner| view.content == Some(pair.content);
+        let is_current = |(pair, view): &ProbePartner| view.content == Some(pair.content);
         let partners = pairs.into_iter().zip(views).filter_map(|(pair, view)| Some((pair, view?)));
-        let partners: Vec<Partner> = partners.filter(is_current).collect();
+        let partners: Vec<ProbePartner> = partners.filter(is_current).collect();
         for (pair, view) in &partners {
             let mut found = advice.clone();
             match view.line.group {
@@ -85,8 +84,8 @@ impl Advisor<'_> {
                     if !seen.insert(winner.group) {
                         continue;
                     }
-                    name(&mut found, &winner);
-                    self.place(&mut found, signature, &winner, own)?;
+                    write_winner(&mut found, &winner);
+                    self.place_in_group(&mut found, signature, &winner, own)?;
                 }
                 None if own == Some(&view.rank.url) => continue,
                 None if view.line.status == Status::Unique => {
@@ -108,11 +107,11 @@ impl Advisor<'_> {
     /// Determines the status that a page with this signature would get in the group of `winner`.
     ///
     /// The page is compared by F with the winner first, then with the secondary pages in the winner order.
-    fn place(
+    fn place_in_group(
         &self,
         advice: &mut Advice,
         signature: &Signature,
-        winner: &Winner,
+        winner: &GroupWinner,
         own: Option<&PageUrl>,
     ) -> Result<(), Tier1Error> {
         if own == Some(&winner.usual) || own == Some(&winner.url) {
@@ -181,7 +180,7 @@ impl Advisor<'_> {
                 (_, Some(group)) => {
                     let Some(winner) = self.winner(group)? else { continue };
                     let mut advice = advice;
-                    name(&mut advice, &winner);
+                    write_winner(&mut advice, &winner);
                     if let Some((kept, rule)) = self.kept(end, &winner)? {
                         (advice.status, advice.duplicate_of) = (Status::Duplicate, Some(kept));
                         advice.rule = rule;

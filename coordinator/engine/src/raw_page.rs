@@ -1,16 +1,16 @@
 //! A page sent as the raw body of `POST /v1/pages`, without a JSON envelope.
 //!
-//! The `Content-Type` header selects the [`Media`] type and may name the charset. The coordinator's module
-//! `raw_page_query` reads the other fields from the query string.
+//! The `Content-Type` header selects the [`PageMedia`] type and may name the charset. The coordinator's
+//! module `raw_page_query` reads the other fields from the query string.
 
 use bytes::Bytes;
+use doppel_contract::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, RawContent, Timestamp};
-use doppel_protocol::page::{ItemError, ItemReason, PAGE_BYTES_MAX};
 
 /// Media type of a page body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Media {
+pub enum PageMedia {
     /// HTML.
     Html,
     /// XHTML, which is read as XML.
@@ -31,7 +31,7 @@ pub struct RawPageHead {
     /// Language of the page, if the request gives one.
     pub language: Option<String>,
     /// Media type of the body.
-    pub media: Media,
+    pub media: PageMedia,
     /// Charset that the `Content-Type` header names, if any.
     pub charset: Option<String>,
 }
@@ -64,9 +64,9 @@ impl RawPage {
         let Self { head: RawPageHead { url, fetched_at, popularity, language, media, charset }, bytes } =
             self;
         let body = match media {
-            Media::Html => FetchedBody::Html { bytes: bytes.into(), charset },
-            Media::Xhtml => FetchedBody::Xhtml { bytes: bytes.into(), charset },
-            Media::Text => FetchedBody::Text(doppel_charset::to_text(&bytes, charset.as_deref())),
+            PageMedia::Html => FetchedBody::Html { bytes: bytes.into(), charset },
+            PageMedia::Xhtml => FetchedBody::Xhtml { bytes: bytes.into(), charset },
+            PageMedia::Text => FetchedBody::Text(doppel_charset::to_text(&bytes, charset.as_deref())),
         };
         match body.raw_content().map_or(0, RawContent::size) {
             size if size > PAGE_BYTES_MAX => {

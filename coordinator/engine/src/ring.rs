@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_has_every_node_once() {
+    fn a_proposal_has_every_node_once() {
         let names = ["a", "b", "c", "d", "e"];
         let ring = Ring::new(names);
         let mut order: Vec<usize> = ring.order(7).collect();

@@ -16,19 +16,19 @@ mod wordless;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use doppel_contract::Status;
+use doppel_contract::answer::{Saving, Savings};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, PageUrl};
-use doppel_protocol::Status;
-use doppel_protocol::answer::{Saving, Savings};
 
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS, MIRRORS, MIRRORS_COUNTED};
 use crate::sort::Sorter;
-use mirrors::{Kind, Mirrors};
+use mirrors::{DropReason, MirrorCounter};
 use wordless::Wordless;
 
 /// A page to count, with its status.
 #[derive(Debug, Clone, Copy)]
-pub struct Page<'p> {
+pub struct CountedPage<'p> {
     /// URL of the page.
     pub url: &'p PageUrl,
     /// Status that the page has at the moment.
@@ -45,7 +45,7 @@ pub struct Page<'p> {
 
 /// Reason why the savings could not be counted.
 #[derive(Debug, thiserror::Error)]
-pub enum CountingError {
+pub enum SavingsCountError {
     /// A temporary file of the sort failed.
     #[error("cannot sort pages in {dir}: {source}", dir = dir.display())]
     Files {
@@ -55,11 +55,11 @@ pub enum CountingError {
         source: io::Error,
     },
     /// The caller asked the counting to stop.
-    #[error("the counting was given up")]
+    #[error("the counting was stopped")]
     Stopped,
 }
 
-impl CountingError {
+impl SavingsCountError {
     fn of(dir: PathBuf, source: io::Error) -> Self {
         if source.kind() == io::ErrorKind::Interrupted { Self::Stopped } else { Self::Files { dir, source } }
     }
@@ -72,7 +72,7 @@ impl CountingError {
 }
 
 /// Counters of a savings report in progress.
-pub struct Counting {
+pub struct SavingsCounter {
     dir: PathBuf,
     policy: Policy,
     wordless: Wordless,
@@ -80,7 +80,7 @@ pub struct Counting {
     all: Amount,
     redirects: Amount,
     undecided: u64,
-    mirrors: Mirrors,
+    mirrors: MirrorCounter,
     /// Pages of groups, to be sorted by content. Pages without words are left out.
     contents: Sorter,
 }
@@ -99,7 +99,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// Counters for the pages with one content.
 #[derive(Debug)]
-struct OneContent {
+struct ContentCounter {
     content: [u8; 16],
     pages: u64,
     /// Size of the first page that can be dropped. The inner `None` means that the size is unknown.
@@ -110,7 +110,7 @@ struct OneContent {
 
 /// Savings summed over all contents.
 #[derive(Debug)]
-struct Sums {
+struct SavingsSums {
     copies: Amount,
     near: Amount,
     held_back: u64,
@@ -141,7 +141,7 @@ impl Amount {
     }
 }
 
-impl Counting {
+impl SavingsCounter {
     /// Starts a report on pages that are compared by `policy`. Records that do not fit in memory are sorted
     /// in unnamed files in `temp_dir`.
     #[must_use]
@@ -158,7 +158,7 @@ impl Counting {
             all: Amount::NONE,
             redirects: Amount::NONE,
             undecided: 0,
-            mirrors: Mirrors::new(mirrors_max),
+            mirrors: MirrorCounter::new(mirrors_max),
             contents: Sorter::new(temp_dir, chunk_bytes, EXPORT_RUNS),
         }
     }
@@ -175,11 +175,11 @@ impl Counting {
         self.all.pages
     }
 
-    /// Counts a page. Pages that are not live are ignored.
+    /// Counts one page of the collection. Pages that are not live are ignored.
     ///
     /// # Errors
     /// If a temporary file fails.
-    pub fn add(&mut self, page: &Page<'_>) -> Result<(), CountingError> {
+    pub fn add(&mut self, page: &CountedPage<'_>) -> Result<(), SavingsCountError> {
         if matches!(page.status, Status::Dead | Status::Unknown) {
             return Ok(());
         }
@@ -189,14 +189,14 @@ impl Counting {
         let is_dropped = page.status == Status::Duplicate && !is_kept_redirect;
         if is_dropped {
             let kind = match page.content {
-                None => Kind::Redirect,
-                Some(_) if page.is_copy => Kind::Copy,
-                Some(_) => Kind::Near,
+                None => DropReason::Redirect,
+                Some(_) if page.is_copy => DropReason::Copy,
+                Some(_) => DropReason::Near,
             };
             if let Some(of) = page.of {
                 self.mirrors.add(page.url.host(), of.host(), kind, page.bytes);
             }
-            if kind == Kind::Redirect {
+            if kind == DropReason::Redirect {
                 self.redirects.add(page.bytes);
             }
         }
@@ -212,43 +212,43 @@ impl Counting {
             out.push(u8::from(is_dropped));
             Ok(())
         });
-        written.map_err(|source| CountingError::of(self.dir.clone(), source))
+        written.map_err(|source| SavingsCountError::of(self.dir.clone(), source))
     }
 
-    /// Completes the report. `truncated` means that the collection has more pages than were counted.
+    /// Completes the savings report. `truncated` means that the collection has more pages than were counted.
     ///
     /// # Errors
-    /// If a temporary file fails, and [`CountingError::Stopped`] soon after `stops` returns true.
-    pub fn finish(self, truncated: bool, stops: &dyn Fn() -> bool) -> Result<Savings, CountingError> {
+    /// If a temporary file fails, and [`SavingsCountError::Stopped`] soon after `stops` returns true.
+    pub fn finish(self, truncated: bool, stops: &dyn Fn() -> bool) -> Result<Savings, SavingsCountError> {
         self.finish_with(MIRRORS, truncated, stops)
     }
 
     /// Like [`finish`](Self::finish), but lists at most `mirrors_max` pairs of hosts.
     ///
     /// # Errors
-    /// If a temporary file fails, and [`CountingError::Stopped`] soon after `stops` returns true.
+    /// If a temporary file fails, and [`SavingsCountError::Stopped`] soon after `stops` returns true.
     pub fn finish_with(
         self,
         mirrors_max: usize,
         truncated: bool,
         stops: &dyn Fn() -> bool,
-    ) -> Result<Savings, CountingError> {
+    ) -> Result<Savings, SavingsCountError> {
         let Self { dir, policy, all, redirects, undecided, mirrors, contents, .. } = self;
-        let mut sums = Sums { copies: Amount::NONE, near: Amount::NONE, held_back: 0 };
-        let mut now: Option<OneContent> = None;
+        let mut sums = SavingsSums { copies: Amount::NONE, near: Amount::NONE, held_back: 0 };
+        let mut now: Option<ContentCounter> = None;
         let sorted = contents.finish_unless(stops, &mut |record| {
             let (content, bytes, is_dropped) = parse(record)?;
             if let Some(before) = now.take_if(|now| now.content != content) {
                 sums.add(&before);
             }
-            now.get_or_insert(OneContent::new(content)).add(bytes, is_dropped);
+            now.get_or_insert(ContentCounter::new(content)).add(bytes, is_dropped);
             Ok(())
         });
-        sorted.map_err(|source| CountingError::of(dir, source))?;
+        sorted.map_err(|source| SavingsCountError::of(dir, source))?;
         if let Some(last) = &now {
             sums.add(last);
         }
-        let Sums { copies, near, held_back } = sums;
+        let SavingsSums { copies, near, held_back } = sums;
         let found = mirrors.finish(mirrors_max);
         Ok(Savings {
             policy: policy.to_string(),
@@ -271,7 +271,7 @@ impl Counting {
     }
 }
 
-impl OneContent {
+impl ContentCounter {
     fn new(content: [u8; 16]) -> Self {
         Self { content, pages: 0, first: None, others: Amount::NONE }
     }
@@ -286,11 +286,11 @@ impl OneContent {
     }
 }
 
-impl Sums {
+impl SavingsSums {
     /// Adds the pages of one content. If none of them is kept, one page counts as a near-duplicate and the
     /// others count as its copies.
-    fn add(&mut self, content: &OneContent) {
-        let OneContent { pages, first, others, .. } = *content;
+    fn add(&mut self, content: &ContentCounter) {
+        let ContentCounter { pages, first, others, .. } = *content;
         self.copies = self.copies.plus(others);
         let kept = pages - others.pages - u64::from(first.is_some());
         if let Some(bytes) = first {

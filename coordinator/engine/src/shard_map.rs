@@ -2,7 +2,7 @@
 //!
 //! The process that sets up a collection fills the table. Readers must use the table and never recompute it.
 
-use doppel_protocol::answer::ShardAssignment;
+use doppel_contract::answer::ShardAssignment;
 
 /// A versioned table that names the owner node of each shard.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,13 +22,13 @@ pub struct Sorter {
     chunk_bytes: usize,
     fan_in: usize,
     arena: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<LinePosition>,
     runs: Vec<File>,
 }
 
 /// Position of a key and its line in the buffer. The line directly follows its key.
 #[derive(Clone, Copy)]
-struct Entry {
+struct LinePosition {
     begin: usize,
     key: u32,
     line: u32,
@@ -53,7 +53,7 @@ impl Sorter {
     /// # Errors
     /// If the key or the line is 4 GiB or longer, if `write` fails, or if a run cannot be written.
     pub fn push(&mut self, key: &[u8], write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
-        if self.arena.len() + self.entries.len() * size_of::<Entry>() >= self.chunk_bytes {
+        if self.arena.len() + self.entries.len() * size_of::<LinePosition>() >= self.chunk_bytes {
             self.spill()?;
         }
         let begin = self.arena.len();
@@ -62,7 +62,7 @@ impl Sorter {
         let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a line of 4 GB or more");
         let key_bytes = u32::try_from(key.len()).map_err(too_long)?;
         let line = u32::try_from(self.arena.len() - begin - key.len()).map_err(too_long)?;
-        self.entries.push(Entry { begin, key: key_bytes, line });
+        self.entries.push(LinePosition { begin, key: key_bytes, line });
         Ok(())
     }
 
@@ -82,11 +82,11 @@ impl Sorter {
         stops: &dyn Fn() -> bool,
         each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut until = Until { stops, records: 0 };
+        let mut stop_check = StopCheck { stops, records: 0 };
         if self.runs.is_empty() {
             self.sort();
             return self.entries.iter().try_for_each(|entry| {
-                until.check()?;
+                stop_check.check()?;
                 each(self.line(*entry))
             });
         }
@@ -100,7 +100,7 @@ impl Sorter {
                 let mut out = BufWriter::with_capacity(RUN_BUFFER, tempfile::tempfile_in(&self.dir)?);
                 let some = runs.by_ref().take(self.fan_in).collect();
                 merge(some, |key, line| {
-                    until.check()?;
+                    stop_check.check()?;
                     write_record(&mut out, key, line)
                 })?;
                 merged.push(out.into_inner()?);
@@ -108,7 +108,7 @@ impl Sorter {
             self.runs = merged;
         }
         merge(std::mem::take(&mut self.runs), |_, line| {
-            until.check()?;
+            stop_check.check()?;
             each(line)
         })
     }
@@ -131,7 +131,7 @@ impl Sorter {
         Ok(())
     }
 
-    fn line(&self, entry: Entry) -> &[u8] {
+    fn line(&self, entry: LinePosition) -> &[u8] {
         let begin = entry.begin + entry.key as usize;
         &self.arena[begin..begin + entry.line as usize]
     }
@@ -141,12 +141,12 @@ impl Sorter {
 const STOP_RECORDS: u64 = 4_096;
 
 /// Calls `stops` once for every [`STOP_RECORDS`] records.
-struct Until<'s> {
+struct StopCheck<'s> {
     stops: &'s dyn Fn() -> bool,
     records: u64,
 }
 
-impl Until<'_> {
+impl StopCheck<'_> {
     fn check(&mut self) -> io::Result<()> {
         let is_asked = self.records.is_multiple_of(STOP_RECORDS);
         self.records += 1;
@@ -154,7 +154,7 @@ impl Until<'_> {
     }
 }
 
-fn key(arena: &[u8], entry: Entry) -> &[u8] {
+fn key(arena: &[u8], entry: LinePosition) -> &[u8] {
     &arena[entry.begin..entry.begin + entry.key as usize]
 }
 
@@ -168,7 +168,7 @@ fn write_record(out: &mut impl Write, key: &[u8], line: &[u8]) -> io::Result<()>
 }
 
 /// Reader of a run, positioned at the current record.
-struct Head {
+struct RunReader {
     reader: BufReader<File>,
     /// Index of this run among the merged runs. The index breaks ties between equal keys.
     position: usize,
@@ -181,7 +181,7 @@ fn merge(runs: Vec<File>, mut each: impl FnMut(&[u8], &[u8]) -> io::Result<()>) 
     for (position, mut run) in runs.into_iter().enumerate() {
         run.rewind()?;
         let reader = BufReader::with_capacity(RUN_BUFFER, run);
-        let mut head = Head { reader, position, record: Vec::new(), key: 0 };
+        let mut head = RunReader { reader, position, record: Vec::new(), key: 0 };
         if head.advance()? {
             heads.push(head);
         }
@@ -196,7 +196,7 @@ fn merge(runs: Vec<File>, mut each: impl FnMut(&[u8], &[u8]) -> io::Result<()>) 
     Ok(())
 }
 
-impl Head {
+impl RunReader {
     /// Reads the next record. Returns false at the end of the run.
     fn advance(&mut self) -> io::Result<bool> {
         if io::BufRead::fill_buf(&mut self.reader)?.is_empty() {
@@ -215,26 +215,26 @@ impl Head {
 
 /// Reverse order of the keys: `BinaryHeap` returns its greatest element, and the merge needs the smallest
 /// key.
-impl Ord for Head {
+impl Ord for RunReader {
     fn cmp(&self, other: &Self) -> Ordering {
         let (mine, theirs) = (&self.record[..self.key], &other.record[..other.key]);
         theirs.cmp(mine).then(other.position.cmp(&self.position))
     }
 }
 
-impl PartialOrd for Head {
+impl PartialOrd for RunReader {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head {
+impl PartialEq for RunReader {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Head {}
+impl Eq for RunReader {}
 
 #[cfg(test)]
 mod tests {
@@ -261,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn same_as_a_stable_sort_in_memory(
+        fn the_result_equals_a_stable_sort_in_memory(
             lines in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..4), any::<[u8; 3]>()), 0..200),
             chunk_bytes in 1_usize..2_000,
             fan_in in 0_usize..5,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_in_every_round() {
+    fn the_sorter_stops_in_every_round() {
         let dir = tempfile::tempdir().unwrap();
         // Three cases: no runs, runs that one merge finishes, and runs that need an intermediate merge first.
         for (chunk_bytes, fan_in) in [(1 << 20, 2), (50_000, 9), (50_000, 2)] {

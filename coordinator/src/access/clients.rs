@@ -6,7 +6,7 @@
 //! directly.
 //!
 //! Invariant: the table holds a client only while the client has a request in progress, so there are never
-//! more clients than requests. Only its [`Pauses`] outlast its requests.
+//! more clients than requests. Only its [`ClientPauses`] outlast its requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use doppel_model::ClientId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::pauses::{Pauses, Turn};
+use super::pauses::{ClientPauses, ClientTurn};
 use super::{Role, TokenName};
 use crate::limits::ClientLimits;
 use crate::problem::Problem;
@@ -28,12 +28,12 @@ const SWEPT_FROM: usize = 1_024;
 
 /// Identity of a client: the name of its token, or its address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Id {
+enum ClientIdentity {
     Token(TokenName),
     Address(IpAddr),
 }
 
-impl Id {
+impl ClientIdentity {
     /// Returns the id by which tier 1 distinguishes clients. A token and an address never have equal ids.
     fn client(&self) -> ClientId {
         match self {
@@ -48,13 +48,13 @@ impl Id {
 pub(crate) struct Clients {
     limits: ClientLimits,
     memory: BodyMemory,
-    known: Mutex<HashMap<Id, Weak<Share>>>,
-    samples: Arc<Pauses<Id>>,
+    known: Mutex<HashMap<ClientIdentity, Weak<ClientResources>>>,
+    samples: Arc<ClientPauses<ClientIdentity>>,
 }
 
 /// Resources available to one client.
 #[derive(Debug)]
-struct Share {
+struct ClientResources {
     requests: Arc<Semaphore>,
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
@@ -66,9 +66,9 @@ struct Share {
 
 /// A permit on a resource of one client. Dropping the permit returns it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ClientPermit {
     _permit: OwnedSemaphorePermit,
-    _share: Arc<Share>,
+    _resources: Arc<ClientResources>,
 }
 
 /// The client that sent a request. The request carries this value to its handler.
@@ -76,16 +76,16 @@ pub(crate) struct Place {
 pub(crate) struct Caller {
     token: Option<(TokenName, Role)>,
     /// Identity of the client. `None` if the client has no limits.
-    id: Option<Id>,
-    share: Option<Arc<Share>>,
+    id: Option<ClientIdentity>,
+    resources: Option<Arc<ClientResources>>,
     memory: BodyMemory,
-    samples: Arc<Pauses<Id>>,
+    samples: Arc<ClientPauses<ClientIdentity>>,
 }
 
 /// A client's turn to receive a sample. The client's pause begins when the turn is dropped.
 #[derive(Debug)]
 pub(crate) struct SampleTurn {
-    _turn: Turn<Id>,
+    _turn: ClientTurn<ClientIdentity>,
 }
 
 impl Clients {
@@ -98,28 +98,29 @@ impl Clients {
     /// The client has no limits if it has no token and its address is unknown or a loopback address.
     pub(crate) fn caller(&self, token: Option<(TokenName, Role)>, address: Option<IpAddr>) -> Caller {
         let id = match (&token, address) {
-            (Some((name, _)), _) => Some(Id::Token(name.clone())),
+            (Some((name, _)), _) => Some(ClientIdentity::Token(name.clone())),
             (None, Some(address)) if !address.to_canonical().is_loopback() => {
-                Some(Id::Address(doppel_http::network(address)))
+                Some(ClientIdentity::Address(doppel_http::network(address)))
             }
             (None, _) => None,
         };
-        let share = id.as_ref().map(|id| self.share(id));
-        let memory = share.as_ref().map_or_else(|| self.memory.clone(), |share| share.memory.clone());
-        Caller { token, id, share, memory, samples: Arc::clone(&self.samples) }
+        let resources = id.as_ref().map(|id| self.resources(id));
+        let memory =
+            resources.as_ref().map_or_else(|| self.memory.clone(), |resources| resources.memory.clone());
+        Caller { token, id, resources, memory, samples: Arc::clone(&self.samples) }
     }
 
-    fn share(&self, id: &Id) -> Arc<Share> {
+    fn resources(&self, id: &ClientIdentity) -> Arc<ClientResources> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = known.get(id).and_then(Weak::upgrade) {
-            return share;
+        if let Some(resources) = known.get(id).and_then(Weak::upgrade) {
+            return resources;
         }
         if known.len() >= SWEPT_FROM {
-            known.retain(|_, share| share.strong_count() > 0);
+            known.retain(|_, resources| resources.strong_count() > 0);
         }
         let ClientLimits { requests, long_polls, exports, flushes, scrapes, body_bytes, unpacking } =
             self.limits;
-        let share = Arc::new(Share {
+        let resources = Arc::new(ClientResources {
             requests: Arc::new(Semaphore::new(requests)),
             long_polls: Arc::new(Semaphore::new(long_polls)),
             exports: Arc::new(Semaphore::new(exports)),
@@ -128,22 +129,22 @@ impl Clients {
             memory: self.memory.part(body_bytes),
             unpacking: Arc::new(Semaphore::new(unpacking)),
         });
-        known.insert(id.clone(), Arc::downgrade(&share));
-        share
+        known.insert(id.clone(), Arc::downgrade(&resources));
+        resources
     }
 }
 
 impl Caller {
     /// Returns the client's id for tier 1, or [`ClientId::NONE`] if the client has no limits.
     pub(crate) fn client(&self) -> ClientId {
-        self.id.as_ref().map_or(ClientId::NONE, Id::client)
+        self.id.as_ref().map_or(ClientId::NONE, ClientIdentity::client)
     }
 
     /// Describes the client for a log line: the name of its token, or its address.
     pub(crate) fn shown(&self) -> String {
         match &self.id {
-            Some(Id::Token(name)) => format!("token {name}"),
-            Some(Id::Address(address)) => format!("address {address}"),
+            Some(ClientIdentity::Token(name)) => format!("token {name}"),
+            Some(ClientIdentity::Address(address)) => format!("address {address}"),
             None => "this machine".to_owned(),
         }
     }
@@ -160,35 +161,35 @@ impl Caller {
 
     /// Returns the permits for decompressing bodies of this client. `None` if the client has no limits.
     pub(crate) fn unpacking(&self) -> Option<Arc<Semaphore>> {
-        self.share.as_ref().map(|share| Arc::clone(&share.unpacking))
+        self.resources.as_ref().map(|resources| Arc::clone(&resources.unpacking))
     }
 
     /// Acquires a permit for a request of the client.
     ///
     /// # Errors
     /// 429 if the client has used all its permits.
-    pub(crate) fn enter(&self) -> Result<Option<Place>, Problem> {
-        self.permit(|share| &share.requests, "requests in work")
+    pub(crate) fn enter(&self) -> Result<Option<ClientPermit>, Problem> {
+        self.permit(|resources| &resources.requests, "requests in progress")
     }
 
     /// Acquires a permit for a long poll of the client.
-    pub(crate) fn enter_long_poll(&self) -> Result<Option<Place>, Problem> {
-        self.permit(|share| &share.long_polls, "long polls")
+    pub(crate) fn enter_long_poll(&self) -> Result<Option<ClientPermit>, Problem> {
+        self.permit(|resources| &resources.long_polls, "long polls")
     }
 
     /// Acquires a permit for an export of the client.
-    pub(crate) fn enter_export(&self) -> Result<Option<Place>, Problem> {
-        self.permit(|share| &share.exports, "exports")
+    pub(crate) fn enter_export(&self) -> Result<Option<ClientPermit>, Problem> {
+        self.permit(|resources| &resources.exports, "exports")
     }
 
     /// Acquires a permit for a flush that waits for completion.
-    pub(crate) fn enter_flush(&self) -> Result<Option<Place>, Problem> {
-        self.permit(|share| &share.flushes, "flushes that wait")
+    pub(crate) fn enter_flush(&self) -> Result<Option<ClientPermit>, Problem> {
+        self.permit(|resources| &resources.flushes, "waiting flushes")
     }
 
     /// Acquires a permit for a scrape of the metrics.
-    pub(crate) fn enter_scrape(&self) -> Result<Option<Place>, Problem> {
-        self.permit(|share| &share.scrapes, "scrapes")
+    pub(crate) fn enter_scrape(&self) -> Result<Option<ClientPermit>, Problem> {
+        self.permit(|resources| &resources.scrapes, "scrapes")
     }
 
     /// Starts the client's turn to receive a sample. `None` if the client has no limits.
@@ -204,10 +205,15 @@ impl Caller {
         Ok(turn.map(|turn| SampleTurn { _turn: turn }))
     }
 
-    fn permit(&self, of: impl Fn(&Share) -> &Arc<Semaphore>, what: &str) -> Result<Option<Place>, Problem> {
-        let Some(share) = &self.share else { return Ok(None) };
-        let permit = Arc::clone(of(share)).try_acquire_owned().map_err(|_| Problem::client_limit(what))?;
-        Ok(Some(Place { _permit: permit, _share: Arc::clone(share) }))
+    fn permit(
+        &self,
+        of: impl Fn(&ClientResources) -> &Arc<Semaphore>,
+        what: &str,
+    ) -> Result<Option<ClientPermit>, Problem> {
+        let Some(resources) = &self.resources else { return Ok(None) };
+        let permit =
+            Arc::clone(of(resources)).try_acquire_owned().map_err(|_| Problem::client_limit(what))?;
+        Ok(Some(ClientPermit { _permit: permit, _resources: Arc::clone(resources) }))
     }
 }
 
@@ -265,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_clients_but_for_this_machine() {
+    fn addresses_identify_clients_except_on_this_machine() {
         let clients = clients(1);
         let caller = |text: &str| clients.caller(None, address(text));
         let held = caller("10.0.0.1").enter().unwrap();

@@ -23,7 +23,7 @@ pub struct HostName(String);
 /// Error for a text that is not a host name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no name of a host: give it as in a URL, without scheme and port, such as doppel.example.org"
+    "{0:?} is not a host name; write the name as in a URL, without scheme and port, such as doppel.example.org"
 )]
 pub struct HostNameError(String);
 
@@ -64,15 +64,15 @@ impl Hosts {
     /// acceptable.
     ///
     /// A request without `Host` is acceptable, because no browser sends one.
-    pub(crate) fn refused<B>(&self, request: &Request<B>) -> Option<String> {
-        match asked(request) {
+    pub(crate) fn refused_host<B>(&self, request: &Request<B>) -> Option<String> {
+        match requested_authority(request) {
             None => None,
             Some(Err(text)) => Some(text),
-            Some(Ok(authority)) => (!self.take(authority.host())).then(|| authority.host().to_owned()),
+            Some(Ok(authority)) => (!self.is_accepted(authority.host())).then(|| authority.host().to_owned()),
         }
     }
 
-    fn take(&self, host: &str) -> bool {
+    fn is_accepted(&self, host: &str) -> bool {
         let name = without_final_dot(host);
         let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let last_label = name.rsplit('.').next().unwrap_or(name);
@@ -88,22 +88,26 @@ pub(crate) fn is_of_another_origin<B>(request: &Request<B>) -> bool {
     let Some(origin) = request.headers().get(header::ORIGIN) else { return false };
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     let Some((scheme, origin)) = origin else { return true };
-    let Some(Ok(asked)) = asked(request) else { return true };
+    let Some(Ok(requested)) = requested_authority(request) else { return true };
     let default = if scheme == "https" { 443 } else { 80 };
     let parts = |authority: &Authority| {
         let host = without_final_dot(authority.host()).to_ascii_lowercase();
         (host, authority.port_u16().unwrap_or(default))
     };
-    origin.parse::<Authority>().map_or(true, |origin| parts(&origin) != parts(&asked))
+    origin.parse::<Authority>().map_or(true, |origin| parts(&origin) != parts(&requested))
 }
 
 /// Returns the host and port that a request names, in its URI or else in `Host`. The error is the text of a
 /// `Host` that cannot be parsed.
-fn asked<B>(request: &Request<B>) -> Option<Result<Authority, String>> {
-    request.uri().authority().map(|authority| Ok(authority.clone())).or_else(|| of_headers(request.headers()))
+fn requested_authority<B>(request: &Request<B>) -> Option<Result<Authority, String>> {
+    request
+        .uri()
+        .authority()
+        .map(|authority| Ok(authority.clone()))
+        .or_else(|| authority_of_headers(request.headers()))
 }
 
-fn of_headers(headers: &HeaderMap) -> Option<Result<Authority, String>> {
+fn authority_of_headers(headers: &HeaderMap) -> Option<Result<Authority, String>> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next()?;
     // With two `Host` headers, a proxy in front of this server may use the other one.
@@ -131,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_were_given_and_those_of_the_machine_are_taken() {
+    fn configured_names_and_names_of_the_machine_are_accepted() {
         let hosts = Hosts::from(vec!["Doppel.example.org".parse().unwrap()]);
         let taken = [
             "localhost",
@@ -145,21 +149,21 @@ mod tests {
             "DOPPEL.example.org.:443",
         ];
         for host in taken {
-            assert_eq!(hosts.refused(&request("/", &[("host", host)])), None, "{host}");
+            assert_eq!(hosts.refused_host(&request("/", &[("host", host)])), None, "{host}");
         }
         for host in
             ["evil.example", "example.org", "xdoppel.example.org", "localhost.evil.example", "1.2.3.4.evil"]
         {
-            assert_eq!(hosts.refused(&request("/", &[("host", host)])).as_deref(), Some(host));
+            assert_eq!(hosts.refused_host(&request("/", &[("host", host)])).as_deref(), Some(host));
         }
         for host in ["", "a b", "user@localhost", "[::1"] {
-            assert!(hosts.refused(&request("/", &[("host", host)])).is_some(), "{host}");
+            assert!(hosts.refused_host(&request("/", &[("host", host)])).is_some(), "{host}");
         }
-        assert!(hosts.refused(&request("/", &[("host", "localhost"), ("host", "localhost")])).is_some());
+        assert!(hosts.refused_host(&request("/", &[("host", "localhost"), ("host", "localhost")])).is_some());
         // HTTP/1.0 sends no `Host`, and a request to a proxy has the host in its URI.
-        assert_eq!(hosts.refused(&request("/", &[])), None);
-        let asked = request("http://evil.example/", &[("host", "localhost")]);
-        assert_eq!(hosts.refused(&asked).as_deref(), Some("evil.example"));
+        assert_eq!(hosts.refused_host(&request("/", &[])), None);
+        let proxied = request("http://evil.example/", &[("host", "localhost")]);
+        assert_eq!(hosts.refused_host(&proxied).as_deref(), Some("evil.example"));
     }
 
     #[test]
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_host_names_are_refused() {
         for text in ["", ".", "a..b", "http://a.example", "a.example:80", "a b", "[::1]"] {
             assert!(text.parse::<HostName>().is_err(), "{text}");
         }

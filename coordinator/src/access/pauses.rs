@@ -13,24 +13,24 @@ use crate::limits::PAUSES;
 
 /// End of the pause of each client. `C` identifies a client.
 #[derive(Debug)]
-pub(super) struct Pauses<C: Clone + Eq + Hash>(Mutex<HashMap<C, Instant>>);
+pub(super) struct ClientPauses<C: Clone + Eq + Hash>(Mutex<HashMap<C, Instant>>);
 
 /// A client's turn. The client's pause begins when the turn is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<C: Clone + Eq + Hash> {
-    pauses: Arc<Pauses<C>>,
+pub(super) struct ClientTurn<C: Clone + Eq + Hash> {
+    pauses: Arc<ClientPauses<C>>,
     client: C,
     begin: Instant,
     least: Duration,
 }
 
-impl<C: Clone + Eq + Hash> Default for Pauses<C> {
+impl<C: Clone + Eq + Hash> Default for ClientPauses<C> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<C: Clone + Eq + Hash> Pauses<C> {
+impl<C: Clone + Eq + Hash> ClientPauses<C> {
     /// Starts the turn of a client.
     ///
     /// # Errors
@@ -40,11 +40,11 @@ impl<C: Clone + Eq + Hash> Pauses<C> {
         client: &C,
         least: Duration,
         now: Instant,
-    ) -> Result<Turn<C>, Duration> {
+    ) -> Result<ClientTurn<C>, Duration> {
         let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(client).copied();
         match until.and_then(|until| until.checked_duration_since(now)).filter(|left| !left.is_zero()) {
             Some(left) => Err(left),
-            None => Ok(Turn { pauses: Arc::clone(self), client: client.clone(), begin: now, least }),
+            None => Ok(ClientTurn { pauses: Arc::clone(self), client: client.clone(), begin: now, least }),
         }
     }
 
@@ -62,7 +62,7 @@ impl<C: Clone + Eq + Hash> Pauses<C> {
     }
 }
 
-impl<C: Clone + Eq + Hash> Drop for Turn<C> {
+impl<C: Clone + Eq + Hash> Drop for ClientTurn<C> {
     fn drop(&mut self) {
         let now = Instant::now();
         let pause = self.least.max(now.saturating_duration_since(self.begin));
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_client_pauses_after_its_turn_and_others_do_not() {
-        let pauses = Arc::new(Pauses::default());
+        let pauses = Arc::new(ClientPauses::default());
         let now = Instant::now();
         let turn = pauses.turn(&id("ann"), LEAST, now).unwrap();
         assert!(pauses.turn(&id("ann"), LEAST, now).is_ok(), "the pause begins at the end");
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_long_turn_has_a_pause_that_is_as_long() {
-        let pauses = Arc::new(Pauses::default());
+        let pauses = Arc::new(ClientPauses::default());
         let Some(begin) = Instant::now().checked_sub(8 * LEAST) else { return };
         drop(pauses.turn(&id("ann"), LEAST, begin));
         let left = pauses.turn(&id("ann"), LEAST, Instant::now()).unwrap_err();
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn pauses_are_bounded_and_the_longest_stay() {
-        let pauses = Arc::new(Pauses::default());
+        let pauses = Arc::new(ClientPauses::default());
         let now = Instant::now();
         for n in 0..2 * PAUSES {
             pauses.begin(&id(&format!("client-{n}")), now + LEAST + Duration::from_millis(n as u64), now);

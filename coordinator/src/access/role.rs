@@ -16,8 +16,8 @@ pub enum Role {
 
 /// Error for a text that does not name a role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no role; the roles are read, write and operate")]
-pub struct NoRole(String);
+#[error("{0:?} is not a role; the roles are read, write and operate")]
+pub struct RoleError(String);
 
 impl Role {
     /// All roles, least privileged first.
@@ -41,10 +41,10 @@ impl fmt::Display for Role {
 }
 
 impl FromStr for Role {
-    type Err = NoRole;
+    type Err = RoleError;
 
-    fn from_str(text: &str) -> Result<Self, NoRole> {
-        Self::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| NoRole(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, RoleError> {
+        Self::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| RoleError(text.to_owned()))
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_named_is_not_open() {
+    fn operations_without_a_rule_are_not_open() {
         assert_eq!(required("GET", "/v1/new"), Some(Role::Read));
         assert_eq!(required("POST", "/v1/new"), Some(Role::Operate));
         assert_eq!(required("PUT", "/v1/pages"), Some(Role::Operate));

@@ -29,7 +29,7 @@ pub struct TokenName(Arc<str>);
 
 /// Error for a text that is not a token name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name of a token: 1 to {NAME_BYTES} letters, digits, hyphens, underscores and dots")]
+#[error("{0:?} is not a token name; use 1 to {NAME_BYTES} letters, digits, hyphens, underscores and dots")]
 pub struct TokenNameError(String);
 
 impl FromStr for TokenName {
@@ -56,7 +56,7 @@ pub struct TokenHash([u8; 32]);
 
 /// Error for a text that is not a hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a SHA-256 is 64 hexadecimal digits, as `doppel token new` writes it")]
+#[error("not a SHA-256 hash; use 64 hexadecimal digits, as `doppel token new` prints them")]
 pub struct TokenHashError;
 
 impl TokenHash {
@@ -130,9 +130,9 @@ impl From<Vec<Token>> for Tokens {
 
 /// Reason why a token is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unknown {
+pub(crate) enum TokenRefusal {
     /// The text is not a known token.
-    Nobodys,
+    NotKnown,
     /// The token of this holder expired at this time.
     Expired(TokenName, Timestamp),
 }
@@ -152,9 +152,9 @@ impl Tokens {
     ///
     /// # Errors
     /// If the token is unknown, or has expired at `now`.
-    pub(crate) fn find(&self, token: &str, now: Timestamp) -> Result<(TokenName, Role), Unknown> {
+    pub(crate) fn find(&self, token: &str, now: Timestamp) -> Result<(TokenName, Role), TokenRefusal> {
         if token.len() > BYTES_MAX {
-            return Err(Unknown::Nobodys);
+            return Err(TokenRefusal::NotKnown);
         }
         let tokens = self.all();
         let hash = TokenHash::of(token);
@@ -165,9 +165,10 @@ impl Tokens {
             let is_it: Choice = known.hash.0.ct_eq(&hash.0);
             found.conditional_assign(&at, is_it);
         }
-        let known = usize::try_from(found).ok().and_then(|at| tokens.get(at)).ok_or(Unknown::Nobodys)?;
+        let known =
+            usize::try_from(found).ok().and_then(|at| tokens.get(at)).ok_or(TokenRefusal::NotKnown)?;
         if known.expires <= now {
-            return Err(Unknown::Expired(known.name.clone(), known.expires));
+            return Err(TokenRefusal::Expired(known.name.clone(), known.expires));
         }
         Ok((known.name.clone(), known.role))
     }
@@ -192,15 +193,15 @@ mod tests {
         ]);
         let name = |text: &str| text.parse::<TokenName>().unwrap();
         assert_eq!(tokens.find("doppel_one", NOW), Ok((name("crawler"), Role::Write)));
-        assert_eq!(tokens.find("doppel_two", NOW), Err(Unknown::Expired(name("ann"), NOW)));
+        assert_eq!(tokens.find("doppel_two", NOW), Err(TokenRefusal::Expired(name("ann"), NOW)));
         for nobodys in ["", "doppel_", "doppel_on", "doppel_one ", "DOPPEL_ONE", &"x".repeat(100_000)] {
-            assert_eq!(tokens.find(nobodys, NOW), Err(Unknown::Nobodys), "{nobodys:.20}");
+            assert_eq!(tokens.find(nobodys, NOW), Err(TokenRefusal::NotKnown), "{nobodys:.20}");
         }
         // The text of the hash is not accepted as a token.
-        assert_eq!(tokens.find(&TokenHash::of("doppel_one").to_string(), NOW), Err(Unknown::Nobodys));
+        assert_eq!(tokens.find(&TokenHash::of("doppel_one").to_string(), NOW), Err(TokenRefusal::NotKnown));
         let same = tokens.clone();
         tokens.replace(vec![token("bob", Role::Read, 2_000, "doppel_three")]);
-        assert_eq!(same.find("doppel_one", NOW), Err(Unknown::Nobodys));
+        assert_eq!(same.find("doppel_one", NOW), Err(TokenRefusal::NotKnown));
         assert_eq!(same.find("doppel_three", NOW), Ok((name("bob"), Role::Read)));
     }
 
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_read_as_it_is_written() {
+    fn a_hash_parses_as_it_is_displayed() {
         // FIPS 180-2, appendix B.1.
         let hash = TokenHash::of("abc");
         let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -18,13 +18,13 @@ use crate::app::services::Clock;
 const AHEAD_MAX_MS: i64 = 1_000;
 
 /// The clock, and the latest date that was assigned.
-pub(crate) struct Arrivals {
+pub(crate) struct ArrivalClock {
     clock: Clock,
     /// Latest assigned date, in milliseconds.
     last: AtomicI64,
 }
 
-impl Arrivals {
+impl ArrivalClock {
     pub(crate) fn new(clock: Clock) -> Self {
         Self { clock, last: AtomicI64::new(i64::MIN) }
     }
@@ -53,13 +53,13 @@ impl Arrivals {
 /// Assigns dates to lines of one request that have no date. If several lines are for one page, each gets a
 /// later date than the line before it.
 pub(crate) struct LineDates<'a> {
-    arrivals: &'a Arrivals,
+    arrival_clock: &'a ArrivalClock,
     last: HashMap<PageId, Timestamp>,
 }
 
 impl<'a> LineDates<'a> {
-    pub(crate) fn new(arrivals: &'a Arrivals) -> Self {
-        Self { arrivals, last: HashMap::new() }
+    pub(crate) fn new(arrival_clock: &'a ArrivalClock) -> Self {
+        Self { arrival_clock, last: HashMap::new() }
     }
 
     /// Assigns the date of a version in a chunk that arrived at `arrival`.
@@ -76,7 +76,7 @@ impl<'a> LineDates<'a> {
             Entry::Occupied(mut entry) => {
                 let date = entry.get().plus_millis(1).max(arrival).min(arrival.plus_millis(AHEAD_MAX_MS));
                 entry.insert(date);
-                self.arrivals.pass(date);
+                self.arrival_clock.pass(date);
                 version.fetched_at = date;
             }
         }
@@ -108,18 +108,18 @@ mod tests {
     }
 
     /// Returns a clock that the test sets, and the dates by this clock.
-    fn arrivals() -> (Arc<AtomicI64>, Arrivals) {
+    fn arrival_clock() -> (Arc<AtomicI64>, ArrivalClock) {
         let set = Arc::new(AtomicI64::new(0));
         let shown = Arc::clone(&set);
-        (set, Arrivals::new(Arc::new(move || at(shown.load(Ordering::Relaxed)))))
+        (set, ArrivalClock::new(Arc::new(move || at(shown.load(Ordering::Relaxed)))))
     }
 
     #[test]
     fn dates_follow_each_other_and_stay_near_the_clock() {
-        let (clock, arrivals) = arrivals();
+        let (clock, arrival_clock) = arrival_clock();
         let next = |now: i64| {
             clock.store(now, Ordering::Relaxed);
-            arrivals.next().millis()
+            arrival_clock.next().millis()
         };
         assert_eq!([7, 7, 7, 20, 5].map(next), [7, 8, 9, 20, 21]);
         assert!((0..5_000).map(|_| next(30)).all(|date| date <= 30 + AHEAD_MAX_MS));
@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn lines_of_one_page_without_dates_follow_each_other() {
-        let (clock, arrivals) = arrivals();
+        let (clock, arrival_clock) = arrival_clock();
         clock.store(100, Ordering::Relaxed);
-        let mut lines = LineDates::new(&arrivals);
-        let first = arrivals.next();
+        let mut lines = LineDates::new(&arrival_clock);
+        let first = arrival_clock.next();
         let mut dated = |url: &str, date: Timestamp, arrival: Timestamp| {
             let mut version = version(url, date);
             lines.date(&mut version, arrival);
@@ -142,12 +142,12 @@ mod tests {
         assert_eq!(dated("http://a/", first, first), 100);
         assert_eq!(dated("http://b/", first, first), 100);
         assert_eq!(dated("http://a/", first, first), 101);
-        assert_eq!(dated("http://a/", at(5), first), 5, "it has a date");
+        assert_eq!(dated("http://a/", at(5), first), 5, "a version with a date keeps it");
         assert_eq!(dated("http://a/", first, first), 102);
         let second = at(101);
         assert_eq!(dated("http://a/", second, second), 103, "a chunk that arrived meanwhile");
         assert_eq!(dated("http://b/", second, second), 101);
         // The next request gets a date after all lines of this request.
-        assert_eq!(arrivals.next(), at(104));
+        assert_eq!(arrival_clock.next(), at(104));
     }
 }

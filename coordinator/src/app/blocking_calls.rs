@@ -5,7 +5,7 @@
 //!
 //! - A call holds its permit until it ends, whether or not its caller still waits.
 //! - A caller waits no longer than its time limit. A late call is not cancelled: it continues without its
-//!   caller, and keeps the permits of its request ([`holding`]). A client that disconnects repeatedly
+//!   caller, and keeps the permits of its request ([`with_permits`]). A client that disconnects repeatedly
 //!   therefore never has more calls running than its share of requests.
 //! - Low-priority work runs on at most the configured number of threads at once.
 
@@ -26,37 +26,41 @@ use crate::limits::HEALTH_CALLS;
 use crate::problem::Problem;
 
 /// The permits that a request holds while it is in progress.
-pub(crate) type HeldPlaces = Arc<dyn Any + Send + Sync>;
+pub(crate) type RequestPermits = Arc<dyn Any + Send + Sync>;
 
 task_local! {
     /// Permits of the current request.
-    static HELD: HeldPlaces;
+    static PERMITS: RequestPermits;
 }
 
-/// Runs `answer` for a request that holds `places`. Calls that the request starts on other threads keep
-/// `places` until they end.
-pub(crate) async fn holding<T>(places: HeldPlaces, answer: impl Future<Output = T>) -> T {
-    HELD.scope(places, answer).await
+/// Runs `answer` for a request that holds `request_permits`. Calls that the request starts on other threads
+/// keep `request_permits` until they end.
+pub(crate) async fn with_permits<T>(request_permits: RequestPermits, answer: impl Future<Output = T>) -> T {
+    PERMITS.scope(request_permits, answer).await
 }
 
-fn held() -> Option<HeldPlaces> {
-    HELD.try_with(Arc::clone).ok()
+fn current_permits() -> Option<RequestPermits> {
+    PERMITS.try_with(Arc::clone).ok()
 }
 
 /// Permits for blocking calls.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct BlockingCalls {
     requests: Arc<Semaphore>,
     health: Arc<Semaphore>,
-    giving_way: Arc<Semaphore>,
+    low_priority: Arc<Semaphore>,
 }
 
-impl Calls {
-    /// Allows `requests` calls of requests at once, of which `giving_way` may do low-priority work. Health
+impl BlockingCalls {
+    /// Allows `requests` calls of requests at once, of which `low_priority` may do low-priority work. Health
     /// checks and metrics have [`HEALTH_CALLS`] permits of their own.
-    pub(crate) fn new(requests: usize, giving_way: usize) -> Self {
+    pub(crate) fn new(requests: usize, low_priority: usize) -> Self {
         let permits = |count| Arc::new(Semaphore::new(count));
-        Self { requests: permits(requests), health: permits(HEALTH_CALLS), giving_way: permits(giving_way) }
+        Self {
+            requests: permits(requests),
+            health: permits(HEALTH_CALLS),
+            low_priority: permits(low_priority),
+        }
     }
 
     /// Runs a call of a request on a thread that may block.
@@ -93,7 +97,7 @@ impl Calls {
     /// Runs a short call on the current thread, and moves the other tasks of this thread to another thread.
     ///
     /// A question about one page takes less time than a switch to another thread. In a single-threaded
-    /// runtime, this function behaves like [`Calls::run`] with the time limit `time`.
+    /// runtime, this function behaves like [`BlockingCalls::run`] with the time limit `time`.
     ///
     /// # Errors
     /// 503 if too many calls are running; otherwise the error of the call.
@@ -115,8 +119,8 @@ impl Calls {
     /// client with much work therefore delays only itself.
     ///
     /// # Errors
-    /// Like [`Calls::run`]. The time limit includes the wait for permits.
-    pub(crate) async fn run_giving_way<T: Send + 'static>(
+    /// Like [`BlockingCalls::run`]. The time limit includes the wait for permits.
+    pub(crate) async fn run_low_priority<T: Send + 'static>(
         &self,
         time: Duration,
         turns: Option<Arc<Semaphore>>,
@@ -128,12 +132,12 @@ impl Calls {
                 Some(turns) => turns.acquire_owned().await.ok(),
                 None => None,
             };
-            let turn = self.giving_way.clone().acquire_owned().await.ok();
+            let turn = self.low_priority.clone().acquire_owned().await.ok();
             let (answer, answered) = oneshot::channel();
             let span = Span::current();
-            let places = held();
+            let request_permits = current_permits();
             let work = move || {
-                let permits = (permit, own, turn, places);
+                let permits = (permit, own, turn, request_permits);
                 let _span = span.entered();
                 give_way(GiveWay::ToAll);
                 let result = call();
@@ -146,7 +150,7 @@ impl Calls {
             let begun = thread::Builder::new().name("giving-way".to_owned()).spawn(work);
             begun.map_err(|error| {
                 tracing::warn!(%error, "cannot start a thread for a request; the request gets 503");
-                Problem::busy("there is no thread for this now; try again later")
+                Problem::busy("the service cannot start another thread; try again later")
             })?;
             // If the work panics, no answer arrives. The panic handler of the thread reports the panic.
             answered.await.unwrap_or_else(|_| Err(Problem::internal()))
@@ -155,7 +159,7 @@ impl Calls {
     }
 
     fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        permit(&self.requests, "too many calls are under way; try again later")
+        permit(&self.requests, "too many calls are in progress; try again later")
     }
 }
 
@@ -175,9 +179,9 @@ async fn on_thread<T: Send + 'static>(
     permit: OwnedSemaphorePermit,
     call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let (span, places) = (Span::current(), held());
+    let (span, request_permits) = (Span::current(), current_permits());
     let on_thread = move || {
-        let _held = (permit, places);
+        let _held = (permit, request_permits);
         let _span = span.entered();
         call()
     };
@@ -212,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_late_call_keeps_its_permit_until_it_ends() {
-        let calls = Calls::new(1, 1);
+        let calls = BlockingCalls::new(1, 1);
         let (end, call) = held();
         let late = calls.run(SHORT, call).await.unwrap_err();
         assert_eq!((late.status(), late), (StatusCode::SERVICE_UNAVAILABLE, Problem::timed_out(SHORT)));
@@ -228,33 +232,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_with_much_work_keeps_no_other_from_its_turn() {
-        let calls = Calls::new(9, 2);
+    async fn a_client_with_much_work_does_not_delay_other_clients() {
+        let calls = BlockingCalls::new(9, 2);
         let turns = || Some(Arc::new(Semaphore::new(1)));
         let (one, other) = (turns(), turns());
         let (end, call) = held();
         // The call continues without its caller, and keeps its permit.
-        assert_eq!(calls.run_giving_way(SHORT, one.clone(), call).await, Err(Problem::timed_out(SHORT)));
-        let waits = calls.run_giving_way(SHORT, one.clone(), || Ok(1)).await;
+        assert_eq!(calls.run_low_priority(SHORT, one.clone(), call).await, Err(Problem::timed_out(SHORT)));
+        let waits = calls.run_low_priority(SHORT, one.clone(), || Ok(1)).await;
         assert_eq!(waits, Err(Problem::timed_out(SHORT)));
-        assert_eq!(calls.run_giving_way(LONG, other.clone(), || Ok(2)).await, Ok(2));
-        assert_eq!(calls.run_giving_way(LONG, None, || Ok(3)).await, Ok(3));
+        assert_eq!(calls.run_low_priority(LONG, other.clone(), || Ok(2)).await, Ok(2));
+        assert_eq!(calls.run_low_priority(LONG, None, || Ok(3)).await, Ok(3));
         let panics =
-            calls.run_giving_way(LONG, other.clone(), || -> Result<(), Problem> { panic!("planned") });
+            calls.run_low_priority(LONG, other.clone(), || -> Result<(), Problem> { panic!("planned") });
         assert_eq!(panics.await, Err(Problem::internal()));
-        assert_eq!(calls.run_giving_way(LONG, other, || Ok(4)).await, Ok(4));
+        assert_eq!(calls.run_low_priority(LONG, other, || Ok(4)).await, Ok(4));
         drop(end);
-        assert_eq!(calls.run_giving_way(LONG, one, || Ok(5)).await, Ok(5));
+        assert_eq!(calls.run_low_priority(LONG, one, || Ok(5)).await, Ok(5));
     }
 
     #[tokio::test]
     async fn health_waits_for_a_permit_within_its_time() {
-        let calls = Calls::new(0, 0);
+        let calls = BlockingCalls::new(0, 0);
         let (ends, held): (Vec<_>, Vec<_>) = (0..HEALTH_CALLS).map(|_| held()).unzip();
         for call in held {
             assert_eq!(calls.run_for_health(SHORT, call).await, Err(Problem::timed_out(SHORT)));
         }
-        let called = || -> Result<(), Problem> { panic!("there is no permit for it") };
+        let called = || -> Result<(), Problem> { panic!("the call ran without a permit") };
         assert_eq!(calls.run_for_health(SHORT, called).await, Err(Problem::timed_out(SHORT)));
         drop(ends);
         assert_eq!(calls.run_for_health(LONG, || Ok(7)).await, Ok(7));

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use doppel_contract::Markets;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{ClusterApi, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 
 use crate::access::Tokens;
@@ -24,7 +25,7 @@ pub fn system_clock() -> Clock {
 
 /// A directory to which the process writes.
 #[derive(Debug, Clone)]
-pub struct Directory {
+pub struct MonitoredDirectory {
     /// Name of the directory in the metrics.
     pub name: &'static str,
     /// Path of the directory.
@@ -63,7 +64,7 @@ pub struct Services {
     /// Existing directory in which exports and reports sort their temporary files.
     pub temp_dir: PathBuf,
     /// Directories to which the process writes, for the metrics.
-    pub directories: Vec<Directory>,
+    pub directories: Vec<MonitoredDirectory>,
     /// Limits of the coordinator's resources.
     pub limits: Limits,
 }

@@ -8,7 +8,7 @@ use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::{RefOr, Response};
 
 use super::PROBLEMS;
-use crate::problem::kind::Kind;
+use crate::problem::kind::ProblemKind;
 
 macro_rules! sets {
     ($($(#[$says:meta])* $set:ident: $($kind:ident)+;)+) => {$(
@@ -18,7 +18,7 @@ macro_rules! sets {
 
         impl IntoResponses for $set {
             fn responses() -> BTreeMap<String, RefOr<Response>> {
-                by_status(&[$(Kind::$kind),+])
+                by_status(&[$(ProblemKind::$kind),+])
             }
         }
     )+};
@@ -51,7 +51,7 @@ sets! {
     Orders: Timeout RangeUnavailable;
 }
 
-fn by_status(kinds: &[Kind]) -> BTreeMap<String, RefOr<Response>> {
+fn by_status(kinds: &[ProblemKind]) -> BTreeMap<String, RefOr<Response>> {
     let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for kind in kinds {
         types.entry(kind.status().as_str().to_owned()).or_default().push(kind.urn());

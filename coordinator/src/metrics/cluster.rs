@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-use doppel_protocol::NodeTraffic;
-use doppel_protocol::answer::{
+use doppel_contract::answer::{
     ClusterNode, ClusterRange, ClusterStatus, EngineStatus, EngineStream, NodeRole,
 };
+use doppel_protocol::NodeTraffic;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -40,7 +40,7 @@ pub(super) fn encode(
     gauge(
         out,
         "doppel_cluster_attention_items",
-        "What is not as it should be; `doppel cluster status` names it",
+        "Number of faults that need attention; `doppel cluster status` lists them",
         status.attention.len() as u64,
     )?;
     wire(out, traffic)
@@ -49,13 +49,13 @@ pub(super) fn encode(
 fn nodes(out: &mut DescriptorEncoder<'_>, nodes: &[ClusterNode]) -> fmt::Result {
     let figures: [(&str, &str, NodeFigure); 4] = [
         ("doppel_cluster_node_up", "Whether the node answers", |node| Some(node.answers.into())),
-        ("doppel_cluster_index_node_lag_orders", "Orders that a node of tier 2 has not applied", |node| {
+        ("doppel_cluster_index_node_lag_orders", "Orders that a tier-2 node has not applied", |node| {
             node.lag
         }),
-        ("doppel_cluster_index_node_partitions", "Partitions of a node of tier 2", |node| {
+        ("doppel_cluster_index_node_partitions", "Partitions of a tier-2 node", |node| {
             node.partitions.as_ref().map(|partitions| partitions.len() as u64)
         }),
-        ("doppel_cluster_index_node_contents", "Contents of a node of tier 2", |node| node.contents),
+        ("doppel_cluster_index_node_contents", "Contents stored on a tier-2 node", |node| node.contents),
     ];
     for (name, help, figure) in figures {
         let samples = nodes.iter().map(|node| {
@@ -72,19 +72,23 @@ fn nodes(out: &mut DescriptorEncoder<'_>, nodes: &[ClusterNode]) -> fmt::Result 
 
 fn ranges(out: &mut DescriptorEncoder<'_>, ranges: &[ClusterRange]) -> fmt::Result {
     let figures: [(&str, &str, RangeFigure); 7] = [
-        ("doppel_cluster_range_owned", "Whether an owner answers for the range", |range| {
+        ("doppel_cluster_range_owned", "Whether the owner of the range answers", |range| {
             Some(range.epoch.is_some().into())
         }),
-        ("doppel_cluster_range_served", "Whether the range takes writes", |range| Some(range.served.into())),
-        ("doppel_cluster_range_epoch", "Number of the present ownership", |range| range.epoch),
-        ("doppel_cluster_range_live_replicas", "Replicas whose nodes are there", |range| {
+        ("doppel_cluster_range_served", "Whether the range accepts writes", |range| {
+            Some(range.served.into())
+        }),
+        ("doppel_cluster_range_epoch", "Epoch of the current owner of the range", |range| range.epoch),
+        ("doppel_cluster_range_live_replicas", "Replicas of the range whose nodes answer", |range| {
             Some(range.live_replicas)
         }),
-        ("doppel_cluster_range_wanted_replicas", "Replicas that are to be there", |range| {
+        ("doppel_cluster_range_wanted_replicas", "Replicas that the range should have", |range| {
             Some(range.replicas)
         }),
-        ("doppel_cluster_range_live_pages", "Live pages", |range| range.live),
-        ("doppel_cluster_range_pending_pages", "Pages waiting for a decision", |range| range.pending),
+        ("doppel_cluster_range_live_pages", "Live pages of the range", |range| range.live),
+        ("doppel_cluster_range_pending_pages", "Pages of the range that wait for a decision", |range| {
+            range.pending
+        }),
     ];
     for (name, help, figure) in figures {
         let samples = ranges.iter().map(|range| ([("range", range.range.to_string())], figure(range)));
@@ -104,13 +108,25 @@ fn log(out: &mut DescriptorEncoder<'_>, engine: &EngineStatus) -> fmt::Result {
         .map(|server| ([("address", server.address.clone())], Some(u64::from(server.answers))));
     family(out, "doppel_cluster_log_server_up", "Whether the log server answers", up)?;
     let figures: [(&str, &str, StreamFigure); 5] = [
-        ("doppel_cluster_stream_bytes", "Bytes in the stream of the range", |stream| stream.bytes),
-        ("doppel_cluster_stream_limit_bytes", "Bytes past which it takes nothing", |stream| stream.limit),
-        ("doppel_cluster_stream_last_sequence", "Sequence of its last entry", |stream| stream.last),
-        ("doppel_cluster_stream_current_copies", "Copies that are there and current", |stream| {
-            Some(stream.current_copies.unwrap_or(0))
+        ("doppel_cluster_stream_bytes", "Size of the range's stream in the log", |stream| stream.bytes),
+        (
+            "doppel_cluster_stream_limit_bytes",
+            "Maximum size of the stream; a full stream accepts no entries",
+            |stream| stream.limit,
+        ),
+        (
+            "doppel_cluster_stream_last_sequence",
+            "Sequence number of the last entry of the stream",
+            |stream| stream.last,
+        ),
+        (
+            "doppel_cluster_stream_current_copies",
+            "Copies of the stream that are available and current",
+            |stream| Some(stream.current_copies.unwrap_or(0)),
+        ),
+        ("doppel_cluster_stream_wanted_copies", "Copies that the stream should have", |stream| {
+            Some(stream.copies)
         }),
-        ("doppel_cluster_stream_wanted_copies", "Copies that are to be there", |stream| Some(stream.copies)),
     ];
     for (name, help, figure) in figures {
         let samples =
@@ -123,13 +139,14 @@ fn log(out: &mut DescriptorEncoder<'_>, engine: &EngineStatus) -> fmt::Result {
 fn wire(out: &mut DescriptorEncoder<'_>, traffic: &[NodeTraffic]) -> fmt::Result {
     let calls = || traffic.iter().flat_map(|node| node.calls.iter().map(move |call| (node, call)));
     let labels = |node: &NodeTraffic, call: &str| [("node", node.node.clone()), ("call", call.to_owned())];
-    let help = "Requests between processes, those made and those answered";
+    let help = "Requests between processes, made and answered";
     let mut family = out.encode_descriptor("doppel_wire_requests", help, None, MetricType::Counter)?;
     for (node, call) in calls() {
         let labels = labels(node, &call.call);
         ConstCounter::new(call.requests).encode(family.encode_family(&labels)?)?;
     }
-    let help = "Bytes of their bodies, and of what goes to the log and comes from it";
+    let help =
+        "Bytes of the bodies of requests between processes, and bytes sent to and received from the log";
     let mut family = out.encode_descriptor("doppel_wire_bytes", help, None, MetricType::Counter)?;
     for (node, call) in calls() {
         for (direction, bytes) in [("sent", call.sent), ("received", call.received)] {

@@ -8,12 +8,12 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use walkdir::WalkDir;
 
-use super::question::Question;
-use crate::app::services::Directory;
+use super::background_query::BackgroundQuery;
+use crate::app::services::MonitoredDirectory;
 
 /// Space of a directory at one time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct DiskUsage {
     name: &'static str,
     /// Bytes of the files in the directory. `None` if other processes also use the directory.
     used: Option<u64>,
@@ -22,42 +22,46 @@ pub(super) struct Room {
 }
 
 /// Selects a figure of a directory.
-type Figure = fn(&Room) -> Option<u64>;
+type DiskFigure = fn(&DiskUsage) -> Option<u64>;
 
-/// Creates the question that measures the directories. Measuring may take long if a directory has many files
+/// Creates the query that measures the directories. Measuring may take long if a directory has many files
 /// or a disk does not respond.
-pub(super) fn question(directories: Vec<Directory>) -> Question<Vec<Room>> {
-    Question::new(move || directories.iter().map(look).collect())
+pub(super) fn query(directories: Vec<MonitoredDirectory>) -> BackgroundQuery<Vec<DiskUsage>> {
+    BackgroundQuery::new(move || directories.iter().map(measure).collect())
 }
 
 /// Writes the samples of the directories.
-pub(super) fn encode(out: &mut DescriptorEncoder<'_>, rooms: &[Room]) -> fmt::Result {
-    let figures: [(&str, &str, Figure); 3] = [
-        ("doppel_disk_used_bytes", "Bytes of the files in a directory of this process", |room| room.used),
-        ("doppel_disk_free_bytes", "Bytes that may still be written where the directory is", |room| {
-            Some(room.disk?.0)
+pub(super) fn encode(out: &mut DescriptorEncoder<'_>, usages: &[DiskUsage]) -> fmt::Result {
+    let figures: [(&str, &str, DiskFigure); 3] = [
+        ("doppel_disk_used_bytes", "Size of the files in a directory of this process", |usage| usage.used),
+        ("doppel_disk_free_bytes", "Free space of the file system that contains the directory", |usage| {
+            Some(usage.disk?.0)
         }),
-        ("doppel_disk_size_bytes", "Bytes of the file system where the directory is", |room| {
-            Some(room.disk?.1)
+        ("doppel_disk_size_bytes", "Size of the file system that contains the directory", |usage| {
+            Some(usage.disk?.1)
         }),
     ];
     for (name, help, figure) in figures {
         let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for room in rooms {
-            let Some(bytes) = figure(room) else { continue };
-            ConstGauge::new(bytes).encode(family.encode_family(&[("directory", room.name)])?)?;
+        for usage in usages {
+            let Some(bytes) = figure(usage) else { continue };
+            ConstGauge::new(bytes).encode(family.encode_family(&[("directory", usage.name)])?)?;
         }
     }
     Ok(())
 }
 
 /// Measures a directory. Files that cannot be read are skipped, because files can disappear meanwhile.
-fn look(Directory { name, path, is_own }: &Directory) -> Room {
+fn measure(MonitoredDirectory { name, path, is_own }: &MonitoredDirectory) -> DiskUsage {
     let files =
         || WalkDir::new(path).into_iter().filter_map(Result::ok).filter_map(|entry| entry.metadata().ok());
     let used = is_own.then(|| files().filter(std::fs::Metadata::is_file).map(|file| file.len()).sum());
     let disk = rustix::fs::statvfs(path).ok();
-    Room { name, used, disk: disk.map(|disk| (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)) }
+    DiskUsage {
+        name,
+        used,
+        disk: disk.map(|disk| (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)),
+    }
 }
 
 #[cfg(test)]
@@ -70,12 +74,13 @@ mod tests {
         std::fs::create_dir(dir.path().join("below")).unwrap();
         std::fs::write(dir.path().join("one"), [0; 1_000]).unwrap();
         std::fs::write(dir.path().join("below/two"), [0; 234]).unwrap();
-        let of = |path: std::path::PathBuf, is_own| look(&Directory { name: "tier1", path, is_own });
-        let room = of(dir.path().to_owned(), true);
-        let (free, size) = room.disk.unwrap();
-        assert!(room.used == Some(1_234) && 0 < free && free <= size, "{room:?}");
+        let of =
+            |path: std::path::PathBuf, is_own| measure(&MonitoredDirectory { name: "tier1", path, is_own });
+        let usage = of(dir.path().to_owned(), true);
+        let (free, size) = usage.disk.unwrap();
+        assert!(usage.used == Some(1_234) && 0 < free && free <= size, "{usage:?}");
         let lost = of(dir.path().join("lost"), true);
         assert_eq!((lost.used, lost.disk), (Some(0), None));
-        assert_eq!(of(dir.path().to_owned(), false).used, None, "it has files of others");
+        assert_eq!(of(dir.path().to_owned(), false).used, None, "other processes also use the directory");
     }
 }

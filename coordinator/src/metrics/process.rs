@@ -9,14 +9,14 @@ use prometheus_client::encoding::DescriptorEncoder;
 
 /// Collector that asks the kernel at each scrape.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessCollector {
     /// Time at which this collector was created, in seconds since 1970. The kernel's start time is not used,
     /// because computing it needs files outside this process's own, and a sandbox may deny access to them.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is told elsewhere"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux provides these metrics"))]
     start: f64,
 }
 
-impl Process {
+impl ProcessCollector {
     pub(super) fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { start: since.as_secs_f64() }
@@ -24,7 +24,7 @@ impl Process {
 }
 
 #[cfg(target_os = "linux")]
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         use prometheus_client::encoding::EncodeMetric;
         use prometheus_client::metrics::MetricType;
@@ -37,23 +37,25 @@ impl Collector for Process {
         let (name, help) = ("process_cpu_seconds", "User and system time of the process");
         let family = out.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(figures.cpu_seconds).encode(family)?;
-        let help = "When the process was started, in seconds since 1970";
+        let help = "Start time of the process, in seconds since 1970";
         float(out, "process_start_time_seconds", help, self.start)?;
+        gauge(out, "process_resident_memory_bytes", "Resident memory of the process", figures.resident)?;
         gauge(
             out,
-            "process_resident_memory_bytes",
-            "Memory of the process that is in RAM",
-            figures.resident,
+            "process_virtual_memory_bytes",
+            "Size of the address space of the process",
+            figures.virtual_memory,
         )?;
-        gauge(out, "process_virtual_memory_bytes", "Address space of the process", figures.virtual_memory)?;
         gauge(out, "process_threads", "Threads of the process", figures.threads)?;
         gauge(out, "process_open_fds", "Open file descriptors", figures.open_fds)?;
-        figures.max_fds.map_or(Ok(()), |max| gauge(out, "process_max_fds", "The most of them", max))
+        figures.max_fds.map_or(Ok(()), |max| {
+            gauge(out, "process_max_fds", "Maximum number of open file descriptors", max)
+        })
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, _: DescriptorEncoder<'_>) -> fmt::Result {
         Ok(())
     }
@@ -97,7 +99,7 @@ mod linux {
     #[cfg(test)]
     mod tests {
         #[test]
-        fn the_kernel_says_what_is_so() {
+        fn the_kernel_reports_plausible_figures() {
             let figures = super::read().unwrap();
             assert!((1 << 20..1 << 36).contains(&figures.resident), "{} bytes", figures.resident);
             assert!(figures.virtual_memory >= figures.resident && figures.threads >= 1);

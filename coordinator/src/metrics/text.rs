@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_wants_plain_text_gets_it() {
+    fn clients_that_prefer_plain_text_get_it() {
         let of = |accept: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, HeaderValue::from_str(accept).unwrap());

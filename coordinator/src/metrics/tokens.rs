@@ -19,13 +19,13 @@ const SAMPLES: usize = 256;
 /// current tokens are read.
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &Tokens, now: Timestamp) -> fmt::Result {
     let all = tokens.all();
-    let help = "Time until the server refuses a token, negative since then, of the 256 that expire next";
+    let help = "Time until a token expires, negative for an expired token; the 256 tokens that expire next";
     let mut family = out.encode_descriptor("doppel_token_expires_seconds", help, None, MetricType::Gauge)?;
     for (token, seconds) in soonest(&all, now) {
         let labels = [("name", token.name.to_string()), ("role", token.role.name().to_owned())];
         ConstGauge::new(seconds).encode(family.encode_family(&labels)?)?;
     }
-    gauge(out, "doppel_tokens", "Tokens in the file, expired ones among them", all.len() as u64)
+    gauge(out, "doppel_tokens", "Tokens in the token file, including expired tokens", all.len() as u64)
 }
 
 /// Returns tokens with their remaining validity in seconds, up to [`SAMPLES`]. Valid tokens come first, in
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_expire_next_have_samples() {
+    fn tokens_that_expire_next_have_samples() {
         let now = Timestamp::from_millis(10_000);
         let tokens =
             [token("old", 1_000), token("later", 70_500), token("just", 10_000), token("next", 11_000)];

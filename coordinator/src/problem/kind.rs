@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 /// Kind of problem that an error answer reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum ProblemKind {
     /// The request as a whole, or one parameter or field, is invalid.
     BadRequest,
     /// The request has no valid token.
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     DiskFull,
 }
 
-impl Kind {
+impl ProblemKind {
     /// All kinds, in order of their statuses.
     pub(crate) const ALL: [Self; 27] = [
         Self::BadRequest,
@@ -105,66 +105,76 @@ impl Kind {
                 "bad-request",
                 StatusCode::BAD_REQUEST,
                 false,
-                "the request, or the parameter or field that `field` names, is wrong",
+                "the request, or the parameter or field that `field` names, is invalid",
             ),
             Self::Unauthorized => (
                 "unauthorized",
                 StatusCode::UNAUTHORIZED,
                 false,
-                "no token came that is known here and has not expired; the server was started with tokens (docs/reference/security.md)",
+                "the server requires a token (docs/reference/security.md), and the request has no known token that is still valid",
             ),
             Self::Forbidden => (
                 "forbidden",
                 StatusCode::FORBIDDEN,
                 false,
-                "the token has a lesser role than is needed, or operators ask for this at another listener",
+                "the token lacks the required role, or the operation belongs to the listener for operators",
             ),
-            Self::CrossSite => {
-                ("cross-site", StatusCode::FORBIDDEN, false, "a browser sent this for another site's page")
+            Self::CrossSite => (
+                "cross-site",
+                StatusCode::FORBIDDEN,
+                false,
+                "a browser sent the request for a page of another site",
+            ),
+            Self::NotFound => {
+                ("not-found", StatusCode::NOT_FOUND, false, "the named resource does not exist")
             }
-            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, false, "what is named is not there"),
             Self::MethodNotAllowed => (
                 "method-not-allowed",
                 StatusCode::METHOD_NOT_ALLOWED,
                 false,
-                "the path is not for this method; `Allow` names those that it is for",
+                "the path does not support this method; `Allow` lists the methods that it supports",
             ),
-            Self::SlowBody => ("slow-body", StatusCode::REQUEST_TIMEOUT, false, "the body came too slowly"),
+            Self::SlowBody => {
+                ("slow-body", StatusCode::REQUEST_TIMEOUT, false, "the body arrived too slowly")
+            }
             Self::Rebalancing => {
-                ("rebalancing", StatusCode::CONFLICT, true, "a change of the mapping is under way")
+                ("rebalancing", StatusCode::CONFLICT, true, "a change of the partition map is in progress")
             }
-            Self::NothingToCancel => {
-                ("nothing-to-cancel", StatusCode::CONFLICT, false, "there is no request to cancel")
-            }
+            Self::NothingToCancel => (
+                "nothing-to-cancel",
+                StatusCode::CONFLICT,
+                false,
+                "no change of the partition map is in progress",
+            ),
             Self::CursorGone => (
                 "cursor-gone",
                 StatusCode::GONE,
                 false,
-                "the feed cannot go on at this cursor: export again, and go on with the cursor of the export",
+                "the feed cannot continue at this cursor: export the collection again, and continue with the cursor of the export",
             ),
             Self::TooLarge => (
                 "too-large",
                 StatusCode::PAYLOAD_TOO_LARGE,
                 false,
-                "the body is over a limit: send it in parts",
+                "the body exceeds a limit: send it in parts",
             ),
             Self::MediaType => (
                 "media-type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 false,
-                "a content type or encoding that this operation does not take",
+                "the operation does not support this content type or encoding",
             ),
             Self::Misdirected => (
                 "misdirected",
                 StatusCode::MISDIRECTED_REQUEST,
                 false,
-                "`Host` is a name that the server was not given (docs/reference/security.md)",
+                "`Host` is not a configured name of the server (docs/reference/security.md)",
             ),
             Self::NotByThisPolicy => (
                 "not-by-this-policy",
                 StatusCode::UNPROCESSABLE_ENTITY,
                 false,
-                "the collection's policy has no such thing",
+                "the policy of the collection does not support the operation",
             ),
             Self::BacklogFull => {
                 ("backlog-full", StatusCode::TOO_MANY_REQUESTS, true, "too many pages are pending")
@@ -173,37 +183,41 @@ impl Kind {
                 "client-limit",
                 StatusCode::TOO_MANY_REQUESTS,
                 true,
-                "the client holds as much as one may hold at once, or has just had its turn",
+                "the client uses as much of a resource as one client may use at once, or must pause after its turn",
             ),
-            Self::Internal => ("internal", FAILED, false, "an error inside the service; its log says more"),
-            Self::Damaged => {
-                ("damaged", FAILED, false, "a record that is needed is damaged; the service's log says which")
-            }
+            Self::Internal => (
+                "internal",
+                FAILED,
+                false,
+                "an error inside the service; the log of the service names the cause",
+            ),
+            Self::Damaged => (
+                "damaged",
+                FAILED,
+                false,
+                "a record that the answer needs is damaged; the log of the service names the record",
+            ),
             Self::Storage => ("storage", FAILED, false, "the request could not be stored"),
-            Self::Busy => {
-                ("busy", UNAVAILABLE, true, "as many such requests are in work as are taken at once")
-            }
+            Self::Busy => ("busy", UNAVAILABLE, true, "too many requests of this kind are in progress"),
             Self::NotReady => (
                 "not-ready",
                 UNAVAILABLE,
                 true,
-                "less of the service is there than is needed, or was asked for",
+                "less of the service is available than the operation needs, or than the request asked for",
             ),
             Self::Timeout => (
                 "timeout",
                 UNAVAILABLE,
                 true,
-                "no answer in time; what was asked for may still be done, and it is safe to ask again",
+                "the call took too long; its work may still be done, and it is safe to repeat the request",
             ),
             Self::ReadOnly => {
                 ("read-only", UNAVAILABLE, true, "the store failed and takes no writes until a restart")
             }
             Self::RangeUnavailable => {
-                ("range-unavailable", UNAVAILABLE, true, "a part of the system of record does not answer now")
+                ("range-unavailable", UNAVAILABLE, true, "a part of the system of record does not answer")
             }
-            Self::IndexUnavailable => {
-                ("index-unavailable", UNAVAILABLE, true, "the index does not answer now")
-            }
+            Self::IndexUnavailable => ("index-unavailable", UNAVAILABLE, true, "the index does not answer"),
             Self::Stopping => ("stopping", UNAVAILABLE, true, "the service is shutting down"),
             Self::DiskFull => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, false, "the disk is full"),
         }
@@ -247,15 +261,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_differ_by_their_types() {
-        let types: BTreeSet<String> = Kind::ALL.into_iter().map(Kind::urn).collect();
-        assert_eq!(types.len(), Kind::ALL.len());
-        for kind in Kind::ALL {
-            assert_eq!(Kind::of(&kind.urn()), Some(kind));
+    fn problem_kinds_have_distinct_types() {
+        let types: BTreeSet<String> = ProblemKind::ALL.into_iter().map(ProblemKind::urn).collect();
+        assert_eq!(types.len(), ProblemKind::ALL.len());
+        for kind in ProblemKind::ALL {
+            assert_eq!(ProblemKind::of(&kind.urn()), Some(kind));
             let waits =
                 matches!(kind.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
             assert!(kind.is_passing() || !waits, "{kind:?} comes without Retry-After");
         }
-        assert_eq!(Kind::of("urn:doppel:problem:unheard-of"), None);
+        assert_eq!(ProblemKind::of("urn:doppel:problem:unheard-of"), None);
     }
 }

@@ -3,19 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use doppel_contract::LoadReport;
+use doppel_contract::answer::LoadPoint;
 use doppel_model::Timestamp;
-use doppel_protocol::LoadReport;
-use doppel_protocol::answer::LoadPoint;
 
 use crate::limits::HISTORY_POINTS;
 
 /// The recorded points, oldest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct History(Arc<Mutex<VecDeque<LoadPoint>>>);
+pub(crate) struct BalanceHistory(Arc<Mutex<VecDeque<LoadPoint>>>);
 
-impl History {
+impl BalanceHistory {
     /// Adds a point, unless the index is empty. If the history is full, the oldest point is removed.
-    pub(crate) fn note(&self, at: Timestamp, load: &LoadReport) {
+    pub(crate) fn record(&self, at: Timestamp, load: &LoadReport) {
         if load.partitions.iter().all(|partition| partition.contents == 0) {
             return;
         }
@@ -42,14 +42,14 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::{LengthBox, PartitionLoad};
     use doppel_model::{NodeId, PartitionId};
-    use doppel_protocol::{LengthBox, PartitionLoad};
 
     use super::*;
 
     #[test]
     fn the_history_is_bounded() {
-        let history = History::default();
+        let history = BalanceHistory::default();
         let partition = PartitionLoad {
             partition: PartitionId(0),
             node: NodeId(0),
@@ -67,9 +67,9 @@ mod tests {
         };
         let count = HISTORY_POINTS as u64 + 10;
         for plan_version in 0..count {
-            history.note(Timestamp::from_millis(plan_version as i64), &load(plan_version));
+            history.record(Timestamp::from_millis(plan_version as i64), &load(plan_version));
         }
-        history.note(Timestamp::from_millis(0), &LoadReport { partitions: Vec::new(), ..load(1) });
+        history.record(Timestamp::from_millis(0), &LoadReport { partitions: Vec::new(), ..load(1) });
         let points = history.points();
         assert_eq!(points.len(), HISTORY_POINTS);
         assert_eq!((points[0].plan_version, points[HISTORY_POINTS - 1].plan_version), (10, count - 1));

@@ -7,81 +7,81 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doppel_protocol::answer::{GroupSizes, Savings, WhatIfs};
+use doppel_contract::answer::{GroupSizes, Savings, WhatIfs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{REPORT_AGE, REPORT_AGE_TIMES};
 
 /// The cached reports of a service.
 #[derive(Debug, Default)]
-pub(crate) struct KeptReports {
+pub(crate) struct ReportCaches {
     /// Report of `GET /v1/reports/groups`.
-    pub(crate) groups: Arc<KeptReport<GroupSizes>>,
+    pub(crate) groups: Arc<ReportCache<GroupSizes>>,
     /// Report of `GET /v1/reports/savings`.
-    pub(crate) savings: Arc<KeptReport<Savings>>,
+    pub(crate) savings: Arc<ReportCache<Savings>>,
     /// Report of `GET /v1/reports/load-balance/what-if`.
-    pub(crate) what_if: Arc<KeptReport<WhatIfs>>,
+    pub(crate) what_if: Arc<ReportCache<WhatIfs>>,
 }
 
 /// The latest report, if any, and the permit to make the next.
 #[derive(Debug)]
-pub(crate) struct KeptReport<T> {
-    last: Mutex<Option<Made<T>>>,
+pub(crate) struct ReportCache<T> {
+    last: Mutex<Option<CachedReport<T>>>,
     turns: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
-struct Made<T> {
+struct CachedReport<T> {
     at: Instant,
     took: Duration,
     report: Arc<T>,
 }
 
-/// Result of asking for a report.
+/// Answer of the cache to a caller that asks for a report.
 #[derive(Debug)]
-pub(crate) enum Asked<T> {
+pub(crate) enum CacheAnswer<T> {
     /// The cached report and its age. The report is fresh, or another caller is making the next one.
-    Kept(Arc<T>, Duration),
+    Cached(Arc<T>, Duration),
     /// Permission to make the report.
-    Turn(Turn<T>),
+    Turn(ReportTurn<T>),
     /// No report is cached, and another caller is making the first one. The caller should ask again later.
-    BeingMade,
+    InProgress,
 }
 
 /// Exclusive permission to make the report, until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<T> {
-    kept: Arc<KeptReport<T>>,
+pub(crate) struct ReportTurn<T> {
+    cache: Arc<ReportCache<T>>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl<T> Default for KeptReport<T> {
+impl<T> Default for ReportCache<T> {
     fn default() -> Self {
         Self { last: Mutex::new(None), turns: Arc::new(Semaphore::new(1)) }
     }
 }
 
-impl<T> KeptReport<T> {
+impl<T> ReportCache<T> {
     /// Returns the cached report if it is fresh, or else the permission to make it. A report that took long
     /// to make stays fresh for longer.
-    pub(crate) fn ask(self: &Arc<Self>) -> Asked<T> {
+    pub(crate) fn ask(self: &Arc<Self>) -> CacheAnswer<T> {
         self.ask_within(REPORT_AGE)
     }
 
     /// Like [`ask`](Self::ask), but a report is fresh up to the age `young`, or longer if making it took
     /// long.
-    pub(crate) fn ask_within(self: &Arc<Self>, young: Duration) -> Asked<T> {
+    pub(crate) fn ask_within(self: &Arc<Self>, young: Duration) -> CacheAnswer<T> {
         // The permit is taken before the cache is read. A previous holder has stored its report by then.
         let permit = Arc::clone(&self.turns).try_acquire_owned();
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let last = last.as_ref().map(|made| (Arc::clone(&made.report), made.at.elapsed(), made.took));
         match (permit, last) {
             (_, Some((report, age, took))) if age < young.max(REPORT_AGE_TIMES * took) => {
-                Asked::Kept(report, age)
+                CacheAnswer::Cached(report, age)
             }
-            (Ok(permit), _) => Asked::Turn(Turn { kept: Arc::clone(self), _permit: permit }),
-            (Err(_), Some((report, age, _))) => Asked::Kept(report, age),
-            (Err(_), None) => Asked::BeingMade,
+            (Ok(permit), _) => CacheAnswer::Turn(ReportTurn { cache: Arc::clone(self), _permit: permit }),
+            (Err(_), Some((report, age, _))) => CacheAnswer::Cached(report, age),
+            (Err(_), None) => CacheAnswer::InProgress,
         }
     }
 
@@ -89,18 +89,18 @@ impl<T> KeptReport<T> {
     #[cfg(test)]
     pub(crate) fn grow_old(&self, by: Duration) {
         if let Some(made) = self.last.lock().unwrap().as_mut() {
-            made.at = made.at.checked_sub(by).expect("the clock has run for that long");
+            made.at = made.at.checked_sub(by).expect("the clock is younger than the requested age");
         }
     }
 }
 
-impl<T> Turn<T> {
+impl<T> ReportTurn<T> {
     /// Makes a new report and caches it. Blocks for as long as `make` does.
     pub(crate) fn make<E>(self, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let begin = Instant::now();
         let report = Arc::new(make()?);
-        let made = Made { at: Instant::now(), took: begin.elapsed(), report: Arc::clone(&report) };
-        *self.kept.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        let made = CachedReport { at: Instant::now(), took: begin.elapsed(), report: Arc::clone(&report) };
+        *self.cache.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
         Ok(report)
     }
 }
@@ -109,35 +109,38 @@ impl<T> Turn<T> {
 mod tests {
     use super::*;
 
-    fn turn(kept: &Arc<KeptReport<u32>>) -> Turn<u32> {
-        match kept.ask() {
-            Asked::Turn(turn) => turn,
-            other => panic!("it is to be made: {other:?}"),
+    fn turn(cache: &Arc<ReportCache<u32>>) -> ReportTurn<u32> {
+        match cache.ask() {
+            CacheAnswer::Turn(turn) => turn,
+            other => panic!("expected a turn to make the report: {other:?}"),
         }
     }
 
-    fn last(kept: &Arc<KeptReport<u32>>) -> (u32, Duration) {
-        match kept.ask() {
-            Asked::Kept(report, age) => (*report, age),
-            other => panic!("there is one: {other:?}"),
+    fn last(cache: &Arc<ReportCache<u32>>) -> (u32, Duration) {
+        match cache.ask() {
+            CacheAnswer::Cached(report, age) => (*report, age),
+            other => panic!("expected a cached report: {other:?}"),
         }
     }
 
     #[test]
-    fn one_is_made_at_a_time_and_nobody_waits_for_it() {
-        let kept = Arc::new(KeptReport::default());
-        let first = turn(&kept);
-        assert!(matches!(kept.ask(), Asked::BeingMade));
+    fn one_report_is_made_at_a_time_and_no_caller_waits_for_it() {
+        let cache = Arc::new(ReportCache::default());
+        let first = turn(&cache);
+        assert!(matches!(cache.ask(), CacheAnswer::InProgress));
         assert_eq!(first.make(|| Ok::<_, ()>(7)), Ok(Arc::new(7)));
-        assert_eq!(last(&kept).0, 7);
-        kept.grow_old(2 * REPORT_AGE);
-        assert!(matches!(kept.ask_within(3 * REPORT_AGE), Asked::Kept(..)), "who takes an older one gets it");
-        let second = turn(&kept);
-        let (report, age) = last(&kept);
-        assert!(report == 7 && age >= 2 * REPORT_AGE, "the one before: {report}, {age:?}");
+        assert_eq!(last(&cache).0, 7);
+        cache.grow_old(2 * REPORT_AGE);
+        assert!(
+            matches!(cache.ask_within(3 * REPORT_AGE), CacheAnswer::Cached(..)),
+            "a caller that accepts an older report gets it"
+        );
+        let second = turn(&cache);
+        let (report, age) = last(&cache);
+        assert!(report == 7 && age >= 2 * REPORT_AGE, "expected the previous report: {report}, {age:?}");
         // A failed attempt leaves the permission to the next caller.
         assert_eq!(second.make(|| Err(())), Err(()));
-        assert_eq!(turn(&kept).make(|| Ok::<_, ()>(8)), Ok(Arc::new(8)));
-        assert_eq!(last(&kept).0, 8);
+        assert_eq!(turn(&cache).make(|| Ok::<_, ()>(8)), Ok(Arc::new(8)));
+        assert_eq!(last(&cache).0, 8);
     }
 }

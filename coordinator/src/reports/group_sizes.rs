@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel_protocol::answer::{Group, GroupSizes, SizeClass};
+use doppel_contract::answer::{Group, GroupSizes, SizeClass};
 use doppel_protocol::{GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};
@@ -11,7 +11,7 @@ use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};
 ///
 /// # Errors
 /// [`Tier1Error::Stopping`] soon after `stops` returns true; otherwise the error of tier 1.
-pub(crate) fn sizes(tier1: &dyn Tier1Api, stops: impl Fn() -> bool) -> Result<GroupSizes, Tier1Error> {
+pub(crate) fn compute(tier1: &dyn Tier1Api, stops: impl Fn() -> bool) -> Result<GroupSizes, Tier1Error> {
     let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
     let mut most_secondaries: Vec<GroupSummary> = Vec::new();

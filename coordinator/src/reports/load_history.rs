@@ -6,25 +6,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use doppel_contract::LoadReport;
+use doppel_contract::answer::{LoadSample, PartitionSample};
 use doppel_model::{PartitionId, Timestamp};
-use doppel_protocol::answer::{LoadSample, PartitionSample};
-use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, LoadReport, Totals};
+use doppel_protocol::{CLASS_BOUNDS_MS, DecisionTimes, Totals};
 
 use crate::limits::{LOAD_FIRST_STEP, LOAD_FIRST_STEPS, LOAD_PARTITIONS, LOAD_POINTS, LOAD_STEP};
 
 /// The points of the last hours, and the counters of the latest point.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LoadPoints(Arc<Mutex<Noted>>);
+pub(crate) struct LoadRecorder(Arc<Mutex<RecordedPoints>>);
 
 #[derive(Debug, Default)]
-struct Noted {
-    last: Option<Counts>,
+struct RecordedPoints {
+    last: Option<LoadCounters>,
     points: VecDeque<LoadSample>,
 }
 
 /// Counters of both tiers at one time.
 #[derive(Debug)]
-struct Counts {
+struct LoadCounters {
     at: Timestamp,
     submissions: u64,
     decisions: DecisionTimes,
@@ -35,17 +36,17 @@ struct Counts {
     partitions: BTreeMap<PartitionId, (u64, u64)>,
 }
 
-impl LoadPoints {
+impl LoadRecorder {
     /// Returns the time to wait before the next point is recorded.
     pub(crate) fn pause(&self) -> Duration {
-        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.points.len() < LOAD_FIRST_STEPS { LOAD_FIRST_STEP } else { LOAD_STEP }
+        let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if recorded.points.len() < LOAD_FIRST_STEPS { LOAD_FIRST_STEP } else { LOAD_STEP }
     }
 
     /// Adds a point, with rates since the point before it.
-    pub(crate) fn note(&self, at: Timestamp, totals: &Totals, load: &LoadReport) {
+    pub(crate) fn record(&self, at: Timestamp, totals: &Totals, load: &LoadReport) {
         let shown = if load.partitions.len() > LOAD_PARTITIONS { &[][..] } else { &load.partitions[..] };
-        let counts = Counts {
+        let counts = LoadCounters {
             at,
             submissions: totals.counters.submissions,
             decisions: totals.decision_times,
@@ -54,8 +55,8 @@ impl LoadPoints {
             plan_version: load.plan_version,
             partitions: shown.iter().map(|p| (p.partition, (p.received, p.comparisons))).collect(),
         };
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = noted.last.as_ref().and_then(|before| Since::new(before, &counts));
+        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = recorded.last.as_ref().and_then(|before| CounterGrowth::new(before, &counts));
         let point = LoadSample {
             at: at.to_string(),
             at_ms: at.millis(),
@@ -66,7 +67,7 @@ impl LoadPoints {
             pending: totals.backlog.pending,
             oldest_pending_ms: totals.decision_times.oldest_ms,
             searches_per_s: since.as_ref().map(|s| s.searches as f64 / s.seconds),
-            fan_out: since.as_ref().and_then(Since::fan_out),
+            fan_out: since.as_ref().and_then(CounterGrowth::fan_out),
             plan_version: load.plan_version,
             partitions: shown
                 .iter()
@@ -83,23 +84,28 @@ impl LoadPoints {
                 })
                 .collect(),
         };
-        if noted.points.len() >= LOAD_POINTS {
-            noted.points.pop_front();
+        if recorded.points.len() >= LOAD_POINTS {
+            recorded.points.pop_front();
         }
-        noted.points.push_back(point);
-        noted.last = Some(counts);
+        recorded.points.push_back(point);
+        recorded.last = Some(counts);
     }
 
     /// Returns the points after `since` (milliseconds since 1970), or all points; oldest first.
     pub(crate) fn since(&self, since: Option<i64>) -> Vec<LoadSample> {
-        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.points.iter().filter(|point| since.is_none_or(|since| point.at_ms > since)).cloned().collect()
+        let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded
+            .points
+            .iter()
+            .filter(|point| since.is_none_or(|since| point.at_ms > since))
+            .cloned()
+            .collect()
     }
 }
 
 /// Differences of the counters since the previous point.
-struct Since<'b> {
-    before: &'b Counts,
+struct CounterGrowth<'b> {
+    before: &'b LoadCounters,
     seconds: f64,
     same_plan: bool,
     searches: u64,
@@ -107,9 +113,9 @@ struct Since<'b> {
     decided: Vec<u64>,
 }
 
-impl<'b> Since<'b> {
+impl<'b> CounterGrowth<'b> {
     /// Returns `None` if no time has passed, for example after the clock was set back.
-    fn new(before: &'b Counts, now: &Counts) -> Option<Self> {
+    fn new(before: &'b LoadCounters, now: &LoadCounters) -> Option<Self> {
         let ms = now.at.millis().checked_sub(before.at.millis()).filter(|ms| *ms > 0)?;
         let same_plan = before.plan_version == now.plan_version;
         let of_plan = |before, now| if same_plan { grown(before, now) } else { now };
@@ -161,8 +167,8 @@ fn quantile(classes: &[u64], hundredths: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::{Backlog, Counters, LengthBox, PartitionLoad};
     use doppel_model::NodeId;
-    use doppel_protocol::{Backlog, Counters, LengthBox, PartitionLoad};
 
     use super::*;
 
@@ -200,12 +206,12 @@ mod tests {
 
     #[test]
     fn points_tell_what_happened_between_them() {
-        let points = LoadPoints::default();
+        let points = LoadRecorder::default();
         let at = |seconds: i64| Timestamp::from_millis(1_000 * seconds);
-        points.note(at(0), &totals(100, &[]), &load(1, 10, 10));
-        points.note(at(10), &totals(150, &[5, 20, 20, 4_000]), &load(1, 20, 15));
+        points.record(at(0), &totals(100, &[]), &load(1, 10, 10));
+        points.record(at(10), &totals(150, &[5, 20, 20, 4_000]), &load(1, 20, 15));
         // After a change of the plan, the counters start again.
-        points.note(at(20), &totals(150, &[5, 20, 20, 4_000]), &load(2, 5, 5));
+        points.record(at(20), &totals(150, &[5, 20, 20, 4_000]), &load(2, 5, 5));
         let all = points.since(None);
         assert_eq!((all[0].submissions_per_s, all[0].fan_out, all[0].pending), (None, None, 5));
         assert_eq!((all[1].submissions_per_s, all[1].decisions_per_s), (Some(5.0), Some(0.4)));
@@ -219,10 +225,10 @@ mod tests {
 
     #[test]
     fn points_are_bounded() {
-        let points = LoadPoints::default();
+        let points = LoadRecorder::default();
         assert_eq!(points.pause(), LOAD_FIRST_STEP);
         for second in 0..LOAD_POINTS as i64 + 5 {
-            points.note(Timestamp::from_millis(1_000 * second), &totals(0, &[]), &load(1, 0, 0));
+            points.record(Timestamp::from_millis(1_000 * second), &totals(0, &[]), &load(1, 0, 0));
         }
         assert_eq!(points.pause(), LOAD_STEP);
         let all = points.since(None);
@@ -230,7 +236,7 @@ mod tests {
         // A point with too many partitions, recorded after the clock was set back.
         let mut many = load(1, 0, 0);
         many.partitions = vec![many.partitions[0].clone(); LOAD_PARTITIONS + 1];
-        points.note(Timestamp::from_millis(0), &totals(9, &[]), &many);
+        points.record(Timestamp::from_millis(0), &totals(9, &[]), &many);
         let last = points.since(None).pop().unwrap();
         assert!(last.partitions.is_empty() && last.submissions_per_s.is_none(), "{last:?}");
     }

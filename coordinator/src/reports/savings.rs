@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use doppel_contract::answer::Savings;
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::answer::Savings;
 use doppel_protocol::{BATCH_MAX, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 
 use crate::problem::Problem;
-use doppel_engine::savings::{Counting, CountingError, Page};
+use doppel_engine::savings::{CountedPage, SavingsCountError, SavingsCounter};
 
 // One call to tier 1 must be able to read all pages of a piece of the scan.
 const _: () = assert!(SCAN_LINES_MAX <= BATCH_MAX);
@@ -19,7 +19,7 @@ pub(crate) enum SavingsError {
     #[error(transparent)]
     Tier1(#[from] Tier1Error),
     #[error(transparent)]
-    Counting(#[from] CountingError),
+    Counting(#[from] SavingsCountError),
 }
 
 /// Reads up to `pages_max` live pages, with two calls to tier 1 per thousand pages, and counts the savings.
@@ -28,14 +28,14 @@ pub(crate) enum SavingsError {
 /// # Errors
 /// [`Tier1Error::Stopping`] soon after `stops` returns true, because the process cannot end before this call
 /// does. Otherwise the error of tier 1 or of the temporary files.
-pub(crate) fn read(
+pub(crate) fn compute(
     tier1: &dyn Tier1Api,
     policy: Policy,
     temp_dir: &Path,
     pages_max: u64,
     stops: impl Fn() -> bool,
 ) -> Result<Savings, SavingsError> {
-    let mut counting = Counting::new(policy, temp_dir);
+    let mut counting = SavingsCounter::new(policy, temp_dir);
     let mut scan = Scan::new(tier1).peekable();
     while scan.peek().is_some() && counting.pages() < pages_max {
         if stops() {
@@ -60,7 +60,7 @@ pub(crate) fn read(
             let line = view.as_ref().map_or(line, |view| &view.line);
             let content = view.as_ref().and_then(|view| view.content);
             let of = view.as_ref().and_then(|view| view.duplicate_of);
-            counting.add(&Page {
+            counting.add(&CountedPage {
                 url: &line.url,
                 status: line.status,
                 of: line.duplicate_of.as_ref(),
@@ -72,8 +72,8 @@ pub(crate) fn read(
     }
     let truncated = scan.peek().is_some();
     counting.finish(truncated, &stops).map_err(|error| match error {
-        CountingError::Stopped => Tier1Error::Stopping.into(),
-        error @ CountingError::Files { .. } => error.into(),
+        SavingsCountError::Stopped => Tier1Error::Stopping.into(),
+        error @ SavingsCountError::Files { .. } => error.into(),
     })
 }
 
@@ -82,7 +82,7 @@ impl From<SavingsError> for Problem {
         match error {
             SavingsError::Tier1(refused) => refused.into(),
             SavingsError::Counting(spill) if spill.is_disk_full() => {
-                Self::disk_full(format!("the disk is full: {spill}; make room"))
+                Self::disk_full(format!("the disk is full: {spill}; free disk space"))
             }
             SavingsError::Counting(spill) => {
                 tracing::error!(

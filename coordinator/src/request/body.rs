@@ -13,10 +13,10 @@ use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Caller;
-use crate::app::blocking_calls::Calls;
+use crate::app::blocking_calls::BlockingCalls;
 use crate::limits::Limits;
 use crate::problem::Problem;
-use crate::request::buffer::{Buffer, too_large};
+use crate::request::buffer::{BodyBuffer, too_large};
 use crate::request::memory::BodyMemory;
 
 /// Size of a decompression step, in bytes.
@@ -40,10 +40,10 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
 }
 
 /// A whole body as received, possibly compressed.
-pub(crate) struct Wire {
+pub(crate) struct ReceivedBody {
     encoding: Encoding,
-    packed: Buffer,
-    unpacked: Buffer,
+    packed: BodyBuffer,
+    decompressed: BodyBuffer,
 }
 
 /// Receives a body whose decompressed size may be at most `max` bytes.
@@ -57,7 +57,7 @@ pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
     max: usize,
-) -> Result<Wire, Problem> {
+) -> Result<ReceivedBody, Problem> {
     let encoding = Encoding::of(headers)?;
     let wire_max =
         if encoding == Encoding::Identity { max.min(limits.wire_bytes) } else { limits.wire_bytes };
@@ -65,7 +65,7 @@ pub(crate) async fn read(
     if stated.is_some_and(|length| length > wire_max) {
         return Err(too_large(wire_max));
     }
-    let mut packed = Buffer::new(memory, stated.unwrap_or(wire_max));
+    let mut packed = BodyBuffer::new(memory, stated.unwrap_or(wire_max));
     let mut pieces = body.into_data_stream();
     let end = Instant::now() + limits.body_time;
     loop {
@@ -77,21 +77,21 @@ pub(crate) async fn read(
             Ok(Some(Ok(piece))) => packed.push(&piece)?,
         }
     }
-    Ok(Wire { encoding, packed, unpacked: Buffer::new(memory, max) })
+    Ok(ReceivedBody { encoding, packed, decompressed: BodyBuffer::new(memory, max) })
 }
 
-impl Wire {
+impl ReceivedBody {
     /// Returns the body, decompressed if necessary. A low-priority thread decompresses it within `time`.
     ///
     /// # Errors
     /// 400 if the body is damaged, 413 if it is too long, 503 if the memory for all bodies is used up or
     /// decompression takes too long.
-    pub(crate) async fn unpacked(
+    pub(crate) async fn decompressed(
         self,
         caller: &Caller,
-        calls: &Calls,
+        calls: &BlockingCalls,
         time: Duration,
-    ) -> Result<Buffer, Problem> {
+    ) -> Result<BodyBuffer, Problem> {
         if self.encoding == Encoding::Identity {
             return Ok(self.packed);
         }
@@ -99,19 +99,19 @@ impl Wire {
         // The thread keeps the client registered. A client that disconnects while its body is decompressed
         // thereby gets no second share of the limits.
         let caller = caller.clone();
-        let unpack = move || {
+        let decompress = move || {
             let _caller = caller;
-            self.unpack()
+            self.decompress()
         };
-        calls.run_giving_way(time, turns, unpack).await
+        calls.run_low_priority(time, turns, decompress).await
     }
 
     /// Returns the body, decompressed if necessary. Blocks.
     ///
     /// # Errors
     /// 400 if the body is damaged, 413 if it is too long, 503 if the memory for all bodies is used up.
-    fn unpack(self) -> Result<Buffer, Problem> {
-        let Self { encoding, packed, unpacked: mut out } = self;
+    fn decompress(self) -> Result<BodyBuffer, Problem> {
+        let Self { encoding, packed, decompressed: mut out } = self;
         let damaged =
             |error: io::Error| Problem::bad_request(format!("the compressed body is damaged: {error}"));
         let mut reader: Box<dyn Read + '_> = match encoding {
@@ -148,19 +148,25 @@ impl Encoding {
                 "" | "identity" => Self::Identity,
                 "gzip" | "x-gzip" => Self::Gzip,
                 "zstd" => Self::Zstd,
-                _ => return Err(Problem::media_type("the content encoding is gzip, zstd or none")),
+                _ => {
+                    return Err(Problem::media_type(
+                        "the content encoding is not supported; use gzip, zstd or none",
+                    ));
+                }
             },
         };
         match values.next() {
             None => Ok(encoding),
-            Some(_) => Err(Problem::media_type("one content encoding is taken, gzip or zstd")),
+            Some(_) => {
+                Err(Problem::media_type("the request has more than one content encoding; use gzip or zstd"))
+            }
         }
     }
 }
 
 fn slow(pause: Duration, whole: Duration) -> Problem {
     Problem::slow_body(format!(
-        "the body came too slowly: at most {} s may pass without a byte, and {} s in all",
+        "the body arrived too slowly; a pause may last at most {} s, and the whole body at most {} s",
         pause.as_secs_f32(),
         whole.as_secs_f32()
     ))

@@ -13,25 +13,25 @@ use axum::body::Bytes;
 use memmap2::{MmapMut, MmapOptions};
 
 use crate::problem::Problem;
-use crate::request::memory::{BodyMemory, Share};
+use crate::request::memory::{BodyMemory, MemoryShare};
 
 /// Maximum length in bytes of a body on the heap. The share of a longer body grows in steps of this size.
 const SMALL: usize = 256 << 10;
 
 /// A body of at most `max` bytes, with its share of the memory budget.
 #[derive(Debug)]
-pub(crate) struct Buffer {
-    bytes: Pages,
-    share: Share,
+pub(crate) struct BodyBuffer {
+    bytes: BufferStorage,
+    share: MemoryShare,
     max: usize,
 }
 
-enum Pages {
+enum BufferStorage {
     Heap(Vec<u8>),
     Mapped { map: MmapMut, length: usize },
 }
 
-impl AsRef<[u8]> for Pages {
+impl AsRef<[u8]> for BufferStorage {
     fn as_ref(&self) -> &[u8] {
         match self {
             Self::Heap(bytes) => bytes,
@@ -40,16 +40,16 @@ impl AsRef<[u8]> for Pages {
     }
 }
 
-impl fmt::Debug for Pages {
+impl fmt::Debug for BufferStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.as_ref().len())
     }
 }
 
-impl Buffer {
+impl BodyBuffer {
     /// Creates an empty buffer for a body of at most `max` bytes.
     pub(crate) fn new(memory: &BodyMemory, max: usize) -> Self {
-        Self { bytes: Pages::Heap(Vec::new()), share: memory.share(), max }
+        Self { bytes: BufferStorage::Heap(Vec::new()), share: memory.share(), max }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -64,7 +64,7 @@ impl Buffer {
 
     /// Drops the bytes and returns their share, for a value that was parsed from the bytes and replaces them
     /// in memory.
-    pub(crate) fn into_share(self) -> Share {
+    pub(crate) fn into_share(self) -> MemoryShare {
         self.share
     }
 
@@ -89,7 +89,7 @@ impl Buffer {
             return Err(Problem::memory_full());
         }
         if length > SMALL
-            && let Pages::Heap(small) = &self.bytes
+            && let BufferStorage::Heap(small) = &self.bytes
         {
             let map = MmapOptions::new().len(self.max).no_reserve_swap().map_anon();
             let mut map = map.map_err(|error| {
@@ -97,16 +97,16 @@ impl Buffer {
                 Problem::memory_full()
             })?;
             map[..small.len()].copy_from_slice(small);
-            self.bytes = Pages::Mapped { length: small.len(), map };
+            self.bytes = BufferStorage::Mapped { length: small.len(), map };
         }
         match &mut self.bytes {
-            Pages::Heap(bytes) => {
+            BufferStorage::Heap(bytes) => {
                 if self.max <= SMALL {
                     bytes.reserve_exact(self.max - bytes.len());
                 }
                 bytes.extend_from_slice(piece);
             }
-            Pages::Mapped { map, length: end } => {
+            BufferStorage::Mapped { map, length: end } => {
                 map[*end..length].copy_from_slice(piece);
                 *end = length;
             }
@@ -125,10 +125,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_pushed_is_there_however_long_it_becomes() {
+    fn pushed_bytes_are_kept_at_every_length() {
         let memory = BodyMemory::new(8 << 20);
         for pieces in [&[0][..], &[1, 0, 5], &[SMALL], &[SMALL, 1], &[SMALL - 1, 2, SMALL, 7], &[3 << 20]] {
-            let mut buffer = Buffer::new(&memory, 4 << 20);
+            let mut buffer = BodyBuffer::new(&memory, 4 << 20);
             let mut expected = Vec::new();
             for (n, length) in pieces.iter().enumerate() {
                 let piece: Vec<u8> = (0..*length).map(|at| (at * 31 + n) as u8).collect();
@@ -146,12 +146,12 @@ mod tests {
     #[test]
     fn a_body_is_refused_before_it_passes_a_limit() {
         let memory = BodyMemory::new(2 << 20);
-        let mut buffer = Buffer::new(&memory, 3 << 20);
+        let mut buffer = BodyBuffer::new(&memory, 3 << 20);
         let piece = vec![1; SMALL];
         (0..8).for_each(|_| buffer.push(&piece).unwrap());
         assert_eq!(buffer.push(&piece).unwrap_err().status().as_u16(), 503);
         assert_eq!(buffer.bytes().len(), 2 << 20);
-        let mut short = Buffer::new(&BodyMemory::new(1 << 20), 10);
+        let mut short = BodyBuffer::new(&BodyMemory::new(1 << 20), 10);
         short.push(&[0; 10]).unwrap();
         assert_eq!(short.push(&[0]).unwrap_err().status().as_u16(), 413);
         assert_eq!(memory.free(), 0);

@@ -3,8 +3,8 @@
 
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use doppel_contract::{Market, Markets};
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::{Market, Markets};
 use doppel_protocol::{NoRepairId, RepairId};
 use serde::de::DeserializeOwned;
 
@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::limits::JSON_BYTES;
 use crate::problem::Problem;
 use crate::request::body;
-use crate::request::memory::Share;
+use crate::request::memory::MemoryShare;
 use crate::request::query;
 
 /// Maximum number of characters of a field name that an answer repeats.
@@ -26,7 +26,7 @@ pub(crate) struct Query<T>(pub(crate) T);
 /// A JSON body of at most [`JSON_BYTES`], with its share of the memory budget. The handler must keep the
 /// share as long as the value.
 #[derive(Debug)]
-pub(crate) struct JsonBody<T>(pub(crate) T, pub(crate) Share);
+pub(crate) struct JsonBody<T>(pub(crate) T, pub(crate) MemoryShare);
 
 /// The group id in the path.
 #[derive(Debug)]
@@ -96,10 +96,10 @@ pub(crate) async fn json<T: DeserializeOwned>(
     app: &App,
     request: Request,
     max: usize,
-) -> Result<(T, Share), Problem> {
+) -> Result<(T, MemoryShare), Problem> {
     let (parts, body) = request.into_parts();
     if body::media_type(&parts.headers) != "application/json" {
-        return Err(Problem::media_type("the content type of this call is application/json"));
+        return Err(Problem::media_type("the content type must be application/json"));
     }
     let caller = caller(&parts)?;
     let held = app.read(&caller, &parts.headers, body, max).await?;
@@ -169,7 +169,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Asked {
+    struct UrlsBody {
         #[serde(rename = "urls")]
         _urls: Vec<String>,
     }
@@ -186,7 +186,7 @@ mod tests {
             (r#"{"urls": []} x"#, None),
             ("nul", None),
         ] {
-            let problem = read_json::<Asked>(body.as_bytes()).unwrap_err();
+            let problem = read_json::<UrlsBody>(body.as_bytes()).unwrap_err();
             assert!(format!("{problem:?}").contains(&format!("field: {field:?}")), "{body}: {problem:?}");
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct BodyMemory {
 
 /// An amount of memory taken from a budget. Dropping the share returns the memory.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct MemoryShare {
     memory: BodyMemory,
     permit: Option<OwnedSemaphorePermit>,
     /// Equally large permit of the whole budget, if `memory` is a part.
@@ -48,12 +48,12 @@ impl BodyMemory {
     }
 
     /// Creates an empty share of this budget.
-    pub(crate) fn share(&self) -> Share {
-        Share { memory: self.clone(), permit: None, of_whole: None }
+    pub(crate) fn share(&self) -> MemoryShare {
+        MemoryShare { memory: self.clone(), permit: None, of_whole: None }
     }
 }
 
-impl Share {
+impl MemoryShare {
     /// Returns the size of the share in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.permit.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
@@ -82,7 +82,7 @@ impl Share {
 
     /// Wraps `bytes` so that they hold this share until they are dropped.
     pub(crate) fn hold(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
-        Bytes::from_owner(Sharing { bytes, _share: self })
+        Bytes::from_owner(BytesWithShare { bytes, _share: self })
     }
 }
 
@@ -93,12 +93,12 @@ fn add(to: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
     }
 }
 
-struct Sharing<B> {
+struct BytesWithShare<B> {
     bytes: B,
-    _share: Share,
+    _share: MemoryShare,
 }
 
-impl<B: AsRef<[u8]>> AsRef<[u8]> for Sharing<B> {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for BytesWithShare<B> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -115,7 +115,7 @@ mod tests {
         assert!(one.grow_to(UNIT + 1) && one.grow_to(1) && other.grow_to(0));
         assert_eq!((one.bytes(), other.bytes(), memory.free()), (2 * UNIT, 0, 8 * UNIT));
         assert!(other.grow_to(8 * UNIT) && !one.grow_to(2 * UNIT + 1));
-        assert_eq!((one.bytes(), memory.free()), (2 * UNIT, 0), "a share too large changes nothing");
+        assert_eq!((one.bytes(), memory.free()), (2 * UNIT, 0), "a share that does not fit changes nothing");
         other.shrink_to(3 * UNIT - 1);
         other.shrink_to(9 * UNIT);
         assert_eq!((other.bytes(), memory.free()), (3 * UNIT, 5 * UNIT));

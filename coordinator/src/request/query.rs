@@ -15,8 +15,8 @@ const NAME_CHARS: usize = 60;
 /// Deserialises parameters from pairs of a name and a text. Unknown parameters are errors if `T` denies
 /// unknown fields.
 pub(crate) fn parameters<T: DeserializeOwned>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
-    let pairs = pairs.into_iter().map(|(name, text)| (name.clone(), Parameter { name, text }));
-    T::deserialize(MapDeserializer::new(pairs)).map_err(|WrongParameter { name, reason }| match name {
+    let pairs = pairs.into_iter().map(|(name, text)| (name.clone(), QueryParameter { name, text }));
+    T::deserialize(MapDeserializer::new(pairs)).map_err(|ParameterError { name, reason }| match name {
         Some(name) => Problem::field(&*name, format!("the query: {name}: {reason}")),
         None => Problem::bad_request(format!("the query: {reason}")),
     })
@@ -24,32 +24,32 @@ pub(crate) fn parameters<T: DeserializeOwned>(pairs: Vec<(String, String)>) -> R
 
 /// The invalid parameter, with the reason.
 #[derive(Debug)]
-struct WrongParameter {
+struct ParameterError {
     name: Option<String>,
     reason: String,
 }
 
-impl WrongParameter {
+impl ParameterError {
     fn new(name: &str, reason: impl Into<String>) -> Self {
         Self { name: Some(name.chars().take(NAME_CHARS).collect()), reason: reason.into() }
     }
 }
 
-impl fmt::Display for WrongParameter {
+impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
     }
 }
 
-impl Error for WrongParameter {}
+impl Error for ParameterError {}
 
-impl de::Error for WrongParameter {
+impl de::Error for ParameterError {
     fn custom<T: fmt::Display>(reason: T) -> Self {
         Self { name: None, reason: reason.to_string() }
     }
 
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(name, format!("unknown parameter; this call takes {}", expected.join(", ")))
+        Self::new(name, format!("unknown parameter; the operation has {}", expected.join(", ")))
     }
 
     fn missing_field(name: &'static str) -> Self {
@@ -57,17 +57,17 @@ impl de::Error for WrongParameter {
     }
 
     fn duplicate_field(name: &'static str) -> Self {
-        Self::new(name, "given twice")
+        Self::new(name, "given more than once")
     }
 }
 
 /// A parameter, whose text is parsed as the type that the target field needs.
-struct Parameter {
+struct QueryParameter {
     name: String,
     text: String,
 }
 
-impl IntoDeserializer<'_, WrongParameter> for Parameter {
+impl IntoDeserializer<'_, ParameterError> for QueryParameter {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -78,15 +78,15 @@ impl IntoDeserializer<'_, WrongParameter> for Parameter {
 /// Defines deserialiser methods that parse the text.
 macro_rules! parsed {
     ($($method:ident => $visit:ident,)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WrongParameter> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ParameterError> {
             let parsed = self.text.parse();
-            visitor.$visit(parsed.map_err(|reason| WrongParameter::new(&self.name, format!("{reason}")))?)
+            visitor.$visit(parsed.map_err(|reason| ParameterError::new(&self.name, format!("{reason}")))?)
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Parameter {
-    type Error = WrongParameter;
+impl<'de> Deserializer<'de> for QueryParameter {
+    type Error = ParameterError;
 
     parsed! {
         deserialize_bool => visit_bool,
@@ -98,11 +98,11 @@ impl<'de> Deserializer<'de> for Parameter {
         deserialize_f64 => visit_f64,
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WrongParameter> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ParameterError> {
         visitor.visit_string(self.text)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WrongParameter> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ParameterError> {
         visitor.visit_some(self)
     }
 
@@ -111,10 +111,10 @@ impl<'de> Deserializer<'de> for Parameter {
         _: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, WrongParameter> {
+    ) -> Result<V::Value, ParameterError> {
         if !variants.contains(&&*self.text) {
-            let reason = format!("unknown value; it is one of {}", variants.join(", "));
-            return Err(WrongParameter::new(&self.name, reason));
+            let reason = format!("unknown value; use one of {}", variants.join(", "));
+            return Err(ParameterError::new(&self.name, reason));
         }
         visitor.visit_enum(self.text.into_deserializer())
     }
@@ -164,19 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn the_parameter_that_is_wrong_is_named() {
+    fn an_invalid_parameter_is_named() {
         let url = ("url", "http://a/");
         for (pairs, name, detail) in [
             (&[][..], "url", "the query: url: missing"),
             (
                 &[url, ("ulr", "x")],
                 "ulr",
-                "the query: ulr: unknown parameter; this call takes url, limit, wait, kind",
+                "the query: ulr: unknown parameter; the operation has url, limit, wait, kind",
             ),
-            (&[url, url], "url", "the query: url: given twice"),
+            (&[url, url], "url", "the query: url: given more than once"),
             (&[url, ("limit", "-1")], "limit", "the query: limit: invalid digit found in string"),
             (&[url, ("wait", "x")], "wait", "the query: wait: provided string was not `true` or `false`"),
-            (&[url, ("kind", "x")], "kind", "the query: kind: unknown value; it is one of all, any"),
+            (&[url, ("kind", "x")], "kind", "the query: kind: unknown value; use one of all, any"),
         ] {
             assert_eq!(read(pairs), Err((Some(name.to_owned()), detail.to_owned())));
         }

@@ -11,12 +11,12 @@ use crate::limits::ANSWER_ATTEMPTS;
 use crate::problem::Problem;
 
 /// Attempts that are left for an answer, and the time at which the attempts end.
-pub(crate) struct Turns {
+pub(crate) struct AnswerAttempts {
     left: u32,
     until: Instant,
 }
 
-impl Turns {
+impl AnswerAttempts {
     /// Creates the attempts for a caller that waits for `time`.
     pub(crate) fn new(time: Duration) -> Self {
         Self { left: ANSWER_ATTEMPTS, until: Instant::now() + time }
@@ -30,7 +30,7 @@ impl Turns {
     ///
     /// # Errors
     /// If no attempt is left.
-    pub(crate) fn next(&mut self, too_old: TooOld, is_less_left: bool) -> Result<(), Problem> {
+    pub(crate) fn record_too_old(&mut self, too_old: TooOld, is_less_left: bool) -> Result<(), Problem> {
         let is_first = self.left == ANSWER_ATTEMPTS;
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || Instant::now() >= self.until || !is_first && !is_less_left {

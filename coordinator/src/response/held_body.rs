@@ -7,17 +7,17 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
 
-struct Held<T> {
+struct HeldBody<T> {
     body: Body,
     _kept: T,
 }
 
 /// Wraps `body` so that `kept` is dropped together with it.
 pub(crate) fn until_sent<T: Send + Unpin + 'static>(body: Body, kept: T) -> Body {
-    Body::new(Held { body, _kept: kept })
+    Body::new(HeldBody { body, _kept: kept })
 }
 
-impl<T: Unpin> http_body::Body for Held<T> {
+impl<T: Unpin> http_body::Body for HeldBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_kept_is_kept_until_the_end() {
+    async fn the_value_is_kept_until_the_body_is_sent() {
         let kept = Arc::new(());
         let body = until_sent(Body::from("text"), Arc::clone(&kept));
         assert_eq!((body.size_hint().exact(), Arc::strong_count(&kept)), (Some(4), 2));

@@ -33,54 +33,54 @@ pub(crate) fn stream<E: Display>(
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let _span = span.entered();
-        let mut pieces = Pieces { sender, limit, buffer: Vec::with_capacity(PIECE_BYTES) };
+        let mut pieces = PieceWriter { sender, limit, buffer: Vec::with_capacity(PIECE_BYTES) };
         let written = write(&mut pieces).map_err(|error| error.to_string());
         match written.and_then(|()| pieces.flush().map_err(|error| error.to_string())) {
-            Ok(()) => drop(pieces.send(Piece::End)),
+            Ok(()) => drop(pieces.send(StreamPiece::End)),
             Err(error) => tracing::warn!(error, what, "an answer broke off and is incomplete"),
         }
     });
     Body::from_stream(try_unfold(receiver, |mut receiver| async move {
         match receiver.recv().await {
-            Some(Piece::Bytes(bytes)) => Ok(Some((bytes, receiver))),
-            Some(Piece::End) => Ok(None),
+            Some(StreamPiece::Bytes(bytes)) => Ok(Some((bytes, receiver))),
+            Some(StreamPiece::End) => Ok(None),
             // If the end is missing, the part sent so far must not look like a complete answer.
-            None => Err(io::Error::other("the answer broke off")),
+            None => Err(io::Error::other("the answer is incomplete")),
         }
     }))
 }
 
-enum Piece {
+enum StreamPiece {
     Bytes(Bytes),
     End,
 }
 
 /// Writer that sends its bytes in pieces at the speed of the connection. The connection ends if the client
 /// stops reading.
-struct Pieces {
-    sender: mpsc::Sender<Piece>,
+struct PieceWriter {
+    sender: mpsc::Sender<StreamPiece>,
     /// Time by which the answer must be sent, and the runtime whose clock counts.
     limit: Option<(Handle, Instant)>,
     buffer: Vec<u8>,
 }
 
-impl Pieces {
-    fn send(&self, piece: Piece) -> io::Result<()> {
-        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone");
+impl PieceWriter {
+    fn send(&self, piece: StreamPiece) -> io::Result<()> {
+        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "the client has disconnected");
         let Some((runtime, end)) = &self.limit else {
             return self.sender.blocking_send(piece).map_err(|_| gone());
         };
         let left = end.saturating_duration_since(Instant::now());
         runtime.block_on(self.sender.send_timeout(piece, left)).map_err(|error| match error {
             SendTimeoutError::Timeout(_) => {
-                io::Error::new(io::ErrorKind::TimedOut, "the client reads it too slowly")
+                io::Error::new(io::ErrorKind::TimedOut, "the client reads the answer too slowly")
             }
             SendTimeoutError::Closed(_) => gone(),
         })
     }
 }
 
-impl Write for Pieces {
+impl Write for PieceWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.buffer.is_empty() && self.buffer.len() + bytes.len() > PIECE_BYTES {
             self.flush()?;
@@ -94,7 +94,7 @@ impl Write for Pieces {
             return Ok(());
         }
         let full = std::mem::replace(&mut self.buffer, Vec::with_capacity(PIECE_BYTES));
-        self.send(Piece::Bytes(full.into()))
+        self.send(StreamPiece::Bytes(full.into()))
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_gives_the_place_back_in_time() {
+    async fn a_client_that_does_not_read_loses_its_permit_after_the_time_limit() {
         let place = Arc::new(());
         let body = stream(Arc::clone(&place), ("test", Some(Duration::from_millis(50))), write);
         let returned = async {
@@ -119,7 +119,7 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(20), returned).await.unwrap();
-        assert!(axum::body::to_bytes(body, usize::MAX).await.is_err(), "it looks complete");
+        assert!(axum::body::to_bytes(body, usize::MAX).await.is_err(), "the answer looks complete");
 
         let in_time = stream((), ("test", Some(Duration::from_secs(60))), write);
         assert_eq!(axum::body::to_bytes(in_time, usize::MAX).await.unwrap().len(), PIECES * 4 * PIECE_BYTES);

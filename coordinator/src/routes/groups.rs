@@ -5,9 +5,10 @@ pub(crate) mod repair_trail;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::Market;
+use doppel_contract::answer::{Group, GroupIdForm, GroupList, GroupPage, MarketForm, Member};
 use doppel_model::{ContentHash, GroupId};
-use doppel_protocol::answer::{Group, GroupIdForm, GroupList, GroupPage, MarketForm, Member};
-use doppel_protocol::{GroupFilter, GroupPosition, Line, Market, MemberView, Tier1Reads};
+use doppel_protocol::{GroupFilter, GroupPosition, Line, MemberView, Tier1Reads};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -23,14 +24,14 @@ use doppel_engine::advise::follow;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Only groups that are quarantined or have at least this share of members, in percent, dissimilar to
-    /// their winner; 1 to 100.
+    /// Return only groups that are in quarantine, or in which at least this percentage of the members differ
+    /// from the winner; 1 to 100.
     #[param(minimum = 1, maximum = 100)]
     suspicious: Option<u8>,
-    /// Go on after this group.
+    /// Return groups after this group id, which an earlier answer gave as `next`.
     #[param(value_type = Option<GroupIdForm>)]
     after: Option<String>,
-    /// The most groups of the answer, 1 to 1,000; 100 where none is given.
+    /// Maximum number of groups in the answer, 1 to 1,000. Default: 100.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
 }
@@ -39,8 +40,8 @@ pub(crate) struct ListQuery {
 #[utoipa::path(
     get, path = "/v1/groups", operation_id = "list_groups", tag = "groups", params(ListQuery),
     responses(
-        (status = 200, description = "Some groups, and where the list goes on", body = GroupList),
-        (status = 400, description = "A parameter is wrong"),
+        (status = 200, description = "Some groups, and the position at which the list continues", body = GroupList),
+        (status = 400, description = "A parameter is invalid"),
         refusals::Reads,
     ),
 )]
@@ -66,28 +67,28 @@ pub(crate) async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct GroupQuery {
-    /// What an earlier answer gave as `next`.
+    /// Position at which the list continues: `next` of an earlier answer.
     #[param(pattern = "^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{32})?$")]
     after: Option<String>,
-    /// The most members of the answer, 1 to 1,000; 100 where none is given. Redirects come on top.
+    /// Maximum number of members in the answer, 1 to 1,000, not counting redirects. Default: 100.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
-    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
-    /// such hosts.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
 /// Show a group and its members.
 ///
-/// The id of a group that was merged away answers with `merged_into` and no members.
+/// For a group that was merged into another, the answer has `merged_into` and no members.
 #[utoipa::path(
     get, path = "/v1/groups/{id}", operation_id = "get_group", tag = "groups",
-    params(("id" = GroupIdForm, Path, description = "The group"), GroupQuery),
+    params(("id" = GroupIdForm, Path, description = "Id of the group"), GroupQuery),
     responses(
         (status = 200, description = "The group, and some of its members", body = GroupPage),
-        (status = 400, description = "Not a group id, or a parameter is wrong"),
-        (status = 404, description = "No such group"),
+        (status = 400, description = "The group id or a parameter is invalid"),
+        (status = 404, description = "The group does not exist"),
         refusals::Reads,
     ),
 )]

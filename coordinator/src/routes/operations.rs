@@ -19,20 +19,23 @@ use crate::contract::refusals;
 use crate::metrics::text;
 use crate::problem::Problem;
 
-/// Is the process alive?
-#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "operations", responses((status = 200, description = "It is", body = str)))]
+/// Check whether the process is alive.
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "operations", responses((status = 200, description = "The process is alive", body = str)))]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Metrics in the OpenMetrics text form, or in the classic text form of Prometheus where `Accept` prefers `text/plain`.
+/// Read the metrics.
+///
+/// The answer is in the OpenMetrics text format, or in the classic Prometheus text format if `Accept` prefers
+/// `text/plain`.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "get_metrics", tag = "operations",
     responses(
         (status = 200, description = "The metrics", content(
             (str = "application/openmetrics-text"),
             (str = "text/plain"),
-        ), headers(("vary" = String, description = "That `Accept` chooses the form"))),
+        ), headers(("vary" = String, description = "Names `Accept`, because that header selects the format"))),
         refusals::Scrapes,
     ),
 )]
@@ -51,8 +54,8 @@ pub(crate) async fn metrics(
 #[derive(Debug, Clone)]
 pub(crate) struct OpenApiJson(pub(crate) Bytes);
 
-/// This contract as an OpenAPI document.
-#[utoipa::path(get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations", responses((status = 200, description = "The document", body = Object)))]
+/// Read this contract as an OpenAPI document.
+#[utoipa::path(get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations", responses((status = 200, description = "The OpenAPI document", body = Object)))]
 pub(crate) async fn openapi(Extension(OpenApiJson(json)): Extension<OpenApiJson>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json).into_response()
 }

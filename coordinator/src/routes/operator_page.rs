@@ -38,7 +38,6 @@ files! {
     "scripts/" "cluster.js": JAVASCRIPT;
     "scripts/" "dom.js": JAVASCRIPT;
     "scripts/" "explain.js": JAVASCRIPT;
-    "scripts/" "fresh.js": JAVASCRIPT;
     "scripts/" "group.js": JAVASCRIPT;
     "scripts/" "groups.js": JAVASCRIPT;
     "" "icon.svg": SVG;
@@ -46,6 +45,7 @@ files! {
     "scripts/" "main.js": JAVASCRIPT;
     "scripts/" "overview.js": JAVASCRIPT;
     "scripts/" "page.js": JAVASCRIPT;
+    "scripts/" "refresh.js": JAVASCRIPT;
     "scripts/" "repair.js": JAVASCRIPT;
     "" "style.css": CSS;
     "scripts/" "text.js": JAVASCRIPT;
@@ -54,12 +54,12 @@ files! {
     "uplot/" "uplot-licence.txt": TEXT;
 }
 
-/// The operator's page.
+/// Open the operator's page.
 #[utoipa::path(
     get, path = "/", operation_id = "get_operator_page", tag = "operations",
     responses(
-        (status = 200, description = "The page", body = str, content_type = "text/html", headers(("etag" = String, description = "Names the text as it is, for `If-None-Match`"))),
-        (status = 304, description = "`If-None-Match` names it as it is", headers(("etag" = String, description = "Names the text as it is, for `If-None-Match`"))),
+        (status = 200, description = "The HTML page", body = str, content_type = "text/html", headers(("etag" = String, description = "Tag of the current text, for `If-None-Match`"))),
+        (status = 304, description = "`If-None-Match` has the tag of the current text", headers(("etag" = String, description = "Tag of the current text, for `If-None-Match`"))),
     ),
 )]
 pub(crate) async fn page(State(app): State<App>, headers: HeaderMap) -> Response {
@@ -69,16 +69,16 @@ pub(crate) async fn page(State(app): State<App>, headers: HeaderMap) -> Response
     file(&headers, HTML, page)
 }
 
-/// A file of the operator's page.
+/// Read a file of the operator's page.
 #[utoipa::path(
     get, path = "/assets/{file}", operation_id = "get_operator_page_file", tag = "operations",
-    params(("file" = String, Path, description = "Its name")),
+    params(("file" = String, Path, description = "Name of the file")),
     responses(
         (status = 200, description = "The file", content(
             (str = "text/javascript"), (str = "text/css"), (str = "image/svg+xml"), (str = "text/plain"),
-        ), headers(("etag" = String, description = "Names the text as it is, for `If-None-Match`"))),
-        (status = 304, description = "`If-None-Match` names it as it is", headers(("etag" = String, description = "Names the text as it is, for `If-None-Match`"))),
-        (status = 404, description = "There is no such file"),
+        ), headers(("etag" = String, description = "Tag of the current text, for `If-None-Match`"))),
+        (status = 304, description = "`If-None-Match` has the tag of the current text", headers(("etag" = String, description = "Tag of the current text, for `If-None-Match`"))),
+        (status = 404, description = "The file does not exist"),
     ),
 )]
 pub(crate) async fn asset(uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {

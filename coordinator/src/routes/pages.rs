@@ -11,9 +11,9 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use doppel_contract::answer::{LineAnswer, PageUrlForm, Purged, Taken, TimeForm};
+use doppel_contract::page::{self, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::{LineAnswer, PageUrlForm, Purged, Taken, TimeForm};
-use doppel_protocol::page::{self, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 use doppel_protocol::{Body, Submission};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -27,12 +27,12 @@ use crate::request::body;
 use crate::request::extract::{JsonBody, Query, page_url};
 use crate::routes::pages::raw_page_query::{MEDIA_TYPES, RawPageQuery};
 use crate::routes::pages::submission::submit;
-use doppel_engine::ingest::{IngestError, Source};
+use doppel_engine::ingest::{IngestError, PageSource};
 
 /// Media type of JSON lines.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 
-/// A page to record: exactly one of `html`, `text`, `redirect_to` and `dead: true`.
+/// A page to record, with exactly one of `html`, `text`, `redirect_to` and `dead: true`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(
@@ -45,46 +45,49 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 )]
 #[expect(dead_code, reason = "describes what PageItem::parse reads")]
 pub(crate) struct PageSchema {
-    /// Absolute http, https or file URL, or the name of a record without one, such as `record:part-1.jsonl#row=7`. The fragment of a URL is removed, and nothing else is changed: another
-    /// case of the host, or a default port that is named, make another page. Under a policy that reads the site
-    /// (`by-site`, `copies`) the URL of html or text has a host.
+    /// Absolute http, https or file URL, or the name of a record without a URL, such as
+    /// `record:part-1.jsonl#row=7`. The service removes the fragment of a URL and changes nothing else. A URL
+    /// with the host in another case, or with an explicit default port, therefore names another page. Under a
+    /// policy that reads the site (`by-site`, `copies`), the URL of html or text must have a host.
     #[schema(value_type = PageUrlForm)]
     url: String,
-    /// An HTML document of at most 16 MiB.
+    /// HTML document of at most 16 MiB.
     #[schema(max_length = 16_777_216)]
     html: Option<String>,
     /// Plain text or Markdown of at most 16 MiB.
     #[schema(max_length = 16_777_216)]
     text: Option<String>,
-    /// Where the page redirects to, never to itself.
+    /// Target of the redirect. A page cannot redirect to itself.
     #[schema(value_type = Option<PageUrlForm>)]
     redirect_to: Option<String>,
-    /// The page is gone.
+    /// True if the page no longer exists.
     dead: Option<bool>,
-    /// RFC 3339; now where none is given, at most 24 hours ahead.
+    /// Time at which the page was fetched, in RFC 3339, at most 24 hours ahead. Default: now.
     #[schema(value_type = Option<TimeForm>)]
     fetched_at: Option<String>,
-    /// Any measure of it, not negative; its order of magnitude counts in the winner order.
+    /// Any measure of popularity, not negative. Its order of magnitude counts in the winner order.
     #[schema(minimum = 0)]
     popularity: Option<f64>,
-    /// Language tag. Where none is given it is detected in the text if the server was started with `--detect-language`.
+    /// Language tag. Without a tag, the service detects the language of the text if the server was started
+    /// with `--detect-language`.
     #[schema(pattern = "^[A-Za-z0-9-]{1,35}$")]
     language: Option<String>,
 }
 
-/// Record a page, or many as JSON lines.
+/// Record a page, or many pages as JSON lines.
 ///
-/// One JSON object as `application/json`, or one per line as `application/x-ndjson` (blank lines are
-/// skipped). Lines are answered in order, each by a line: the page's outcome, or an error that concerns
-/// this line alone. Error code `retry` means that the line was not looked at because the service takes no
-/// more at the moment; then the answer has the header `Retry-After`, the seconds after which to send those lines again.
+/// The body is one JSON object as `application/json`, or one object per line as `application/x-ndjson`. Blank
+/// lines are skipped. The answer to JSON lines has one line for each line of the body, in order: the outcome
+/// of the page, or an error that concerns this line alone. The error code `retry` means that the service did
+/// not process the line, because it accepts no more pages at the moment. The header `Retry-After` then gives
+/// the number of seconds after which to send these lines again.
 ///
-/// Or one page as it is, as `text/html`, `application/xhtml+xml` or `text/plain` of at most 16 MiB: the body is the page, and
-/// the query has its URL and its other fields. A charset in the content type is that of the page; without one it is
-/// found in the page.
+/// The body can also be one raw page of at most 16 MiB, as `text/html`, `application/xhtml+xml` or
+/// `text/plain`. The query then has the URL and the other fields of the page. The content type may name the
+/// charset. Without a charset in the content type, the service determines it from the page.
 ///
-/// Bodies may be packed with gzip or zstd. Binary data, in which more than 2 % of the characters are control characters, are
-/// refused.
+/// Bodies may be compressed with gzip or zstd. The service refuses binary data: pages in which more than 2 %
+/// of the characters are control characters.
 #[utoipa::path(
     post, path = "/v1/pages", operation_id = "record_pages", tag = "pages", params(RawPageQuery),
     request_body(content(
@@ -95,17 +98,17 @@ pub(crate) struct PageSchema {
         (String = "text/plain"),
     )),
     responses(
-        (status = 200, description = "Durable, but for lines with an error; with `Retry-After` where some are to be sent again",
+        (status = 200, description = "The durable outcome of every page, or the error of its line; with `Retry-After` if some lines must be sent again",
             headers(("retry-after" = u32, description = "Seconds after which to send lines with the error code `retry` again")),
             content(
                 (Taken = "application/json"),
                 (LineAnswer = "application/x-ndjson"),
             ),
         ),
-        (status = 400, description = "Not a page; an array; an empty body; a page as it is without a URL"),
-        (status = 413, description = "The body or the number of lines is over the limit"),
-        (status = 415, description = "Another content type or encoding"),
-        (status = 429, description = "Too many pages are pending, of all clients or of this one; nothing was taken"),
+        (status = 400, description = "The body is not a page, is an array or is empty, or a raw page has no URL"),
+        (status = 413, description = "The body or the number of lines exceeds a limit"),
+        (status = 415, description = "The content type or encoding is not supported"),
+        (status = 429, description = "Too many pages of all clients, or of this client, are pending; no page was recorded"),
         refusals::Writes,
     ),
 )]
@@ -118,14 +121,16 @@ pub(crate) async fn post(
 ) -> Result<Response, Problem> {
     let media_type = body::media_type(&headers);
     if MEDIA_TYPES.contains(&media_type.as_str()) {
-        return raw(app, caller, query, headers, body).await.map(IntoResponse::into_response);
+        return record_raw_page(app, caller, query, headers, body).await.map(IntoResponse::into_response);
     }
     let (many, max) = match media_type.as_str() {
         "application/json" => (false, LINE_BYTES_MAX.min(app.limits().body_bytes)),
         NDJSON => (true, app.limits().body_bytes),
         _ => {
             let types = MEDIA_TYPES.join(", ");
-            let detail = format!("pages come as application/json (one), {NDJSON}, or as they are: {types}");
+            let detail = format!(
+                "send one page as application/json, many pages as {NDJSON}, or one raw page as one of {types}"
+            );
             return Err(Problem::media_type(&detail));
         }
     };
@@ -137,31 +142,36 @@ pub(crate) async fn post(
     }
     if many {
         let lines = held.into_bytes();
-        let answers =
-            app.blocking_within(LONG_CALL_TIME, move |app| json_lines::take(app, &caller, &lines)).await?;
+        let answers = app
+            .blocking_within(LONG_CALL_TIME, move |app| json_lines::record_lines(app, &caller, &lines))
+            .await?;
         let mut response = ([(header::CONTENT_TYPE, NDJSON)], answers.bytes).into_response();
-        if answers.any_retry {
+        if answers.needs_retry {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_S.into());
         }
         return Ok(response);
     }
     if held.bytes().trim_ascii_start().starts_with(b"[") {
-        return Err(Problem::bad_request("one page is an object; send many as application/x-ndjson"));
+        return Err(Problem::bad_request(
+            "a page must be one JSON object; send many pages as application/x-ndjson",
+        ));
     }
     let json = held.into_bytes();
-    let taken = app.blocking(move |app| one(app, &caller, extract(app, Source::Json(json.clone()))?)).await?;
+    let taken = app
+        .blocking(move |app| record_page(app, &caller, extract(app, PageSource::Json(json.clone()))?))
+        .await?;
     Ok(Json(taken).into_response())
 }
 
 /// Records one page that is the raw body of the request.
-async fn raw(
+async fn record_raw_page(
     app: App,
     caller: Caller,
     query: RawPageQuery,
     headers: HeaderMap,
     body: HttpBody,
 ) -> Result<Json<Taken>, Problem> {
-    let head = query.head(&headers, app.arrivals().next())?;
+    let head = query.head(&headers, app.arrival_clock().next())?;
     let max = PAGE_BYTES_MAX.min(app.limits().body_bytes);
     let held = app.read(&caller, &headers, body, max).await?;
     app.metrics().body_bytes(held.bytes().len());
@@ -169,11 +179,13 @@ async fn raw(
         return Err(Problem::bad_request("the body is empty"));
     }
     let page = head.with_body(held.into_bytes());
-    app.blocking(move |app| one(app, &caller, extract(app, Source::Raw(page.clone()))?)).await.map(Json)
+    app.blocking(move |app| record_page(app, &caller, extract(app, PageSource::Raw(page.clone()))?))
+        .await
+        .map(Json)
 }
 
 /// Records one page and returns its outcome.
-fn one(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Problem> {
+fn record_page(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
     let taken = submit(app, caller, vec![(url, submission)])?.pop();
     // Tier 1 returns one outcome for each submission.
@@ -182,8 +194,8 @@ fn one(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Prob
 }
 
 /// Extracts one source to a submission.
-pub(crate) fn extract(app: &App, source: Source) -> Result<Submission, Problem> {
-    let extracted = app.ingest().run(vec![source], app.arrivals().next()).pop();
+pub(crate) fn extract(app: &App, source: PageSource) -> Result<Submission, Problem> {
+    let extracted = app.ingest().run(vec![source], app.arrival_clock().next()).pop();
     extracted.unwrap_or(Err(IngestError::Panicked)).map_err(Problem::from)
 }
 
@@ -207,22 +219,22 @@ impl From<IngestError> for Problem {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeleteQuery {
-    /// The page.
+    /// URL of the page.
     #[param(value_type = PageUrlForm)]
     url: String,
-    /// When it was found to be gone; RFC 3339, now where none is given, at most 24 hours ahead.
+    /// Time at which the page was found to be gone, in RFC 3339, at most 24 hours ahead. Default: now.
     #[param(value_type = Option<TimeForm>)]
     fetched_at: Option<String>,
 }
 
 /// Record that a page is gone.
 ///
-/// One that is not on record is recorded as gone, too, with the outcome `confirmed`.
+/// A page that is not on record is also recorded as gone, with the outcome `confirmed`.
 #[utoipa::path(
     delete, path = "/v1/pages", operation_id = "delete_page", tag = "pages", params(DeleteQuery),
     responses(
-        (status = 200, description = "Durable", body = Taken),
-        (status = 400, description = "No page URL or no date"),
+        (status = 200, description = "The deletion is recorded durably", body = Taken),
+        (status = 400, description = "The page URL or the date is invalid"),
         refusals::Writes,
     ),
 )]
@@ -231,34 +243,35 @@ pub(crate) async fn delete(
     caller: Caller,
     Query(DeleteQuery { url, fetched_at }): Query<DeleteQuery>,
 ) -> Result<Json<Taken>, Problem> {
-    let (url, now) = (page_url("url", &url)?, app.arrivals().next());
+    let (url, now) = (page_url("url", &url)?, app.arrival_clock().next());
     let fetched_at = fetched_at.map(|date| page::fetched_at(&date, now)).transpose();
     let fetched_at = fetched_at.map_err(IngestError::from)?.unwrap_or(now);
     let gone =
         Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead };
-    app.blocking(move |app| one(app, &caller, gone)).await.map(Json)
+    app.blocking(move |app| record_page(app, &caller, gone)).await.map(Json)
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"url": "https://example.org/forgotten"}), json!({"host": "forgotten.example.org"})))]
 pub(crate) struct PurgeRequest {
-    /// The page to forget; this or a host.
+    /// URL of the page to purge. A purge has either this field or `host`.
     #[schema(value_type = Option<PageUrlForm>)]
     url: Option<String>,
-    /// The host whose pages to forget, lower case, without a port; not its subdomains.
+    /// Host whose pages to purge, in lower case and without a port. Pages of its subdomains are not purged.
     #[schema(min_length = 1, max_length = 8_192, pattern = "^[^.A-Z/?#@:\\\\][^A-Z/?#@\\\\]*$")]
     host: Option<String>,
 }
 
-/// Forget a page, or every page of a host, altogether.
+/// Purge a page, or every page of a host, without leaving a record.
 ///
-/// Unlike a deletion it leaves no record, so an older version of the page would be taken again.
+/// A purge differs from a deletion: because no record is left, the service would accept an older version of
+/// the page again.
 #[utoipa::path(
     post, path = "/v1/purge", operation_id = "purge", tag = "pages", request_body = PurgeRequest,
     responses(
-        (status = 200, description = "How many pages were forgotten, durably", body = Purged),
-        (status = 400, description = "Neither or both of url and host"),
+        (status = 200, description = "The number of pages that were purged durably", body = Purged),
+        (status = 400, description = "The request has neither or both of url and host"),
         refusals::Writes,
     ),
 )]
@@ -269,20 +282,20 @@ pub(crate) async fn purge(
     let purged = match &request {
         PurgeRequest { url: Some(url), host: None } => {
             let page = page_url("url", url)?.id();
-            app.blocking(move |app| forgotten("page", app.tier1().purge(&[page])?)).await?
+            app.blocking(move |app| log_purge("page", app.tier1().purge(&[page])?)).await?
         }
         PurgeRequest { url: None, host: Some(host) } => {
             // A host in another spelling would match no page, and the answer would look like success.
             let in_a_url = PageUrl::parse(&format!("http://{host}/")).map(|url| url.host());
             if host.starts_with('.') || in_a_url.as_deref() != Ok(host) {
-                let detail = "a host as URLs have it: lower case, no scheme, no port, xn-- for other scripts";
+                let detail = "must be a host name as in a URL: lower case, without scheme and port, other scripts in xn-- form";
                 return Err(Problem::field("host", detail));
             }
             let host = host.clone();
-            let purge = move |app: &App| forgotten("host", app.tier1().purge_host(&host)?);
+            let purge = move |app: &App| log_purge("host", app.tier1().purge_host(&host)?);
             app.blocking_within(LONG_CALL_TIME, purge).await?
         }
-        _ => return Err(Problem::bad_request("a purge names exactly one of url and host")),
+        _ => return Err(Problem::bad_request("a purge must name exactly one of url and host")),
     };
     Ok(Json(Purged { purged }))
 }
@@ -291,7 +304,7 @@ pub(crate) async fn purge(
 ///
 /// The log line names no page or host, because purged data must not stay in the log. An operator finds the
 /// line by the request id. The line is written even if the client has disconnected.
-fn forgotten(of: &str, purged: u64) -> Result<u64, Problem> {
+fn log_purge(of: &str, purged: u64) -> Result<u64, Problem> {
     tracing::info!(of, purged, "purge");
     Ok(purged)
 }

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::Either;
 use tower::Service;
 
-use crate::access::{Gate, Role};
+use crate::access::{AdmissionCheck, Role};
 use crate::app::App;
 use crate::problem::Problem;
 use crate::request::id::REQUEST_ID;
@@ -29,30 +29,33 @@ pub(crate) const POLICY: HeaderName = HeaderName::from_static("doppel-policy");
 
 /// The coordinator's HTTP interface as one service: the fast path, then the routes.
 #[derive(Debug, Clone)]
-pub(crate) struct Front {
+pub(crate) struct HttpService {
     app: App,
-    gate: Gate,
+    admission: AdmissionCheck,
     policy: HeaderValue,
     routes: Router,
 }
 
-impl Front {
-    pub(crate) fn new(app: App, (gate, policy): (Gate, HeaderValue), routes: Router) -> Self {
-        Self { app, gate, policy, routes }
+impl HttpService {
+    pub(crate) fn new(app: App, (admission, policy): (AdmissionCheck, HeaderValue), routes: Router) -> Self {
+        Self { app, admission, policy, routes }
     }
 
-    fn answer_at_once<B>(&self, request: &Request<B>) -> Option<Response> {
+    fn fast_answer<B>(&self, request: &Request<B>) -> Option<Response> {
         let begin = Instant::now();
-        if let Some(host) = self.gate.hosts().refused(request) {
+        if let Some(host) = self.admission.hosts().refused_host(request) {
             return Some(self.refuse(&host, request, begin));
         }
         // Unauthorised requests, and requests that this fast path cannot answer, fall through to the router.
-        if !status::is_asked(request.method(), request.uri())
-            || self.gate.admit(request.headers(), Some(Role::Read), self.app.arrivals().now()).is_err()
+        if !status::is_status_request(request.method(), request.uri())
+            || self
+                .admission
+                .admit(request.headers(), Some(Role::Read), self.app.arrival_clock().now())
+                .is_err()
         {
             return None;
         }
-        let mut response = status::without_rows(&self.app, request.uri())?;
+        let mut response = status::answer_from_memory(&self.app, request.uri())?;
         let id = self.app.request_ids().id_of(request.headers());
         let (method, status) = (request.method().as_str(), response.status().as_u16());
         let taken = begin.elapsed();
@@ -78,7 +81,7 @@ impl Front {
     }
 }
 
-impl<B> Service<Request<B>> for Front
+impl<B> Service<Request<B>> for HttpService
 where
     Router: Service<Request<B>, Response = Response, Error = Infallible>,
 {
@@ -91,7 +94,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        match self.answer_at_once(&request) {
+        match self.fast_answer(&request) {
             Some(response) => Either::Left(ready(Ok(response))),
             None => Either::Right(self.routes.call(request)),
         }

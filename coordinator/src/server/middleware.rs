@@ -17,9 +17,9 @@ use tracing::Instrument;
 use doppel_http::Remote;
 
 use crate::access::role::{self, Role};
-use crate::access::{Gate, hosts};
+use crate::access::{AdmissionCheck, hosts};
 use crate::app::App;
-use crate::app::blocking_calls::{HeldPlaces, holding};
+use crate::app::blocking_calls::{RequestPermits, with_permits};
 use crate::problem::Problem;
 use crate::request::id::REQUEST_ID;
 use crate::response::held_body;
@@ -44,14 +44,19 @@ pub(crate) async fn observe(
     let span = tracing::info_span!("request", id = id.as_str());
     #[cfg(feature = "otel")]
     tracing_context::adopt(&span, request.headers(), method_name(request.method()), route(matched.as_ref()));
-    let response = measured(&app, matched.as_ref(), request, next).instrument(span).await;
+    let response = respond_and_record(&app, matched.as_ref(), request, next).instrument(span).await;
     let mut response = Problem::of_request(response, &id);
     response.headers_mut().insert(REQUEST_ID, id.into_header());
     response
 }
 
 /// Answers a request, and logs, counts and times the answer.
-async fn measured(app: &App, matched: Option<&MatchedPath>, request: Request, next: Next) -> Response {
+async fn respond_and_record(
+    app: &App,
+    matched: Option<&MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
     let begin = Instant::now();
     let method = request.method().clone();
     let response = next.run(request).await;
@@ -96,19 +101,20 @@ pub(crate) fn method_name(method: &Method) -> &str {
 /// The limits apply to paths under `/v1/` only. Health checks and metrics are therefore answered even under
 /// full load, if the token allows it.
 pub(crate) async fn guard(
-    State((app, gate)): State<(App, Gate)>,
+    State((app, admission)): State<(App, AdmissionCheck)>,
     matched: Option<MatchedPath>,
     mut request: Request,
     next: Next,
 ) -> Response {
     // A path without a route needs no role, because it does nothing.
-    let required = matched.as_ref().and_then(|path| role::required(verb(request.method()), path.as_str()));
-    let token = match gate.admit(request.headers(), required, app.arrivals().now()) {
+    let required =
+        matched.as_ref().and_then(|path| role::required(role_method(request.method()), path.as_str()));
+    let token = match admission.admit(request.headers(), required, app.arrival_clock().now()) {
         Ok(token) => token,
         Err(refused) => return refused.into_response(),
     };
     let address = request.extensions().get::<Remote>().map(|remote| remote.0);
-    let caller = gate.clients().caller(token, address);
+    let caller = admission.clients().caller(token, address);
     request.extensions_mut().insert(caller.clone());
     if !request.uri().path().starts_with("/v1/") {
         return next.run(request).await;
@@ -121,8 +127,8 @@ pub(crate) async fn guard(
     if is_foreign && !request.method().is_safe() {
         return Problem::cross_site().into_response();
     }
-    let places: HeldPlaces = match caller.enter().and_then(|own| Ok((own, app.enter()?))) {
-        Ok(places) => Arc::new(places),
+    let permits: RequestPermits = match caller.enter().and_then(|own| Ok((own, app.enter()?))) {
+        Ok(permits) => Arc::new(permits),
         Err(busy) => return busy.into_response(),
     };
     if required == Some(Role::Operate) {
@@ -131,19 +137,19 @@ pub(crate) async fn guard(
         let by = caller.name().map_or_else(|| "anonymous".to_owned(), ToString::to_string);
         tracing::info!(by, method = %request.method(), route = route(matched.as_ref()), "an operator's request");
     }
-    let (parts, body) = holding(Arc::clone(&places), next.run(request)).await.into_parts();
+    let (parts, body) = with_permits(Arc::clone(&permits), next.run(request)).await.into_parts();
     // A request counts as in progress until its answer is sent.
-    Response::from_parts(parts, held_body::until_sent(body, places))
+    Response::from_parts(parts, held_body::until_sent(body, permits))
 }
 
 /// Returns the method whose role applies. `HEAD` needs the role of `GET`.
-fn verb(method: &Method) -> &str {
+fn role_method(method: &Method) -> &str {
     if *method == Method::HEAD { Method::GET.as_str() } else { method.as_str() }
 }
 
 /// Builds the answer (500) after a panic of a handler. The panic hook logs the message of the panic; the
 /// client learns only that an internal error occurred.
-pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
+pub(crate) fn panic_response(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request handler panicked; the request gets 500");
     Problem::internal().into_response()
 }

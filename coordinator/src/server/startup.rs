@@ -20,29 +20,35 @@ use crate::limits::WRITE_PAUSE;
 use crate::problem::Problem;
 use crate::request::id::{REQUEST_ID, RequestIds};
 use crate::routes::operations;
-use crate::server::{Doors, at_doors, connections, told};
+use crate::server::{ServerListeners, connections, serve_both, until_set};
 
 /// Maximum time for sending an answer once the cluster is reached. Making the answer takes no time.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Serves connections at `doors` until `reached` completes. `/healthz` answers as usual. All other paths,
+/// Serves connections at `listeners` until `reached` completes. `/healthz` answers as usual. All other paths,
 /// including `/readyz`, answer 503 and say what is awaited. Later connections wait in the queues of the
 /// listeners.
 ///
 /// # Errors
 /// If no connection could be accepted for a minute.
-pub async fn wait(
-    doors: &Doors,
+pub async fn serve_until_reached(
+    listeners: &ServerListeners,
     awaited: impl Fn() -> String + Clone + Send + Sync + 'static,
     reached: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let Doors { clients, operators, access } = doors;
+    let ServerListeners { clients, operators, access } = listeners;
     let routes = routes(awaited, access.hosts.clone());
     let ended = watch::Sender::new(false);
     let at = |listening| {
-        doppel_http::serve(listening, routes.clone(), connections(WRITE_PAUSE, DRAIN), told(&ended), || ())
+        doppel_http::serve(
+            listening,
+            routes.clone(),
+            connections(WRITE_PAUSE, DRAIN),
+            until_set(&ended),
+            || (),
+        )
     };
-    at_doors(at(lend(clients)), operators.as_ref().map(|door| at(lend(door))), reached, &ended).await
+    serve_both(at(lend(clients)), operators.as_ref().map(|door| at(lend(door))), reached, &ended).await
 }
 
 /// Borrows the listener, because the service that follows uses it again.
@@ -53,9 +59,9 @@ fn lend(door: &Listening<TcpListener>) -> Listening<&TcpListener> {
 fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static, hosts: Hosts) -> Router {
     let ids = Arc::new(RequestIds::default());
     let identify = move |request: Request, next: Next| {
-        let (id, refused) = (ids.id_of(request.headers()), hosts.refused(&request));
+        let (id, refused_host) = (ids.id_of(request.headers()), hosts.refused_host(&request));
         async move {
-            let response = match refused {
+            let response = match refused_host {
                 Some(host) => Problem::misdirected(&host).into_response(),
                 None => next.run(request).await,
             };
@@ -95,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_awaited_is_said_and_that_the_process_lives() {
+    async fn answers_name_what_is_awaited_and_health_checks_succeed() {
         assert_eq!(answer("GET", "/healthz").await, (StatusCode::OK, None, "ok\n".to_owned()));
         let misdirected = routes(|| "a name of a node".to_owned(), Hosts::default());
         let request = Request::get("/readyz").header("host", "evil.example").body(Body::empty()).unwrap();

@@ -8,14 +8,15 @@ use super::*;
 use crate::limits::ANSWER_ATTEMPTS;
 
 /// A winner and its duplicate, and a page on its own.
-async fn door() -> Door {
-    let door = Door::new();
-    door.store(&[page("http://w/", "t", 0), page("http://near/copy", "t", 4), page("http://alone/", "u", 0)])
+async fn service() -> TestService {
+    let service = TestService::new();
+    service
+        .store(&[page("http://w/", "t", 0), page("http://near/copy", "t", 4), page("http://alone/", "u", 0)])
         .await;
-    door
+    service
 }
 
-impl Door {
+impl TestService {
     /// Questions for which the page, its group and the winner are read.
     fn ways(&self) -> [String; 3] {
         let group = self.tiers.state().group_of("http://w/");
@@ -45,54 +46,54 @@ fn assert_age(answer: &Value, millis: u64) {
 }
 
 #[tokio::test]
-async fn each_answer_has_the_greatest_age_of_what_was_read_for_it() {
-    let door = door().await;
-    let ways = door.ways();
+async fn each_answer_has_the_age_of_the_oldest_record_read_for_it() {
+    let service = service().await;
+    let ways = service.ways();
     for way in &ways {
-        let answer = door.get(way).await.json();
+        let answer = service.get(way).await.json();
         assert!(answer.get("age_ms").is_none(), "owners alone: {answer}");
     }
-    door.read_of_a_replica("http://near/copy", 300);
-    door.read_of_a_replica("http://w/", 1_200);
+    service.read_of_a_replica("http://near/copy", 300);
+    service.read_of_a_replica("http://w/", 1_200);
     for way in &ways {
-        assert_age(&door.get(way).await.json(), 1_200);
+        assert_age(&service.get(way).await.json(), 1_200);
     }
     let urls = ["http://near/copy", "http://alone/", "http://w/"];
-    let answers = door.post_json("/v1/status", &json!({ "urls": urls })).await.json();
+    let answers = service.post_json("/v1/status", &json!({ "urls": urls })).await.json();
     assert_age(&answers["pages"][0], 1_200);
     assert!(answers["pages"][1].get("age_ms").is_none(), "another page: {answers}");
     assert_age(&answers["pages"][2], 1_200);
-    let advice = door.status("http://near/copy").await;
+    let advice = service.status("http://near/copy").await;
     assert_eq!((&advice["status"], &advice["duplicate_of"]), (&json!("duplicate"), &json!("http://w/")));
-    let probe = door.post_json("/v1/probe", &page("http://new/", "t", 2)).await.json();
+    let probe = service.post_json("/v1/probe", &page("http://new/", "t", 2)).await.json();
     assert_age(&probe, 1_200);
-    assert_eq!(door.counted().await, 3 + 2 + 1 + 1);
+    assert_eq!(service.counted().await, 3 + 2 + 1 + 1);
     // What is read of a group for a market is used for the pages after it.
-    let answers = door.post_json("/v1/status", &json!({ "urls": urls, "market": "w" })).await.json();
+    let answers = service.post_json("/v1/status", &json!({ "urls": urls, "market": "w" })).await.json();
     assert_age(&answers["pages"][2], 1_200);
 }
 
 #[tokio::test]
-async fn what_is_older_than_five_seconds_is_no_answer() {
-    let door = door().await;
-    let group = door.tiers.state().group_of("http://w/");
-    door.read_of_a_replica("http://w/", 5_001);
+async fn answers_older_than_five_seconds_are_refused() {
+    let service = service().await;
+    let group = service.tiers.state().group_of("http://w/");
+    service.read_of_a_replica("http://w/", 5_001);
     for way in [
         "/v1/status?url=http://near/copy".to_owned(),
         format!("/v1/groups/{group}"),
         "/v1/explain?a=http://near/copy&b=http://w/".to_owned(),
     ] {
-        let problem = door.get(&way).await.problem(503);
+        let problem = service.get(&way).await.problem(503);
         assert!(problem["detail"].as_str().unwrap().contains("the limit is 5 s"), "{problem}");
     }
-    door.post_json("/v1/status", &json!({"urls": ["http://alone/", "http://w/"]})).await.problem(503);
-    assert!(door.status("http://alone/").await.get("age_ms").is_none());
+    service.post_json("/v1/status", &json!({"urls": ["http://alone/", "http://w/"]})).await.problem(503);
+    assert!(service.status("http://alone/").await.get("age_ms").is_none());
     // An export reads owners only.
-    assert_eq!(door.get("/v1/export").await.lines().len(), 3);
-    assert_eq!(door.counted().await, 0);
+    assert_eq!(service.get("/v1/export").await.lines().len(), 3);
+    assert_eq!(service.counted().await, 0);
 }
 
-impl Door {
+impl TestService {
     /// Makes the next reads of a page take these numbers of seconds. Later reads take no time.
     fn read_slowly(&self, url: &str, seconds: &[u64]) {
         let page = PageUrl::parse(url).unwrap().id();
@@ -109,38 +110,38 @@ impl Door {
 const TIMES: [(bool, u64); 2] = [(false, 4), (true, 0)];
 
 #[tokio::test]
-async fn what_owners_have_said_too_long_ago_is_read_again() {
-    let door = door().await;
-    let ways = door.ways();
+async fn outdated_answers_of_owners_are_read_again() {
+    let service = service().await;
+    let ways = service.ways();
     for (may_change, most) in TIMES {
-        door.tiers.state().may_change = may_change;
+        service.tiers.state().may_change = may_change;
         for way in &ways {
             // The first read of the page takes too long, and the second is in time.
-            door.read_slowly("http://near/copy", &[most]);
-            assert_eq!(door.get(way).await.status, 200);
-            assert_eq!(door.slow_reads_left("http://near/copy"), 0);
-            door.read_slowly("http://near/copy", &[most + 1]);
-            let answer = door.get(way).await.json();
+            service.read_slowly("http://near/copy", &[most]);
+            assert_eq!(service.get(way).await.status, 200);
+            assert_eq!(service.slow_reads_left("http://near/copy"), 0);
+            service.read_slowly("http://near/copy", &[most + 1]);
+            let answer = service.get(way).await.json();
             assert!(answer.get("age_ms").is_none(), "{answer}");
-            assert_eq!(door.slow_reads_left("http://near/copy"), 0, "it was read again: {answer}");
-            door.read_slowly("http://near/copy", &[most + 1; 100]);
-            let problem = door.get(way).await.problem(503);
+            assert_eq!(service.slow_reads_left("http://near/copy"), 0, "it was read again: {answer}");
+            service.read_slowly("http://near/copy", &[most + 1; 100]);
+            let problem = service.get(way).await.problem(503);
             assert!(problem["detail"].as_str().unwrap().contains("may have changed"), "{problem}");
-            door.read_slowly("http://near/copy", &[]);
+            service.read_slowly("http://near/copy", &[]);
         }
     }
 }
 
 #[tokio::test]
-async fn of_many_pages_those_are_read_again_that_were_read_first() {
-    let door = door().await;
+async fn pages_whose_advice_became_too_old_are_read_again() {
+    let service = service().await;
     for (may_change, most) in TIMES {
-        door.tiers.state().may_change = may_change;
+        service.tiers.state().may_change = may_change;
         let urls = ["http://near/copy", "http://alone/", "http://w/"];
         for market in [Value::Null, json!("w")] {
             let question = json!({ "urls": urls, "market": market });
-            door.read_slowly("http://near/copy", &[most + 1]);
-            let answers = door.post_json("/v1/status", &question).await.json();
+            service.read_slowly("http://near/copy", &[most + 1]);
+            let answers = service.post_json("/v1/status", &question).await.json();
             let statuses: Vec<&str> = answers["pages"]
                 .as_array()
                 .unwrap()
@@ -148,37 +149,37 @@ async fn of_many_pages_those_are_read_again_that_were_read_first() {
                 .map(|page| page["status"].as_str().unwrap())
                 .collect();
             assert_eq!(statuses, ["duplicate", "unique", "winner"]);
-            assert_eq!(door.slow_reads_left("http://near/copy"), 0);
+            assert_eq!(service.slow_reads_left("http://near/copy"), 0);
             // Each attempt reads the page at most twice: for its own answer, and as the duplicate of the
             // winner.
-            door.read_slowly("http://near/copy", &[most + 1; 100]);
-            door.post_json("/v1/status", &question).await.problem(503);
-            assert!(100 - door.slow_reads_left("http://near/copy") <= 2 * ANSWER_ATTEMPTS as usize);
-            door.read_slowly("http://near/copy", &[]);
+            service.read_slowly("http://near/copy", &[most + 1; 100]);
+            service.post_json("/v1/status", &question).await.problem(503);
+            assert!(100 - service.slow_reads_left("http://near/copy") <= 2 * ANSWER_ATTEMPTS as usize);
+            service.read_slowly("http://near/copy", &[]);
         }
     }
 }
 
 /// The status table answers for the first page before the slow read of the second page's rows.
 #[tokio::test]
-async fn what_the_table_has_told_is_looked_at_again_when_the_rows_take_long() {
-    let door = Arc::new(door().await);
+async fn answers_of_the_table_are_looked_up_again_if_reading_rows_takes_long() {
+    let service = Arc::new(service().await);
     let page = |url: &str| PageUrl::parse(url).unwrap();
-    let known: doppel_protocol::answer::Advice =
-        serde_json::from_value(door.status("http://near/copy").await).unwrap();
-    door.tiers.state().known.insert(page("http://near/copy"), known);
-    let (hold, before) = (door.tiers.gate.close("pages"), door.tiers.gate.count("pages"));
+    let known: doppel_contract::answer::Advice =
+        serde_json::from_value(service.status("http://near/copy").await).unwrap();
+    service.tiers.state().known.insert(page("http://near/copy"), known);
+    let (hold, before) = (service.tiers.gate.close("pages"), service.tiers.gate.count("pages"));
     let asking = tokio::spawn({
-        let door = Arc::clone(&door);
+        let service = Arc::clone(&service);
         let question = json!({ "urls": ["http://near/copy", "http://alone/"] });
-        async move { door.post_json("/v1/status", &question).await.json() }
+        async move { service.post_json("/v1/status", &question).await.json() }
     });
-    door.tiers.gate.begun("pages", before + 1).await;
+    service.tiers.gate.begun("pages", before + 1).await;
     // The first page changes meanwhile.
     {
-        let mut state = door.tiers.state();
+        let mut state = service.tiers.state();
         let mut changed = state.known[&page("http://near/copy")].clone();
-        changed.status = doppel_protocol::Status::Pending;
+        changed.status = doppel_contract::Status::Pending;
         state.known.insert(page("http://near/copy"), changed);
     }
     tokio::time::sleep(Duration::from_millis(5_100)).await;

@@ -10,21 +10,21 @@ fn named<'t>(text: &'t str, before: &str, after: char) -> BTreeSet<&'t str> {
 }
 
 #[tokio::test]
-async fn the_page_and_all_that_it_names_are_there() {
-    let door = Door::new();
-    let page = door.get("/").await;
+async fn the_page_and_all_files_that_it_names_exist() {
+    let service = TestService::new();
+    let page = service.get("/").await;
     assert_eq!(page.headers["content-type"], "text/html; charset=utf-8");
     let text = page.text();
     assert!(text.contains("jaccard:tau=0.8") && !text.contains("{version}") && !text.contains("{policy}"));
     let mut left: Vec<String> = named(text, "\"assets/", '"').into_iter().map(str::to_owned).collect();
     let mut read = BTreeSet::new();
     // Below the path that a proxy gives it, too.
-    assert!(!text.contains("\"/"), "a link begins at the root");
+    assert!(!text.contains("\"/"), "a link starts at the root");
     while let Some(name) = left.pop() {
         if !read.insert(name.clone()) {
             continue;
         }
-        let file = door.get(&format!("/assets/{name}")).await;
+        let file = service.get(&format!("/assets/{name}")).await;
         assert_eq!(file.status, 200, "{name}");
         let kind = file.headers["content-type"].to_str().unwrap();
         let wanted = match name.rsplit_once('.').unwrap().1 {
@@ -39,37 +39,37 @@ async fn the_page_and_all_that_it_names_are_there() {
     for name in ["main.js", "load.js", "uplot.js", "uplot.css", "style.css"] {
         assert!(read.contains(name), "{name} is not used: {read:?}");
     }
-    let licence = door.get("/assets/uplot-licence.txt").await;
+    let licence = service.get("/assets/uplot-licence.txt").await;
     assert!(licence.text().contains("MIT License") && licence.text().contains("1.6.32"));
-    door.get("/assets/nothing.js").await.problem(404);
-    door.get("/assets/..%2findex.html").await.problem(404);
-    door.get("/assets/%ff").await.problem(404);
+    service.get("/assets/nothing.js").await.problem(404);
+    service.get("/assets/..%2findex.html").await.problem(404);
+    service.get("/assets/%ff").await.problem(404);
 }
 
 #[tokio::test]
-async fn the_page_has_no_code_but_that_of_its_files() {
-    let door = Door::new();
+async fn the_page_has_no_inline_code() {
+    let service = TestService::new();
     for path in ["/", "/assets/main.js"] {
-        let reply = door.get(path).await;
+        let reply = service.get(path).await;
         let policy = reply.headers["content-security-policy"].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
         assert_eq!(reply.headers["x-content-type-options"], "nosniff");
     }
-    let page = door.get("/").await;
+    let page = service.get("/").await;
     let (text, lower) = (page.text(), page.text().to_lowercase());
     assert!(!text.contains("<style") && !text.contains(" style=") && !lower.contains("onclick"));
     assert!(named(text, "<script", '>').iter().all(|script| script.contains("src=")), "{text}");
 }
 
 #[tokio::test]
-async fn what_a_browser_has_is_not_sent_again() {
-    let door = Door::new();
+async fn a_cached_file_is_not_sent_again() {
+    let service = TestService::new();
     for path in ["/", "/assets/style.css"] {
-        let first = door.get(path).await;
+        let first = service.get(path).await;
         assert_eq!(first.headers["cache-control"], "no-cache");
         let tag = first.headers["etag"].to_str().unwrap().to_owned();
         let ask = async |known: &str| {
-            door.send(Request::get(path).header("if-none-match", known).body(Body::empty()).unwrap()).await
+            service.send(Request::get(path).header("if-none-match", known).body(Body::empty()).unwrap()).await
         };
         for known in [tag.clone(), format!("\"other\", W/{tag}")] {
             let again = ask(&known).await;

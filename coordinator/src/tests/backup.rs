@@ -7,14 +7,14 @@ use super::*;
 
 #[tokio::test]
 async fn one_backup_at_a_time() {
-    let door = Arc::new(Door::new());
-    door.store(&[page("http://a/", "t", 0), page("http://b/", "u", 0)]).await;
-    let closed = door.tiers.gate.close("backup");
-    let other = Arc::clone(&door);
+    let service = Arc::new(TestService::new());
+    service.store(&[page("http://a/", "t", 0), page("http://b/", "u", 0)]).await;
+    let closed = service.tiers.gate.close("backup");
+    let other = Arc::clone(&service);
     let first = tokio::spawn(async move { other.get("/v1/backup").await });
-    door.tiers.gate.begun("backup", 1).await;
-    let detail = door.get("/v1/backup").await.problem(503)["detail"].to_string();
-    assert!(detail.contains("another backup is under way"), "{detail}");
+    service.tiers.gate.begun("backup", 1).await;
+    let detail = service.get("/v1/backup").await.problem(503)["detail"].to_string();
+    assert!(detail.contains("another backup is in progress"), "{detail}");
     drop(closed);
     let reply = first.await.unwrap();
     assert_eq!(
@@ -24,32 +24,33 @@ async fn one_backup_at_a_time() {
     let mut urls: Vec<&str> = reply.text().lines().collect();
     urls.sort_unstable();
     assert_eq!(urls, ["http://a/", "http://b/"]);
-    until(async || door.get("/v1/backup").await.status == 200).await;
+    until(async || service.get("/v1/backup").await.status == 200).await;
 }
 
 #[tokio::test]
 async fn a_backup_that_fails_breaks_off() {
-    let door = Arc::new(Door::new());
-    door.store(&[page("http://a/", "t", 0)]).await;
-    let closed = door.tiers.gate.close("backup");
+    let service = Arc::new(TestService::new());
+    service.store(&[page("http://a/", "t", 0)]).await;
+    let closed = service.tiers.gate.close("backup");
     let request = Request::get("/v1/backup").body(Body::empty()).unwrap();
-    let response = door.router.clone().oneshot(request).await.unwrap();
+    let response = service.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
-    door.tiers.state().refuse = Some((0, Tier1Error::ReadOnly("it failed".to_owned())));
+    service.tiers.state().refuse = Some((0, Tier1Error::ReadOnly("it failed".to_owned())));
     drop(closed);
     let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
     assert!(body.is_err(), "it looks whole: {body:?}");
     // The permit of the failed backup is returned a moment later.
-    until(async || door.get("/v1/backup").await.problem(503)["type"] == "urn:doppel:problem:read-only").await;
+    until(async || service.get("/v1/backup").await.problem(503)["type"] == "urn:doppel:problem:read-only")
+        .await;
 }
 
 #[tokio::test]
 async fn a_backup_without_its_end_breaks_off() {
-    let door = Door::new();
-    door.store(&[page("http://a/", "t", 0)]).await;
-    door.tiers.state().cut_backup = true;
+    let service = TestService::new();
+    service.store(&[page("http://a/", "t", 0)]).await;
+    service.tiers.state().cut_backup = true;
     let request = Request::get("/v1/backup").body(Body::empty()).unwrap();
-    let response = door.router.clone().oneshot(request).await.unwrap();
+    let response = service.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
     assert!(body.is_err(), "it looks whole: {body:?}");

@@ -2,22 +2,22 @@
 
 use std::sync::Mutex;
 
-use doppel_model::{PartitionId, RangeId};
-use doppel_protocol::answer::{
+use doppel_contract::answer::{
     Attention, ClusterNode, ClusterRange, ClusterStatus, EngineServer, EngineStatus, EngineStream, NodeRole,
     Standby,
 };
+use doppel_model::{PartitionId, RangeId};
 use doppel_protocol::{CallTraffic, ClusterApi, NodeTraffic, TakeOverError};
 
 use super::*;
 
 /// A cluster whose state the test sets.
-pub(super) struct Said {
+pub(super) struct FakeCluster {
     status: Mutex<ClusterStatus>,
     answers: Mutex<bool>,
 }
 
-impl ClusterApi for Said {
+impl ClusterApi for FakeCluster {
     fn status(&self) -> ClusterStatus {
         self.status.lock().unwrap().clone()
     }
@@ -97,54 +97,54 @@ fn well() -> ClusterStatus {
     }
 }
 
-pub(super) fn door() -> (Door, Arc<Said>) {
-    let said = Arc::new(Said { status: Mutex::new(well()), answers: Mutex::new(true) });
-    (Door::in_cluster(Arc::clone(&said) as Arc<dyn ClusterApi>), said)
+pub(super) fn service() -> (TestService, Arc<FakeCluster>) {
+    let cluster = Arc::new(FakeCluster { status: Mutex::new(well()), answers: Mutex::new(true) });
+    (TestService::in_cluster(Arc::clone(&cluster) as Arc<dyn ClusterApi>), cluster)
 }
 
 #[tokio::test]
-async fn a_front_door_is_ready_while_any_node_answers_and_says_more_when_asked() {
-    let (door, said) = door();
+async fn a_coordinator_is_ready_while_any_node_answers_and_reports_ranges_on_request() {
+    let (service, cluster) = service();
     for path in ["/readyz", "/readyz?ranges=any", "/readyz?ranges=served", "/readyz?ranges=all"] {
-        let reply = door.get(path).await;
+        let reply = service.get(path).await;
         assert!(reply.status == 200 && reply.text().starts_with("ready\n"), "{path}: {reply:?}");
     }
     assert_eq!(
-        door.get("/readyz?ranges=all").await.text(),
+        service.get("/readyz?ranges=all").await.text(),
         "ready\n2 ranges are served, with 4 of 4 replicas\n"
     );
-    door.get("/readyz?ranges=some").await.problem(400);
+    service.get("/readyz?ranges=some").await.problem(400);
 
     // A standby is lost.
-    said.status.lock().unwrap().ranges[1].live_replicas = 1;
-    assert_eq!(door.get("/readyz?ranges=served").await.status, 200);
-    let lacking = door.get("/readyz?ranges=all").await.problem(503);
+    cluster.status.lock().unwrap().ranges[1].live_replicas = 1;
+    assert_eq!(service.get("/readyz?ranges=served").await.status, 200);
+    let lacking = service.get("/readyz?ranges=all").await.problem(503);
     assert_eq!(lacking["detail"], "range 1 has 1 of 2 replicas", "{lacking}");
 
     // A range takes no writes, and one has no owner.
-    said.status.lock().unwrap().ranges[0].served = false;
-    said.status.lock().unwrap().ranges[1].epoch = None;
+    cluster.status.lock().unwrap().ranges[0].served = false;
+    cluster.status.lock().unwrap().ranges[1].epoch = None;
     for asked in ["served", "all"] {
-        let lacking = door.get(&format!("/readyz?ranges={asked}")).await.problem(503);
+        let lacking = service.get(&format!("/readyz?ranges={asked}")).await.problem(503);
         let detail = "range 0 takes no writes; range 1 has no owner that answers";
         assert_eq!(lacking["detail"], detail, "{lacking}");
     }
-    assert_eq!(door.get("/readyz").await.status, 200);
-    let quality = door.get("/v1/reports/quality").await.json();
+    assert_eq!(service.get("/readyz").await.status, 200);
+    let quality = service.get("/v1/reports/quality").await.json();
     assert_eq!(quality["not_ready"], "range 0 takes no writes; range 1 has no owner that answers");
 
     // No node is left to answer.
-    *said.answers.lock().unwrap() = false;
-    let away = door.get("/readyz").await.problem(503);
+    *cluster.answers.lock().unwrap() = false;
+    let away = service.get("/readyz").await.problem(503);
     assert_eq!(away["detail"], "no node of tier 1 answers", "{away}");
-    door.app.drain();
-    assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:stopping");
+    service.app.drain();
+    assert_eq!(service.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:stopping");
 }
 
 #[tokio::test]
-async fn metrics_have_what_the_state_of_the_cluster_has() {
-    let (door, said) = door();
-    let has = async |line: &str| door.get("/metrics").await.text().lines().any(|have| have == line);
+async fn metrics_report_the_state_of_the_cluster() {
+    let (service, cluster) = service();
+    let has = async |line: &str| service.get("/metrics").await.text().lines().any(|have| have == line);
     for line in [
         "doppel_cluster_node_up{node=\"record-1\",tier=\"1\"} 1",
         "doppel_cluster_index_node_lag_orders{node=\"index-1\",tier=\"2\"} 5",
@@ -169,11 +169,11 @@ async fn metrics_have_what_the_state_of_the_cluster_has() {
         "doppel_wire_bytes_total{node=\"front\",call=\"tier1/submit\",direction=\"sent\"} 30",
         "doppel_wire_bytes_total{node=\"front\",call=\"tier1/submit\",direction=\"received\"} 4",
     ] {
-        assert!(has(line).await, "{line} is not in\n{}", door.get("/metrics").await.text());
+        assert!(has(line).await, "{line} is not in\n{}", service.get("/metrics").await.text());
     }
     // A node dies that owns range 1, and a stream has no leader.
     {
-        let mut status = said.status.lock().unwrap();
+        let mut status = cluster.status.lock().unwrap();
         status.nodes[0].answers = false;
         let range = &mut status.ranges[1];
         (range.served, range.epoch, range.live_replicas) = (false, None, 1);
@@ -189,10 +189,10 @@ async fn metrics_have_what_the_state_of_the_cluster_has() {
     ] {
         assert!(has(line).await, "{line}");
     }
-    let text = door.get("/metrics").await.text().to_owned();
+    let text = service.get("/metrics").await.text().to_owned();
     for gone in ["doppel_cluster_range_epoch{range=\"1\"}", "doppel_cluster_stream_bytes{range=\"0\"}"] {
         assert!(!text.contains(gone), "{gone}");
     }
     // A single process has none of these metrics.
-    assert!(!Door::new().get("/metrics").await.text().contains("doppel_cluster"));
+    assert!(!TestService::new().get("/metrics").await.text().contains("doppel_cluster"));
 }

@@ -8,7 +8,7 @@ use axum::http::Method;
 use super::*;
 use crate::contract::PROBLEMS;
 use crate::limits;
-use crate::problem::kind::Kind;
+use crate::problem::kind::ProblemKind;
 
 /// Headers that tell browsers what to do with the operator's page.
 const OF_BROWSERS: [&str; 4] =
@@ -99,11 +99,11 @@ fn every_answer_is_described() {
             }
             let problem = &response["content"]["application/problem+json"]["schema"]["$ref"];
             assert_eq!(problem, "#/components/schemas/Problem", "{operation}: {status}");
-            let kinds: Vec<Kind> = response[PROBLEMS]
+            let kinds: Vec<ProblemKind> = response[PROBLEMS]
                 .as_array()
                 .unwrap()
                 .iter()
-                .map(|kind| Kind::of(kind.as_str().unwrap()).unwrap())
+                .map(|kind| ProblemKind::of(kind.as_str().unwrap()).unwrap())
                 .collect();
             assert!(!kinds.is_empty(), "{operation}: {status}");
             for kind in &kinds {
@@ -126,7 +126,7 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn what_an_operation_can_be_refused_for_is_said() {
+fn every_operation_lists_its_problems() {
     let types = |operation: &str| -> Vec<&'static str> {
         let (_, of) = operations().into_iter().find(|(name, _)| name == operation).unwrap();
         let responses = of["responses"].as_object().unwrap();
@@ -153,15 +153,15 @@ fn what_an_operation_can_be_refused_for_is_said() {
     assert_eq!(types("get /healthz"), ["misdirected"]);
     assert!(!types("get /v1/status").contains(&"cross-site"));
     let all: Vec<&str> = operations().iter().flat_map(|(operation, _)| types(operation)).collect();
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::MethodNotAllowed) {
+    for kind in ProblemKind::ALL.into_iter().filter(|kind| *kind != ProblemKind::MethodNotAllowed) {
         assert!(all.contains(&kind.name()), "no operation has {kind:?}");
     }
 }
 
 #[test]
-fn the_limits_are_those_of_the_service() {
+fn the_documented_limits_are_the_limits_of_the_service() {
+    use doppel_contract::page::PAGE_BYTES_MAX;
     use doppel_protocol::RepairPosition;
-    use doppel_protocol::page::PAGE_BYTES_MAX;
 
     let parameter = |operation: &str, name: &str| -> &'static Value {
         let (_, of) = operations().into_iter().find(|(called, _)| called == operation).unwrap();
@@ -208,11 +208,13 @@ fn the_limits_are_those_of_the_service() {
 #[test]
 fn the_manual_lists_every_type_of_problem() {
     let manual = include_str!("../../../docs/reference/http-conventions.md");
-    let row = |kind: Kind| format!("| `{}` | {} | {} |", kind.name(), kind.status().as_u16(), kind.meaning());
-    let expected = Kind::ALL.map(row).join("\n");
+    let row = |kind: ProblemKind| {
+        format!("| `{}` | {} | {} |", kind.name(), kind.status().as_u16(), kind.meaning())
+    };
+    let expected = ProblemKind::ALL.map(row).join("\n");
     assert!(manual.contains(&expected), "the table should be:\n{expected}");
     let kind = &DOCUMENT["components"]["schemas"]["Problem"]["properties"]["type"]["description"];
-    for of in Kind::ALL {
+    for of in ProblemKind::ALL {
         assert!(kind.as_str().unwrap().contains(&of.urn()), "{of:?}");
     }
 }

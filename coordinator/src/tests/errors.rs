@@ -14,27 +14,29 @@ async fn a_refusal_of_everything_is_the_whole_answer() {
         (Tier1Error::Stopping, 503, "stopping"),
         (Tier1Error::DiskFull("no room".to_owned()), 507, "disk-full"),
     ] {
-        let door = Door::new();
-        door.tiers.state().refuse = Some((0, refused));
+        let service = TestService::new();
+        service.tiers.state().refuse = Some((0, refused));
         let bad_first = format!("nonsense\n{}", page("http://a/", "t", 0));
         for (content_type, body) in [(JSON, page("http://a/", "t", 0).to_string()), (NDJSON, bad_first)] {
-            let problem = door.post("/v1/pages", content_type, body).await.problem(status);
+            let problem = service.post("/v1/pages", content_type, body).await.problem(status);
             assert_eq!(problem["type"], format!("urn:doppel:problem:{kind}"));
-            let says_what_to_do =
-                problem["detail"].as_str().unwrap().contains("make room, and the server goes on by itself");
+            let says_what_to_do = problem["detail"]
+                .as_str()
+                .unwrap()
+                .contains("free disk space, and the server resumes by itself");
             assert_eq!(says_what_to_do, kind == "disk-full", "{problem}");
         }
         // A dead page is decided at once, so it does not count as pending.
         if kind != "backlog-full" {
-            door.delete("/v1/pages?url=http://a/").await.problem(status);
+            service.delete("/v1/pages?url=http://a/").await.problem(status);
         }
     }
 }
 
 #[tokio::test]
 async fn a_refusal_half_way_answers_the_rest_with_retry() {
-    let door = Door::with(Limits { chunk_lines: 2, ..Limits::default() });
-    door.tiers.state().refuse = Some((2, Tier1Error::Full { pending: 7, limit: 7 }));
+    let service = TestService::with(Limits { chunk_lines: 2, ..Limits::default() });
+    service.tiers.state().refuse = Some((2, Tier1Error::Full { pending: 7, limit: 7 }));
     let good = |n: usize| json!({"url": format!("http://a/{n}"), "text": "x"}).to_string();
     let body = [
         good(1),
@@ -47,8 +49,8 @@ async fn a_refusal_half_way_answers_the_rest_with_retry() {
         "bad".to_owned(),
         good(9),
     ];
-    let reply = door.post("/v1/pages", NDJSON, body.join("\n")).await;
-    assert_eq!(reply.headers["retry-after"], "2", "some lines are to be sent again");
+    let reply = service.post("/v1/pages", NDJSON, body.join("\n")).await;
+    assert_eq!(reply.headers["retry-after"], "2", "the client must send some lines again");
     let lines = reply.lines();
     let seen: Vec<_> = lines
         .iter()
@@ -60,74 +62,74 @@ async fn a_refusal_half_way_answers_the_rest_with_retry() {
     assert_eq!((&lines[5]["line"], &lines[5]["url"]), (&json!(6), &json!("http://a/6")));
     assert_eq!((&lines[8]["line"], &lines[8]["url"]), (&json!(9), &Value::Null));
     assert!(lines[8]["error"]["reason"].as_str().unwrap().contains("try again later"));
-    assert_eq!(door.tiers.state().submitted.concat(), ["http://a/1", "http://a/2", "http://a/3"]);
+    assert_eq!(service.tiers.state().submitted.concat(), ["http://a/1", "http://a/2", "http://a/3"]);
     // An invalid line stays invalid, so the answer does not ask the client to send it again.
-    door.tiers.state().refuse = None;
-    let reply = door.post("/v1/pages", NDJSON, [good(1), "bad".to_owned()].join("\n")).await;
+    service.tiers.state().refuse = None;
+    let reply = service.post("/v1/pages", NDJSON, [good(1), "bad".to_owned()].join("\n")).await;
     assert!(reply.lines().len() == 2 && !reply.headers.contains_key("retry-after"), "{reply:?}");
 }
 
 #[tokio::test]
 async fn other_media_types_and_encodings_are_refused() {
-    let door = Door::new();
+    let service = TestService::new();
     let body = page("http://a/", "t", 0).to_string();
     for kind in ["text/csv", "application/x-www-form-urlencoded", "", "application/jsonl"] {
-        door.post("/v1/pages", kind, body.clone()).await.problem(415);
-        door.post("/v1/status", kind, "{}").await.problem(415);
+        service.post("/v1/pages", kind, body.clone()).await.problem(415);
+        service.post("/v1/status", kind, "{}").await.problem(415);
     }
     for kind in ["application/json; charset=utf-8", "Application/JSON"] {
-        assert_eq!(door.post("/v1/pages", kind, body.clone()).await.status, 200, "{kind}");
+        assert_eq!(service.post("/v1/pages", kind, body.clone()).await.status, 200, "{kind}");
     }
     for encoding in ["br", "deflate", "gzip, zstd"] {
         let request =
             Request::post("/v1/pages").header("content-type", JSON).header("content-encoding", encoding);
-        door.send(request.body(body.clone().into()).unwrap()).await.problem(415);
+        service.send(request.body(body.clone().into()).unwrap()).await.problem(415);
     }
 }
 
 #[tokio::test]
-async fn json_that_is_not_of_the_form_is_refused() {
-    let door = Door::new();
+async fn json_with_the_wrong_fields_is_refused() {
+    let service = TestService::new();
     for path in ["/v1/status", "/v1/purge", "/v1/repair", "/v1/probe"] {
         for body in ["", "  ", "[", "7", "{\"unknown\": 1}"] {
-            door.post(path, JSON, body).await.problem(400);
+            service.post(path, JSON, body).await.problem(400);
         }
     }
 }
 
 #[tokio::test]
 async fn a_panic_is_a_problem_and_the_service_goes_on() {
-    let door = Door::new();
-    door.tiers.state().panic = true;
-    let problem = door.get("/v1/reports/quality").await.problem(500);
+    let service = TestService::new();
+    service.tiers.state().panic = true;
+    let problem = service.get("/v1/reports/quality").await.problem(500);
     assert!(
         !problem["detail"].as_str().unwrap().contains("as the test asked for"),
         "the cause stays in the log"
     );
-    assert_eq!(door.get("/v1/reports/quality").await.status, 200);
+    assert_eq!(service.get("/v1/reports/quality").await.status, 200);
 }
 
 #[tokio::test]
-async fn another_sites_page_in_a_browser_changes_nothing() {
-    let door = Door::new();
+async fn a_page_of_another_site_changes_nothing() {
+    let service = TestService::new();
     let request = |method: &str, site: &str| {
         let request = Request::builder().method(method).uri("/v1/flush").header("sec-fetch-site", site);
         request.body(Body::empty()).unwrap()
     };
-    door.send(request("POST", "cross-site")).await.problem(403);
-    assert_eq!(door.send(request("POST", "same-origin")).await.status, 200);
+    service.send(request("POST", "cross-site")).await.problem(403);
+    assert_eq!(service.send(request("POST", "same-origin")).await.status, 200);
     let read = Request::get("/v1/status?url=http://a/").header("sec-fetch-site", "cross-site");
-    assert_eq!(door.send(read.body(Body::empty()).unwrap()).await.status, 200);
+    assert_eq!(service.send(read.body(Body::empty()).unwrap()).await.status, 200);
 }
 
 /// Requests of a page whose host name was pointed at this server (DNS rebinding).
 #[tokio::test]
-async fn a_name_that_is_not_the_servers_reads_and_changes_nothing() {
-    let door = Door::new();
+async fn a_request_for_a_foreign_host_name_reads_and_changes_nothing() {
+    let service = TestService::new();
     let ask = async |method: &str, path: &str, host: &str| {
         let request =
             Request::builder().method(method).uri(path).header("host", host).header("x-request-id", "mine");
-        door.send(request.body(Body::empty()).unwrap()).await
+        service.send(request.body(Body::empty()).unwrap()).await
     };
     // The fast path answers this status request before the routes.
     for (method, path) in [
@@ -160,10 +162,10 @@ async fn a_name_that_is_not_the_servers_reads_and_changes_nothing() {
 /// Over plain HTTP, browsers send no `Sec-Fetch-Site` to host names, but they send `Origin` with every write.
 #[tokio::test]
 async fn a_page_of_another_origin_changes_nothing() {
-    let door = Door::new();
+    let service = TestService::new();
     let ask = async |method: &str, path: &str, origin: &str| {
         let request = Request::builder().method(method).uri(path).header("host", "10.0.0.5:7700");
-        door.send(request.header("origin", origin).body(Body::empty()).unwrap()).await
+        service.send(request.header("origin", origin).body(Body::empty()).unwrap()).await
     };
     for origin in ["http://wiki.example", "http://10.0.0.5:8000", "null"] {
         ask("POST", "/v1/flush", origin).await.problem(403);
@@ -174,17 +176,17 @@ async fn a_page_of_another_origin_changes_nothing() {
 }
 
 #[tokio::test]
-async fn outcomes_that_are_not_one_for_each_page_are_told_to_nobody() {
+async fn outcomes_that_do_not_match_the_pages_are_not_returned() {
     for (many, kind) in [(false, JSON), (true, NDJSON)] {
         for short in [true, false] {
-            let door = Door::new();
-            door.tiers.state().miscount = Some(short);
+            let service = TestService::new();
+            service.tiers.state().miscount = Some(short);
             let lines = format!("{}\n{}", page("http://a/1", "t", 0), page("http://a/2", "t", 2));
             let body = if many { lines } else { page("http://a/1", "t", 0).to_string() };
-            let problem = door.post("/v1/pages", kind, body).await.problem(500);
+            let problem = service.post("/v1/pages", kind, body).await.problem(500);
             assert_eq!(problem["type"], "urn:doppel:problem:internal");
             let delete = Request::delete("/v1/pages?url=http://a/1").body(Body::empty()).unwrap();
-            door.send(delete).await.problem(500);
+            service.send(delete).await.problem(500);
         }
     }
 }

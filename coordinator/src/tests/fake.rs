@@ -9,16 +9,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{RebalanceOutcome, RebalanceProgress};
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
 use doppel_partitioning::Plan;
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{
-    Change, GroupSummary, IndexError, PageView, RebalanceOutcome, RebalanceProgress, RepairDetails,
-    Tier1Error, WinnerOrder,
-};
+use doppel_protocol::{Change, GroupSummary, IndexError, PageView, RepairDetails, Tier1Error, WinnerOrder};
 
-use super::gate::Gate;
+use super::gate::CallGate;
 
 /// Time at which every test takes place.
 pub(super) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -28,7 +26,7 @@ pub(super) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 pub(super) struct Fake {
     state: Mutex<State>,
     changed: Condvar,
-    pub(super) gate: Gate,
+    pub(super) gate: CallGate,
 }
 
 /// State that a test may read and change.

@@ -6,12 +6,12 @@ use super::*;
 
 #[tokio::test]
 async fn the_feed_is_resumable_and_ends() {
-    let door = Door::new();
-    door.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2), page("http://c/", "u", 0)]).await;
-    let first = door.get("/v1/changes?limit=2").await.json();
+    let service = TestService::new();
+    service.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2), page("http://c/", "u", 0)]).await;
+    let first = service.get("/v1/changes?limit=2").await.json();
     assert_eq!((first["changes"].as_array().unwrap().len(), &first["at_end"]), (2, &json!(false)));
     let cursor = first["cursor"].as_str().unwrap();
-    let rest = door.get(&format!("/v1/changes?cursor={cursor}")).await.json();
+    let rest = service.get(&format!("/v1/changes?cursor={cursor}")).await.json();
     assert_eq!((rest["changes"].as_array().unwrap().len(), &rest["at_end"]), (1, &json!(true)));
     let all =
         [first["changes"].as_array().unwrap().clone(), rest["changes"].as_array().unwrap().clone()].concat();
@@ -26,26 +26,26 @@ async fn the_feed_is_resumable_and_ends() {
 
 #[tokio::test]
 async fn json_lines_carry_the_cursor_in_a_header() {
-    let door = Door::new();
-    door.store(&[page("http://a/", "t", 0)]).await;
+    let service = TestService::new();
+    service.store(&[page("http://a/", "t", 0)]).await;
     let request = Request::get("/v1/changes").header("accept", "text/html, application/x-ndjson;q=0.9");
-    let reply = door.send(request.body(Body::empty()).unwrap()).await;
+    let reply = service.send(request.body(Body::empty()).unwrap()).await;
     assert_eq!(reply.lines()[0]["url"], "http://a/");
     let header = |name: &str| reply.headers[name].to_str().unwrap().to_owned();
     assert_eq!((header("doppel-cursor"), header("doppel-at-end")), ("c1".to_owned(), "true".to_owned()));
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_gone_and_bad_parameters() {
-    let door = Door::new();
-    assert_eq!(door.get("/v1/changes?cursor=abc.1-2").await.problem(410)["field"], "cursor");
+async fn expired_cursors_and_invalid_parameters_are_problems() {
+    let service = TestService::new();
+    assert_eq!(service.get("/v1/changes?cursor=abc.1-2").await.problem(410)["field"], "cursor");
     for malformed in ["", "other", "c1%20"] {
-        let problem = door.get(&format!("/v1/changes?cursor={malformed}")).await.problem(400);
+        let problem = service.get(&format!("/v1/changes?cursor={malformed}")).await.problem(400);
         assert_eq!(problem["field"], "cursor", "{malformed:?}");
     }
     // The longest cursor that a collection gives: one of 1,024 shards.
     let longest = format!("c{}", "0".repeat(15 + 1_024 * 34));
-    assert_eq!(door.get(&format!("/v1/changes?cursor={longest}")).await.status, 200);
+    assert_eq!(service.get(&format!("/v1/changes?cursor={longest}")).await.status, 200);
     let long = "x".repeat(40_000);
     for (query, field) in [
         ("limit=0", "limit"),
@@ -53,44 +53,46 @@ async fn a_cursor_that_is_gone_and_bad_parameters() {
         ("wait=61", "wait"),
         (&format!("cursor={long}"), "cursor"),
     ] {
-        assert_eq!(door.get(&format!("/v1/changes?{query}")).await.problem(400)["field"], field);
+        assert_eq!(service.get(&format!("/v1/changes?{query}")).await.problem(400)["field"], field);
     }
-    let soon = door.get("/v1/changes?wait=soon").await.problem(400);
+    let soon = service.get("/v1/changes?wait=soon").await.problem(400);
     assert_eq!(soon["detail"], "the query: wait: invalid digit found in string");
     assert_eq!(soon["field"], "wait");
-    assert_eq!(door.get("/v1/changes?coursor=c1").await.problem(400)["field"], "coursor");
-    assert_eq!(door.get("/v1/status").await.problem(400)["field"], "url");
+    assert_eq!(service.get("/v1/changes?coursor=c1").await.problem(400)["field"], "coursor");
+    assert_eq!(service.get("/v1/status").await.problem(400)["field"], "url");
 }
 
 #[tokio::test]
 async fn a_long_poll_ends_with_the_first_event() {
-    let door = Arc::new(Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() }));
+    let service =
+        Arc::new(TestService::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() }));
     let begin = Instant::now();
     let poll = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.get("/v1/changes?wait=30").await.json() }
+        let service = Arc::clone(&service);
+        async move { service.get("/v1/changes?wait=30").await.json() }
     });
     // The long poll waits for more than one step without a change.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!poll.is_finished());
-    door.store(&[page("http://a/", "t", 0)]).await;
+    service.store(&[page("http://a/", "t", 0)]).await;
     assert_eq!(poll.await.unwrap()["changes"][0]["url"], "http://a/");
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]
 async fn a_long_poll_ends_after_its_time_and_at_shutdown() {
-    let door = Arc::new(Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() }));
+    let service =
+        Arc::new(TestService::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() }));
     let begin = Instant::now();
-    let empty = door.get("/v1/changes?wait=1").await.json();
+    let empty = service.get("/v1/changes?wait=1").await.json();
     assert!(begin.elapsed() >= Duration::from_secs(1));
     assert_eq!(empty, json!({"changes": [], "cursor": "c0", "at_end": true}));
     let poll = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.get("/v1/changes?wait=60").await.json() }
+        let service = Arc::clone(&service);
+        async move { service.get("/v1/changes?wait=60").await.json() }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    door.app.drain();
+    service.app.drain();
     assert_eq!(poll.await.unwrap()["at_end"], true);
     assert!(begin.elapsed() < Duration::from_secs(30));
 }
@@ -98,29 +100,29 @@ async fn a_long_poll_ends_after_its_time_and_at_shutdown() {
 #[tokio::test]
 async fn long_polls_are_bounded() {
     let limits = Limits { long_polls: 1, poll_step: Duration::from_millis(20), ..Limits::default() };
-    let door = Arc::new(Door::with(limits));
+    let service = Arc::new(TestService::with(limits));
     let poll = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.get("/v1/changes?wait=60").await.status }
+        let service = Arc::clone(&service);
+        async move { service.get("/v1/changes?wait=60").await.status }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    door.get("/v1/changes?wait=1").await.problem(503);
-    assert_eq!(door.get("/v1/changes").await.status, 200, "without waiting there is room");
+    service.get("/v1/changes?wait=1").await.problem(503);
+    assert_eq!(service.get("/v1/changes").await.status, 200, "a request without wait needs no permit");
     // A client that disconnects returns its permit.
     poll.abort();
     assert!(poll.await.unwrap_err().is_cancelled());
-    assert_eq!(door.get("/v1/changes?wait=1").await.status, 200);
+    assert_eq!(service.get("/v1/changes?wait=1").await.status, 200);
 }
 
 #[tokio::test]
 async fn the_export_is_sorted_and_has_six_fields() {
-    let door = Door::new();
+    let service = TestService::new();
     let mut pages: Vec<_> = (0..300).map(|n| page(&format!("http://a/{n}"), &format!("t{n}x"), 0)).collect();
     pages.push(page("http://a/7?copy", "t7x", 2));
     pages.push(json!({"url": "http://a/\"quoted\"\\", "redirect_to": "http://none/"}));
     pages.push(json!({"url": "http://gone/", "dead": true}));
-    door.store(&pages).await;
-    let reply = door.get("/v1/export").await;
+    service.store(&pages).await;
+    let reply = service.get("/v1/export").await;
     assert_eq!(reply.headers["doppel-cursor"], "c303");
     let lines = reply.lines();
     let urls: Vec<_> = lines.iter().map(|line| line["url"].as_str().unwrap().to_owned()).collect();
@@ -141,8 +143,8 @@ async fn the_export_is_sorted_and_has_six_fields() {
         line.matches("\":").count() == 6 && keys.iter().all(|key| line.contains(key))
     }));
     let mut out = Vec::new();
-    let summary = doppel_engine::export::write_export(&*door.tiers, None, &mut out).unwrap();
+    let summary = doppel_engine::export::write_export(&*service.tiers, None, &mut out).unwrap();
     assert_eq!((out.as_slice(), summary.pages, summary.cursor.as_str()), (&reply.body[..], 302, "c303"));
-    door.tiers.state().damaged = true;
-    assert!(door.get("/v1/export").await.problem(500)["detail"].as_str().unwrap().contains("damaged"));
+    service.tiers.state().damaged = true;
+    assert!(service.get("/v1/export").await.problem(500)["detail"].as_str().unwrap().contains("damaged"));
 }

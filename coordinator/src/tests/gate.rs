@@ -8,22 +8,22 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
-pub(super) struct Gate {
-    state: Mutex<State>,
+pub(super) struct CallGate {
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct GateState {
     closed_for: Option<&'static str>,
     begun: BTreeMap<&'static str, usize>,
 }
 
 /// Guard that keeps a gate closed until it is dropped.
-pub(super) struct Closed<'g>(&'g Gate);
+pub(super) struct ClosedGate<'g>(&'g CallGate);
 
-impl Gate {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl CallGate {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap()
     }
 
@@ -31,14 +31,14 @@ impl Gate {
     pub(super) fn pass(&self, call: &'static str) {
         let mut state = self.state();
         *state.begun.entry(call).or_default() += 1;
-        let is_held = |state: &mut State| state.closed_for == Some(call);
+        let is_held = |state: &mut GateState| state.closed_for == Some(call);
         drop(self.changed.wait_timeout_while(state, PATIENCE, is_held).unwrap());
     }
 
     /// Holds every call of this name.
-    pub(super) fn close(&self, call: &'static str) -> Closed<'_> {
+    pub(super) fn close(&self, call: &'static str) -> ClosedGate<'_> {
         self.state().closed_for = Some(call);
-        Closed(self)
+        ClosedGate(self)
     }
 
     /// Waits until this number of calls of this name have begun since the start of the test.
@@ -52,7 +52,7 @@ impl Gate {
     }
 }
 
-impl Drop for Closed<'_> {
+impl Drop for ClosedGate<'_> {
     fn drop(&mut self) {
         self.0.state().closed_for = None;
         self.0.changed.notify_all();

@@ -11,66 +11,66 @@ use crate::limits::{HEAVY_CALLS, LIST};
 use gate::until;
 
 #[tokio::test]
-async fn an_export_without_its_caller_keeps_its_place() {
-    let door = Arc::new(Door::new());
-    let closed = door.tiers.gate.close("scan");
+async fn an_export_without_its_client_keeps_its_permit() {
+    let service = Arc::new(TestService::new());
+    let closed = service.tiers.gate.close("scan");
     for _ in 0..HEAVY_CALLS {
-        door.ask_and_go("GET", "/v1/export", "scan").await;
+        service.ask_and_go("GET", "/v1/export", "scan").await;
     }
-    let one_more = tokio::time::timeout(Duration::from_secs(5), door.get("/v1/export")).await;
+    let one_more = tokio::time::timeout(Duration::from_secs(5), service.get("/v1/export")).await;
     one_more.expect("it is refused at once").problem(503);
     drop(closed);
-    until(async || door.get("/v1/export").await.status == 200).await;
+    until(async || service.get("/v1/export").await.status == 200).await;
 }
 
 #[tokio::test]
-async fn a_call_without_its_caller_keeps_its_place_and_health_has_others() {
-    let door = Arc::new(Door::with(Limits { requests: 1, ..Limits::default() }));
-    let closed = door.tiers.gate.close("pages");
-    door.ask_and_go("GET", "/v1/status?url=http://a/", "pages").await;
-    door.get("/v1/groups").await.problem(503);
-    assert_eq!(door.get("/readyz").await.status, 200);
-    assert_eq!(door.get("/metrics").await.status, 200);
+async fn a_call_without_its_client_keeps_its_permit_and_health_checks_have_their_own() {
+    let service = Arc::new(TestService::with(Limits { requests: 1, ..Limits::default() }));
+    let closed = service.tiers.gate.close("pages");
+    service.ask_and_go("GET", "/v1/status?url=http://a/", "pages").await;
+    service.get("/v1/groups").await.problem(503);
+    assert_eq!(service.get("/readyz").await.status, 200);
+    assert_eq!(service.get("/metrics").await.status, 200);
     drop(closed);
-    until(async || door.get("/v1/groups").await.status == 200).await;
+    until(async || service.get("/v1/groups").await.status == 200).await;
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_answered_and_keeps_its_place() {
+async fn a_call_that_takes_too_long_gets_503_and_keeps_its_permit() {
     let limits = Limits { requests: 1, call_time: Duration::from_millis(50), ..Limits::default() };
-    let door = Door::with(limits);
-    let closed = door.tiers.gate.close("pages");
-    let problem = door.get("/v1/status?url=http://a/").await.problem(503);
+    let service = TestService::with(limits);
+    let closed = service.tiers.gate.close("pages");
+    let problem = service.get("/v1/status?url=http://a/").await.problem(503);
     assert_eq!(problem["type"], "urn:doppel:problem:timeout");
-    door.get("/v1/groups").await.problem(503);
-    assert_eq!(door.get("/readyz").await.status, 200);
+    service.get("/v1/groups").await.problem(503);
+    assert_eq!(service.get("/readyz").await.status, 200);
     drop(closed);
-    until(async || door.get("/v1/groups").await.status == 200).await;
+    until(async || service.get("/v1/groups").await.status == 200).await;
 }
 
 /// Reports that read the whole collection, each with its first call to tier 1.
 const REPORTS: [(&str, &str); 2] = [("/v1/reports/groups", "groups"), ("/v1/reports/savings", "scan")];
 
 #[tokio::test]
-async fn a_report_without_its_caller_is_kept_for_the_next() {
+async fn a_report_without_its_client_is_cached_for_the_next_client() {
     for (path, call) in REPORTS {
-        let door = Arc::new(Door::new());
-        let closed = door.tiers.gate.close(call);
-        door.ask_and_go("GET", path, call).await;
+        let service = Arc::new(TestService::new());
+        let closed = service.tiers.gate.close(call);
+        service.ask_and_go("GET", path, call).await;
         drop(closed);
-        until(async || door.get(path).await.status == 200).await;
-        assert_eq!(door.tiers.gate.count(call), 1, "{path} was made once");
+        until(async || service.get(path).await.status == 200).await;
+        assert_eq!(service.tiers.gate.count(call), 1, "{path} was made once");
     }
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_report_that_another_makes() {
+async fn no_client_waits_for_a_report_that_another_client_makes() {
     for (path, call) in REPORTS {
-        let door = Arc::new(Door::with(Limits { requests: 3, ..Limits::default() }));
-        let closed = door.tiers.gate.close(call);
-        door.ask_and_go("GET", path, call).await;
+        let service = Arc::new(TestService::with(Limits { requests: 3, ..Limits::default() }));
+        let closed = service.tiers.gate.close(call);
+        service.ask_and_go("GET", path, call).await;
         let ask = async || {
-            let answer = tokio::time::timeout(Duration::from_secs(5), door.get(path)).await;
+            let answer = tokio::time::timeout(Duration::from_secs(5), service.get(path)).await;
             answer.unwrap_or_else(|_| panic!("{path} waits"))
         };
         // No report exists yet.
@@ -78,60 +78,62 @@ async fn nobody_waits_for_a_report_that_another_makes() {
             assert_eq!(ask().await.problem(503)["type"], "urn:doppel:problem:busy");
         }
         drop(closed);
-        until(async || door.get(path).await.status == 200).await;
+        until(async || service.get(path).await.status == 200).await;
         let old = Duration::from_secs(100);
-        door.app.reports().groups.grow_old(old);
-        door.app.reports().savings.grow_old(old);
-        let closed = door.tiers.gate.close(call);
-        door.ask_and_go("GET", path, call).await;
+        service.app.reports().groups.grow_old(old);
+        service.app.reports().savings.grow_old(old);
+        let closed = service.tiers.gate.close(call);
+        service.ask_and_go("GET", path, call).await;
         // The previous report is returned with its age, and the permits of the other requests are free.
         for _ in 0..5 {
             let age = ask().await.json()["age_ms"].as_u64().unwrap_or_else(|| panic!("{path} has no age"));
             assert!(age >= 100_000, "{path} is {age} ms old");
         }
-        assert_eq!(door.get("/v1/reports/quality").await.status, 200);
+        assert_eq!(service.get("/v1/reports/quality").await.status, 200);
         drop(closed);
-        until(async || door.get(path).await.json()["age_ms"].as_u64().is_none_or(|age| age < 100_000)).await;
+        until(async || service.get(path).await.json()["age_ms"].as_u64().is_none_or(|age| age < 100_000))
+            .await;
     }
 }
 
 #[tokio::test]
-async fn a_report_ends_with_the_service() {
+async fn a_report_ends_when_the_service_stops() {
     for (path, call) in REPORTS {
-        let door = Arc::new(Door::new());
-        door.store(&[page("http://a/0", "a", 0), page("http://a/1", "a", 0)]).await;
+        let service = Arc::new(TestService::new());
+        service.store(&[page("http://a/0", "a", 0), page("http://a/1", "a", 0)]).await;
         {
-            let mut state = door.tiers.state();
+            let mut state = service.tiers.state();
             let (summary, members) = state.groups.values().next().cloned().unwrap();
             // The collection has more groups than one call reads.
             for group in (1..=LIST as u64).map(|n| GroupId::new(1_000 + n, ShardId(0))) {
                 state.groups.insert(group, (GroupSummary { group, ..summary.clone() }, members.clone()));
             }
         }
-        let closed = door.tiers.gate.close(call);
+        let closed = service.tiers.gate.close(call);
         let asking = tokio::spawn({
-            let door = Arc::clone(&door);
-            async move { door.get(path).await }
+            let service = Arc::clone(&service);
+            async move { service.get(path).await }
         });
-        door.tiers.gate.begun(call, 1).await;
-        door.app.drain();
+        service.tiers.gate.begun(call, 1).await;
+        service.app.drain();
         drop(closed);
         assert_eq!(asking.await.unwrap().problem(503)["type"], "urn:doppel:problem:stopping", "{path}");
-        assert_eq!(door.tiers.gate.count(call), 1, "{path} goes on");
+        assert_eq!(service.tiers.gate.count(call), 1, "{path} goes on");
     }
 }
 
 #[tokio::test]
-async fn a_repair_without_its_caller_keeps_its_place() {
-    let door = Arc::new(Door::with(Limits { repair_wait: Duration::from_millis(20), ..Limits::default() }));
-    let closed = door.tiers.gate.close("repair");
-    door.ask_and_go("POST", "/v1/groups/g1-0/repair", "repair").await;
+async fn a_repair_without_its_client_keeps_its_permit() {
+    let service =
+        Arc::new(TestService::with(Limits { repair_wait: Duration::from_millis(20), ..Limits::default() }));
+    let closed = service.tiers.gate.close("repair");
+    service.ask_and_go("POST", "/v1/groups/g1-0/repair", "repair").await;
     let many = json!({"groups": ["g1-0"]});
     for (path, body) in [("/v1/groups/g1-0/repair", &Value::Null), ("/v1/repair", &many)] {
-        let one_more = tokio::time::timeout(Duration::from_secs(5), door.post_json(path, body)).await;
+        let one_more = tokio::time::timeout(Duration::from_secs(5), service.post_json(path, body)).await;
         one_more.expect("it is refused after a while").problem(503);
     }
-    assert_eq!(door.tiers.gate.count("repair"), 1);
+    assert_eq!(service.tiers.gate.count("repair"), 1);
     drop(closed);
-    until(async || door.post_json("/v1/repair", &many).await.status == 200).await;
+    until(async || service.post_json("/v1/repair", &many).await.status == 200).await;
 }

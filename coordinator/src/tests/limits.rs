@@ -16,15 +16,15 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-async fn post_packed(door: &Door, encoding: &str, kind: &str, body: impl Into<Body>) -> Reply {
+async fn post_packed(service: &TestService, encoding: &str, kind: &str, body: impl Into<Body>) -> Reply {
     let request =
         Request::post("/v1/pages").header("content-type", kind).header("content-encoding", encoding);
-    door.send(request.body(body.into()).unwrap()).await
+    service.send(request.body(body.into()).unwrap()).await
 }
 
 #[tokio::test]
-async fn packed_bodies_are_unpacked() {
-    let door = Door::new();
+async fn compressed_bodies_are_decompressed() {
+    let service = TestService::new();
     let body = format!("{}\n{}\n", page("http://a/", "t", 0), page("http://b/", "t", 1));
     let two_members = [gzip(&body.as_bytes()[..100]), gzip(&body.as_bytes()[100..])].concat();
     for (encoding, packed) in [
@@ -33,25 +33,25 @@ async fn packed_bodies_are_unpacked() {
         ("zstd", zstd::encode_all(body.as_bytes(), 3).unwrap()),
         ("identity", body.clone().into_bytes()),
     ] {
-        assert_eq!(post_packed(&door, encoding, NDJSON, packed).await.lines().len(), 2, "{encoding}");
+        assert_eq!(post_packed(&service, encoding, NDJSON, packed).await.lines().len(), 2, "{encoding}");
     }
 }
 
 #[tokio::test]
-async fn damaged_packing_is_refused() {
-    let door = Door::new();
+async fn damaged_compression_is_refused() {
+    let service = TestService::new();
     let body = page("http://a/", "t", 0).to_string();
     let sound = [("gzip", gzip(body.as_bytes())), ("zstd", zstd::encode_all(body.as_bytes(), 3).unwrap())];
     for (encoding, packed) in sound {
         for broken in [&packed[..packed.len() / 2], &packed[..packed.len() - 1], b"nonsense", b""] {
-            post_packed(&door, encoding, JSON, broken.to_vec()).await.problem(400);
+            post_packed(&service, encoding, JSON, broken.to_vec()).await.problem(400);
         }
         let mut flipped = packed.clone();
         let middle = flipped.len() / 2;
         flipped[middle] ^= 0x55;
         // zstd without a checksum may not detect the damage. The body is then an invalid page, or another
         // page.
-        let reply = post_packed(&door, encoding, JSON, flipped).await;
+        let reply = post_packed(&service, encoding, JSON, flipped).await;
         assert!(encoding == "zstd" || reply.status == 400, "{reply:?}");
     }
     // The window is larger than RFC 9659 allows.
@@ -59,13 +59,13 @@ async fn damaged_packing_is_refused() {
     encoder.window_log(27).unwrap();
     encoder.write_all(&[b' '; 1 << 10]).unwrap();
     std::io::copy(&mut std::io::repeat(b' ').take(16 << 20), &mut encoder).unwrap();
-    post_packed(&door, "zstd", JSON, encoder.finish().unwrap()).await.problem(400);
+    post_packed(&service, "zstd", JSON, encoder.finish().unwrap()).await.problem(400);
 }
 
 #[tokio::test]
 async fn bombs_are_stopped_at_the_limit() {
     let limits = Limits { body_bytes: 1 << 20, ..Limits::default() };
-    let door = Door::with(limits);
+    let service = TestService::with(limits);
     let mut bomb = Vec::new();
     let mut encoder = GzEncoder::new(&mut bomb, Compression::best());
     std::io::copy(&mut std::io::repeat(b'\n').take(200 << 20), &mut encoder).unwrap();
@@ -73,64 +73,68 @@ async fn bombs_are_stopped_at_the_limit() {
     assert!(bomb.len() < 1 << 20);
     let zstd_bomb = zstd::encode_all(std::io::repeat(b'\n').take(200 << 20), 1).unwrap();
     let begin = Instant::now();
-    post_packed(&door, "gzip", NDJSON, bomb).await.problem(413);
-    post_packed(&door, "zstd", NDJSON, zstd_bomb).await.problem(413);
-    assert!(begin.elapsed() < Duration::from_secs(2), "nothing past the limit is unpacked");
+    post_packed(&service, "gzip", NDJSON, bomb).await.problem(413);
+    post_packed(&service, "zstd", NDJSON, zstd_bomb).await.problem(413);
+    assert!(begin.elapsed() < Duration::from_secs(2), "nothing beyond the limit is decompressed");
     assert!(
-        door.get("/metrics").await.text().contains("doppel_coordinator_body_memory_free_bytes 1073741824\n")
+        service
+            .get("/metrics")
+            .await
+            .text()
+            .contains("doppel_coordinator_body_memory_free_bytes 1073741824\n")
     );
 }
 
 #[tokio::test]
 async fn long_bodies_are_refused_by_length_and_by_count() {
     let limits = Limits { wire_bytes: 1_000, body_bytes: 4_000, lines: 3, ..Limits::default() };
-    let door = Door::with(limits);
-    door.post("/v1/pages", NDJSON, "x".repeat(1_001)).await.problem(413);
+    let service = TestService::with(limits);
+    service.post("/v1/pages", NDJSON, "x".repeat(1_001)).await.problem(413);
     // The body has no stated length.
     let pieces = stream::iter((0..20).map(|_| Ok::<_, Infallible>(vec![b'\n'; 100])));
-    door.post("/v1/pages", NDJSON, Body::from_stream(pieces)).await.problem(413);
+    service.post("/v1/pages", NDJSON, Body::from_stream(pieces)).await.problem(413);
     let line = "{\"url\": \"http://a/\", \"text\": \"x\"}\n";
-    assert_eq!(door.post("/v1/pages", NDJSON, line.repeat(3)).await.lines().len(), 3);
-    let problem = door.post("/v1/pages", NDJSON, line.repeat(4)).await.problem(413);
+    assert_eq!(service.post("/v1/pages", NDJSON, line.repeat(3)).await.lines().len(), 3);
+    let problem = service.post("/v1/pages", NDJSON, line.repeat(4)).await.problem(413);
     assert!(problem["detail"].as_str().unwrap().contains("3 lines"));
     let four_thousand = gzip(format!("{}{}", " ".repeat(4_000 - line.len()), line).as_bytes());
-    assert_eq!(post_packed(&door, "gzip", NDJSON, four_thousand).await.lines().len(), 1);
+    assert_eq!(post_packed(&service, "gzip", NDJSON, four_thousand).await.lines().len(), 1);
     let one_more = gzip(format!("{}{}", " ".repeat(4_001 - line.len()), line).as_bytes());
-    post_packed(&door, "gzip", NDJSON, one_more).await.problem(413);
-    assert_eq!(door.tiers.state().submitted.concat().len(), 4);
+    post_packed(&service, "gzip", NDJSON, one_more).await.problem(413);
+    assert_eq!(service.tiers.state().submitted.concat().len(), 4);
 }
 
 #[tokio::test]
-async fn slow_bodies_are_given_up() {
+async fn slow_bodies_are_refused() {
     let limits = Limits {
         body_pause: Duration::from_millis(60),
         body_time: Duration::from_millis(300),
         ..Limits::default()
     };
-    let door = Door::with(limits);
+    let service = TestService::with(limits);
     let silent = Body::from_stream(stream::pending::<Result<Vec<u8>, Infallible>>());
-    door.post("/v1/pages", JSON, silent).await.problem(408);
+    service.post("/v1/pages", JSON, silent).await.problem(408);
     // A body that sends a byte now and then observes the pause limit, but not the limit on the whole time.
     let drip = stream::unfold(0, |n| async move {
         tokio::time::sleep(Duration::from_millis(20)).await;
         Some((Ok::<_, Infallible>(vec![b' ']), n + 1))
     });
     let begin = Instant::now();
-    door.post("/v1/pages", JSON, Body::from_stream(drip)).await.problem(408);
+    service.post("/v1/pages", JSON, Body::from_stream(drip)).await.problem(408);
     assert!(begin.elapsed() >= Duration::from_millis(300));
 }
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_refused() {
-    let door = Door::new();
+    let service = TestService::new();
     let pieces = [Ok(b"{\"url\": ".to_vec()), Err(std::io::Error::other("gone"))];
-    door.post("/v1/pages", JSON, Body::from_stream(stream::iter(pieces))).await.problem(400);
+    service.post("/v1/pages", JSON, Body::from_stream(stream::iter(pieces))).await.problem(400);
 }
 
 #[tokio::test]
 async fn bodies_share_a_memory_budget() {
     let limits = Limits { body_memory_bytes: 600 << 10, ..Limits::default() };
-    let door = Arc::new(Door::with(limits));
+    let service = Arc::new(TestService::with(limits));
     // This request holds 200 kB until the test ends it.
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let first = vec![b' '; 200 << 10];
@@ -141,22 +145,26 @@ async fn bodies_share_a_memory_budget() {
     let body =
         Body::from_stream(futures_util::StreamExt::chain(stream::iter([Ok::<_, Infallible>(first)]), rest));
     let holding = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.post("/v1/pages", JSON, body).await }
+        let service = Arc::clone(&service);
+        async move { service.post("/v1/pages", JSON, body).await }
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
     let text = " ".repeat(320 << 10);
     let other = json!({"url": "http://b/", "text": text}).to_string();
-    door.post("/v1/pages", JSON, other.clone()).await.problem(503);
-    assert_eq!(door.post_json("/v1/pages", &page("http://c/", "t", 0)).await.status, 200, "a small one fits");
+    service.post("/v1/pages", JSON, other.clone()).await.problem(503);
+    assert_eq!(
+        service.post_json("/v1/pages", &page("http://c/", "t", 0)).await.status,
+        200,
+        "a small one fits"
+    );
     end.send(()).unwrap();
     assert_eq!(holding.await.unwrap().status, 200);
-    assert_eq!(door.post("/v1/pages", JSON, other).await.status, 200, "the budget was given back");
+    assert_eq!(service.post("/v1/pages", JSON, other).await.status, 200, "the budget is returned");
 }
 
 /// Returns the free memory for bodies and their answers, in bytes.
-async fn free(door: &Door) -> usize {
-    let metrics = door.get("/metrics").await;
+async fn free(service: &TestService) -> usize {
+    let metrics = service.get("/metrics").await;
     let name = "doppel_coordinator_body_memory_free_bytes ";
     metrics.text().lines().find_map(|line| line.strip_prefix(name)).unwrap().parse().unwrap()
 }
@@ -164,24 +172,25 @@ async fn free(door: &Door) -> usize {
 #[tokio::test]
 async fn answers_to_lines_share_the_memory_budget() {
     let budget = 128 << 10;
-    let door = Door::with(Limits { body_memory_bytes: budget, ..Limits::default() });
+    let service = TestService::with(Limits { body_memory_bytes: budget, ..Limits::default() });
     // The lines fit in the budget, but their answers do not.
     let line = "{\"a\":1}\n";
-    door.post("/v1/pages", NDJSON, line.repeat(1_000)).await.problem(503);
-    assert_eq!(free(&door).await, budget);
-    assert_eq!(door.post("/v1/pages", NDJSON, line.repeat(100)).await.lines().len(), 100);
-    assert_eq!(free(&door).await, budget);
+    service.post("/v1/pages", NDJSON, line.repeat(1_000)).await.problem(503);
+    assert_eq!(free(&service).await, budget);
+    assert_eq!(service.post("/v1/pages", NDJSON, line.repeat(100)).await.lines().len(), 100);
+    assert_eq!(free(&service).await, budget);
 }
 
 #[tokio::test]
-async fn nothing_is_recorded_that_cannot_be_answered() {
+async fn no_page_is_recorded_without_memory_for_its_answer() {
     let budget = 77 << 10;
-    let door = Door::with(Limits { body_memory_bytes: budget, chunk_lines: 2, ..Limits::default() });
+    let service =
+        TestService::with(Limits { body_memory_bytes: budget, chunk_lines: 2, ..Limits::default() });
     let url = |n: usize| format!("http://a/{n}?{}", "x".repeat(5_000));
     let body: String = (0..10).map(|n| format!("{}\n", json!({"url": url(n), "text": "x"}))).collect();
-    let reply = door.post("/v1/pages", NDJSON, body.clone()).await;
+    let reply = service.post("/v1/pages", NDJSON, body.clone()).await;
     let lines = reply.lines();
-    assert!(free(&door).await < budget, "what is not yet sent counts");
+    assert!(free(&service).await < budget, "an answer that is not sent yet counts");
     let taken: Vec<_> =
         lines.iter().filter_map(|line| line["outcome"].as_str().and(line["url"].as_str())).collect();
     assert_eq!((lines.len(), taken.len()), (10, 4));
@@ -189,46 +198,46 @@ async fn nothing_is_recorded_that_cannot_be_answered() {
         assert_eq!((&line["line"], &line["error"]["code"]), (&json!(n + 1), &json!("retry")), "{line}");
     }
     assert_eq!(taken, (0..4).map(url).collect::<Vec<_>>());
-    assert_eq!(taken, door.tiers.state().submitted.concat());
+    assert_eq!(taken, service.tiers.state().submitted.concat());
     drop(reply);
     // The task that sent the answer returns its share a moment later.
     for _ in 0..100 {
-        if free(&door).await == budget {
+        if free(&service).await == budget {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(free(&door).await, budget);
+    assert_eq!(free(&service).await, budget);
 }
 
 #[tokio::test]
-async fn a_probe_counts_until_it_is_answered() {
-    let door = Arc::new(Door::new());
-    let budget = free(&door).await;
-    let closed = door.tiers.gate.close("probe");
+async fn a_probe_body_counts_against_the_memory_budget_until_it_is_answered() {
+    let service = Arc::new(TestService::new());
+    let budget = free(&service).await;
+    let closed = service.tiers.gate.close("probe");
     let probe = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.post_json("/v1/probe", &json!({"text": words("t", 0, 20_000)})).await.status }
+        let service = Arc::clone(&service);
+        async move { service.post_json("/v1/probe", &json!({"text": words("t", 0, 20_000)})).await.status }
     });
-    door.tiers.gate.begun("probe", 1).await;
-    assert!(free(&door).await <= budget - words("t", 0, 20_000).len());
+    service.tiers.gate.begun("probe", 1).await;
+    assert!(free(&service).await <= budget - words("t", 0, 20_000).len());
     drop(closed);
     assert_eq!(probe.await.unwrap(), 200);
-    assert_eq!(free(&door).await, budget);
+    assert_eq!(free(&service).await, budget);
 }
 
 #[tokio::test]
-async fn requests_in_work_are_bounded_and_health_is_not() {
+async fn requests_in_progress_are_limited_and_health_checks_are_not() {
     let limits = Limits { requests: 1, poll_step: Duration::from_millis(20), ..Limits::default() };
-    let door = Arc::new(Door::with(limits));
+    let service = Arc::new(TestService::with(limits));
     let poll = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.get("/v1/changes?wait=60").await.status }
+        let service = Arc::clone(&service);
+        async move { service.get("/v1/changes?wait=60").await.status }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    door.get("/v1/status?url=http://a/").await.problem(503);
-    assert_eq!(door.get("/healthz").await.status, 200);
-    door.app.drain();
+    service.get("/v1/status?url=http://a/").await.problem(503);
+    assert_eq!(service.get("/healthz").await.status, 200);
+    service.app.drain();
     assert_eq!(poll.await.unwrap(), 200);
-    assert_eq!(door.get("/v1/status?url=http://a/").await.status, 200);
+    assert_eq!(service.get("/v1/status?url=http://a/").await.status, 200);
 }

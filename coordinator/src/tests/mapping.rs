@@ -2,22 +2,23 @@
 
 use std::cell::RefCell;
 
+use doppel_contract::RebalanceProgress;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, Tau};
 use doppel_partitioning::{PartitionMap, Plan};
-use doppel_protocol::{IndexError, RebalanceProgress};
+use doppel_protocol::IndexError;
 
 use super::*;
 
 /// Creates a coordinator with pages of many lengths, all on the first of three nodes.
-pub(super) async fn with_plan() -> Arc<Door> {
-    let door = Door::with_mapping();
+pub(super) async fn with_plan() -> Arc<TestService> {
+    let service = TestService::with_mapping();
     let text =
         |n: usize| json!({"url": format!("http://a/{n}"), "text": words(&format!("t{n}x"), 0, 20 + n)});
-    door.store(&(0..120).map(text).collect::<Vec<_>>()).await;
+    service.store(&(0..120).map(text).collect::<Vec<_>>()).await;
     let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
-    door.tiers.state().plan = Some(Plan::on_first(map, 3).unwrap());
-    Arc::new(door)
+    service.tiers.state().plan = Some(Plan::on_first(map, 3).unwrap());
+    Arc::new(service)
 }
 
 fn progress() -> RebalanceProgress {
@@ -25,39 +26,39 @@ fn progress() -> RebalanceProgress {
 }
 
 #[tokio::test]
-async fn a_request_is_tried_and_then_done() {
-    let door = with_plan().await;
+async fn a_rebalance_request_runs_after_its_dry_run() {
+    let service = with_plan().await;
     let ask = json!({"action": "balance", "dry_run": true});
-    let dry = door.post_json("/v1/rebalance", &ask).await.json();
+    let dry = service.post_json("/v1/rebalance", &ask).await.json();
     assert_eq!((&dry["started"], &dry["contents"]), (&json!(false), &json!(120)));
     assert!(dry["imbalance_before"].as_f64().unwrap() > 2.9, "{dry}");
     assert!(dry["imbalance_after"].as_f64().unwrap() < 1.2, "{dry}");
     assert!(!dry["moves"].as_array().unwrap().is_empty());
-    let present = door.get("/v1/rebalance").await.json();
+    let present = service.get("/v1/rebalance").await.json();
     assert_eq!(
         present,
         json!({"plan_version": 0, "nodes": 3, "drained": [], "progress": null, "request": null, "outcome": null})
     );
 
-    let done = door.post_json("/v1/rebalance", &json!({"action": "balance"})).await.json();
+    let done = service.post_json("/v1/rebalance", &json!({"action": "balance"})).await.json();
     assert_eq!(done, {
         let mut same = dry.clone();
         same["started"] = true.into();
         same
     });
-    assert_eq!(door.get("/v1/rebalance").await.json()["plan_version"], 1);
+    assert_eq!(service.get("/v1/rebalance").await.json()["plan_version"], 1);
 
-    let drained = door.post_json("/v1/rebalance", &json!({"action": "drain", "node": 1})).await.json();
+    let drained = service.post_json("/v1/rebalance", &json!({"action": "drain", "node": 1})).await.json();
     assert!(drained["moves"].as_array().unwrap().iter().any(|one| one["from"] == 1), "{drained}");
-    let plan = door.tiers.state().plan.clone().unwrap();
+    let plan = service.tiers.state().plan.clone().unwrap();
     assert!(plan.assignments().iter().all(|assignment| assignment.node != NodeId(1)));
-    assert_eq!(door.get("/v1/rebalance").await.json()["drained"], json!([1]));
-    assert_eq!(door.get("/v1/reports/load-balance").await.json()["drained"], json!([1]));
+    assert_eq!(service.get("/v1/rebalance").await.json()["drained"], json!([1]));
+    assert_eq!(service.get("/v1/reports/load-balance").await.json()["drained"], json!([1]));
 }
 
 #[tokio::test]
-async fn what_cannot_be_requested_is_a_problem() {
-    let door = with_plan().await;
+async fn invalid_rebalance_requests_are_problems() {
+    let service = with_plan().await;
     for (body, field) in [
         (json!({"action": "drain"}), "node"),
         (json!({"action": "join"}), "node"),
@@ -69,17 +70,17 @@ async fn what_cannot_be_requested_is_a_problem() {
         (json!({"action": "move", "node": 0, "partition": 99}), "partition"),
         (json!({"action": "join", "node": 4_000_000_000_u32}), "node"),
     ] {
-        let problem = door.post_json("/v1/rebalance", &body).await.problem(400);
+        let problem = service.post_json("/v1/rebalance", &body).await.problem(400);
         assert_eq!(problem["field"], field, "{body}");
     }
     for body in [json!({}), json!({"action": "more"}), json!({"action": "balance", "dry": true}), json!([])] {
-        door.post_json("/v1/rebalance", &body).await.problem(400);
+        service.post_json("/v1/rebalance", &body).await.problem(400);
     }
-    door.tiers.state().progress = Some(progress());
-    let busy = door.post_json("/v1/rebalance", &json!({"action": "balance"})).await.problem(409);
+    service.tiers.state().progress = Some(progress());
+    let busy = service.post_json("/v1/rebalance", &json!({"action": "balance"})).await.problem(409);
     assert!(busy["detail"].as_str().unwrap().contains("plan 2"), "{busy}");
 
-    let bare = Door::new();
+    let bare = TestService::new();
     bare.get("/v1/rebalance").await.problem(404);
     bare.post_json("/v1/rebalance", &json!({"action": "balance"})).await.problem(404);
     bare.get("/v1/reports/load-balance/what-if").await.problem(404);
@@ -88,22 +89,23 @@ async fn what_cannot_be_requested_is_a_problem() {
 #[tokio::test]
 async fn what_if_is_for_policies_that_bound_lengths() {
     for policy in Policy::all().filter(|policy| policy.metric().is_none()) {
-        let problem = Door::comparing(policy).get("/v1/reports/load-balance/what-if").await.problem(422);
+        let problem =
+            TestService::comparing(policy).get("/v1/reports/load-balance/what-if").await.problem(422);
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.starts_with(&format!("the policy {policy} has no bound on lengths")), "{problem}");
+        assert!(detail.starts_with(&format!("the policy {policy} does not bound lengths")), "{problem}");
     }
 }
 
 #[tokio::test]
 async fn a_change_under_way_is_shown() {
-    let door = with_plan().await;
-    door.tiers.state().progress = Some(progress());
+    let service = with_plan().await;
+    service.tiers.state().progress = Some(progress());
     let expected = json!({
         "plan_version": 1, "next_version": 2, "copied": 30, "contents": 40, "changed": 3, "seconds": 1.5,
     });
-    assert_eq!(door.get("/v1/rebalance").await.json()["progress"], expected);
-    assert_eq!(door.get("/v1/reports/load-balance").await.json()["progress"], expected);
-    let metrics = door.get("/metrics").await;
+    assert_eq!(service.get("/v1/rebalance").await.json()["progress"], expected);
+    assert_eq!(service.get("/v1/reports/load-balance").await.json()["progress"], expected);
+    let metrics = service.get("/metrics").await;
     for line in ["doppel_tier2_migration_contents 40", "doppel_tier2_migration_copied_contents 30"] {
         assert!(metrics.text().lines().any(|have| have == line), "{line}");
     }
@@ -111,29 +113,29 @@ async fn a_change_under_way_is_shown() {
 
 #[tokio::test]
 async fn a_change_is_cancelled_once() {
-    let door = with_plan().await;
-    door.delete("/v1/rebalance").await.problem(409);
-    door.tiers.state().progress = Some(progress());
-    let ended = door.delete("/v1/rebalance").await.json();
+    let service = with_plan().await;
+    service.delete("/v1/rebalance").await.problem(409);
+    service.tiers.state().progress = Some(progress());
+    let ended = service.delete("/v1/rebalance").await.json();
     assert_eq!(
         (&ended["cancelled"], &ended["copied"], &ended["plan_version"]),
         (&json!(true), &json!(30), &json!(1))
     );
-    let present = door.get("/v1/rebalance").await.json();
+    let present = service.get("/v1/rebalance").await.json();
     assert_eq!((&present["outcome"], &present["progress"]), (&ended, &Value::Null));
-    door.delete("/v1/rebalance").await.problem(409);
-    Door::new().delete("/v1/rebalance").await.problem(404);
+    service.delete("/v1/rebalance").await.problem(409);
+    TestService::new().delete("/v1/rebalance").await.problem(404);
 }
 
 #[tokio::test]
-async fn an_index_that_does_not_answer_is_a_problem_with_a_time_to_try_again() {
-    let door = with_plan().await;
-    door.tiers.state().index_error = Some(IndexError::Unavailable("node 1: it is not fed yet".to_owned()));
+async fn an_unavailable_index_is_a_problem_with_retry_after() {
+    let service = with_plan().await;
+    service.tiers.state().index_error = Some(IndexError::Unavailable("node 1: it is not fed yet".to_owned()));
     let probe = json!({"text": words("p", 0, 40)});
     for reply in [
-        door.get("/v1/reports/load-balance").await,
-        door.post_json("/v1/flush", &json!({})).await,
-        door.post_json("/v1/probe", &probe).await,
+        service.get("/v1/reports/load-balance").await,
+        service.post_json("/v1/flush", &json!({})).await,
+        service.post_json("/v1/probe", &probe).await,
     ] {
         assert!(reply.headers.contains_key("retry-after"));
         let problem = reply.problem(503);
@@ -141,7 +143,7 @@ async fn an_index_that_does_not_answer_is_a_problem_with_a_time_to_try_again() {
         assert!(problem["detail"].as_str().unwrap().contains("node 1"), "{problem}");
     }
     // The other metrics are still reported.
-    let metrics = door.get("/metrics").await;
+    let metrics = service.get("/metrics").await;
     assert!(
         metrics.text().contains("doppel_tier1_")
             && metrics.text().contains("doppel_tier2_up 0")
@@ -151,8 +153,8 @@ async fn an_index_that_does_not_answer_is_a_problem_with_a_time_to_try_again() {
 
 #[tokio::test]
 async fn the_report_has_a_row_for_every_node_and_a_history() {
-    let door = with_plan().await;
-    let load = door.get("/v1/reports/load-balance").await.json();
+    let service = with_plan().await;
+    let load = service.get("/v1/reports/load-balance").await.json();
     let nodes: Vec<u64> =
         load["nodes"].as_array().unwrap().iter().map(|node| node["node"].as_u64().unwrap()).collect();
     // The list contains the nodes of the plan and the nodes of the load report.
@@ -162,30 +164,30 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
         (&json!(3), &json!(12), &json!(2.0))
     );
     assert_eq!((&load["history"], &load["variation"]), (&json!([]), &Value::Null));
-    let noting = tokio::spawn(door.app.clone().note_load());
+    let recording = tokio::spawn(service.app.clone().record_balance_history());
     gate::until(async || {
-        let load = door.get("/v1/reports/load-balance").await.json();
+        let load = service.get("/v1/reports/load-balance").await.json();
         load["history"].as_array().unwrap().len() == 1 && load["variation"] == 0.0
     })
     .await;
-    let load = door.get("/v1/reports/load-balance").await.json();
+    let load = service.get("/v1/reports/load-balance").await.json();
     let point = json!({
         "at": "2027-01-15T08:00:00Z", "plan_version": 4, "contents": 18, "node_imbalance": 2.0,
         "node_imbalance_floor": 1.2, "node_fan_out_saved": 0.6,
     });
     assert_eq!(load["history"], json!([point]));
-    door.app.drain();
-    noting.await.unwrap();
+    service.app.drain();
+    recording.await.unwrap();
 }
 
 #[tokio::test]
-async fn a_sample_is_signatures_one_after_the_other() {
-    let door = with_plan().await;
+async fn a_sample_consists_of_concatenated_signatures() {
+    let service = with_plan().await;
     for (query, contents) in [("", 120), ("?contents=7", 7), ("?contents=100000", 120)] {
         // The permit of the previous sample is returned a moment later.
         let reply = RefCell::new(None);
         gate::until(async || {
-            let sample = door.get(&format!("/v1/sample{query}")).await;
+            let sample = service.get(&format!("/v1/sample{query}")).await;
             let done = sample.status == 200;
             reply.replace(Some(sample));
             done
@@ -196,43 +198,43 @@ async fn a_sample_is_signatures_one_after_the_other() {
         let signatures = std::iter::from_fn(|| Signature::read(&mut input).unwrap());
         assert_eq!(signatures.count(), contents, "{query}");
     }
-    let problem = door.get("/v1/sample?contents=0").await.problem(400);
+    let problem = service.get("/v1/sample?contents=0").await.problem(400);
     assert_eq!(problem["field"], "contents");
-    door.get("/v1/sample?contents=100001").await.problem(400);
-    door.get("/v1/sample?limit=1").await.problem(400);
-    Door::new().get("/v1/sample").await.problem(404);
+    service.get("/v1/sample?contents=100001").await.problem(400);
+    service.get("/v1/sample?limit=1").await.problem(400);
+    TestService::new().get("/v1/sample").await.problem(404);
 }
 
 #[tokio::test]
-async fn a_sample_keeps_its_place_when_its_caller_goes() {
-    let door = with_plan().await;
-    let closed = door.tiers.gate.close("sample");
+async fn a_sample_without_its_client_keeps_its_permit() {
+    let service = with_plan().await;
+    let closed = service.tiers.gate.close("sample");
     let caller = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.get("/v1/sample").await }
+        let service = Arc::clone(&service);
+        async move { service.get("/v1/sample").await }
     });
-    door.tiers.gate.begun("sample", 1).await;
+    service.tiers.gate.begun("sample", 1).await;
     caller.abort();
     assert!(caller.await.unwrap_err().is_cancelled());
     for _ in 0..3 {
-        door.get("/v1/sample").await.problem(503);
-        door.get("/v1/reports/load-balance/what-if").await.problem(503);
+        service.get("/v1/sample").await.problem(503);
+        service.get("/v1/reports/load-balance/what-if").await.problem(503);
     }
     drop(closed);
-    gate::until(async || door.get("/v1/sample").await.status == 200).await;
+    gate::until(async || service.get("/v1/sample").await.status == 200).await;
 }
 
 #[tokio::test]
 async fn what_if_is_made_one_at_a_time() {
-    let door = with_plan().await;
-    let closed = door.tiers.gate.close("sample");
+    let service = with_plan().await;
+    let closed = service.tiers.gate.close("sample");
     let first = tokio::spawn({
-        let door = Arc::clone(&door);
-        async move { door.get("/v1/reports/load-balance/what-if").await }
+        let service = Arc::clone(&service);
+        async move { service.get("/v1/reports/load-balance/what-if").await }
     });
-    door.tiers.gate.begun("sample", 1).await;
-    door.get("/v1/reports/load-balance/what-if").await.problem(503);
-    door.post_json("/v1/rebalance", &json!({"action": "balance", "dry_run": true})).await.problem(503);
+    service.tiers.gate.begun("sample", 1).await;
+    service.get("/v1/reports/load-balance/what-if").await.problem(503);
+    service.post_json("/v1/rebalance", &json!({"action": "balance", "dry_run": true})).await.problem(503);
     drop(closed);
     let answer = first.await.unwrap().json();
     assert_eq!(answer["sample"], 120);

@@ -10,54 +10,54 @@ use tokio::time::timeout;
 use super::*;
 
 #[tokio::test]
-async fn flush_waits_only_when_asked() {
-    let door = Door::new();
-    door.post_json("/v1/pages", &page("http://a/", "t", 0)).await;
-    let now = door.post_json("/v1/flush", &Value::Null).await.json();
+async fn a_flush_waits_only_on_request() {
+    let service = TestService::new();
+    service.post_json("/v1/pages", &page("http://a/", "t", 0)).await;
+    let now = service.post_json("/v1/flush", &Value::Null).await.json();
     assert_eq!((&now["done"], &now["backlog"]["pending"]), (&json!(false), &json!(1)));
-    let waited = door.post_json("/v1/flush?wait=true&timeout=5", &Value::Null).await.json();
+    let waited = service.post_json("/v1/flush?wait=true&timeout=5", &Value::Null).await.json();
     assert_eq!((&waited["done"], &waited["backlog"]["pending"]), (&json!(true), &json!(0)));
-    assert_eq!(door.tiers.state().flushes, 2);
+    assert_eq!(service.tiers.state().flushes, 2);
     for query in ["timeout=0", "timeout=3601"] {
         assert_eq!(
-            door.post_json(&format!("/v1/flush?{query}"), &Value::Null).await.problem(400)["field"],
+            service.post_json(&format!("/v1/flush?{query}"), &Value::Null).await.problem(400)["field"],
             "timeout"
         );
     }
 }
 
 #[tokio::test]
-async fn health_and_readiness() {
-    let door = Door::new();
+async fn health_and_readiness_are_reported() {
+    let service = TestService::new();
     assert_eq!(
-        (door.get("/healthz").await.status, door.get("/readyz").await.status),
+        (service.get("/healthz").await.status, service.get("/readyz").await.status),
         (StatusCode::OK, StatusCode::OK)
     );
-    door.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::ReadOnly("broken".to_owned())));
-    assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:read-only");
+    service.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::ReadOnly("broken".to_owned())));
+    assert_eq!(service.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:read-only");
     // Neither answer repeats the error text of the storage engine.
-    let not_ready = async || door.get("/v1/reports/quality").await.json()["not_ready"].clone();
+    let not_ready = async || service.get("/v1/reports/quality").await.json()["not_ready"].clone();
     let why = not_ready().await.as_str().unwrap().to_owned();
     assert!(why.contains("takes no writes") && !why.contains("broken"), "{why}");
-    door.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::DiskFull("no space".to_owned())));
+    service.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::DiskFull("no space".to_owned())));
     assert!(not_ready().await.as_str().unwrap().contains("no space"));
-    door.tiers.state().refuse = None;
+    service.tiers.state().refuse = None;
     assert_eq!(not_ready().await, Value::Null);
-    assert_eq!(door.get("/v1/reports/quality").await.json()["full_disks"], 1);
-    door.app.drain();
-    assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:stopping");
-    assert_eq!(door.get("/healthz").await.status, StatusCode::OK);
+    assert_eq!(service.get("/v1/reports/quality").await.json()["full_disks"], 1);
+    service.app.drain();
+    assert_eq!(service.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:stopping");
+    assert_eq!(service.get("/healthz").await.status, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn metrics_count_what_happened() {
-    let door = Door::new();
-    door.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2)]).await;
-    door.post("/v1/pages", NDJSON, "nonsense").await;
-    door.get("/v1/status?url=nonsense").await.problem(400);
-    door.get("/v1/groups/g7-0").await.problem(404);
-    door.get("/anything/else").await.problem(404);
-    let reply = door.get("/metrics").await;
+    let service = TestService::new();
+    service.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2)]).await;
+    service.post("/v1/pages", NDJSON, "nonsense").await;
+    service.get("/v1/status?url=nonsense").await.problem(400);
+    service.get("/v1/groups/g7-0").await.problem(404);
+    service.get("/anything/else").await.problem(404);
+    let reply = service.get("/metrics").await;
     assert!(reply.headers["content-type"].to_str().unwrap().starts_with("application/openmetrics-text"));
     let text = reply.text();
     for line in [
@@ -93,10 +93,10 @@ async fn metrics_count_what_happened() {
 }
 
 #[tokio::test]
-async fn the_form_of_the_metrics_is_the_one_that_is_asked_for() {
-    let door = Door::new();
+async fn the_metrics_have_the_requested_format() {
+    let service = TestService::new();
     let scrape = async |accept: &str| {
-        door.send(Request::get("/metrics").header("accept", accept).body(Body::empty()).unwrap()).await
+        service.send(Request::get("/metrics").header("accept", accept).body(Body::empty()).unwrap()).await
     };
     let classic = scrape("text/plain;version=0.0.4").await;
     assert_eq!(classic.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
@@ -109,11 +109,11 @@ async fn the_form_of_the_metrics_is_the_one_that_is_asked_for() {
 
 /// The tool of Prometheus reads both text formats alike and reports no fault.
 #[tokio::test]
-async fn the_metrics_are_clean() {
-    let (door, _) = cluster::door();
-    door.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2)]).await;
+async fn the_metrics_pass_promtool() {
+    let (service, _) = cluster::service();
+    service.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2)]).await;
     let request = Request::get("/metrics").header("accept", "text/plain").body(Body::empty()).unwrap();
-    let reply = door.send(request).await;
+    let reply = service.send(request).await;
     let child = std::process::Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(std::process::Stdio::piped())
@@ -132,25 +132,25 @@ async fn the_metrics_are_clean() {
 
 #[tokio::test]
 async fn metrics_say_which_tier_does_not_answer() {
-    let door = Door::new();
+    let service = TestService::new();
     let unavailable = || doppel_protocol::Tier1Error::Unavailable("range 1 does not answer".to_owned());
     for (tier1, tier2) in [(true, true), (false, true), (true, false), (false, false)] {
-        door.tiers.state().totals_error = (!tier1).then(unavailable);
-        door.tiers.state().index_error = (!tier2).then_some(doppel_protocol::IndexError::Stopping);
-        let reply = door.get("/metrics").await;
+        service.tiers.state().totals_error = (!tier1).then(unavailable);
+        service.tiers.state().index_error = (!tier2).then_some(doppel_protocol::IndexError::Stopping);
+        let reply = service.get("/metrics").await;
         assert_eq!(reply.status, StatusCode::OK);
         let has = |start: &str| reply.text().lines().any(|line| line.starts_with(start));
         assert!(has(&format!("doppel_tier1_up {}", u8::from(tier1))), "{reply:?}");
         assert!(has(&format!("doppel_tier2_up {}", u8::from(tier2))), "{reply:?}");
         assert_eq!((has("doppel_tier1_live_pages "), has("doppel_tier2_searches_total ")), (tier1, tier2));
         assert!(has("doppel_coordinator_body_memory_free_bytes "));
-        let quality = door.get("/v1/reports/quality").await;
+        let quality = service.get("/v1/reports/quality").await;
         match tier1 {
             true => assert_eq!(quality.status, StatusCode::OK),
             false => assert_eq!(quality.problem(503)["type"], "urn:doppel:problem:range-unavailable"),
         }
     }
-    assert_eq!(door.get("/healthz").await.status, StatusCode::OK);
+    assert_eq!(service.get("/healthz").await.status, StatusCode::OK);
 }
 
 struct Running {
@@ -159,19 +159,19 @@ struct Running {
     ended: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-async fn run(door: &Door) -> Running {
+async fn run(service: &TestService) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async move { stopped.await.unwrap_or(()) };
-    let ended = tokio::spawn(crate::serve(listener, door.app.clone(), shutdown));
+    let ended = tokio::spawn(crate::serve(listener, service.app.clone(), shutdown));
     Running { address, stop, ended }
 }
 
 #[tokio::test]
-async fn a_request_in_work_is_answered_before_the_end() {
-    let door = Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() });
-    let Running { address, stop, ended } = run(&door).await;
+async fn a_request_in_progress_is_answered_before_the_service_ends() {
+    let service = TestService::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() });
+    let Running { address, stop, ended } = run(&service).await;
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(b"GET /v1/changes?wait=60 HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -184,9 +184,9 @@ async fn a_request_in_work_is_answered_before_the_end() {
 }
 
 #[tokio::test]
-async fn the_end_waits_no_longer_than_the_limit() {
-    let door = Door::with(Limits { drain: Duration::from_millis(200), ..Limits::default() });
-    let Running { address, stop, ended } = run(&door).await;
+async fn the_service_ends_after_the_drain_limit() {
+    let service = TestService::with(Limits { drain: Duration::from_millis(200), ..Limits::default() });
+    let Running { address, stop, ended } = run(&service).await;
     let mut connection = TcpStream::connect(address).await.unwrap();
     // The request announces a body that never arrives.
     let head =
@@ -200,9 +200,9 @@ async fn the_end_waits_no_longer_than_the_limit() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_left() {
-    let door = Door::with(Limits { write_pause: Duration::from_millis(100), ..Limits::default() });
-    let Running { address, stop: _stop, .. } = run(&door).await;
+async fn a_client_that_does_not_read_is_disconnected() {
+    let service = TestService::with(Limits { write_pause: Duration::from_millis(100), ..Limits::default() });
+    let Running { address, stop: _stop, .. } = run(&service).await;
     let mut connection = TcpStream::connect(address).await.unwrap();
     // The answers of about 30 kB each exceed what the operating system buffers for a connection.
     let request = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -225,8 +225,8 @@ async fn a_client_that_does_not_read_is_left() {
 
 #[tokio::test]
 async fn every_answer_names_the_policy() {
-    let door = Door::comparing("simhash".parse().unwrap());
+    let service = TestService::comparing("simhash".parse().unwrap());
     for path in ["/v1/status?url=http://a.example/", "/v1/groups", "/healthz", "/v1/nothing"] {
-        assert_eq!(door.get(path).await.headers["doppel-policy"], "simhash:differing=3", "{path}");
+        assert_eq!(service.get(path).await.headers["doppel-policy"], "simhash:differing=3", "{path}");
     }
 }

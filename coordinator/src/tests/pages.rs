@@ -5,21 +5,21 @@ use doppel_model::PageUrl;
 use super::*;
 
 #[tokio::test]
-async fn one_page_is_taken_and_repeated_as_given() {
-    let door = Door::new();
+async fn one_page_is_recorded_and_its_url_is_repeated() {
+    let service = TestService::new();
     let url = "HTTP://A.org/x#part";
-    let reply = door.post_json("/v1/pages", &json!({"url": url, "text": words("w", 0, 30)})).await;
+    let reply = service.post_json("/v1/pages", &json!({"url": url, "text": words("w", 0, 30)})).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(reply.json(), json!({"url": "HTTP://A.org/x", "outcome": "pending"}));
-    let again = door.post_json("/v1/pages", &json!({"url": url, "text": words("w", 0, 30)})).await;
+    let again = service.post_json("/v1/pages", &json!({"url": url, "text": words("w", 0, 30)})).await;
     assert_eq!(again.json()["outcome"], "unchanged");
     let older = json!({"url": url, "text": "x", "fetched_at": "2020-01-01T00:00:00Z"});
-    assert_eq!(door.post_json("/v1/pages", &older).await.json()["outcome"], "stale");
+    assert_eq!(service.post_json("/v1/pages", &older).await.json()["outcome"], "stale");
 }
 
 #[tokio::test]
 async fn bad_lines_are_errors_among_good_ones_in_order() {
-    let door = Door::new();
+    let service = TestService::new();
     let body = concat!(
         "{\"url\": \"http://a/1\", \"text\": \"one\"}\n",
         "\n   \n",
@@ -30,7 +30,7 @@ async fn bad_lines_are_errors_among_good_ones_in_order() {
         "{\"url\": \"http://a/5\", \"dead\": true, \"fetched_at\": \"2999-01-01T00:00:00Z\"}\n",
         "{\"url\": \"http://a/6\", \"redirect_to\": \"http://a/1\"}",
     );
-    let lines = door.post("/v1/pages", NDJSON, body).await.lines();
+    let lines = service.post("/v1/pages", NDJSON, body).await.lines();
     assert_eq!(lines.len(), 7);
     assert_eq!(lines[0], json!({"url": "http://a/1", "outcome": "pending"}));
     assert_eq!(lines[6], json!({"url": "http://a/6", "outcome": "pending"}));
@@ -50,52 +50,53 @@ async fn bad_lines_are_errors_among_good_ones_in_order() {
         assert_eq!(line["error"]["code"], "invalid");
         assert!(!line["error"]["reason"].as_str().unwrap().is_empty());
     }
-    assert_eq!(door.tiers.state().submitted, [["http://a/1", "http://a/6"]]);
+    assert_eq!(service.tiers.state().submitted, [["http://a/1", "http://a/6"]]);
 }
 
 #[tokio::test]
 async fn order_is_kept_over_many_chunks() {
-    let door = Door::with(Limits { chunk_lines: 7, ..Limits::default() });
+    let service = TestService::with(Limits { chunk_lines: 7, ..Limits::default() });
     let body: String =
         (0..100).map(|n| format!("{}\n", json!({"url": format!("http://a/{n}"), "text": "x"}))).collect();
-    let lines = door.post("/v1/pages", NDJSON, body).await.lines();
+    let lines = service.post("/v1/pages", NDJSON, body).await.lines();
     let urls: Vec<_> = (0..100).map(|n| format!("http://a/{n}")).collect();
     assert_eq!(lines.iter().map(|line| line["url"].as_str().unwrap()).collect::<Vec<_>>(), urls);
-    let submitted = &door.tiers.state().submitted;
+    let submitted = &service.tiers.state().submitted;
     assert_eq!(submitted.concat(), urls);
     assert_eq!(submitted.len(), 15);
 }
 
 /// The clock of the tests stands still, so all versions arrive in one millisecond.
 #[tokio::test]
-async fn versions_without_dates_are_in_the_order_in_which_they_come() {
-    let door = Door::with(Limits { chunk_lines: 3, ..Limits::default() });
+async fn versions_without_dates_keep_the_order_of_their_arrival() {
+    let service = TestService::with(Limits { chunk_lines: 3, ..Limits::default() });
     let url = "http://a/";
     let texts: Vec<String> = (0..20).map(|n| words("w", n, 30)).collect();
     let body: String = texts.iter().map(|text| format!("{}\n", json!({"url": url, "text": text}))).collect();
-    let lines = door.post("/v1/pages", NDJSON, body).await.lines();
+    let lines = service.post("/v1/pages", NDJSON, body).await.lines();
     let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, vec!["pending"; 20]);
     // A deletion in the same millisecond is superseded by the next version.
-    assert_eq!(door.delete("/v1/pages?url=http://a/").await.json()["outcome"], "confirmed");
-    let back = door.post_json("/v1/pages", &json!({"url": url, "text": &texts[0]})).await;
+    assert_eq!(service.delete("/v1/pages?url=http://a/").await.json()["outcome"], "confirmed");
+    let back = service.post_json("/v1/pages", &json!({"url": url, "text": &texts[0]})).await;
     assert_eq!(back.json()["outcome"], "pending");
 }
 
 #[tokio::test]
-async fn what_is_extracted_arrives() {
-    let door = Door::new();
+async fn extracted_fields_and_contents_reach_tier_1() {
+    let service = TestService::new();
     let html = "<html><head><meta charset=latin1><link rel=canonical href=/c></head><body>gr\u{fc}n ";
     let html = html.to_owned() + &words("wort", 0, 30);
     let text = "gr\u{fc}n ".to_owned() + &words("wort", 0, 30);
     let moved = "<meta http-equiv=refresh content='0; url=/there'>";
-    door.store(&[
-        json!({"url": "http://a/html", "html": html, "language": "de", "popularity": 7.5}),
-        json!({"url": "http://b/text", "text": text}),
-        json!({"url": "http://a/moved", "html": moved}),
-    ])
-    .await;
-    let mut state = door.tiers.state();
+    service
+        .store(&[
+            json!({"url": "http://a/html", "html": html, "language": "de", "popularity": 7.5}),
+            json!({"url": "http://b/text", "text": text}),
+            json!({"url": "http://a/moved", "html": moved}),
+        ])
+        .await;
+    let mut state = service.tiers.state();
     let page = &state.page("http://a/html").view;
     assert_eq!((page.language.as_deref(), page.rank.popularity), (Some("de"), Some(7.5)));
     assert_eq!(page.canonical.as_ref().map(PageUrl::as_str), Some("http://a/c"));
@@ -106,8 +107,8 @@ async fn what_is_extracted_arrives() {
 }
 
 #[tokio::test]
-async fn what_is_no_page_is_refused_by_field() {
-    let door = Door::new();
+async fn invalid_pages_are_refused_with_the_field() {
+    let service = TestService::new();
     for (body, field) in [
         (json!({"url": "http://a/", "html": "", "text": ""}), Some("text")),
         (json!({"text": "x"}), Some("url")),
@@ -115,49 +116,49 @@ async fn what_is_no_page_is_refused_by_field() {
         (json!({"url": "http://a/", "redirect_to": "http://a/"}), Some("redirect_to")),
         (json!({"url": "http://a/"}), None),
     ] {
-        let problem = door.post_json("/v1/pages", &body).await.problem(400);
+        let problem = service.post_json("/v1/pages", &body).await.problem(400);
         assert_eq!(problem["field"].as_str(), field, "{problem}");
     }
     let array = json!([{"url": "http://a/", "text": "x"}]);
-    let problem = door.post_json("/v1/pages", &array).await.problem(400);
+    let problem = service.post_json("/v1/pages", &array).await.problem(400);
     assert!(problem["detail"].as_str().unwrap().contains("x-ndjson"));
     for kind in [JSON, NDJSON] {
-        door.post("/v1/pages", kind, "").await.problem(400);
-        door.post("/v1/pages", kind, " \n\n ").await.problem(400);
+        service.post("/v1/pages", kind, "").await.problem(400);
+        service.post("/v1/pages", kind, " \n\n ").await.problem(400);
     }
-    assert!(door.tiers.state().submitted.is_empty());
+    assert!(service.tiers.state().submitted.is_empty());
 }
 
 #[tokio::test]
-async fn a_deletion_and_its_checks() {
-    let door = Door::new();
-    door.store(&[json!({"url": "http://a/", "text": "x", "fetched_at": "2024-01-01T00:00:00Z"})]).await;
+async fn a_deletion_is_recorded_and_its_parameters_are_checked() {
+    let service = TestService::new();
+    service.store(&[json!({"url": "http://a/", "text": "x", "fetched_at": "2024-01-01T00:00:00Z"})]).await;
     let delete = |query: &str| Request::delete(format!("/v1/pages?{query}")).body(Body::empty()).unwrap();
-    let reply = door.send(delete("url=http://a/&fetched_at=2023-01-01T00:00:00Z")).await;
+    let reply = service.send(delete("url=http://a/&fetched_at=2023-01-01T00:00:00Z")).await;
     assert_eq!(reply.json(), json!({"url": "http://a/", "outcome": "stale"}));
-    let reply = door.send(delete("url=http://a/")).await;
+    let reply = service.send(delete("url=http://a/")).await;
     assert_eq!(reply.json(), json!({"url": "http://a/", "outcome": "confirmed"}));
-    assert_eq!(door.status("http://a/").await["status"], "dead");
+    assert_eq!(service.status("http://a/").await["status"], "dead");
     for (query, field) in [
         ("url=a", "url"),
         ("url=http://a/&fetched_at=now", "fetched_at"),
         ("url=http://a/&fetched_at=2999-01-01T00:00:00Z", "fetched_at"),
     ] {
-        assert_eq!(door.send(delete(query)).await.problem(400)["field"], field);
+        assert_eq!(service.send(delete(query)).await.problem(400)["field"], field);
     }
-    door.send(delete("url=http://a/&when=now")).await.problem(400);
-    door.send(delete("")).await.problem(400);
+    service.send(delete("url=http://a/&when=now")).await.problem(400);
+    service.send(delete("")).await.problem(400);
 }
 
 #[tokio::test]
 async fn a_purge_names_a_page_or_a_host() {
-    let door = Door::new();
+    let service = TestService::new();
     let pages = ["http://a/1", "http://a/2", "http://b/1"].map(|url| json!({"url": url, "text": "x"}));
-    door.store(&pages).await;
-    assert_eq!(door.post_json("/v1/purge", &json!({"url": "http://a/1"})).await.json()["purged"], 1);
-    assert_eq!(door.status("http://a/1").await["status"], "unknown");
-    assert_eq!(door.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 1);
-    assert_eq!(door.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 0);
+    service.store(&pages).await;
+    assert_eq!(service.post_json("/v1/purge", &json!({"url": "http://a/1"})).await.json()["purged"], 1);
+    assert_eq!(service.status("http://a/1").await["status"], "unknown");
+    assert_eq!(service.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 1);
+    assert_eq!(service.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 0);
     for bad in [
         json!({}),
         json!({"url": "http://a/", "host": "a"}),
@@ -167,7 +168,7 @@ async fn a_purge_names_a_page_or_a_host() {
         json!({"host": ".a"}),
         json!({"host": "http://a"}),
     ] {
-        door.post_json("/v1/purge", &bad).await.problem(400);
+        service.post_json("/v1/purge", &bad).await.problem(400);
     }
-    door.post_json("/v1/purge", &json!({"urls": []})).await.problem(400);
+    service.post_json("/v1/purge", &json!({"urls": []})).await.problem(400);
 }

@@ -1,7 +1,7 @@
-//! The reference of the HTTP operations as a page of Markdown, and the test that the page in `docs` is up to date.
+//! Generates the reference page of the HTTP operations in Markdown, and tests that the page in `docs` is current.
 //!
-//! The page says what the OpenAPI document says, so nobody edits it.
-//! `DOPPEL_REFERENCE=write cargo test -p doppel-coordinator --lib reference` writes it anew.
+//! The page is generated from the OpenAPI document, so nobody edits it. The command
+//! `DOPPEL_REFERENCE=write cargo test -p doppel-coordinator --lib reference` regenerates it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -180,7 +180,7 @@ fn of_schema(page: &mut String, name: &str, schema: &Value) {
         let nested = list(&of["oneOf"]).iter().find_map(|one| one["description"].as_str());
         let meaning = of["description"].as_str().or(nested).unwrap_or_default();
         // The list of problem types stands on the page of conventions.
-        let meaning = cell(meaning.split("\n\nThere are these").next().unwrap());
+        let meaning = cell(meaning.split("\n\nThese are the types").next().unwrap());
         let always = match (is_required, is_request) {
             (false, _) => "",
             (true, true) => ", required",

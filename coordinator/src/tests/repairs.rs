@@ -1,15 +1,16 @@
 //! Tests of the audit trail of repairs.
 
+use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{RepairDetails, RepairEntry, RepairId, TrailEvent};
+use doppel_protocol::{RepairDetails, RepairEntry, RepairId};
 
 use super::*;
 
 /// Creates a coordinator with seven recorded repairs of two groups.
-fn with_trail() -> Door {
-    let door = Door::new();
+fn with_trail() -> TestService {
+    let service = TestService::new();
     let url = |n: u64| PageUrl::parse(&format!("http://a/{n}")).unwrap();
-    door.tiers.state().trail = (1..8)
+    service.tiers.state().trail = (1..8)
         .map(|number| RepairDetails {
             entry: RepairEntry {
                 id: RepairId { shard: ShardId(0), number },
@@ -27,17 +28,17 @@ fn with_trail() -> Door {
             forgotten: 1,
         })
         .collect();
-    door
+    service
 }
 
 #[tokio::test]
 async fn the_trail_is_paged_newest_first() {
-    let door = with_trail();
+    let service = with_trail();
     for (query, expected) in [("", "7654321"), ("group=g1-0&", "7531"), ("group=g9-0&", "")] {
         for limit in [1, 2, 3, 100] {
             let (mut seen, mut before) = (String::new(), String::new());
             loop {
-                let answer = door.get(&format!("/v1/repairs?{query}limit={limit}{before}")).await.json();
+                let answer = service.get(&format!("/v1/repairs?{query}limit={limit}{before}")).await.json();
                 let repairs = answer["repairs"].as_array().unwrap();
                 assert!(repairs.len() <= limit);
                 seen.extend(
@@ -51,7 +52,7 @@ async fn the_trail_is_paged_newest_first() {
             assert_eq!(seen, expected, "{query} {limit}");
         }
     }
-    let answer = door.get("/v1/repairs?limit=1").await.json();
+    let answer = service.get("/v1/repairs?limit=1").await.json();
     let newest = json!({
         "id": "r7-0", "at": "2027-01-15T08:00:07Z", "event": "repair", "by": "ann", "group": "g1-0", "members": 9, "component_count": 2,
         "truncated": true,
@@ -61,20 +62,20 @@ async fn the_trail_is_paged_newest_first() {
 
 #[tokio::test]
 async fn a_repair_is_shown_with_its_urls() {
-    let door = with_trail();
-    let shown = door.get("/v1/repairs/r2-0").await.json();
+    let service = with_trail();
+    let shown = service.get("/v1/repairs/r2-0").await.json();
     let expected = json!({
         "id": "r2-0", "at": "2027-01-15T08:00:02Z", "event": "repair", "by": "ann", "group": "g0-0", "members": 4, "component_count": 2,
         "truncated": false, "before": ["http://a/0", "http://a/1"], "components": [["http://a/0"], []],
         "forgotten": 1,
     });
     assert_eq!(shown, expected);
-    door.get("/v1/repairs/r8-0").await.problem(404);
+    service.get("/v1/repairs/r8-0").await.problem(404);
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_named() {
-    let door = with_trail();
+async fn invalid_parameters_are_named() {
+    let service = with_trail();
     let long = format!("/v1/repairs?before={}", "1.".repeat(10_000));
     for (path, field) in [
         ("/v1/repairs?limit=0", "limit"),
@@ -89,7 +90,7 @@ async fn wrong_parameters_are_named() {
         ("/v1/repairs/7", "id"),
         ("/v1/repairs/g1-0", "id"),
     ] {
-        assert_eq!(door.get(path).await.problem(400)["field"], field, "{path}");
+        assert_eq!(service.get(path).await.problem(400)["field"], field, "{path}");
     }
-    door.get("/v1/repairs?after=1.1").await.problem(400);
+    service.get("/v1/repairs?after=1.1").await.problem(400);
 }

@@ -44,8 +44,8 @@ const CONTRACT: &[&str] = &[
     "POST /v1/status",
 ];
 
-async fn documented(door: &Door) -> BTreeSet<String> {
-    let document = door.get("/openapi.json").await.json();
+async fn documented(service: &TestService) -> BTreeSet<String> {
+    let document = service.get("/openapi.json").await.json();
     assert_eq!(document["openapi"].as_str().map(|version| &version[..2]), Some("3."));
     let paths = document["paths"].as_object().unwrap();
     let methods = |(path, item): (&String, &Value)| {
@@ -58,18 +58,18 @@ async fn documented(door: &Door) -> BTreeSet<String> {
 #[tokio::test]
 async fn the_document_has_the_whole_contract() {
     let contract: BTreeSet<String> = CONTRACT.iter().map(|call| (*call).to_owned()).collect();
-    assert_eq!(documented(&Door::new()).await, contract);
+    assert_eq!(documented(&TestService::new()).await, contract);
 }
 
 #[tokio::test]
 async fn the_router_has_exactly_what_is_documented() {
-    let door = Door::new();
-    let documented = documented(&door).await;
+    let service = TestService::new();
+    let documented = documented(&service).await;
     let paths: BTreeSet<&str> = documented.iter().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
     for path in &paths {
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
             let request = Request::builder().method(method).uri(path.replace("{id}", "g1-0"));
-            let status = door.send(request.body(Body::empty()).unwrap()).await.status;
+            let status = service.send(request.body(Body::empty()).unwrap()).await.status;
             let allowed = status != StatusCode::METHOD_NOT_ALLOWED;
             assert_eq!(
                 allowed,
@@ -79,7 +79,7 @@ async fn the_router_has_exactly_what_is_documented() {
         }
     }
     // The debug output of the router lists its paths, and no other text in the output begins like a path.
-    let printed = format!("{:?}", door.router);
+    let printed = format!("{:?}", service.router);
     let quoted = printed.split('"').skip(1).step_by(2);
     let routed: BTreeSet<&str> =
         quoted.filter(|text| text.starts_with('/') && !text.contains("__private__")).collect();
@@ -88,7 +88,7 @@ async fn the_router_has_exactly_what_is_documented() {
 
 #[tokio::test]
 async fn every_parameter_and_schema_is_documented() {
-    let document = Door::new().get("/openapi.json").await.json();
+    let document = TestService::new().get("/openapi.json").await.json();
     let parameters = |path: &str, method: &str| -> Vec<String> {
         let list = document["paths"][path][method]["parameters"].as_array().cloned().unwrap_or_default();
         list.iter()
@@ -111,9 +111,11 @@ async fn every_parameter_and_schema_is_documented() {
 
 #[tokio::test]
 async fn unknown_routes_and_methods_are_problems() {
-    let door = Door::new();
-    assert!(door.get("/v1/nothing").await.problem(404)["detail"].as_str().unwrap().contains("/v1/nothing"));
-    let reply = door.post("/v1/export", JSON, "").await;
+    let service = TestService::new();
+    assert!(
+        service.get("/v1/nothing").await.problem(404)["detail"].as_str().unwrap().contains("/v1/nothing")
+    );
+    let reply = service.post("/v1/export", JSON, "").await;
     reply.problem(405);
     assert_eq!(reply.headers["allow"], "GET,HEAD");
 }

@@ -1,6 +1,6 @@
 //! Tests of winners by other than the default rules, and for named markets.
 
-use doppel_protocol::{Market, Rule};
+use doppel_contract::{Market, Rule};
 
 use super::*;
 
@@ -13,23 +13,24 @@ fn german() -> Markets {
 }
 
 /// Stores four near-duplicates, each with its own host suffix.
-async fn four(door: &Door) {
-    door.store(&[
-        page("http://a.com/", "t", 0),
-        page("http://b.at/longer/page", "t", 2),
-        page("http://c.de/page", "t", 2),
-        page("https://d.org/even/longer/page", "t", 2),
-    ])
-    .await;
+async fn four(service: &TestService) {
+    service
+        .store(&[
+            page("http://a.com/", "t", 0),
+            page("http://b.at/longer/page", "t", 2),
+            page("http://c.de/page", "t", 2),
+            page("https://d.org/even/longer/page", "t", 2),
+        ])
+        .await;
 }
 
 #[tokio::test]
 async fn the_rules_and_markets_in_force_are_shown() {
-    let usual = Door::new().get("/v1/winners").await.json();
+    let usual = TestService::new().get("/v1/winners").await.json();
     let rules = ["popularity", "day_first_seen", "static_url", "shorter_url", "first_seen", "url"];
     assert_eq!(usual, json!({"rules": rules, "markets": {}}));
     let order = WinnerOrder::new(&[Rule::Https, Rule::Popularity]).unwrap();
-    let other = Door::electing(order, german()).get("/v1/winners").await.json();
+    let other = TestService::electing(order, german()).get("/v1/winners").await.json();
     let expected =
         json!({"rules": ["https", "popularity", "url"], "markets": {"com": ["org"], "german": ["de", "at"]}});
     assert_eq!(other, expected);
@@ -37,35 +38,43 @@ async fn the_rules_and_markets_in_force_are_shown() {
 
 #[tokio::test]
 async fn a_named_market_has_all_its_suffixes() {
-    let door = Door::electing(WinnerOrder::DEFAULT, german());
-    four(&door).await;
+    let service = TestService::electing(WinnerOrder::DEFAULT, german());
+    four(&service).await;
     let ask = async |market: &str| {
-        let answer = door.get(&format!("/v1/status?url=http://a.com/&market={market}")).await.json();
+        let answer = service.get(&format!("/v1/status?url=http://a.com/&market={market}")).await.json();
         (answer["winner"].as_str().unwrap().to_owned(), answer["rule"].as_str().map(str::to_owned))
     };
     let in_market = |winner: &str| (winner.to_owned(), Some("market".to_owned()));
     assert_eq!(ask("german").await, in_market("http://c.de/page"), "the shorter of both suffixes");
     assert_eq!(ask("GERMAN").await, in_market("http://c.de/page"));
     assert_eq!(ask("at").await, in_market("http://b.at/longer/page"), "a suffix that has no name");
-    assert_eq!(ask("com").await, in_market("https://d.org/even/longer/page"), "a name goes before a suffix");
-    assert_eq!(ask(".com").await, ("http://a.com/".to_owned(), None), "and a dot makes it one");
+    assert_eq!(
+        ask("com").await,
+        in_market("https://d.org/even/longer/page"),
+        "a name takes precedence over a suffix"
+    );
+    assert_eq!(
+        ask(".com").await,
+        ("http://a.com/".to_owned(), None),
+        "a leading dot makes the text a suffix"
+    );
     let many = json!({"urls": ["http://a.com/", "http://b.at/longer/page"], "market": "german"});
-    let many = door.post_json("/v1/status", &many).await.json();
+    let many = service.post_json("/v1/status", &many).await.json();
     assert_eq!(many["pages"][0]["rule"], "market");
     assert_eq!(many["pages"][1]["rule"], "shorter_url", "both are in the market: {many}");
     let probe = json!({"text": page("x", "t", 0)["text"], "market": "german"});
-    assert_eq!(door.post_json("/v1/probe", &probe).await.json()["winner"], "http://c.de/page");
+    assert_eq!(service.post_json("/v1/probe", &probe).await.json()["winner"], "http://c.de/page");
 }
 
 #[tokio::test]
-async fn what_is_no_market_is_told_the_names() {
-    let door = Door::electing(WinnerOrder::DEFAULT, german());
+async fn an_unknown_market_is_a_problem_that_lists_the_names() {
+    let service = TestService::electing(WinnerOrder::DEFAULT, german());
     let bad = json!({"urls": [], "market": "south_german"});
     let probe = json!({"text": "", "market": "south_german"});
     for reply in [
-        door.get("/v1/status?url=http://a.com/&market=south_german").await,
-        door.post_json("/v1/status", &bad).await,
-        door.post_json("/v1/probe", &probe).await,
+        service.get("/v1/status?url=http://a.com/&market=south_german").await,
+        service.post_json("/v1/status", &bad).await,
+        service.post_json("/v1/probe", &probe).await,
     ] {
         let problem = reply.problem(400);
         assert_eq!(problem["field"], "market");
@@ -73,7 +82,7 @@ async fn what_is_no_market_is_told_the_names() {
         assert!(detail.contains("(com, german)"), "{detail}");
     }
     let long = "a".repeat(10_000);
-    let problem = door.get(&format!("/v1/status?url=http://a.com/&market={long}")).await.problem(400);
+    let problem = service.get(&format!("/v1/status?url=http://a.com/&market={long}")).await.problem(400);
     assert!(problem["detail"].as_str().unwrap().len() < 200);
 }
 
@@ -84,15 +93,15 @@ async fn the_rule_in_an_answer_is_one_of_the_order_in_use() {
         (&[Rule::Https, Rule::ShorterUrl], "https://d.org/even/longer/page", "https"),
         (&[Rule::Popularity], "http://a.com/", "url"),
     ] {
-        let door = Door::electing(WinnerOrder::new(rules).unwrap(), german());
-        four(&door).await;
-        let answer = door.status("http://c.de/page").await;
+        let service = TestService::electing(WinnerOrder::new(rules).unwrap(), german());
+        four(&service).await;
+        let answer = service.status("http://c.de/page").await;
         assert_eq!(
             (answer["winner"].as_str(), answer["rule"].as_str()),
             (Some(winner), Some(rule)),
             "{answer}"
         );
-        let market = door.get("/v1/status?url=http://a.com/&market=german").await.json();
+        let market = service.get("/v1/status?url=http://a.com/&market=german").await.json();
         // The winner is the page of the market that comes first in the winner order.
         let first = if rule == "url" { "http://b.at/longer/page" } else { "http://c.de/page" };
         assert_eq!((market["winner"].as_str(), market["rule"].as_str()), (Some(first), Some("market")));

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use clap::Parser;
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::page::{PageBody, PageItem};
 use doppel_text::Extractor;
 
 use super::Pages;

@@ -3,10 +3,10 @@
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow};
+use doppel_contract::Status;
 use doppel_coordinator::app::App;
 use doppel_engine::ingest::Ingest;
 use doppel_model::PageUrl;
-use doppel_protocol::Status;
 use doppel_text::Extractor;
 use reqwest::blocking::Client;
 use serde::{Deserialize, Serialize};

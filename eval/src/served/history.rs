@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use doppel_baseline::{ContentId, Contents};
+use doppel_contract::Status;
 use doppel_model::{PageId, PageUrl, Tau, Timestamp};
-use doppel_protocol::{Body, Status, VersionPlace};
+use doppel_protocol::{Body, VersionPlace};
 
 use super::door::PageAnswer;
 use crate::collection::{Version, near_duplicate};

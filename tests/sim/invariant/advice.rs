@@ -2,10 +2,10 @@
 //! contents that both have at that very moment. For a redirect that of its final target counts. What the status table
 //! says is what the rows say.
 
+use doppel_contract::Status;
+use doppel_contract::answer::Advice;
 use doppel_coordinator::simulation::advise;
 use doppel_model::PageUrl;
-use doppel_protocol::Status;
-use doppel_protocol::answer::Advice;
 
 use super::Snapshot;
 use crate::sim::model::{Page, url};

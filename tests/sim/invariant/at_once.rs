@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use doppel_contract::Status;
 use doppel_engine::market::MarketWinners;
 use doppel_model::GroupId;
-use doppel_protocol::{Line, Status, WinnerOrder};
+use doppel_protocol::{Line, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep, Unit};
 use doppel_tier1::simulation::PageRow;
 use doppel_tier1::{Joined, Memory, Store, check};

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use doppel_contract::Status;
 use doppel_model::PageUrl;
-use doppel_protocol::{Line, Scan, Status};
+use doppel_protocol::{Line, Scan};
 
 use super::Snapshot;
 use crate::sim::clients::Reader;

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use doppel_contract::Status;
 use doppel_model::{GroupId, PageId};
-use doppel_protocol::Status;
 
 use super::Snapshot;
 use crate::sim::model::{Body, Component, Page, url, written};

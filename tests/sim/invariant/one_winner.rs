@@ -1,7 +1,7 @@
 //! Exactly one live winner: each group is represented by the page that the winner order puts first, every
 //! member knows it, and the owner's count of members that are not its near-duplicates is right.
 
-use doppel_protocol::Status;
+use doppel_contract::Status;
 
 use super::Snapshot;
 use crate::sim::model::url;

@@ -1,16 +1,17 @@
-//! A row, or a change of one, as bytes: the key's length in 2 bytes, the key, the value's length in 4 (all
-//! ones for a row that is deleted), the value.
+//! Encoding of a row, or of a change of a row. An entry consists of the key's length in 2 bytes, the key, the
+//! value's length in 4 bytes, and the value. The value's length is [`DELETED`] for a row that is deleted.
 
 use std::io::{self, Read};
 
 use crate::store::Write;
 
+/// Value length that marks a deletion.
 const DELETED: u32 = u32::MAX;
 
-/// Appends an entry; a value of none deletes.
+/// Appends an entry to `out`. A value of `None` is a deletion.
 ///
 /// # Errors
-/// When a length does not fit its field. No row is as long.
+/// If a length does not fit its field. The store contains no row of such a length.
 pub(crate) fn put(out: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "a row is too long");
     let key_bytes = u16::try_from(key.len()).map_err(|_| too_long())?;
@@ -25,10 +26,10 @@ pub(crate) fn put(out: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) -> io::Re
     Ok(())
 }
 
-/// Reads an entry; none at the end of the input.
+/// Reads an entry. Returns `None` at the end of the input.
 ///
 /// # Errors
-/// When the input breaks off within an entry, or states a value longer than `limit`.
+/// If the input ends within an entry, or the entry claims a value longer than `limit`.
 pub(crate) fn read(input: &mut dyn Read, limit: usize) -> io::Result<Option<Write>> {
     let mut first = [0];
     if input.read(&mut first)? == 0 {
@@ -45,7 +46,10 @@ pub(crate) fn read(input: &mut dyn Read, limit: usize) -> io::Result<Option<Writ
         return Ok(Some((key, None)));
     }
     if length as usize > limit {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a value is longer than what it is in"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "an entry claims a value longer than its block",
+        ));
     }
     let mut value = vec![0; length as usize];
     input.read_exact(&mut value)?;

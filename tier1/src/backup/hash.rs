@@ -1,11 +1,11 @@
-//! What names a backup: a hash of all its blocks.
+//! The hash that identifies a backup.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Names a backup file by all that is in it: 16 hex digits. An increment names what it follows by it. It tells files that were
-/// mixed up or damaged, not files that somebody forged.
+/// Hash of all blocks of a backup file, written as 16 hex digits. An increment names the backup that it
+/// follows by this hash. The hash detects files that were mixed up or damaged, but not forged files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BackupHash(u64);
@@ -34,6 +34,6 @@ impl TryFrom<String> for BackupHash {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let hash = u64::from_str_radix(&text, 16).ok().filter(|_| is_hex);
-        hash.map(Self).ok_or("16 hex digits are expected")
+        hash.map(Self).ok_or("the hash of a backup must have 16 hex digits")
     }
 }

@@ -1,9 +1,10 @@
-//! An increment: what leads from the state of a series of backups to that of a new one.
+//! Writes an increment: the difference between a series of backups and a new full backup.
 //!
-//! The rows of the collection and those of the series both come in order of their keys, so they are compared as they come. An increment has
-//! every row that is new or differs, and the deletion of every row that is gone. The changes that were committed while the
-//! new backup was taken follow as they are. Nothing is taken from what a server remembers: whatever happened to the collection since,
-//! the increment leads to its rows.
+//! The rows of the collection and the rows of the series both arrive in the order of their keys, so this
+//! module compares them while it reads them. An increment contains every row that is new or has changed, and
+//! a deletion for every row that is gone. The changes that the server committed while it took the new backup
+//! follow unchanged. The comparison relies on no memory of the server. The series with the increment
+//! therefore always gives the collection's rows, whatever has happened to the collection in between.
 
 use std::io;
 use std::iter::Peekable;
@@ -11,50 +12,58 @@ use std::path::PathBuf;
 
 use doppel_protocol::{BackupError, Tier1Error};
 
-use super::state::Rest;
-use super::{Kind, Offline, Reader, SeriesError, State, Unusable, Writer, Written, each_row};
+use super::state::RemainingChanges;
+use super::{
+    BackupFileError, BackupReader, BackupWriter, BlockKind, FinishedBackup, OfflineCollection, SeriesError,
+    SeriesState, each_row,
+};
 use crate::check::rows::piece;
 
-/// Why there is no increment.
+/// Why an increment cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum IncrementError {
-    /// The series that it is to follow.
+    /// The series that the increment follows cannot be used.
     #[error(transparent)]
     Series(#[from] SeriesError),
-    /// That series is of something else.
-    #[error("{} is a backup of another collection: give one of this collection, or take a full one", .0.display())]
+    /// The series is of another collection.
+    #[error(
+        "{} is a backup of another collection; name a backup of this collection, or make a full backup",
+        .0.display()
+    )]
     OtherCollection(PathBuf),
-    /// The new backup, as a server gives it.
+    /// The new full backup that a server sends cannot be used.
     #[error(transparent)]
-    Unusable(#[from] Unusable),
-    /// The new backup, as it is made.
+    Unusable(#[from] BackupFileError),
+    /// The collection cannot be read, or the increment cannot be written.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// The databases of the collection have rows of each other.
-    #[error("the rows of the collection are not in order: `doppel check` the directory")]
+    /// The rows of the collection are not in the order of their keys. A database has rows of another range.
+    #[error("the rows of the collection are not in order; run `doppel check` on its directory")]
     Unordered,
 }
 
-/// Makes an increment of a full backup that is read from `input`, verified to its end.
+/// Reads a full backup from `input`, and writes the increment that follows the series `since` to `out`.
+/// Verifies the full backup and the series to their ends.
 ///
 /// # Errors
-/// When the series or the backup is damaged or cut off, they are of different collections, or `out` cannot be written.
+/// If the series or the backup is damaged or cut off, they are of different collections, or `out` cannot be
+/// written.
 pub fn increment(
-    since: State,
+    since: SeriesState,
     input: &mut dyn io::Read,
     out: &mut dyn io::Write,
-) -> Result<Written, IncrementError> {
-    let mut reader = Reader::open(input)?;
+) -> Result<FinishedBackup, IncrementError> {
+    let mut reader = BackupReader::open(input)?;
     if reader.head().follows.is_some() {
-        return Err(Unusable::Foreign.into());
+        return Err(BackupFileError::Foreign.into());
     }
-    let mut difference = Difference::begin(since, &reader.head().manifest, out)?;
+    let mut difference = IncrementWriter::begin(since, &reader.head().manifest, out)?;
     while let Some((kind, writes)) = reader.entries()? {
         for (key, value) in writes {
             match (kind, value) {
-                (Kind::Changes, value) => difference.change(&key, value.as_deref())?,
+                (BlockKind::Changes, value) => difference.change(&key, value.as_deref())?,
                 (_, Some(value)) => difference.row(&key, &value)?,
-                // It says of a row that there is none.
+                // A deletion among the rows of a full backup means that the row does not exist.
                 (_, None) => {}
             }
         }
@@ -62,18 +71,19 @@ pub fn increment(
     difference.end()
 }
 
-impl Offline {
-    /// Makes an increment that follows a series.
+impl OfflineCollection {
+    /// Writes the increment that follows the series `since` to `out`.
     ///
     /// # Errors
-    /// When the directory or the series is damaged, they are of different collections, or `out` cannot be written.
+    /// If the directory or the series is damaged, they are of different collections, or `out` cannot be
+    /// written.
     pub fn back_up_since(
         &self,
-        since: State,
+        since: SeriesState,
         manifest: &str,
         out: &mut dyn io::Write,
-    ) -> Result<Written, IncrementError> {
-        let mut difference = Difference::begin(since, manifest, out)?;
+    ) -> Result<FinishedBackup, IncrementError> {
+        let mut difference = IncrementWriter::begin(since, manifest, out)?;
         for store in &self.0 {
             let mut from = Vec::new();
             loop {
@@ -87,26 +97,29 @@ impl Offline {
     }
 }
 
-/// An increment that is being made.
-struct Difference<W> {
-    since: Peekable<State>,
-    writer: Writer<W>,
+/// Compares the collection's rows with the rows of a series, and writes the differences.
+struct IncrementWriter<W> {
+    since: Peekable<SeriesState>,
+    writer: BackupWriter<W>,
+    /// Key of the last row of the collection.
     last: Option<Vec<u8>>,
+    /// Whether all rows of the collection were taken.
     rows_ended: bool,
-    rest: Rest,
+    /// Unread changes of the series' full backup.
+    rest: RemainingChanges,
 }
 
-impl<W: io::Write> Difference<W> {
-    fn begin(since: State, manifest: &str, out: W) -> Result<Self, IncrementError> {
+impl<W: io::Write> IncrementWriter<W> {
+    fn begin(since: SeriesState, manifest: &str, out: W) -> Result<Self, IncrementError> {
         if since.manifest() != manifest {
             return Err(IncrementError::OtherCollection(since.newest().to_owned()));
         }
-        let writer = Writer::begin_after(out, manifest, since.hash())?;
+        let writer = BackupWriter::begin_after(out, manifest, since.hash())?;
         let rest = since.rest();
         Ok(Self { since: since.peekable(), writer, last: None, rows_ended: false, rest })
     }
 
-    /// Takes the next row of the collection.
+    /// Takes the next row of the collection, and writes the row if it is new or has changed.
     fn row(&mut self, key: &[u8], value: &[u8]) -> Result<(), IncrementError> {
         if self.rows_ended || self.last.as_ref().is_some_and(|last| last.as_slice() >= key) {
             return Err(IncrementError::Unordered);
@@ -119,20 +132,20 @@ impl<W: io::Write> Difference<W> {
         {
             return Ok(());
         }
-        Ok(self.writer.entry(Kind::Rows, key, Some(value))?)
+        Ok(self.writer.entry(BlockKind::Rows, key, Some(value))?)
     }
 
-    /// Takes a change that was committed after the rows were read.
+    /// Writes a change that was committed after the rows were read.
     fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), IncrementError> {
         self.end_rows()?;
-        Ok(self.writer.entry(Kind::Changes, key, value)?)
+        Ok(self.writer.entry(BlockKind::Changes, key, value)?)
     }
 
-    fn end(mut self) -> Result<Written, IncrementError> {
+    fn end(mut self) -> Result<FinishedBackup, IncrementError> {
         self.end_rows()?;
         self.rest.verify()?;
         let summary = self.writer.end()?;
-        Ok(Written { summary, hash: self.writer.hash() })
+        Ok(FinishedBackup { summary, hash: self.writer.hash() })
     }
 
     fn end_rows(&mut self) -> Result<(), IncrementError> {
@@ -143,14 +156,15 @@ impl<W: io::Write> Difference<W> {
         Ok(())
     }
 
-    /// Deletes the rows of the series before a key, or all that are left: the collection has them no more.
+    /// Writes deletions for the rows of the series before `key`, or for all remaining rows if `key` is
+    /// `None`. The collection no longer has these rows.
     fn delete_before(&mut self, key: Option<&[u8]>) -> Result<(), IncrementError> {
         let is_before = |row: &Result<(Vec<u8>, _), _>| match (row, key) {
             (Ok((gone, _)), Some(key)) => gone.as_slice() < key,
             (Ok(_), None) | (Err(_), _) => true,
         };
         while let Some(row) = self.since.next_if(is_before) {
-            self.writer.entry(Kind::Rows, &row?.0, None)?;
+            self.writer.entry(BlockKind::Rows, &row?.0, None)?;
         }
         Ok(())
     }

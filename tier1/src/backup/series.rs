@@ -1,7 +1,8 @@
-//! A full backup and its increments, in order, each of which names the one that it follows.
+//! A series of backups: a full backup and its increments, in order. Each increment names the file that it
+//! follows.
 //!
-//! A series is read file by file, and every file to its end: what comes out of it in order, applied, is the state that the
-//! last file was made of. One file alone is a series, too.
+//! A series is read file by file, and each file to its end. A caller that applies all writes in order gets
+//! the state from which the last file was made. A full backup alone is also a series.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -10,113 +11,116 @@ use std::path::{Path, PathBuf};
 
 use doppel_protocol::BackupSummary;
 
-use super::{BackupHash, Head, Kind, Reader, Unusable};
+use super::{BackupFileError, BackupHash, BackupHead, BackupReader, BlockKind};
 use crate::store::Write;
 
-/// Bytes that are read of a file at once.
+/// Number of bytes to read from a file at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Why files are no series.
+/// Why files cannot be used as a series of backups.
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesError {
-    /// None was named.
-    #[error("no backup is named")]
+    /// No file was named.
+    #[error("no backup file was named")]
     Empty,
-    /// A directory.
+    /// The path is a directory.
     #[error("{} is a directory, not a backup; name the file", .0.display())]
     Directory(PathBuf),
-    /// A pipe, where files are read twice.
+    /// The path is a pipe or a device, but the files are read twice.
     #[error("{} is no regular file, and a series is read twice; name a file", .0.display())]
     Pipe(PathBuf),
-    /// A file cannot be read, or is damaged, cut off or none of this program.
+    /// A file cannot be read, is damaged or cut off, or is not a backup.
     #[error("cannot use {}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
-        source: Unusable,
+        /// What is wrong with the file.
+        source: BackupFileError,
     },
-    /// The first file has only changes.
+    /// The first file is an increment.
     #[error(
-        "{} has only what changed since the backup {follows}: name the full backup first, then its increments in \
+        "{} is an increment, which follows the backup {follows}: name the full backup first, then its increments in \
          the order in which they were made",
         path.display()
     )]
     NoFull {
         /// The file.
         path: PathBuf,
-        /// What it follows.
+        /// Backup that the file follows.
         follows: BackupHash,
     },
-    /// A file that follows none, where an increment is expected.
+    /// A later file is a full backup instead of an increment.
     #[error("{} is a full backup: it comes first, and increments follow it", .0.display())]
     Full(PathBuf),
-    /// A file follows another one than that before it.
+    /// A file follows a backup other than the previous file.
     #[error(
-        "{} follows the backup {follows}, and {} before it is {hash}: an increment between them is missing, or they are \
-         not of one series or not in order",
+        "{} follows the backup {follows}, but {} before it is the backup {hash}: an increment between them is missing, \
+         or the files are not in order or of different series",
         path.display(),
         before.display()
     )]
     Gap {
         /// The file.
         path: PathBuf,
-        /// What it follows.
+        /// Backup that the file follows.
         follows: BackupHash,
-        /// The file before it.
+        /// The previous file.
         before: PathBuf,
-        /// The hash of that.
+        /// Hash of the previous file.
         hash: BackupHash,
     },
-    /// A file is of another collection than that before it.
+    /// A file is of another collection than the previous file.
     #[error("{} is of another collection than {}", path.display(), before.display())]
     OtherCollection {
         /// The file.
         path: PathBuf,
-        /// The file before it.
+        /// The previous file.
         before: PathBuf,
     },
-    /// What is sorted for a comparison cannot be kept.
-    #[error("cannot keep what increments changed in {}", dir.display())]
+    /// The temporary files for sorting changes cannot be written or read.
+    #[error("cannot sort the changes of the series in temporary files in {}", dir.display())]
     Sorting {
-        /// Where.
+        /// Directory of the temporary files.
         dir: PathBuf,
-        /// Why not.
+        /// Error of the file system.
         source: io::Error,
     },
 }
 
 impl SeriesError {
-    pub(super) fn unusable(path: &Path, source: Unusable) -> Self {
+    pub(super) fn unusable(path: &Path, source: BackupFileError) -> Self {
         Self::Unusable { path: path.to_owned(), source }
     }
 }
 
-/// A series that is being read.
+/// A series of backups that is open for reading.
 pub struct Series {
+    /// Path of the present file.
     path: PathBuf,
-    reader: Reader<BufReader<File>>,
+    reader: BackupReader<BufReader<File>>,
+    /// Files that are not yet open.
     rest: VecDeque<PathBuf>,
-    /// What the files before had.
+    /// Totals of the files before the present one.
     before: BackupSummary,
-    /// The hashes of the files that were read to their end.
+    /// Hashes of the files that were read to their end.
     hashes: Vec<BackupHash>,
 }
 
-/// What a series has that was read to its end.
+/// Totals of a series that was read and verified to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
-    /// Rows of the full backup; the changes that follow them, in it and in the increments; bytes of all files.
+pub struct VerifiedSeries {
+    /// Number of rows in the full backup, number of all later changes and increment rows, and bytes of all
+    /// files.
     pub summary: BackupSummary,
-    /// The hash of each file.
+    /// Hash of each file.
     pub hashes: Vec<BackupHash>,
 }
 
 impl Series {
-    /// Opens the first file, which has to be a full backup.
+    /// Opens the first file, which must be a full backup.
     ///
     /// # Errors
-    /// When it cannot be read, or is no full backup of this version.
+    /// If the file cannot be read, or is not a full backup of this version.
     pub fn open(files: &[PathBuf]) -> Result<Self, SeriesError> {
         let mut rest: VecDeque<PathBuf> = files.iter().cloned().collect();
         let path = rest.pop_front().ok_or(SeriesError::Empty)?;
@@ -127,33 +131,34 @@ impl Series {
         }
     }
 
-    /// What the file is of that is being read.
+    /// Head of the present file.
     #[must_use]
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &BackupHead {
         self.reader.head()
     }
 
-    /// Reads all files to their end.
+    /// Reads and verifies all files.
     ///
     /// # Errors
-    /// When one is damaged or cut off, is of another collection, or does not follow that before it.
-    pub fn verify(mut self) -> Result<Verified, SeriesError> {
+    /// If a file is damaged or cut off, is of another collection, or does not follow the previous file.
+    pub fn verify(mut self) -> Result<VerifiedSeries, SeriesError> {
         while self.writes()?.is_some() {}
         Ok(self.verified())
     }
 
-    /// What was read so far.
-    pub(super) fn verified(&self) -> Verified {
-        Verified { summary: self.summary(), hashes: self.hashes.clone() }
+    /// Totals of what was read so far.
+    pub(super) fn verified(&self) -> VerifiedSeries {
+        VerifiedSeries { summary: self.summary(), hashes: self.hashes.clone() }
     }
 
-    /// Whether the full backup is being read, and no increment yet.
+    /// Whether the present file is the full backup.
     pub(super) fn is_at_full(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// The next writes, to be applied in order; none when all files were read and are whole.
-    pub(super) fn writes(&mut self) -> Result<Option<(Kind, Vec<Write>)>, SeriesError> {
+    /// Returns the next writes, which the caller applies in order. Returns `None` after all files were read
+    /// and verified.
+    pub(super) fn writes(&mut self) -> Result<Option<(BlockKind, Vec<Write>)>, SeriesError> {
         loop {
             let entries =
                 self.reader.entries().map_err(|source| SeriesError::unusable(&self.path, source))?;
@@ -183,7 +188,7 @@ impl Series {
     fn summary(&self) -> BackupSummary {
         let BackupSummary { rows, changes, bytes } = self.reader.summary();
         let before = self.before;
-        // What an increment has changes the rows of the full backup.
+        // Rows of an increment change rows of the full backup, so they count as changes.
         let (rows, changes) = if self.reader.head().follows.is_none() {
             (rows, changes)
         } else {
@@ -193,22 +198,22 @@ impl Series {
     }
 }
 
-/// Refuses what can be read once alone.
+/// Refuses files that can be read only once, such as pipes.
 ///
 /// # Errors
-/// [`SeriesError::Pipe`] names the first that is no regular file. One that is not there is found later.
+/// [`SeriesError::Pipe`] names the first such file. A missing file is reported when it is opened.
 pub fn refuse_pipes(files: &[PathBuf]) -> Result<(), SeriesError> {
     let is_pipe =
         |file: &&PathBuf| fs::metadata(file).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
     files.iter().find(is_pipe).map_or(Ok(()), |file| Err(SeriesError::Pipe(file.clone())))
 }
 
-/// Opens a file.
-pub(super) fn open(path: &Path) -> Result<Reader<BufReader<File>>, SeriesError> {
+/// Opens one file of a series.
+pub(super) fn open(path: &Path) -> Result<BackupReader<BufReader<File>>, SeriesError> {
     let unusable = |source| SeriesError::unusable(path, source);
-    let file = File::open(path).map_err(|error| unusable(Unusable::Io(error)))?;
+    let file = File::open(path).map_err(|error| unusable(BackupFileError::Io(error)))?;
     if path.is_dir() {
         return Err(SeriesError::Directory(path.to_owned()));
     }
-    Reader::open(BufReader::with_capacity(READ_BYTES, file)).map_err(unusable)
+    BackupReader::open(BufReader::with_capacity(READ_BYTES, file)).map_err(unusable)
 }

@@ -1,4 +1,4 @@
-//! A backup gives back what was written, and no damage passes.
+//! Tests that a backup returns what was written, and that every damage is detected.
 
 mod series;
 
@@ -9,19 +9,20 @@ use super::*;
 use crate::record::{Meta, encode};
 use crate::store::{Memory, Write};
 
-fn made(changes: &[Write]) -> Vec<u8> {
+/// A full backup of 40 rows, with these changes.
+fn backup(changes: &[Write]) -> Vec<u8> {
     let store = Memory::default();
     let meta = |n| encode(&Meta { events: n, ..Meta::default() }).unwrap();
     let rows = (0..40).map(|n| (key::meta(ShardId(n)), Some(meta(u64::from(n))))).collect();
     store.commit(rows).unwrap();
-    // It is about an index that is not in the backup.
+    // The state of tier 2's router does not belong into the backup.
     store.commit(vec![(key::index_state(IndexStateItem::Plan), Some(encode(&vec![1_u8]).unwrap()))]).unwrap();
     let mut file = Vec::new();
-    let mut writer = Writer::begin(&mut file, "the manifest").unwrap();
+    let mut writer = BackupWriter::begin(&mut file, "the manifest").unwrap();
     let mut from = Vec::new();
     while copy_piece(&store, &mut from, &mut writer).unwrap() {}
     for (key, value) in changes {
-        writer.entry(Kind::Changes, key, value.as_deref()).unwrap();
+        writer.entry(BlockKind::Changes, key, value.as_deref()).unwrap();
     }
     let summary = writer.end().unwrap();
     assert_eq!((summary.rows, summary.changes), (40, changes.len() as u64));
@@ -29,8 +30,8 @@ fn made(changes: &[Write]) -> Vec<u8> {
     file
 }
 
-fn read(mut file: &[u8]) -> Result<Vec<Write>, Unusable> {
-    let mut reader = Reader::open(&mut file)?;
+fn read(mut file: &[u8]) -> Result<Vec<Write>, BackupFileError> {
+    let mut reader = BackupReader::open(&mut file)?;
     assert_eq!(reader.head().manifest, "the manifest");
     let mut all = Vec::new();
     while let Some(writes) = reader.writes()? {
@@ -40,31 +41,31 @@ fn read(mut file: &[u8]) -> Result<Vec<Write>, Unusable> {
 }
 
 #[test]
-fn what_goes_in_comes_out_in_order() {
+fn a_backup_returns_its_rows_and_changes_in_order() {
     let changes = vec![(vec![1, 2], Some(vec![3; 100])), (vec![1, 2], None), (vec![], Some(vec![]))];
-    let writes = read(&made(&changes)).unwrap();
+    let writes = read(&backup(&changes)).unwrap();
     assert_eq!(writes.len(), 43);
     assert!(writes[..40].is_sorted());
     assert_eq!(writes[40..], changes);
-    assert_eq!(made(&changes), made(&changes));
+    assert_eq!(backup(&changes), backup(&changes));
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_is_noticed() {
-    let file = made(&[(vec![1], None)]);
+fn every_flipped_bit_and_every_cut_is_detected() {
+    let file = backup(&[(vec![1], None)]);
     for at in 0..file.len() {
         let mut bad = file.clone();
         bad[at] ^= 1 << (at % 8);
         assert!(read(&bad).is_err(), "byte {at} of {}", file.len());
         assert!(read(&file[..at]).is_err(), "cut at {at} of {}", file.len());
     }
-    assert!(matches!(read(&[file.clone(), vec![0]].concat()), Err(Unusable::Damaged { .. })));
-    assert!(matches!(read(b"something else altogether"), Err(Unusable::Foreign)));
+    assert!(matches!(read(&[file.clone(), vec![0]].concat()), Err(BackupFileError::Damaged { .. })));
+    assert!(matches!(read(b"something else altogether"), Err(BackupFileError::Foreign)));
 }
 
 #[test]
-fn blocks_that_are_left_out_or_repeated_are_noticed() {
-    let file = made(&[(vec![1], None)]);
+fn blocks_that_are_left_out_or_repeated_are_detected() {
+    let file = backup(&[(vec![1], None)]);
     let (mut starts, mut at) = (Vec::new(), MAGIC.len());
     while at < file.len() {
         starts.push(at);
@@ -72,10 +73,10 @@ fn blocks_that_are_left_out_or_repeated_are_noticed() {
     }
     assert_eq!((starts.len(), at), (4, file.len()));
     let without = [&file[..starts[1]], &file[starts[2]..]].concat();
-    assert!(matches!(read(&without), Err(Unusable::Damaged { .. })));
+    assert!(matches!(read(&without), Err(BackupFileError::Damaged { .. })));
     let twice = [&file[..starts[2]], &file[starts[1]..]].concat();
-    assert!(matches!(read(&twice), Err(Unusable::Damaged { .. })));
-    assert!(matches!(read(&file[..starts[3]]), Err(Unusable::Cut(3))));
+    assert!(matches!(read(&twice), Err(BackupFileError::Damaged { .. })));
+    assert!(matches!(read(&file[..starts[3]]), Err(BackupFileError::Cut(3))));
 }
 
 #[test]
@@ -83,27 +84,28 @@ fn damaged_rows_are_not_backed_up() {
     let store = Memory::default();
     store.commit(vec![(key::meta(ShardId(0)), Some(vec![1, 2, 3, 4, 5, 6]))]).unwrap();
     let mut file = Vec::new();
-    let mut writer = Writer::begin(&mut file, "").unwrap();
+    let mut writer = BackupWriter::begin(&mut file, "").unwrap();
     let copied = copy_piece(&store, &mut Vec::new(), &mut writer);
     assert!(matches!(copied, Err(BackupError::Tier1Error(Tier1Error::Damaged(_)))), "{copied:?}");
 }
 
-/// Takes so many bytes, and then fails once or for good, as a disk does.
-struct Failing {
+/// An output that accepts `left` bytes and then fails, as a full disk does.
+struct FailingOutput {
     file: Vec<u8>,
     left: usize,
-    goes_on: bool,
+    /// Whether writes succeed again after one failure.
+    recovers: bool,
 }
 
-impl io::Write for Failing {
+impl io::Write for FailingOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.left == 0 {
-            if self.goes_on {
+            if self.recovers {
                 self.left = usize::MAX;
             }
             return Err(io::ErrorKind::StorageFull.into());
         }
-        // The last write is a short one.
+        // The last write before the failure is short.
         let taken = bytes.len().min(self.left);
         self.file.extend(&bytes[..taken]);
         self.left -= taken;
@@ -116,26 +118,26 @@ impl io::Write for Failing {
 }
 
 #[test]
-fn a_write_that_fails_at_any_byte_gives_no_backup_also_if_the_disk_goes_on() {
+fn a_write_that_fails_at_any_byte_gives_no_valid_backup() {
     let rows: Vec<Write> = (0..30_u8).map(|n| (vec![0, n], Some(vec![n; 9]))).collect();
-    let write = |out: &mut Failing| {
-        let mut writer = Writer::begin(out, "the manifest")?;
-        // Whoever goes on after an error is told again.
-        let (mut failed, kinds) = (None, [Kind::Rows, Kind::Changes]);
+    let write = |out: &mut FailingOutput| {
+        let mut writer = BackupWriter::begin(out, "the manifest")?;
+        // A caller that continues after an error gets an error again.
+        let (mut failed, kinds) = (None, [BlockKind::Rows, BlockKind::Changes]);
         for (kind, (key, value)) in kinds.into_iter().flat_map(|kind| rows.iter().map(move |row| (kind, row)))
         {
             failed = writer.entry(kind, key, value.as_deref()).err().or(failed);
         }
         let ended = writer.end();
-        assert!(failed.is_none() || ended.is_err(), "it ends well after a failure");
+        assert!(failed.is_none() || ended.is_err(), "the backup ended without an error after a failed write");
         ended.map(drop)
     };
-    let whole = |left, goes_on| Failing { file: Vec::new(), left, goes_on };
-    let mut out = whole(usize::MAX, true);
+    let output = |left, recovers| FailingOutput { file: Vec::new(), left, recovers };
+    let mut out = output(usize::MAX, true);
     write(&mut out).unwrap();
     read(&out.file).unwrap();
-    for (left, goes_on) in (0..out.file.len()).flat_map(|left| [(left, false), (left, true)]) {
-        let mut failing = whole(left, goes_on);
+    for (left, recovers) in (0..out.file.len()).flat_map(|left| [(left, false), (left, true)]) {
+        let mut failing = output(left, recovers);
         assert!(write(&mut failing).is_err(), "{left} bytes");
         assert!(read(&failing.file).is_err(), "{left} bytes");
     }

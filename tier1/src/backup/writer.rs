@@ -1,4 +1,4 @@
-//! Writes a backup, block by block.
+//! Writes a backup file, block by block.
 
 use std::io::{self, Write};
 
@@ -6,34 +6,40 @@ use doppel_model::stable_hash64;
 use doppel_protocol::{BackupError, BackupSummary};
 use serde::Serialize;
 
-use super::{BLOCK_BYTES_MAX, BackupHash, End, HEAD_BYTES, Head, Kind, MAGIC, MAGIC_INCREMENT, entry};
+use super::{
+    BLOCK_BYTES_MAX, BackupEnd, BackupHash, BackupHead, BlockKind, HEAD_BYTES, MAGIC, MAGIC_INCREMENT, entry,
+};
 use crate::record::VERSION;
 
-/// Bytes of entries that make a block.
+/// Length of the entries at which a block is written, in bytes.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// The level of zstd. Signatures are hashes, so higher levels take longer and save nothing.
+/// Compression level of zstd. Signatures are hashes, so higher levels take longer and save nothing.
 const LEVEL: i32 = 1;
 
-pub(crate) struct Writer<W> {
+/// Writes a backup.
+pub(crate) struct BackupWriter<W> {
     out: W,
     compressor: zstd::bulk::Compressor<'static>,
-    /// Entries of the next block, and its kind.
+    /// Entries of the next block.
     block: Vec<u8>,
-    kind: Kind,
-    end: End,
+    /// Kind of the next block.
+    kind: BlockKind,
+    /// Totals of the blocks written so far.
+    end: BackupEnd,
+    /// Number of bytes written so far.
     bytes: u64,
-    /// A write has failed: what follows it would be no backup.
+    /// A write has failed, so the file cannot become a valid backup.
     has_failed: bool,
 }
 
-impl<W: Write> Writer<W> {
-    /// Begins a backup of the directory with this manifest.
+impl<W: Write> BackupWriter<W> {
+    /// Begins a full backup of the directory with this manifest.
     pub(crate) fn begin(out: W, manifest: &str) -> Result<Self, BackupError> {
         Self::begin_with(out, manifest, None)
     }
 
-    /// Begins an increment that follows another backup.
+    /// Begins an increment that follows the backup with the hash `follows`.
     pub(super) fn begin_after(out: W, manifest: &str, follows: BackupHash) -> Result<Self, BackupError> {
         Self::begin_with(out, manifest, Some(follows))
     }
@@ -44,26 +50,31 @@ impl<W: Write> Writer<W> {
             out,
             compressor,
             block: Vec::new(),
-            kind: Kind::Rows,
-            end: End::default(),
+            kind: BlockKind::Rows,
+            end: BackupEnd::default(),
             bytes: 0,
             has_failed: false,
         };
         let magic = if follows.is_some() { MAGIC_INCREMENT } else { MAGIC };
         this.out.write_all(&magic)?;
         this.bytes += magic.len() as u64;
-        this.json(Kind::Head, &Head { records: VERSION, manifest: manifest.to_owned(), follows })?;
+        this.json(BlockKind::Head, &BackupHead { records: VERSION, manifest: manifest.to_owned(), follows })?;
         Ok(this)
     }
 
-    /// Adds a row ([`Kind::Rows`]) or a change of one ([`Kind::Changes`]).
-    pub(crate) fn entry(&mut self, kind: Kind, key: &[u8], value: Option<&[u8]>) -> Result<(), BackupError> {
+    /// Adds a row ([`BlockKind::Rows`]) or a change of one ([`BlockKind::Changes`]).
+    pub(crate) fn entry(
+        &mut self,
+        kind: BlockKind,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), BackupError> {
         if kind != self.kind {
             self.flush()?;
             self.kind = kind;
         }
         entry::put(&mut self.block, key, value)?;
-        let count = if kind == Kind::Rows { &mut self.end.rows } else { &mut self.end.changes };
+        let count = if kind == BlockKind::Rows { &mut self.end.rows } else { &mut self.end.changes };
         *count += 1;
         if self.block.len() >= BLOCK_BYTES {
             self.flush()?;
@@ -71,21 +82,21 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends it. Nothing may be added afterwards.
+    /// Ends the backup. The caller must add no entries afterwards.
     pub(crate) fn end(&mut self) -> Result<BackupSummary, BackupError> {
         self.flush()?;
         let end = self.end;
-        self.json(Kind::End, &end)?;
+        self.json(BlockKind::End, &end)?;
         self.out.flush()?;
         Ok(BackupSummary { rows: end.rows, changes: end.changes, bytes: self.bytes })
     }
 
-    /// Names all that was written so far; the backup, once it is ended.
+    /// Hash of the blocks written so far. After the end was written, this is the hash of the backup.
     pub(crate) fn hash(&self) -> BackupHash {
         BackupHash::new(self.end.checksum)
     }
 
-    /// What was written to, to take from it what is there so far.
+    /// The output. The caller may take from it the bytes written so far.
     pub(crate) fn out(&mut self) -> &mut W {
         &mut self.out
     }
@@ -101,12 +112,12 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn json(&mut self, kind: Kind, value: &impl Serialize) -> Result<(), BackupError> {
+    fn json(&mut self, kind: BlockKind, value: &impl Serialize) -> Result<(), BackupError> {
         let content = serde_json::to_vec(value).map_err(io::Error::from)?;
         self.write(kind, &content)
     }
 
-    fn write(&mut self, kind: Kind, content: &[u8]) -> Result<(), BackupError> {
+    fn write(&mut self, kind: BlockKind, content: &[u8]) -> Result<(), BackupError> {
         if std::mem::replace(&mut self.has_failed, true) {
             return Err(io::Error::other("an earlier block could not be written").into());
         }
@@ -131,8 +142,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl End {
-    /// Counts a block.
+impl BackupEnd {
+    /// Adds a block with this checksum to the totals.
     pub(super) fn add(&mut self, checksum: u64) {
         self.blocks += 1;
         let both = [self.checksum.to_le_bytes(), checksum.to_le_bytes()].concat();

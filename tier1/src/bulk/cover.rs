@@ -1,4 +1,5 @@
-//! Which pages of a group are duplicates of others than the winner (G9): the rules are those of `service::cover`.
+//! Finding the cover of each group (G9), by the rules of `service::cover`: which pages are duplicates of
+//! another kept page than the winner.
 
 use std::collections::HashMap;
 
@@ -8,24 +9,24 @@ use doppel_protocol::WinnerOrder;
 use rayon::prelude::*;
 
 use super::BulkError;
-use super::groups::{CoveredBy, Group, Place};
+use super::groups::{ContentGroup, CoveredBy, GroupMember};
 use super::versions::Versions;
 use crate::regroup;
 
-/// Finds which pages that differ from the winner are duplicates of one another, as the service does
-/// (`service::cover`).
+/// Finds the pages that differ from their winner and are duplicates of another kept page, as `service::cover`
+/// does. Stores the result in `members`.
 pub(super) fn cover(
     versions: &Versions,
     (contents, read): (&Contents, &ReadSignature<'_, BulkError>),
     winners: WinnerOrder,
-    groups: &[Group],
-    places: &mut [Option<Place>],
+    groups: &[ContentGroup],
+    members: &mut [Option<GroupMember>],
 ) -> Result<(), BulkError> {
-    let differs = |page: &u32| places[*page as usize].is_some_and(|place| !place.similar);
+    let differs = |page: &u32| members[*page as usize].is_some_and(|member| !member.similar);
     let covers = groups.par_iter().filter(|group| !group.quarantined).map(|group| {
         let mut pages: Vec<u32> = group.pages.iter().copied().filter(differs).collect();
         pages.sort_by(|a, b| versions.compare(winners, (*a, *b), None));
-        // Each content once, with the first page that has it.
+        // Each content once, with the first page that has it in the winner order.
         let mut numbers: HashMap<ContentIndex, usize> = HashMap::new();
         let mut firsts: Vec<(ContentIndex, u32)> = Vec::new();
         let of_pages: Vec<(u32, usize)> = pages
@@ -60,8 +61,8 @@ pub(super) fn cover(
     });
     let covers: Vec<Vec<(u32, CoveredBy)>> = covers.collect::<Result<_, BulkError>>()?;
     for (page, by) in covers.into_iter().flatten() {
-        if let Some(place) = &mut places[page as usize] {
-            place.covered_by = Some(by);
+        if let Some(member) = &mut members[page as usize] {
+            member.covered_by = Some(by);
         }
     }
     Ok(())

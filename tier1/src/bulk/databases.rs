@@ -1,8 +1,8 @@
-//! New databases for all ranges: every signature goes to the range of its page as it comes, and the rows follow when the
-//! groups are known.
+//! New databases for all ranges. Each signature goes to the range of its page as it comes. The rows follow
+//! when the groups are known.
 //!
-//! A content is written when a range first has a page with it. Contents that later versions replaced stay there and are
-//! counted, so that compaction takes them when they are much.
+//! A content is written to a range when the first page with this content comes. Contents that later versions
+//! replaced stay there. They are counted, so that compaction removes them when there are many.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::RangeMap;
 use rayon::prelude::*;
 
-use super::rows::{Rows, Value};
+use super::rows::{CollectionRows, RowValue};
 use crate::database::NewDatabase;
 use crate::files::sync_directory;
 use crate::progress::Progress;
@@ -23,23 +23,23 @@ use crate::record::Meta;
 use crate::signatures::SignatureId;
 use crate::store::StoreError;
 
-/// A signature, and the range that has it.
-type Place = (RangeId, SignatureId);
+/// A range, and the id of a signature in it.
+type SignatureLocation = (RangeId, SignatureId);
 
-/// The databases.
+/// The new databases of all ranges.
 #[derive(Debug)]
 pub(super) struct NewDatabases {
     dir: PathBuf,
     map: RangeMap,
     databases: Vec<NewDatabase>,
-    /// By content: where it was first written.
-    first: Vec<Place>,
-    /// The same content in other ranges.
+    /// Where each content was first written.
+    first: Vec<SignatureLocation>,
+    /// Where contents were written again, in other ranges.
     others: HashMap<(RangeId, ContentIndex), SignatureId>,
 }
 
 impl NewDatabases {
-    /// Makes them below `dir`.
+    /// Creates the databases below `dir`.
     pub(super) fn create(dir: &Path, map: RangeMap) -> Result<Self, StoreError> {
         let dirs = directories(dir, map);
         let databases = dirs.iter().map(|(_, dir)| NewDatabase::create(dir));
@@ -47,8 +47,8 @@ impl NewDatabases {
         Ok(Self { dir: dir.to_owned(), map, databases, first: Vec::new(), others: HashMap::new() })
     }
 
-    /// Takes the content of a page.
-    pub(super) fn keep(
+    /// Stores the content of a page in its range, unless the range has it already.
+    pub(super) fn store(
         &mut self,
         (content, is_new): (ContentIndex, bool),
         page: PageId,
@@ -65,25 +65,25 @@ impl NewDatabases {
         Ok(())
     }
 
-    /// Where a range has a content.
+    /// Returns the id of a content in a range.
     fn id(&self, range: RangeId, content: ContentIndex) -> Option<SignatureId> {
         let (first, id) = self.first[content.0 as usize];
         if first == range { Some(id) } else { self.others.get(&(range, content)).copied() }
     }
 
-    /// Makes all signatures readable.
+    /// Writes buffered signatures, so that all signatures can be read.
     pub(super) fn flush(&mut self) -> Result<(), StoreError> {
         self.databases.iter_mut().try_for_each(NewDatabase::write)
     }
 
-    /// The signature of a content.
+    /// Returns the signature of a content.
     pub(super) fn signature(&self, content: ContentIndex) -> Result<Arc<Signature>, StoreError> {
         let (range, id) = self.first[content.0 as usize];
         self.databases[usize::from(range.0)].signature(id)
     }
 
-    /// Writes the rows. Returns when everything is on disk.
-    pub(super) fn finish(self, rows: &Rows<'_>) -> Result<(), StoreError> {
+    /// Writes the rows. All databases are on disk on return.
+    pub(super) fn finish(self, rows: &CollectionRows<'_>) -> Result<(), StoreError> {
         let shards: Vec<ShardId> = (0..self.map.shards()).map(ShardId).collect();
         let metas = shards.par_iter().map(|shard| self.write(*shard, rows));
         let metas: Vec<Meta> = metas.collect::<Result<_, _>>()?;
@@ -99,22 +99,22 @@ impl NewDatabases {
         sync_directory(&dir)
     }
 
-    fn write(&self, shard: ShardId, rows: &Rows<'_>) -> Result<Meta, StoreError> {
+    fn write(&self, shard: ShardId, rows: &CollectionRows<'_>) -> Result<Meta, StoreError> {
         let range = self.map.of_shard(shard);
         let database = &self.databases[usize::from(range.0)];
         rows.of_shard(shard, &mut |key, value| match value {
-            Value::Record(row) => database.put(key, row),
-            Value::SignatureOf(content) => match self.id(range, content) {
+            RowValue::Record(row) => database.put(key, row),
+            RowValue::SignatureOf(content) => match self.id(range, content) {
                 Some(id) => database.put(key, id.to_bytes().to_vec()),
-                None => {
-                    Err(StoreError::Engine(format!("range {range} has not the signature of {content:?}")))
-                }
+                None => Err(StoreError::Engine(format!(
+                    "range {range} does not have the signature of {content:?}"
+                ))),
             },
         })
     }
 
-    /// Bytes of signatures of contents that no page has any more, by range.
-    fn unused(&self, rows: &Rows<'_>) -> Vec<u64> {
+    /// Returns, for each range, the size in bytes of the signatures that no page has any more.
+    fn unused(&self, rows: &CollectionRows<'_>) -> Vec<u64> {
         let mut is_used = vec![false; self.first.len()];
         rows.contents().for_each(|content| is_used[content.0 as usize] = true);
         let others = self.others.iter().map(|((range, content), id)| (content.0 as usize, (*range, *id)));

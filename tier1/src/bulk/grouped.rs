@@ -1,68 +1,70 @@
-//! The answer: every page or record with what it is told, and the groups.
+//! The answer: every page or record with its status, and the groups.
 
+use doppel_contract::{Counters, Status, Unresolved};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
-use doppel_protocol::{Counters, Line, Status, Unresolved};
+use doppel_protocol::Line;
 
-/// The collection at rest.
+/// A grouped collection at rest.
 #[derive(Debug)]
 pub struct Grouped {
-    /// Every live page in byte order of the URLs, or every record in the order of the inputs. Pages and groups are named by their places.
+    /// All live pages in byte order of their URLs, or all records in the order of the inputs. Other fields
+    /// refer to pages and groups by their index.
     pub(super) pages: Vec<GroupedPage>,
-    /// Shard by shard, in the order of their ids.
+    /// All groups, ordered by shard and then by id.
     pub groups: Vec<BulkGroup>,
-    /// Totals. Of the work of a range only updates are counted, all of them as compared.
+    /// Totals of the collection. Of a range's work only updates are counted, all of them as compared.
     pub counters: Counters,
-    /// Where pages are judged: the records that are the present versions of pages that are gone.
+    /// If pages are judged, the records that are the newest versions of dead pages.
     pub dead: Vec<u64>,
 }
 
-/// A page or record of a collection at rest.
+/// A page or record of a grouped collection.
 #[derive(Debug)]
 pub(super) struct GroupedPage {
     pub(super) url: PageUrl,
     pub(super) status: Status,
     pub(super) group: Option<usize>,
-    /// The place of the kept page that it is a duplicate of.
+    /// Index of the kept page of which this page is a duplicate.
     pub(super) duplicate_of: Option<u32>,
     pub(super) similarity: Option<f64>,
     pub(super) reason: Option<Unresolved>,
-    /// The content; redirects and deaths have none.
+    /// Hash of the content; `None` for redirects and deaths.
     pub(super) content: Option<ContentHash>,
     pub(super) record: Option<u64>,
 }
 
-/// What is decided of a page or record, without the URLs that its line has.
+/// The decision about a page or record, without the URLs of its line.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged {
-    /// The status.
+    /// Status of the page or record.
     pub status: Status,
-    /// The content; redirects and deaths have none.
+    /// Hash of the content; `None` for redirects and deaths.
     pub content: Option<ContentHash>,
-    /// The records of the inputs that the line names.
+    /// Records of the inputs that the line refers to.
     pub records: NamedRecords,
 }
 
-/// A page with its content.
+/// The decision about a page, with its content.
 #[derive(Debug, Clone)]
 pub struct PageWithContent {
-    /// What is decided of the page.
+    /// The line of the answer about the page.
     pub line: Line,
-    /// The content; redirects and deaths have none.
+    /// Hash of the content; `None` for redirects and deaths.
     pub content: Option<ContentHash>,
-    /// The content of the page that it is a duplicate of.
+    /// Hash of the content of the page that it is a duplicate of.
     pub kept_content: Option<ContentHash>,
-    /// The records of the inputs that the line names.
+    /// Records of the inputs that the line refers to.
     pub records: NamedRecords,
 }
 
 impl PageWithContent {
-    /// Whether the page that it is a duplicate of has the same content.
+    /// Returns whether the page that it is a duplicate of has the same content.
     #[must_use]
     pub fn is_copy(&self) -> bool {
         self.content.is_some() && self.content == self.kept_content
     }
 
-    /// Whether it is a duplicate of the winner of its group.
+    /// Returns whether the page is a duplicate of the winner of its group.
     #[must_use]
     pub fn is_of_winner(&self) -> bool {
         let NamedRecords { winner, duplicate_of, .. } = self.records;
@@ -70,29 +72,30 @@ impl PageWithContent {
     }
 }
 
-/// The numbers of the records that a line names, where they are records of the inputs.
+/// Numbers of the records that a line refers to, as far as these are records of the inputs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NamedRecords {
-    /// The record that the line is about: of a page its present version.
+    /// Record that the line is about. For a page, the record of its newest version.
     pub own: Option<u64>,
-    /// The record that is the winner of its group.
+    /// Record that is the winner of the group.
     pub winner: Option<u64>,
-    /// The kept record that it is a duplicate of.
+    /// Kept record of which the line's record is a duplicate.
     pub duplicate_of: Option<u64>,
 }
 
 impl Grouped {
-    /// Every live page, or every record, and what it is, in the order of [`lines`](Self::lines).
+    /// Iterates over the page ids and statuses, in the order of [`lines`](Self::lines).
     pub fn statuses(&self) -> impl Iterator<Item = (PageId, Status)> + '_ {
         self.pages.iter().map(|page| (page.url.id(), page.status))
     }
 
-    /// Every live page in byte order of the URLs, or every record in the order of the inputs.
+    /// Iterates over the lines of the answer: all live pages in byte order of their URLs, or all records in
+    /// the order of the inputs.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line> + '_ {
         self.pages.iter().map(|page| self.line(page))
     }
 
-    /// The same lines with their contents and records.
+    /// Like [`lines`](Self::lines), but also gives contents and records.
     pub fn pages_with_contents(&self) -> impl ExactSizeIterator<Item = PageWithContent> + '_ {
         self.pages.iter().map(|page| {
             let Judged { content, records, .. } = self.judge(page);
@@ -101,7 +104,7 @@ impl Grouped {
         })
     }
 
-    /// What is decided of every live page, or of every record, in the order of [`lines`](Self::lines). No URL is copied.
+    /// Iterates over the decisions in the order of [`lines`](Self::lines), without copying URLs.
     pub fn judged(&self) -> impl ExactSizeIterator<Item = Judged> + '_ {
         self.pages.iter().map(|page| self.judge(page))
     }
@@ -117,7 +120,7 @@ impl Grouped {
         Judged { status: page.status, content: page.content, records }
     }
 
-    /// The record that represents a group, by the place of the group in [`groups`](Self::groups).
+    /// Returns the record that represents a group.
     #[must_use]
     pub fn winner_record(&self, group: &BulkGroup) -> Option<u64> {
         self.pages.get(group.winner_place as usize).and_then(|page| page.record)
@@ -138,21 +141,21 @@ impl Grouped {
     }
 }
 
-/// A group and what links it.
+/// A group of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BulkGroup {
-    /// Its id.
+    /// Id of the group.
     pub group: GroupId,
-    /// Its winner, or the page that takes its place in the market.
+    /// Winner of the group, or the page that takes the winner's place in the market.
     pub winner: PageUrl,
-    /// The place of that among the lines.
+    /// Index of that page among the lines.
     pub winner_place: u32,
-    /// Pages, including redirects.
+    /// Number of pages, including redirects.
     pub pages: u64,
-    /// Those that have a content.
+    /// Number of pages with content.
     pub contents: u64,
-    /// Whether these all have the same.
+    /// Whether all pages with content have the same content.
     pub same: bool,
-    /// Whether they have too many distinct contents, so that all pages are kept.
+    /// Whether the group has too many distinct contents, so that all its pages are kept.
     pub quarantined: bool,
 }

@@ -1,5 +1,5 @@
-//! Groups of pages whose contents are joined, their winners, and how every page compares with its own: the rules are those
-//! of `machine::group`.
+//! Groups of pages whose contents are linked, their winners, and the comparison of each page with its winner,
+//! by the rules of `machine::group`.
 
 use doppel_join::{ContentIndex, Contents, ReadSignature};
 use doppel_model::GroupId;
@@ -9,35 +9,36 @@ use doppel_protocol::WinnerOrder;
 use super::versions::Versions;
 use super::{BulkError, Unit};
 
-/// The pages with a content that are one group.
+/// The pages of one group, without redirects.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ContentGroup {
     pub(super) id: GroupId,
     pub(super) winner: u32,
     pub(super) pages: Vec<u32>,
     pub(super) quarantined: bool,
-    /// Distinct contents of the pages.
+    /// Number of distinct contents of the pages.
     pub(super) contents: u64,
 }
 
-/// A page's place in a group, by the index of that, and its comparison with the winner.
+/// The group of a page, as an index, and the comparison of the page with the winner.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct GroupMember {
     pub(super) group: u32,
     pub(super) similarity: Similarity,
     pub(super) similar: bool,
-    /// Of a page that differs from the winner: the kept page that it is a duplicate of.
+    /// For a page that differs from the winner, the kept page that it is a duplicate of.
     pub(super) covered_by: Option<CoveredBy>,
 }
 
-/// A kept page, and how similar another is to it.
+/// A kept page, and its similarity to a page that is a duplicate of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CoveredBy {
     pub(super) page: u32,
     pub(super) similarity: Similarity,
 }
 
-/// Pages that a component of contents has, when they are several or redirects end there.
+/// Finds the groups. A component of linked contents is a group if it has several pages, or if redirects end
+/// at its page.
 pub(super) fn groups(
     versions: &Versions,
     contents: &Contents,
@@ -45,7 +46,7 @@ pub(super) fn groups(
     inbound: &[u32],
     winners: WinnerOrder,
     group_members_max: u64,
-) -> Result<Vec<Group>, BulkError> {
+) -> Result<Vec<ContentGroup>, BulkError> {
     let with_content = || {
         let numbered = (0..).zip(&versions.pages);
         numbered.filter_map(|(number, page)| Some((number, page.content()?)))
@@ -53,7 +54,7 @@ pub(super) fn groups(
     let mut counts = vec![false; contents.len()];
     with_content().for_each(|(_, content)| counts[content.0 as usize] = true);
     let roots = contents.components(read, |content| counts[content.0 as usize])?;
-    // A content without tokens is no duplicate, of an equal one neither.
+    // A page without tokens is no duplicate, not even of a page with the same content.
     let mut by_root: Vec<(Result<ContentIndex, u32>, u32)> = with_content()
         .map(|(number, content)| match contents.tokens(content) {
             0 => (Err(number), number),
@@ -70,7 +71,7 @@ pub(super) fn groups(
         });
         winner.filter(|_| keeps_a_group).map(|winner| {
             let contents = distinct(pages.iter().filter_map(|page| versions.pages[*page as usize].content()));
-            Group {
+            ContentGroup {
                 id: GroupId::new(0, rank(winner).url.id().shard(versions.shards())),
                 winner,
                 quarantined: contents > group_members_max,
@@ -79,7 +80,7 @@ pub(super) fn groups(
             }
         })
     });
-    let mut groups: Vec<Group> = groups.collect();
+    let mut groups: Vec<ContentGroup> = groups.collect();
     groups.sort_unstable_by(|a, b| {
         let by_winner = || match versions.unit() {
             Unit::Page => rank(a.winner).url.cmp(&rank(b.winner).url),
@@ -102,15 +103,15 @@ fn distinct(contents: impl Iterator<Item = ContentIndex>) -> u64 {
     contents.len() as u64
 }
 
-/// Compares every page in a group with its winner.
-pub(super) fn places(
+/// Compares each page of a group with the winner.
+pub(super) fn compare_with_winners(
     versions: &Versions,
     contents: &Contents,
     read: &ReadSignature<'_, BulkError>,
-    groups: &[Group],
-) -> Result<Vec<Option<Place>>, BulkError> {
+    groups: &[ContentGroup],
+) -> Result<Vec<Option<GroupMember>>, BulkError> {
     let content = |page: u32| versions.pages[page as usize].content();
-    // Each content once, and with its own winner: a content is in one group.
+    // Each content occurs once, because it belongs to one group and so to one winner.
     let mut pairs: Vec<(ContentIndex, ContentIndex)> = Vec::new();
     for group in groups {
         let Some(winner) = content(group.winner) else { continue };
@@ -121,19 +122,20 @@ pub(super) fn places(
     pairs.dedup();
     let comparisons = contents.compare_all(read, &pairs)?;
 
-    let mut places = vec![None; versions.pages.len()];
+    let mut members = vec![None; versions.pages.len()];
     for (number, group) in (0..).zip(groups) {
         let Some(winner) = content(group.winner) else { continue };
         for &page in &group.pages {
             let Some(own) = content(page) else { continue };
             let compared = pairs.binary_search(&(own, winner)).ok().map(|at| comparisons[at]);
-            // Those that are not among the pairs have the winner's content.
+            // Contents that are not among the pairs equal the winner's content.
             let (similarity, similar) = compared.map_or_else(
                 || (Similarity::of_copies(contents.size(own)), contents.tokens(own) > 0),
                 |comparison| (comparison.similarity, comparison.similar),
             );
-            places[page as usize] = Some(Place { group: number, similarity, similar, covered_by: None });
+            members[page as usize] =
+                Some(GroupMember { group: number, similarity, similar, covered_by: None });
         }
     }
-    Ok(places)
+    Ok(members)
 }

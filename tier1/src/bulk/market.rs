@@ -1,35 +1,36 @@
-//! The pages that stand for groups in a market: the rules are those of docs/reference/winner-rules.md. They belong to the answer alone;
-//! nothing of them is on record.
+//! Pages that represent groups in a market, by the rules of docs/reference/winner-rules.md. They only affect
+//! the answer and are not recorded.
 
 use std::collections::HashMap;
 
+use doppel_contract::Market;
 use doppel_join::{ContentIndex, Contents, ReadSignature};
 use doppel_model::pairwise::Similarity;
-use doppel_protocol::{Market, WinnerOrder};
+use doppel_protocol::WinnerOrder;
 use rayon::prelude::*;
 
 use super::BulkError;
-use super::groups::{Group, Place};
+use super::groups::{ContentGroup, GroupMember};
 use super::versions::Versions;
 
 /// A page that takes the place of its group's winner.
 #[derive(Debug)]
-pub(super) struct Preferred {
+pub(super) struct MarketWinner {
     pub(super) page: u32,
-    /// How similar the winner and each content that is like the winner are to it.
+    /// Similarity of the page to the winner and to each content that is similar to the winner.
     pub(super) similarities: HashMap<ContentIndex, Similarity>,
 }
 
-/// Of every group the page that takes the place of its winner, if there is one.
+/// Returns, for each group, the page that takes the place of its winner, if there is one.
 pub(super) fn preferred(
     versions: &Versions,
     (contents, read): (&Contents, &ReadSignature<'_, BulkError>),
     (winners, market): (WinnerOrder, &Market),
-    groups: &[Group],
-    places: &[Option<Place>],
-) -> Result<Vec<Option<Preferred>>, BulkError> {
+    groups: &[ContentGroup],
+    members: &[Option<GroupMember>],
+) -> Result<Vec<Option<MarketWinner>>, BulkError> {
     let content = |page: u32| versions.pages[page as usize].content();
-    let of_group = |group: &Group| -> Result<Option<Preferred>, BulkError> {
+    let of_group = |group: &ContentGroup| -> Result<Option<MarketWinner>, BulkError> {
         if group.quarantined || group.pages.len() >= Market::MEMBERS_MAX {
             return Ok(None);
         }
@@ -38,7 +39,7 @@ pub(super) fn preferred(
         };
         let first = group.pages.iter().copied().reduce(better).filter(|first| *first != group.winner);
         let Some((page, own)) = first.and_then(|page| Some((page, content(page)?))) else { return Ok(None) };
-        let named = |page: &u32| places[*page as usize].is_some_and(|place| place.similar);
+        let named = |page: &u32| members[*page as usize].is_some_and(|member| member.similar);
         let mut others: Vec<ContentIndex> =
             group.pages.iter().copied().filter(named).chain([group.winner]).filter_map(content).collect();
         others.sort_unstable();
@@ -57,7 +58,7 @@ pub(super) fn preferred(
             }
             similarities.insert(other, comparison.similarity);
         }
-        Ok(Some(Preferred { page, similarities }))
+        Ok(Some(MarketWinner { page, similarities }))
     };
     groups.par_iter().map(of_group).collect()
 }

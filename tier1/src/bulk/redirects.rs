@@ -1,24 +1,24 @@
-//! Where every redirect ends: the rules are those of `machine::redirect`.
+//! Finding the end of each redirect's chain, by the rules of `machine::redirect`.
 
 use std::collections::{HashMap, HashSet};
 
+use doppel_contract::Unresolved;
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::Unresolved;
 use rayon::prelude::*;
 
-use super::versions::{State, Versions};
+use super::versions::{PageState, Versions};
 use crate::machine::{HOPS_MAX, SPELLINGS_MAX};
 
-/// Pages that are spelled otherwise than in their normalised form, by that: the first of them by their ids.
+/// Pages whose URL is not in normalised form, by the id of that form: the first ones by their ids.
 #[derive(Debug)]
 pub(super) struct Spellings(HashMap<PageId, Vec<u32>>);
 
 impl Spellings {
-    /// Those that a redirect may need: of a normalised form in which no page is spelled, where none is spelled like the target
-    /// either.
-    pub(super) fn wanted(versions: &Versions) -> Self {
+    /// Collects the pages that a redirect may need. These are pages of a form for which there is neither a
+    /// page with the normalised URL nor a page with the redirect's target URL.
+    pub(super) fn needed_by_redirects(versions: &Versions) -> Self {
         let redirects = versions.pages.par_iter().filter_map(|page| match &page.state {
-            State::Redirect(to) if versions.find(to).is_none() => Some(to.normal_id()),
+            PageState::Redirect(to) if versions.find(to).is_none() => Some(to.normal_id()),
             _ => None,
         });
         let wanted: HashSet<PageId> =
@@ -33,7 +33,7 @@ impl Spellings {
         });
         let mut spelled: Vec<(PageId, PageId, u32)> = spelled.collect();
         spelled.par_sort_unstable();
-        // Of several records of one URL one will do: the newest is looked up by the URL.
+        // One record of each URL suffices, because the newest one is looked up by the URL.
         spelled.dedup_by_key(|(normal, id, _)| (*normal, *id));
         let of_form = |form: &[(PageId, PageId, u32)]| {
             (form[0].0, form.iter().take(SPELLINGS_MAX).map(|(.., number)| *number).collect())
@@ -41,7 +41,7 @@ impl Spellings {
         Self(spelled.chunk_by(|a, b| a.0 == b.0).map(of_form).collect())
     }
 
-    /// The page that the target of the redirect `asker` stands for.
+    /// Returns the page that the target of redirect `asker` stands for.
     pub(super) fn find(&self, versions: &Versions, to: &PageUrl, asker: usize) -> Option<usize> {
         let normalised = || versions.numbers.get(&to.normal_id()).map(|number| *number as usize);
         let other = || {
@@ -54,23 +54,31 @@ impl Spellings {
     }
 }
 
-/// The number of the page with a content at the end of a redirect's chain.
-pub(super) fn end(versions: &Versions, spellings: &Spellings, source: usize) -> Result<usize, Unresolved> {
+/// Returns the number of the page with content at the end of a redirect's chain.
+pub(super) fn end_of_chain(
+    versions: &Versions,
+    spellings: &Spellings,
+    source: usize,
+) -> Result<usize, Unresolved> {
     let mut path = vec![source];
     loop {
         let Some(last) = path.last() else { return Err(Unresolved::UnknownTarget) };
         let at = match &versions.pages[*last].state {
-            State::Redirect(to) => spellings.find(versions, to, *last).ok_or(Unresolved::UnknownTarget)?,
-            State::Content(_) | State::Dead => return Err(Unresolved::UnknownTarget),
+            PageState::Redirect(to) => {
+                spellings.find(versions, to, *last).ok_or(Unresolved::UnknownTarget)?
+            }
+            PageState::Content(_) | PageState::Dead => return Err(Unresolved::UnknownTarget),
         };
         if path.contains(&at) {
             return Err(Unresolved::Loop);
         }
         match &versions.pages[at].state {
-            State::Content(_) => return Ok(at),
-            State::Dead => return Err(Unresolved::DeadTarget),
-            State::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => return Err(Unresolved::TooManyHops),
-            State::Redirect(_) => path.push(at),
+            PageState::Content(_) => return Ok(at),
+            PageState::Dead => return Err(Unresolved::DeadTarget),
+            PageState::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => {
+                return Err(Unresolved::TooManyHops);
+            }
+            PageState::Redirect(_) => path.push(at),
         }
     }
 }

@@ -1,22 +1,25 @@
 //! The rows of a shard in the order of their keys, as the machine would have left them at rest.
 //!
 //! Invariants:
-//! - what [`check`](crate::check) holds of a store at rest holds: both sides of every membership and redirect agree, all
-//!   contents are compared, nothing is owed and no message is under way;
-//! - the public state of a page is derived by the machine's own function;
-//! - the events of a shard number its pages in the order of their ids, so a consumer that begins meets each once.
+//! - The rows satisfy every rule of [`check`](crate::check) for a store at rest. Both sides of each
+//!   membership and redirect agree, all contents are compared, no work is owed, and no message is under way.
+//! - The machine's own function derives the public state of a page.
+//! - The events of a shard number its pages in the order of their ids, so a new consumer meets each page
+//!   once.
 //!
-//! Memory: 20 bytes for each page, 84 for each redirect, and 36 for each page that is spelled otherwise than in its normalised form.
+//! Memory: 20 bytes for each page, 84 for each redirect, and 36 for each page whose URL is not in normalised
+//! form.
 
+use doppel_contract::Status;
 use doppel_join::ContentIndex;
 use doppel_model::{ClientId, PageId, ShardId, Timestamp};
-use doppel_protocol::{RepairId, Status};
+use doppel_protocol::RepairId;
 use rayon::prelude::*;
 
-use super::groups::{CoveredBy, Group as Grouping, Place};
+use super::groups::{ContentGroup, CoveredBy, GroupMember};
 use super::redirects::Spellings;
-use super::resolved::Resolved;
-use super::versions::{Page, State as Is};
+use super::resolution::ResolvedCollection;
+use super::versions::{Page, PageState};
 use crate::key::{self, Kind};
 use crate::machine::{public_state, target_note, target_state};
 use crate::record::{
@@ -27,43 +30,44 @@ use crate::record::{
 use crate::store::StoreError;
 use crate::txn::{share_of_group, share_of_page};
 
-/// The number of the one membership and the one search that a page has had, where it had any.
+/// Number of the only membership and the only search that a page has had.
 const FIRST: u32 = 1;
 
-/// A row.
-pub(super) enum Value {
+/// Value of a row.
+pub(super) enum RowValue {
     Record(Vec<u8>),
-    /// The signature of a content.
+    /// The signature of this content.
     SignatureOf(ContentIndex),
 }
 
-/// Takes the rows one by one.
-pub(super) type Put<'p> = dyn FnMut(Vec<u8>, Value) -> Result<(), StoreError> + 'p;
+/// Receives the rows one by one.
+pub(super) type RowWriter<'p> = dyn FnMut(Vec<u8>, RowValue) -> Result<(), StoreError> + 'p;
 
-/// The rows of a collection.
-pub(super) struct Rows<'r> {
-    all: &'r Resolved,
-    /// Every page and its number.
+/// Derives the rows of a collection.
+pub(super) struct CollectionRows<'r> {
+    all: &'r ResolvedCollection,
+    /// Ids and numbers of all pages.
     pages: Vec<(PageId, u32)>,
-    /// Redirects as the pages at their ends know them, and as those they lead straight to: target, source.
+    /// Redirects by the page at the end of the chain: target, source.
     inbound: Vec<(PageId, PageId)>,
-    /// The second with the page that the target stands for.
+    /// Redirects by the normalised form of their direct target: the form, the source, and the page that the
+    /// target stands for.
     sources: Vec<(PageId, (PageId, Option<PageId>))>,
     /// By page, for redirects: the page that the target stands for.
     targets: Vec<Option<usize>>,
-    /// Pages that are spelled otherwise than in their normalised form, behind that: normalised form, page.
+    /// Pages whose URL is not in normalised form, by the id of that form.
     spellings: Vec<(PageId, (PageId, u32))>,
-    /// When the collection was grouped.
+    /// Time when the collection was grouped.
     now: Timestamp,
 }
 
-impl<'r> Rows<'r> {
-    /// Nobody looks for pages by their ids any more.
-    pub(super) fn of(all: &'r mut Resolved, now: Timestamp) -> Self {
-        let spellings = Spellings::wanted(&all.versions);
+impl<'r> CollectionRows<'r> {
+    /// Prepares the rows. Takes the index of pages by id out of `all`, which nobody needs any more.
+    pub(super) fn of(all: &'r mut ResolvedCollection, now: Timestamp) -> Self {
+        let spellings = Spellings::needed_by_redirects(&all.versions);
         let target = |number: usize| match &all.versions.pages[number].state {
-            Is::Redirect(to) => spellings.find(&all.versions, to, number),
-            Is::Content(_) | Is::Dead => None,
+            PageState::Redirect(to) => spellings.find(&all.versions, to, number),
+            PageState::Content(_) | PageState::Dead => None,
         };
         let targets: Vec<Option<usize>> = (0..all.versions.pages.len()).into_par_iter().map(target).collect();
         let mut pages: Vec<(PageId, u32)> = std::mem::take(&mut all.versions.numbers).into_iter().collect();
@@ -71,7 +75,7 @@ impl<'r> Rows<'r> {
         let all = &*all;
         let (mut inbound, mut sources) = (Vec::new(), Vec::new());
         for ((page, end), target) in all.versions.pages.iter().zip(&all.ends).zip(&targets) {
-            let Is::Redirect(to) = &page.state else { continue };
+            let PageState::Redirect(to) = &page.state else { continue };
             let source = page.rank.url.id();
             let target = target.map(|target| all.versions.pages[target].rank.url.id());
             sources.push((to.normal_id(), (source, target)));
@@ -90,8 +94,8 @@ impl<'r> Rows<'r> {
         Self { all, pages, inbound, sources, targets, spellings, now }
     }
 
-    /// Gives the rows of a shard; that of its totals comes last, all others in the order of their keys.
-    pub(super) fn of_shard(&self, shard: ShardId, put: &mut Put<'_>) -> Result<Meta, StoreError> {
+    /// Passes the rows of a shard to `put` in the order of their keys. The row of totals comes last.
+    pub(super) fn of_shard(&self, shard: ShardId, put: &mut RowWriter<'_>) -> Result<Meta, StoreError> {
         let shards = self.all.versions.shards();
         let pages = in_shard(&self.pages, shard, shards);
         let groups = self.all.groups_of(shard);
@@ -109,15 +113,15 @@ impl<'r> Rows<'r> {
             let members = group.pages.len() as u64;
             let entry = AuditEntry::of_quarantine(self.now, group.id, members, true);
             let id = RepairId { shard, number: meta.audits };
-            put(key::audit(id), Value::Record(encode(&entry)?))?;
+            put(key::audit(id), RowValue::Record(encode(&entry)?))?;
         }
         for ((page, _), event) in pages.iter().zip(1..) {
-            put(key::feed(shard, event), Value::Record(page.bytes().to_vec()))?;
+            put(key::feed(shard, event), RowValue::Record(page.bytes().to_vec()))?;
         }
         for group in groups {
             let record = GroupRecord::Active(self.group(group));
             meta.count_group(Default::default(), share_of_group(Some(&record)));
-            put(key::group(group.id), Value::Record(encode(&record)?))?;
+            put(key::group(group.id), RowValue::Record(encode(&record)?))?;
         }
         inbound_redirects(in_shard(&self.inbound, shard, shards), shard, put)?;
         for group in groups {
@@ -126,33 +130,33 @@ impl<'r> Rows<'r> {
             members.sort_unstable();
             for (id, page) in members {
                 if let Some(member) = self.member(page, group) {
-                    put(key::member(group.id, id), Value::Record(encode(&member)?))?;
+                    put(key::member(group.id, id), RowValue::Record(encode(&member)?))?;
                 }
             }
         }
         for ((id, page), event) in pages.iter().zip(1..) {
             let record = self.record(*id, *page, event);
             meta.count_page(Default::default(), share_of_page(*id, Some(&record)));
-            put(key::page(shard, *id), Value::Record(encode(&record)?))?;
+            put(key::page(shard, *id), RowValue::Record(encode(&record)?))?;
         }
         for (normal, (source, target)) in in_shard(&self.sources, shard, shards) {
-            let value = Value::Record(target_note(*normal, *target));
+            let value = RowValue::Record(target_note(*normal, *target));
             put(key::edge(shard, Kind::Source, *normal, *source), value)?;
         }
         for (id, page) in pages {
             if let Some(content) = self.all.content(*page) {
-                put(key::signature(shard, *id), Value::SignatureOf(content))?;
+                put(key::signature(shard, *id), RowValue::SignatureOf(content))?;
             }
         }
         for (normal, (id, page)) in in_shard(&self.spellings, shard, shards) {
             let url = &self.page(*page).rank.url;
-            put(key::edge(shard, Kind::Spelling, *normal, *id), Value::Record(encode(url)?))?;
+            put(key::edge(shard, Kind::Spelling, *normal, *id), RowValue::Record(encode(url)?))?;
         }
-        put(key::meta(shard), Value::Record(encode(&meta)?))?;
+        put(key::meta(shard), RowValue::Record(encode(&meta)?))?;
         Ok(meta)
     }
 
-    /// The contents of all pages.
+    /// Iterates over the contents of all pages.
     pub(super) fn contents(&self) -> impl Iterator<Item = ContentIndex> + '_ {
         self.all.versions.pages.iter().filter_map(Page::content)
     }
@@ -161,7 +165,7 @@ impl<'r> Rows<'r> {
         &self.all.versions.pages[page as usize]
     }
 
-    fn group(&self, group: &Grouping) -> Group {
+    fn group(&self, group: &ContentGroup) -> Group {
         let winner = self.member(group.winner, group);
         let mut record = Group {
             winner: winner.map(|winner| (self.page(group.winner).rank.url.id(), winner)),
@@ -176,20 +180,20 @@ impl<'r> Rows<'r> {
             record.dissimilar += u64::from(differs);
             record.secondaries += u64::from(differs && !matches!(self.cover(*page, group), Cover::By(..)));
         }
-        // It is owed when the quarantine is over.
+        // The cover is owed when the quarantine ends.
         record.uncovered = group.quarantined && record.dissimilar > 0;
         record.cover_changes = record.dissimilar;
         record.changes = record.members;
-        // Grouping at once is a recomputation.
+        // Grouping the whole collection counts as a recomputation.
         record.dissimilar_at_recheck = record.dissimilar;
         record
     }
 
-    fn is_dissimilar(&self, page: u32, group: &Grouping) -> bool {
-        page != group.winner && self.all.places[page as usize].is_some_and(|place| !place.similar)
+    fn is_dissimilar(&self, page: u32, group: &ContentGroup) -> bool {
+        page != group.winner && self.all.members[page as usize].is_some_and(|member| !member.similar)
     }
 
-    fn member(&self, page: u32, group: &Grouping) -> Option<Member> {
+    fn member(&self, page: u32, group: &ContentGroup) -> Option<Member> {
         Some(Member {
             membership_number: FIRST,
             content: self.all.contents.hash(self.all.content(page)?),
@@ -201,10 +205,10 @@ impl<'r> Rows<'r> {
         })
     }
 
-    fn cover(&self, page: u32, group: &Grouping) -> Cover {
-        let place = self.all.places[page as usize].filter(|_| self.is_dissimilar(page, group));
-        match place.map(|place| place.covered_by) {
-            // Nobody finds the cover of a group that is quarantined.
+    fn cover(&self, page: u32, group: &ContentGroup) -> Cover {
+        let member = self.all.members[page as usize].filter(|_| self.is_dissimilar(page, group));
+        match member.map(|member| member.covered_by) {
+            // The cover of a quarantined group is not found.
             _ if group.quarantined => Cover::Unsent,
             None => Cover::Unsent,
             Some(None) => Cover::Kept,
@@ -215,7 +219,7 @@ impl<'r> Rows<'r> {
         }
     }
 
-    /// The kept page that a page which differs from the winner is a duplicate of.
+    /// Returns the kept page that covers a page, with their comparison.
     fn kept(&self, by: CoveredBy) -> Option<CoveringPage> {
         let Page { rank, .. } = self.page(by.page);
         let (contents, content) = (&self.all.contents, self.all.content(by.page)?);
@@ -228,8 +232,8 @@ impl<'r> Rows<'r> {
         let page = self.page(number);
         let details = page.details.as_deref();
         let state = match &page.state {
-            Is::Content(content) => State::Content(self.content(number, *content)),
-            Is::Redirect(to) => {
+            PageState::Content(content) => State::Content(self.content(number, *content)),
+            PageState::Redirect(to) => {
                 let end = self.all.ends[number as usize];
                 let resolution = end.map(|end| match end {
                     Ok(end) => Resolution::Content(self.page(end).rank.url.id()),
@@ -243,9 +247,9 @@ impl<'r> Rows<'r> {
                 let stands_for = stands_for.map(|page| self.all.versions.pages[page].rank.url.id());
                 State::Redirect(RedirectState { to, stands_for, resolution, target })
             }
-            Is::Dead => State::Dead,
+            PageState::Dead => State::Dead,
         };
-        let place = self.all.places[number as usize];
+        let member = self.all.members[number as usize];
         let record = PageRecord {
             rank: page.rank.clone(),
             fetched_at: page.fetched_at,
@@ -253,7 +257,7 @@ impl<'r> Rows<'r> {
             language: details.and_then(|details| details.language.clone()),
             canonical: details.and_then(|details| details.canonical.clone()),
             state,
-            membership_number: if place.is_some() { FIRST } else { 0 },
+            membership_number: if member.is_some() { FIRST } else { 0 },
             ticket: FIRST,
             inbound_redirects: self.all.inbound[number as usize],
             ended: None,
@@ -271,7 +275,7 @@ impl<'r> Rows<'r> {
         let contents = &self.all.contents;
         let hash = contents.hash(content);
         let membership =
-            self.all.places[page as usize].map(|Place { group, similarity, similar, covered_by }| {
+            self.all.members[page as usize].map(|GroupMember { group, similarity, similar, covered_by }| {
                 let group = &self.all.groups[group as usize];
                 let is_winner = page == group.winner;
                 let with = self.all.content(group.winner).unwrap_or(content);
@@ -308,7 +312,7 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// What of a sorted list is of a shard.
+/// Returns the part of a sorted list that belongs to a shard.
 fn in_shard<T>(sorted: &[(PageId, T)], shard: ShardId, shards: u16) -> &[(PageId, T)] {
     let start = sorted.partition_point(|(id, _)| id.shard(shards) < shard);
     let end = sorted.partition_point(|(id, _)| id.shard(shards) <= shard);
@@ -318,10 +322,10 @@ fn in_shard<T>(sorted: &[(PageId, T)], shard: ShardId, shards: u16) -> &[(PageId
 fn inbound_redirects(
     edges: &[(PageId, PageId)],
     shard: ShardId,
-    put: &mut Put<'_>,
+    put: &mut RowWriter<'_>,
 ) -> Result<(), StoreError> {
     let mut edges = edges.iter();
     edges.try_for_each(|(target, source)| {
-        put(key::edge(shard, Kind::InboundRedirect, *target, *source), Value::Record(Vec::new()))
+        put(key::edge(shard, Kind::InboundRedirect, *target, *source), RowValue::Record(Vec::new()))
     })
 }

@@ -1,8 +1,9 @@
-//! Collections of a few pages whose groups are plain to see.
+//! Tests with collections of a few pages whose groups are obvious.
 
+use doppel_contract::{Counters, Status, Unresolved};
 use doppel_model::Timestamp;
 use doppel_model::signature::{Builder, Signature};
-use doppel_protocol::{Body, Counters, Status, Unresolved};
+use doppel_protocol::Body;
 
 use super::*;
 use crate::check;
@@ -63,14 +64,14 @@ fn status(grouped: &Grouped, url: &str) -> (Status, Option<String>) {
 }
 
 #[test]
-fn pairs_that_only_others_join_are_counted() {
+fn pairs_linked_only_by_other_pages_are_counted() {
     let mut chain = bulk(100);
     submit(&mut chain, "http://h/a", 1, content(0..900));
     submit(&mut chain, "http://h/b", 1, content(90..990));
     submit(&mut chain, "http://h/c", 1, content(180..1_080));
     submit(&mut chain, "http://h/copy", 1, content(0..900));
     submit(&mut chain, "http://h/alone", 1, content(5_000..5_100));
-    // The last of the chain is like neither of the two copies of the first.
+    // The last page of the chain is similar to neither of the two copies of the first page.
     let chain = chain.at_rest().unwrap();
     assert_eq!(chain.within(1_000).unwrap(), Within { pairs: 6, compared: 6, unlike: 2 });
     let drawn = chain.within(5).unwrap();
@@ -79,7 +80,7 @@ fn pairs_that_only_others_join_are_counted() {
 }
 
 #[test]
-fn a_chain_is_one_group_and_its_ends_are_members() {
+fn the_pages_of_a_chain_are_one_group() {
     let mut bulk = bulk(100);
     submit(&mut bulk, "http://h/a", 1, content(0..900));
     submit(&mut bulk, "http://h/bb", 1, content(90..990));
@@ -110,7 +111,7 @@ fn a_chain_is_one_group_and_its_ends_are_members() {
 }
 
 #[test]
-fn the_last_version_counts_and_the_first_date() {
+fn the_newest_version_and_the_earliest_date_count() {
     let mut bulk = bulk(100);
     let day = Timestamp::DAY_MS;
     assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), Outcome::Pending);
@@ -120,7 +121,7 @@ fn the_last_version_counts_and_the_first_date() {
     assert_eq!(submit(&mut bulk, "http://h/gone", 1, content(0..50)), Outcome::Pending);
     assert_eq!(submit(&mut bulk, "http://h/gone", 1, Body::Dead), Outcome::Confirmed);
     let grouped = bulk.finish().unwrap();
-    // An earlier version of it was seen before the other page.
+    // An earlier version of this page was seen before the other page.
     assert_eq!(status(&grouped, "http://h/new").0, Status::Winner);
     assert_eq!(status(&grouped, "http://h/old").0, Status::Duplicate);
     let Counters { submissions, unchanged, stale, dead, live, .. } = grouped.counters;
@@ -128,7 +129,7 @@ fn the_last_version_counts_and_the_first_date() {
 }
 
 #[test]
-fn redirects_end_where_their_chain_does() {
+fn a_redirect_gets_the_status_of_the_end_of_its_chain() {
     let mut bulk = bulk(100);
     submit(&mut bulk, "http://h/page", 1, content(0..50));
     submit(&mut bulk, "http://h/dead", 1, Body::Dead);
@@ -162,7 +163,7 @@ fn redirects_end_where_their_chain_does() {
 }
 
 #[test]
-fn a_group_past_the_limit_advises_nothing() {
+fn a_group_above_the_limit_of_contents_gives_no_advice() {
     let mut bulk = bulk(2);
     for (page, words) in [("a", 50), ("bb", 51), ("ccc", 52)] {
         submit(&mut bulk, &format!("http://h/{page}"), 1, content(0..words));
@@ -177,10 +178,10 @@ fn a_group_past_the_limit_advises_nothing() {
 }
 
 #[test]
-fn equal_texts_are_one_content_of_a_group() {
+fn equal_texts_count_once_towards_the_limit_of_contents() {
     let mut bulk = bulk(2);
     for page in 0..9 {
-        // Two contents, both of them more often than the limit.
+        // There are two contents, each with more pages than the limit.
         submit(&mut bulk, &format!("http://h/{page}"), 1, content(0..50 + page % 2));
     }
     let grouped = bulk.finish().unwrap();
@@ -189,7 +190,7 @@ fn equal_texts_are_one_content_of_a_group() {
     assert_eq!(kept, 1);
 }
 
-/// Everything that a collection can have: what was replaced, what died, redirects, copies, pages without tokens.
+/// Returns versions of all kinds: replaced contents, deaths, redirects, copies, and pages without tokens.
 fn mixed() -> Vec<Submission> {
     let mut versions = Vec::new();
     for n in 0..60_u64 {
@@ -209,7 +210,7 @@ fn mixed() -> Vec<Submission> {
 }
 
 #[test]
-fn databases_are_sound_and_have_every_page() {
+fn new_databases_pass_the_check_and_have_every_page() {
     for (shards, ranges) in [(1, 1), (5, 1), (6, 3)] {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("tier1");
@@ -234,7 +235,7 @@ fn databases_are_sound_and_have_every_page() {
         assert_eq!(report.pages, 60);
         assert_eq!(report.groups, grouped.groups.len() as u64);
         assert!(report.backlog.is_quiescent(), "{:?}", report.backlog);
-        // The same rows in memory.
+        // The rows in memory are the same.
         let (_, rows) = Bulk::rows(&config, map, mixed()).unwrap();
         let databases = Database::open_ranges(&dir, map).unwrap();
         for (database, rows) in databases.iter().zip(rows) {
@@ -245,7 +246,7 @@ fn databases_are_sound_and_have_every_page() {
     }
 }
 
-/// A row without the moment at which a quarantine began.
+/// Returns a row without the time at which a quarantine began.
 fn timeless(key: &[u8], row: Option<Vec<u8>>) -> Option<Vec<u8>> {
     if !Kind::Audit.is_of(key) {
         return row;
@@ -255,7 +256,7 @@ fn timeless(key: &[u8], row: Option<Vec<u8>>) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn contents_that_were_replaced_are_counted() {
+fn replaced_contents_count_as_unused_signatures() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("tier1");
     let map = RangeMap::new(2, 1).unwrap();

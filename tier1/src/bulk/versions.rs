@@ -1,81 +1,83 @@
-//! The versions of each URL become one: the rules are those of `machine::page`. Where records are judged, each stays apart.
+//! Folding the versions of each URL into one page, by the rules of `machine::page`. If records are judged,
+//! each record stays apart.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use doppel_contract::{Counters, Market, Outcome, Rule};
 use doppel_join::ContentIndex;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_protocol::{
-    Body, Counters, DatedPopularity, FetchResult, Market, Outcome, Rank, Rule, Submission, VersionDetails,
-    VersionPlace, WinnerOrder,
+    Body, DatedPopularity, FetchResult, Rank, Submission, VersionDetails, VersionPlace, WinnerOrder,
 };
 
 use super::{BulkError, InputRecord, Unit};
 
-/// A page as its last version has it, or a record.
+/// A page as its newest version describes it, or a record.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The record of the inputs that the page is read from; none of a page that no input has.
+    /// Record of the inputs from which the page was read; `None` if the page comes from no input.
     pub(super) record: Option<InputRecord>,
     pub(super) rank: Rank,
     pub(super) fetched_at: Timestamp,
-    /// Date of the version that gave the popularity; none where the page has no popularity.
+    /// Date of the version with this popularity; `None` if the page has no popularity.
     pub(super) popularity_at: Option<Timestamp>,
-    /// None where a version says nothing of it, as most do.
+    /// `None` if the version has no such details, as is usual.
     pub(super) details: Option<Box<Details>>,
-    pub(super) state: State,
+    pub(super) state: PageState,
 }
 
-/// What is recorded of a page and plays no part in grouping.
+/// Data of a page that is recorded but does not affect the groups.
 #[derive(Debug)]
 pub(super) struct Details {
     pub(super) language: Option<Box<str>>,
     pub(super) canonical: Option<PageUrl>,
 }
 
-/// What a page is.
+/// The content of a page, or what it has instead.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PageState {
     Content(ContentIndex),
     Redirect(PageUrl),
     Dead,
 }
 
-/// All pages in the order in which they first came, or all records in the order of the inputs.
+/// All pages in the order of their first versions, or all records in the order of the inputs.
 #[derive(Debug)]
 pub(super) struct Versions {
     unit: Unit,
     pub(super) pages: Vec<Page>,
-    /// Where records are judged: the newest record of each URL, once it was [asked for](Self::index_targets).
+    /// Number of each page, by its id. If records are judged, the number of the newest record of each URL,
+    /// after [`index_targets`](Self::index_targets).
     pub(super) numbers: HashMap<PageId, u32>,
-    /// By shard: what was done with the versions of its pages.
+    /// Counters of each shard about the versions of its pages.
     pub(super) intake: Vec<Counters>,
 }
 
-/// Where the contents of pages go.
+/// Receives the contents of pages.
 pub(super) trait TakeContents {
-    /// Takes the content of a page in.
+    /// Adds the content of a page.
     ///
     /// # Errors
-    /// When the temporary file or a database fails.
+    /// Fails if the temporary file or a database fails.
     fn add(&mut self, page: PageId, signature: &Arc<Signature>) -> Result<ContentIndex, BulkError>;
 
-    /// The hash of a content that was taken in.
+    /// Returns the hash of a content that was added.
     fn hash(&self, content: ContentIndex) -> ContentHash;
 }
 
 impl Page {
     pub(super) fn content(&self) -> Option<ContentIndex> {
         match self.state {
-            State::Content(content) => Some(content),
-            State::Redirect(_) | State::Dead => None,
+            PageState::Content(content) => Some(content),
+            PageState::Redirect(_) | PageState::Dead => None,
         }
     }
 
-    /// A page of which this is the first version.
+    /// Creates a page from its first version.
     fn first(
         (id, record): (PageId, Option<InputRecord>),
         version: Submission,
@@ -89,12 +91,12 @@ impl Page {
         Ok((Self { record, rank, fetched_at, popularity_at, details, state }, outcome))
     }
 
-    /// The place of the version that stands for the page.
+    /// Returns the place, in the order of versions, of the version that stands for the page.
     fn place(&self, contents: &impl TakeContents) -> VersionPlace<'_> {
         let result = match &self.state {
-            State::Content(content) => FetchResult::Content(contents.hash(*content)),
-            State::Redirect(target) => FetchResult::Redirect(target),
-            State::Dead => FetchResult::Dead,
+            PageState::Content(content) => FetchResult::Content(contents.hash(*content)),
+            PageState::Redirect(target) => FetchResult::Redirect(target),
+            PageState::Dead => FetchResult::Dead,
         };
         VersionPlace { fetched_at: self.fetched_at, result }
     }
@@ -107,7 +109,7 @@ impl Page {
         )
     }
 
-    /// Takes from a version what every version says of the page, whatever its place.
+    /// Updates the data that every version contributes, whatever its place.
     fn note(&mut self, version: &Submission) {
         self.rank.first_seen = self.rank.first_seen.min(version.fetched_at);
         let known = self.rank.popularity.zip(self.popularity_at);
@@ -119,7 +121,7 @@ impl Page {
 }
 
 impl Details {
-    /// The attributes of a version, as [`Submission::details`] has them.
+    /// Returns the details of a version, as [`Submission::details`] defines them.
     fn of(body: &Body, language: Option<Box<str>>, canonical: Option<PageUrl>) -> Option<Box<Self>> {
         let says_something = language.is_some() || canonical.is_some();
         (says_something && !matches!(body, Body::Dead)).then(|| Box::new(Self { language, canonical }))
@@ -136,24 +138,24 @@ impl Versions {
         self.unit
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards.
     pub(super) fn shards(&self) -> u16 {
         self.intake.len() as u16
     }
 
-    /// The number of a page.
+    /// Returns the number of the page with a URL.
     pub(super) fn find(&self, url: &PageUrl) -> Option<usize> {
         self.numbers.get(&url.id()).map(|number| *number as usize)
     }
 
     pub(super) fn live(&self) -> impl Iterator<Item = &PageUrl> {
-        self.pages.iter().filter(|page| page.state != State::Dead).map(|page| &page.rank.url)
+        self.pages.iter().filter(|page| page.state != PageState::Dead).map(|page| &page.rank.url)
     }
 
-    /// Finds the newest record of each URL where records are judged and a redirect asks for one. Of records with one date it is the
-    /// first.
+    /// If records are judged and there are redirects, finds the newest record of each URL. If several have
+    /// the same date, the first of them counts.
     pub(super) fn index_targets(&mut self) {
-        let asks = |page: &Page| matches!(page.state, State::Redirect(_));
+        let asks = |page: &Page| matches!(page.state, PageState::Redirect(_));
         if self.unit == Unit::Page || !self.pages.iter().any(asks) {
             return;
         }
@@ -165,8 +167,10 @@ impl Versions {
         }
     }
 
-    /// Compares two pages in the winner order; `Less` means that `a` wins. Where records are judged, a record that stores its content
-    /// precedes those that refer to another one, and the position in the input takes the place of the URL.
+    /// Compares two pages in the winner order; `Less` means that `a` wins.
+    ///
+    /// If records are judged, a record that stores its content precedes records that refer to another one.
+    /// The position in the input takes the place of the URL.
     pub(super) fn compare(
         &self,
         winners: WinnerOrder,
@@ -211,7 +215,7 @@ impl Versions {
             Entry::Occupied(entry) => *entry.get() as usize,
         };
         let page = &mut self.pages[number];
-        // Two URLs with one 128-bit hash: the first one stays.
+        // Two URLs have the same 128-bit hash. The first one stays.
         if page.rank.url != version.url {
             counters.stale += 1;
             return Ok(Outcome::Stale);
@@ -241,7 +245,7 @@ impl Versions {
             counters.unchanged += 1;
             return Ok(Outcome::Unchanged);
         }
-        if matches!((&state, &page.state), (State::Content(_), State::Content(_))) {
+        if matches!((&state, &page.state), (PageState::Content(_), PageState::Content(_))) {
             counters.compared_updates += 1;
         }
         page.state = state;
@@ -249,13 +253,17 @@ impl Versions {
     }
 }
 
-fn state(page: PageId, body: Body, contents: &mut impl TakeContents) -> Result<(State, Outcome), BulkError> {
+fn state(
+    page: PageId,
+    body: Body,
+    contents: &mut impl TakeContents,
+) -> Result<(PageState, Outcome), BulkError> {
     Ok(match body {
         Body::Content(signature) => {
             let outcome = if signature.tokens() == 0 { Outcome::Confirmed } else { Outcome::Pending };
-            (State::Content(contents.add(page, &signature)?), outcome)
+            (PageState::Content(contents.add(page, &signature)?), outcome)
         }
-        Body::Redirect(to) => (State::Redirect(to), Outcome::Pending),
-        Body::Dead => (State::Dead, Outcome::Confirmed),
+        Body::Redirect(to) => (PageState::Redirect(to), Outcome::Pending),
+        Body::Dead => (PageState::Dead, Outcome::Confirmed),
     })
 }

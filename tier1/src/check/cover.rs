@@ -1,28 +1,28 @@
-//! The cover of a group against the contents of its members.
+//! Checks the cover of a group against the contents of its members.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
-use super::{Checker, Found, Invariant};
+use super::{Checker, Invariant, ReferencedRow};
 use crate::record::{Cover, Member};
 use crate::regroup;
 
 impl Checker<'_> {
-    /// Finds the cover of the members that differ from the winner again, and compares it with what their rows say. Where a
-    /// page has another content by now, that is not known.
+    /// Computes the cover of the members that differ from the winner, and compares it with their rows. Checks
+    /// nothing if a page has another content than its member row.
     pub(super) fn check_cover(&mut self, group: GroupId, mut members: Vec<(PageId, Member)>) {
         let Some(policy) = self.policy else { return };
         members.sort_by(|(_, a), (_, b)| self.winners.compare(&a.rank, &b.rank, None).0);
         let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
-        // Not the signatures: those of a giant group may have no room.
+        // Keep no signatures, because those of a giant group may not fit in memory.
         let mut firsts: Vec<(PageId, ContentHash)> = Vec::new();
         for (page, member) in &members {
             if numbers.contains_key(&member.content) {
                 continue;
             }
-            let Found::Row(signature) = self.signature_of(*page) else { return };
+            let ReferencedRow::Row(signature) = self.signature_of(*page) else { return };
             if signature.content() != member.content {
                 return;
             }
@@ -31,7 +31,7 @@ impl Checker<'_> {
         }
         let found = regroup::cover(policy, firsts.len(), &mut |number| {
             Ok::<_, std::convert::Infallible>(match self.signature_of(firsts[number].0) {
-                Found::Row(signature) => Some(Arc::new(signature)),
+                ReferencedRow::Row(signature) => Some(Arc::new(signature)),
                 _ => None,
             })
         });
@@ -44,9 +44,9 @@ impl Checker<'_> {
             };
             let expected = of.map_or(Cover::Kept, |of| Cover::By(firsts[of].0, firsts[of].1));
             if member.cover != expected {
-                let row = format!("member {} of group {group}", self.name(page));
-                let detail = format!("is {:?}, and its content gives {expected:?}", member.cover);
-                self.find(Invariant::Cover, row, detail);
+                let row = format!("member {} of group {group}", self.describe_page(page));
+                let detail = format!("has the cover {:?}, but the contents give {expected:?}", member.cover);
+                self.add_finding(Invariant::Cover, row, detail);
             }
         }
     }

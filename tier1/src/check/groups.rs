@@ -1,16 +1,16 @@
-//! A group's row against its members, and what is left of merged ones.
+//! Checks groups against their members, and the forwards and forwarding entries of merged groups.
 
 use std::collections::HashSet;
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::pages::Holder;
-use super::{Checker, Found, Invariant};
+use super::{Checker, Invariant, ReferencedRow};
 use crate::key;
 use crate::record::{Cover, Forward, Group, GroupRecord, Member, decode};
 use crate::txn::share_of_group;
 
-/// What the rows of a group's members come to.
+/// Counts of a group, computed from the rows of its members.
 #[derive(Debug, Default)]
 struct Recount {
     members: u64,
@@ -18,12 +18,14 @@ struct Recount {
     dissimilar: u64,
     secondaries: u64,
     contents: HashSet<ContentHash>,
-    /// Those that differ from the winner.
+    /// Members that differ from the winner.
     others: Vec<(PageId, Member)>,
+    /// First member in the winner order.
     best: Option<(PageId, Member)>,
-    /// The best of the members that an election has looked at, and of the winner of the group's row.
+    /// First in the winner order among the winner in the group's row and the members that the present
+    /// election has already read.
     best_so_far: Option<(PageId, Member)>,
-    /// A row could not be read, and is reported where it is met itself.
+    /// A member row could not be read. The scan reports this when it reaches the row.
     incomplete: bool,
 }
 
@@ -43,17 +45,17 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether an id was ever given; `by` is the group that names it.
+    /// Checks that the group id `id` was assigned. `by` is the group that names it.
     fn check_minted(&mut self, id: GroupId, by: GroupId) {
         let minted = match self.metas.get(usize::from(id.shard().0)) {
-            Some(Found::Row(meta)) => meta.groups_minted,
-            Some(Found::Unreadable) => return,
-            Some(Found::Missing) | None => 0,
+            Some(ReferencedRow::Row(meta)) => meta.groups_minted,
+            Some(ReferencedRow::Unreadable) => return,
+            Some(ReferencedRow::Missing) | None => 0,
         };
         let counter = id.get() >> 16;
         if counter == 0 || counter > minted {
-            let detail = format!("{id} was never given: {minted} ids were");
-            self.find(Invariant::Totals, format!("group {by}"), detail);
+            let detail = format!("names group {id}, but only {minted} ids were assigned");
+            self.add_finding(Invariant::Totals, format!("group {by}"), detail);
         }
     }
 
@@ -72,37 +74,37 @@ impl Checker<'_> {
             ("secondary members", record.secondaries, recount.secondaries),
         ] {
             if says != is && !recount.incomplete {
-                self.find(Invariant::Counts, &row, format!("counts {says} {what}, and has {is}"));
+                self.add_finding(Invariant::Counts, &row, format!("counts {says} {what}, but has {is}"));
             }
         }
         let contents = recount.contents.len() as u64;
         if record.contents_max < contents && !recount.incomplete {
-            let detail = format!("counts at most {} contents, and has {contents}", record.contents_max);
-            self.find(Invariant::Counts, &row, detail);
+            let detail = format!("counts at most {} contents, but has {contents}", record.contents_max);
+            self.add_finding(Invariant::Counts, &row, detail);
         }
-        // What the group knows of its winner beside.
-        let told = |(page, member): &(PageId, Member)| {
+        // Ignore the fields that the group's copy of its winner does not maintain.
+        let comparable = |(page, member): &(PageId, Member)| {
             (*page, Member { dissimilar: false, cover: Cover::Unsent, cover_number: 0, ..member.clone() })
         };
         let best = if record.election.is_some() { &recount.best_so_far } else { &recount.best };
-        if record.winner.as_ref().map(told) != best.as_ref().map(told) && !recount.incomplete {
+        if record.winner.as_ref().map(comparable) != best.as_ref().map(comparable) && !recount.incomplete {
             let url = |winner: &Option<(PageId, Member)>| match winner {
                 Some((_, member)) => member.rank.url.to_string(),
-                None => "nobody".to_owned(),
+                None => "no page".to_owned(),
             };
             let (says, best) = (url(&record.winner), url(best));
-            let detail = format!("has the winner {says}, and the best of its members is {best}");
-            self.find(Invariant::Winner, &row, detail);
+            let detail = format!("has the winner {says}, but its first member in the winner order is {best}");
+            self.add_finding(Invariant::Winner, &row, detail);
         }
         if !record.uncovered && !recount.incomplete {
             self.check_cover(group, recount.others);
         }
         if record.members == 0 && !self.underway.has_arrivals(group) {
-            self.find(Invariant::Work, &row, "has no member, and none is on the way to it");
+            self.add_finding(Invariant::Work, &row, "has no member, and no member is under way to it");
         }
         if record.is_continuing() && !self.underway.is_continuing(group) {
-            let detail = "elects its winner or tells its members of it, and nothing goes on with it";
-            self.find(Invariant::Work, &row, detail);
+            let detail = "has an unfinished election or announcement, but no message continues it";
+            self.add_finding(Invariant::Work, &row, detail);
         }
     }
 
@@ -110,16 +112,24 @@ impl Checker<'_> {
         let row = format!("group {group}");
         let into = forward.into;
         if into >= group {
-            self.find(Invariant::Merged, &row, format!("was merged into {into}, which is not smaller"));
+            self.add_finding(
+                Invariant::Merged,
+                &row,
+                format!("was merged into {into}, which is not smaller"),
+            );
         }
         self.check_minted(into, group);
         if !forward.done && !self.underway.is_continuing(group) {
-            self.find(Invariant::Work, &row, "transfers its members, and nothing goes on with it");
+            self.add_finding(
+                Invariant::Work,
+                &row,
+                "has an unfinished transfer of members, but no message continues it",
+            );
         }
         let Some(recount) = self.recount(group, &|_| false) else { return };
         if forward.done && recount.members > 0 {
-            let detail = format!("was merged into {into} and still has {} members", recount.members);
-            self.find(Invariant::Merged, &row, detail);
+            let detail = format!("was merged into {into}, but still has {} members", recount.members);
+            self.add_finding(Invariant::Merged, &row, detail);
         }
         let (mut forwarding_entries, prefix) = (0, key::forwarding_entries(group));
         let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |_, _| {
@@ -127,19 +137,20 @@ impl Checker<'_> {
             true
         });
         match counted {
-            Err(error) => self.engine(&error),
+            Err(error) => self.add_engine_failure(&error),
             Ok(()) if forwarding_entries != forward.forwarding_entries => {
                 let detail = format!(
-                    "counts {} memberships that pass, and there are {forwarding_entries}",
+                    "counts {} forwarding entries, but has {forwarding_entries}",
                     forward.forwarding_entries
                 );
-                self.find(Invariant::Merged, &row, detail);
+                self.add_finding(Invariant::Merged, &row, detail);
             }
             Ok(()) => {}
         }
     }
 
-    /// Reads the rows of a group's members. `looked_at`: whether the best so far is to be compared with a page.
+    /// Counts the rows of a group's members. `looked_at` tells which pages are candidates for
+    /// [`best_so_far`](Recount::best_so_far).
     fn recount(&mut self, group: GroupId, looked_at: &dyn Fn(PageId) -> bool) -> Option<Recount> {
         let (mut recount, prefix) = (Recount::default(), key::members(group));
         let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, value| {
@@ -169,106 +180,106 @@ impl Checker<'_> {
         match counted {
             Ok(()) => Some(recount),
             Err(error) => {
-                self.engine(&error);
+                self.add_engine_failure(&error);
                 None
             }
         }
     }
 
-    /// A member's row, from the group's side.
+    /// Checks a member row against the page's record.
     pub(super) fn member(&mut self, group: GroupId, page: PageId, key: &[u8], value: &[u8]) {
-        let row = format!("member {} of group {group}", self.name(page));
+        let row = format!("member {} of group {group}", self.describe_page(page));
         let Some(member) = self.decode::<Member>(key, value, row.clone()) else { return };
         if member.rank.url.id() != page {
-            return self.find(Invariant::Identity, row, format!("is about {}", member.rank.url));
+            return self.add_finding(
+                Invariant::Identity,
+                row,
+                format!("names the URL {}, which is another page", member.rank.url),
+            );
         }
-        if let Found::Missing = self.group_record(group) {
-            return self.find(Invariant::Membership, row, "and there is no such group");
+        if let ReferencedRow::Missing = self.group_record(group) {
+            return self.add_finding(Invariant::Membership, row, "belongs to a group that does not exist");
         }
         if self.underway.is_moving(page) {
             return;
         }
         let membership = match self.record(page) {
-            Found::Row(record) => {
+            ReferencedRow::Row(record) => {
                 let membership_number = record.membership_number;
                 let membership = record.content().and_then(|state| state.membership.as_ref());
                 membership.map(|m| (m.group, membership_number, m.covered_by.clone()))
             }
-            Found::Missing => None,
-            Found::Unreadable => return,
+            ReferencedRow::Missing => None,
+            ReferencedRow::Unreadable => return,
         };
         let Some((of_page, membership_number, covered_by)) = membership else {
-            return self.find(Invariant::Membership, row, "and the page is in no group");
+            return self.add_finding(Invariant::Membership, row, "belongs to a page that is in no group");
         };
         if membership_number != member.membership_number {
             let detail = format!(
-                "has membership {}, and the page membership {membership_number}",
+                "has membership {}, but the page has membership {membership_number}",
                 member.membership_number
             );
-            self.find(Invariant::Membership, &row, detail);
+            self.add_finding(Invariant::Membership, &row, detail);
         }
-        let told = match member.cover {
+        let expected = match member.cover {
             Cover::By(page, content) => Some((page, content)),
             Cover::Unsent | Cover::Kept => None,
         };
-        if covered_by.map(|kept| (kept.page, kept.with.content)) != told {
-            self.find(
-                Invariant::Cover,
-                &row,
-                "was told of another page that it is a duplicate of than it says",
-            );
+        if covered_by.map(|kept| (kept.page, kept.with.content)) != expected {
+            self.add_finding(Invariant::Cover, &row, "names another covering page than the page's record");
         }
         if of_page != group {
-            match self.holder(of_page, page) {
+            match self.find_holder(of_page, page) {
                 Holder::Group(holder, ..) if holder == group => {}
                 Holder::Unreadable => {}
                 Holder::Group(..) | Holder::Nobody => {
-                    let detail = format!("and the page is in group {of_page}");
-                    self.find(Invariant::Membership, row, detail);
+                    let detail = format!("belongs to a page that is in group {of_page}");
+                    self.add_finding(Invariant::Membership, row, detail);
                 }
             }
         }
     }
 
-    /// A membership whose messages pass a merged group.
+    /// Checks a forwarding entry, for a membership whose messages go through a merged group.
     pub(super) fn forwarding_entry(&mut self, group: GroupId, page: PageId, key: &[u8], value: &[u8]) {
-        let row = format!("forwarding entry of {} by group {group}", self.name(page));
+        let row = format!("forwarding entry of {} at group {group}", self.describe_page(page));
         let Some(membership_number) = self.decode::<u32>(key, value, row.clone()) else { return };
         match self.group_record(group) {
-            Found::Row(GroupRecord::Forward(_)) => {}
-            Found::Row(GroupRecord::Active(_)) | Found::Missing => {
-                return self.find(Invariant::Merged, row, "and the group is not a merged one");
+            ReferencedRow::Row(GroupRecord::Forward(_)) => {}
+            ReferencedRow::Row(GroupRecord::Active(_)) | ReferencedRow::Missing => {
+                return self.add_finding(Invariant::Merged, row, "belongs to a group that is not merged");
             }
-            Found::Unreadable => return,
+            ReferencedRow::Unreadable => return,
         }
         if self.underway.is_moving(page) {
             return;
         }
         let membership = match self.record(page) {
-            Found::Row(record) => {
+            ReferencedRow::Row(record) => {
                 let of_page = record.membership_number;
                 record.content().and_then(|state| state.membership.as_ref().map(|m| (m.enrolled_at, of_page)))
             }
-            Found::Missing => None,
-            Found::Unreadable => return,
+            ReferencedRow::Missing => None,
+            ReferencedRow::Unreadable => return,
         };
         let comes_by = match membership {
             Some((enrolled_at, of_page)) => of_page == membership_number && self.leads_by(enrolled_at, group),
             None => false,
         };
         if !comes_by {
-            self.find(Invariant::Merged, row, "and no message of the page comes by there");
+            self.add_finding(Invariant::Merged, row, "is not on the path of the page's messages");
         }
     }
 
-    /// Whether a message sent to `from` comes by the merged group `by`.
+    /// Whether a message that is sent to `from` goes through the merged group `by`.
     fn leads_by(&mut self, from: GroupId, by: GroupId) -> bool {
         let mut at = from;
         while at > by {
             match self.group_record(at) {
-                Found::Row(GroupRecord::Forward(forward)) if forward.into < at => at = forward.into,
-                Found::Unreadable => return true,
-                Found::Row(_) | Found::Missing => return false,
+                ReferencedRow::Row(GroupRecord::Forward(forward)) if forward.into < at => at = forward.into,
+                ReferencedRow::Unreadable => return true,
+                ReferencedRow::Row(_) | ReferencedRow::Missing => return false,
             }
         }
         at == by

@@ -1,13 +1,14 @@
-//! Faults for tests to plant in a sound store at rest, each with the invariant that must be found broken.
+//! Faults that tests plant in a sound store at rest. For each fault a check must report the named invariant.
 //!
-//! Each takes the place of a mistake that no checksum shows: rows are written anew with a right one.
+//! The faults stand for mistakes that no checksum detects, because the changed rows have right checksums.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 use std::collections::BTreeMap;
 
+use doppel_contract::Status;
 use doppel_model::signature::{Builder, Kind as SignatureKind};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{IndexStateItem, Status};
+use doppel_protocol::IndexStateItem;
 
 use super::Invariant;
 use super::rows::{RowKey, pieces};
@@ -19,44 +20,47 @@ use crate::record::{
 };
 use crate::store::{Store, StoreError, Write};
 
-/// A record as a row has it.
+/// Encodes a record as the value of a row.
 fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
     crate::record::encode(record).expect("a record is plain data")
 }
 
-/// A fault.
+/// A fault for a test to plant.
 #[derive(Debug)]
-pub struct Planted {
+pub struct PlantedFault {
     pub name: &'static str,
     pub invariant: Invariant,
     pub writes: Vec<Write>,
 }
 
-/// Why a store has no place for all faults.
+/// Why a store is not suitable for the faults.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum UnsuitableStore {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the store has no {0}")]
-    No(&'static str),
+    #[error("the store lacks this for the faults: {0}")]
+    Lacks(&'static str),
 }
 
-/// What faults are planted in.
-struct Sample {
+/// The rows of a sound store, from which faults are made.
+struct FaultSample {
     shards: u16,
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
     pages: Vec<(PageId, PageRecord)>,
     groups: Vec<(GroupId, GroupRecord)>,
 }
 
-/// One fault of each sort.
+/// Returns one fault of each sort.
 ///
 /// # Errors
-/// When the store has not all that they take: a group of three members with a loser of another content than
-/// the winner's, two merged groups, a page on its own, a redirect that ends at a content, and two pages whose URLs are not in their normal
-/// form and to which no redirect leads, one of them purged.
-pub fn planted(store: &dyn Store, shards: u16) -> Result<Vec<Planted>, Unfit> {
-    let sample = Sample::of(store, shards)?;
+/// If the store lacks something that the faults need:
+/// - a group of three members, in which a duplicate has another content than the winner,
+/// - two merged groups,
+/// - a unique page,
+/// - a redirect that ends at a content page,
+/// - two pages without redirects whose URLs are not in normalised form, one of which is purged.
+pub fn plantable_faults(store: &dyn Store, shards: u16) -> Result<Vec<PlantedFault>, UnsuitableStore> {
+    let sample = FaultSample::of(store, shards)?;
     let mut all = sample.rows_alone()?;
     all.extend(sample.pages_alone()?);
     all.extend(sample.memberships()?);
@@ -67,8 +71,8 @@ pub fn planted(store: &dyn Store, shards: u16) -> Result<Vec<Planted>, Unfit> {
     Ok(all)
 }
 
-impl Sample {
-    fn of(store: &dyn Store, shards: u16) -> Result<Self, Unfit> {
+impl FaultSample {
+    fn of(store: &dyn Store, shards: u16) -> Result<Self, UnsuitableStore> {
         let mut sample = Self { shards, rows: BTreeMap::new(), pages: Vec::new(), groups: Vec::new() };
         pieces(store, &mut |key, value| drop(sample.rows.insert(key.to_vec(), value.to_vec())))?;
         for (key, value) in &sample.rows {
@@ -81,8 +85,8 @@ impl Sample {
         Ok(sample)
     }
 
-    fn value(&self, key: &[u8]) -> Result<Vec<u8>, Unfit> {
-        self.rows.get(key).cloned().ok_or(Unfit::No("such row"))
+    fn value(&self, key: &[u8]) -> Result<Vec<u8>, UnsuitableStore> {
+        self.rows.get(key).cloned().ok_or(UnsuitableStore::Lacks("such row"))
     }
 
     fn page_key(&self, page: PageId) -> Vec<u8> {
@@ -93,31 +97,31 @@ impl Sample {
         &self,
         what: &'static str,
         wanted: impl Fn(&PageRecord) -> bool,
-    ) -> Result<(PageId, PageRecord), Unfit> {
-        self.pages.iter().find(|(_, record)| wanted(record)).cloned().ok_or(Unfit::No(what))
+    ) -> Result<(PageId, PageRecord), UnsuitableStore> {
+        self.pages.iter().find(|(_, record)| wanted(record)).cloned().ok_or(UnsuitableStore::Lacks(what))
     }
 
-    fn with_status(&self, status: Status) -> Result<(PageId, PageRecord), Unfit> {
+    fn with_status(&self, status: Status) -> Result<(PageId, PageRecord), UnsuitableStore> {
         self.page("page of every status", |record| {
             record.published.status == status && record.content().is_some()
         })
     }
 
-    /// A duplicate whose comparison with the winner is of two contents.
-    fn loser(&self) -> Result<(PageId, PageRecord, ContentState, Membership), Unfit> {
-        let (page, record) = self.page("loser with another content", |record| {
+    /// A duplicate whose content differs from the winner's.
+    fn loser(&self) -> Result<(PageId, PageRecord, ContentState, Membership), UnsuitableStore> {
+        let (page, record) = self.page("duplicate with another content than the winner", |record| {
             record.published.status == Status::Duplicate
                 && record.content().is_some_and(|state| {
                     let verdict = state.membership.as_ref().and_then(|m| m.verdict);
                     verdict.is_some_and(|verdict| verdict.content != state.content)
                 })
         })?;
-        let state = record.content().cloned().ok_or(Unfit::No("content"))?;
-        let membership = state.membership.clone().ok_or(Unfit::No("membership"))?;
+        let state = record.content().cloned().ok_or(UnsuitableStore::Lacks("content"))?;
+        let membership = state.membership.clone().ok_or(UnsuitableStore::Lacks("membership"))?;
         Ok((page, record, state, membership))
     }
 
-    fn redirect(&self) -> Result<(PageId, PageRecord, RedirectState, PageId), Unfit> {
+    fn redirect(&self) -> Result<(PageId, PageRecord, RedirectState, PageId), UnsuitableStore> {
         for (page, record) in &self.pages {
             if let State::Redirect(state) = &record.state
                 && let Some(end) = state.attached_to()
@@ -125,18 +129,18 @@ impl Sample {
                 return Ok((*page, record.clone(), state.clone(), end));
             }
         }
-        Err(Unfit::No("redirect that ends at a content"))
+        Err(UnsuitableStore::Lacks("redirect that ends at a content"))
     }
 
-    fn large_group(&self) -> Result<(GroupId, Group), Unfit> {
+    fn large_group(&self) -> Result<(GroupId, Group), UnsuitableStore> {
         let large = self.groups.iter().find_map(|(id, record)| match record {
             GroupRecord::Active(group) if group.members > 2 => Some((*id, group.clone())),
             _ => None,
         });
-        large.ok_or(Unfit::No("group of three members"))
+        large.ok_or(UnsuitableStore::Lacks("group of three members"))
     }
 
-    fn meta(&self, change: impl FnOnce(&mut Meta)) -> Result<Write, Unfit> {
+    fn meta(&self, change: impl FnOnce(&mut Meta)) -> Result<Write, UnsuitableStore> {
         let key = key::meta(ShardId(0));
         let mut meta: Meta = decode(&key, &self.value(&key)?)?;
         change(&mut meta);
@@ -147,14 +151,14 @@ impl Sample {
         (self.page_key(page), Some(encode(record)))
     }
 
-    /// Rows that are not what their keys say, whatever is in them.
-    fn rows_alone(&self) -> Result<Vec<Planted>, Unfit> {
+    /// Faults that a check finds in a row by its key, checksum, and version alone.
+    fn rows_alone(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
         let (page, record) = self.with_status(Status::Winner)?;
         let (other, _) = self.with_status(Status::Unique)?;
         let (key, other_key) = (self.page_key(page), self.page_key(other));
         let value = self.value(&key)?;
         let signature = key::signature(page.shard(self.shards), page);
-        let flipped = |key: &[u8]| -> Result<Write, Unfit> {
+        let flipped = |key: &[u8]| -> Result<Write, UnsuitableStore> {
             let mut bytes = self.value(key)?;
             let middle = bytes.len() / 2;
             bytes[middle] ^= 0x10;
@@ -188,7 +192,8 @@ impl Sample {
         ])
     }
 
-    fn pages_alone(&self) -> Result<Vec<Planted>, Unfit> {
+    /// Faults that a check finds in a page's record, signature, or event.
+    fn pages_alone(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
         let (page, record, state, _) = self.loser()?;
         let (other, _) = self.with_status(Status::Unique)?;
         let [signature, other_signature] =
@@ -197,7 +202,7 @@ impl Sample {
             (signature.clone(), Some(self.value(&other_signature)?)),
             (other_signature, Some(self.value(&signature)?)),
         ];
-        // Of the same content, but by another policy than that of the store.
+        // A signature of the same content for another policy.
         let foreign = Builder::new().with_payload(
             SignatureKind::Supershingles,
             state.content,
@@ -245,15 +250,20 @@ impl Sample {
             plant("a popularity without a date", Invariant::Record, vec![undated]),
             plant("a popularity after the newest fetch", Invariant::Record, vec![after_its_fetch]),
             plant("a popularity before all versions", Invariant::Record, vec![before_all_versions]),
-            plant("a question that nobody answers", Invariant::Work, vec![self.put_page(page, &asking)]),
+            plant(
+                "a query of partners without a message under way",
+                Invariant::Work,
+                vec![self.put_page(page, &asking)],
+            ),
             plant("a page without an event", Invariant::Feed, vec![(feed, None)]),
         ])
     }
 
-    fn memberships(&self) -> Result<Vec<Planted>, Unfit> {
+    /// Faults in memberships, groups, and their winners.
+    fn memberships(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
         let (page, record, state, membership) = self.loser()?;
         let (group, of_group) = self.large_group()?;
-        let (winner, winner_member) = of_group.winner.clone().ok_or(Unfit::No("winner"))?;
+        let (winner, winner_member) = of_group.winner.clone().ok_or(UnsuitableStore::Lacks("winner"))?;
         let (stranger, stranger_record) = self.with_status(Status::Unique)?;
         let key = key::member(membership.group, page);
         let member: Member = decode(&key, &self.value(&key)?)?;
@@ -299,7 +309,7 @@ impl Sample {
                 vec![member_row(&|m| m.has_inbound_redirects = !m.has_inbound_redirects)],
             ),
             plant(
-                "a page told another winner",
+                "a page that records another winner",
                 Invariant::Membership,
                 vec![page_row(&|m| {
                     m.winner.iter_mut().for_each(|w| w.content = ContentHash([9; 16]));
@@ -314,9 +324,13 @@ impl Sample {
                 })],
             ),
             plant("a wrong count of members", Invariant::Counts, vec![group_row(&|g| g.members += 1)]),
-            plant("a wrong count of the unlike", Invariant::Counts, vec![group_row(&|g| g.dissimilar += 1)]),
             plant(
-                "a loser as the winner",
+                "a wrong count of dissimilar members",
+                Invariant::Counts,
+                vec![group_row(&|g| g.dissimilar += 1)],
+            ),
+            plant(
+                "a duplicate as the winner",
                 Invariant::Winner,
                 vec![(
                     key::group(membership.group),
@@ -325,40 +339,45 @@ impl Sample {
             ),
             plant("a winner that is lost", Invariant::Winner, vec![(key::member(group, winner), None)]),
             plant(
-                "messages that nobody carries on",
+                "an announcement that no message continues",
                 Invariant::Work,
                 vec![group_row(&|g| {
                     g.announcement = announcement;
                 })],
             ),
             plant(
-                "an election that nobody carries on",
+                "an election that no message continues",
                 Invariant::Work,
                 vec![group_row(&|g| g.election = election)],
             ),
             plant(
-                "an election whose best member so far is none",
+                "an election whose best member so far is missing",
                 Invariant::Winner,
                 vec![group_row(&|g| g.election = election), (key::member(group, winner), None)],
             ),
         ])
     }
 
-    fn with_winner(&self, group: GroupId, winner: Option<(PageId, Member)>) -> Result<Vec<u8>, Unfit> {
+    fn with_winner(
+        &self,
+        group: GroupId,
+        winner: Option<(PageId, Member)>,
+    ) -> Result<Vec<u8>, UnsuitableStore> {
         let key = key::group(group);
         match decode(&key, &self.value(&key)?)? {
             GroupRecord::Active(of_group) => Ok(encode(&GroupRecord::Active(Group { winner, ..of_group }))),
-            GroupRecord::Forward(_) => Err(Unfit::No("group in use")),
+            GroupRecord::Forward(_) => Err(UnsuitableStore::Lacks("group in use")),
         }
     }
 
-    fn merged(&self) -> Result<Vec<Planted>, Unfit> {
+    /// Faults in merged groups.
+    fn merged(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
         let mut forwards = self.groups.iter().filter_map(|(id, record)| match record {
             GroupRecord::Forward(forward) => Some((*id, forward.clone())),
             GroupRecord::Active(_) => None,
         });
         let (Some((first, a)), Some((second, b))) = (forwards.next(), forwards.next()) else {
-            return Err(Unfit::No("two merged groups"));
+            return Err(UnsuitableStore::Lacks("two merged groups"));
         };
         let (page, record) = self.with_status(Status::Winner)?;
         let row = |group, forward| (key::group(group), Some(encode(&GroupRecord::Forward(forward))));
@@ -386,11 +405,12 @@ impl Sample {
                 Invariant::Merged,
                 vec![forwarding_entry, row(first, counted)],
             ),
-            plant("members that nobody transfers", Invariant::Work, vec![row(first, unfinished)]),
+            plant("a transfer that no message continues", Invariant::Work, vec![row(first, unfinished)]),
         ])
     }
 
-    fn redirects(&self) -> Result<Vec<Planted>, Unfit> {
+    /// Faults in redirects and their rows at both ends.
+    fn redirects(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
         let (page, record, state, end) = self.redirect()?;
         let (other, _) = self.with_status(Status::Unique)?;
         let target = state.to.normal_id();
@@ -403,28 +423,32 @@ impl Sample {
         let round = FanOut { after: Some(page), reach, again: None };
         Ok(vec![
             plant(
-                "a redirect that its end does not know",
+                "a redirect without a row at its end",
                 Invariant::Edge,
                 vec![(edge(Kind::InboundRedirect, end, page), None)],
             ),
             plant(
-                "a redirect that its target does not know",
+                "a redirect without a row at its target",
                 Invariant::Edge,
                 vec![(edge(Kind::Source, target, page), None)],
             ),
             plant(
-                "a redirect that is none",
+                "a row of a redirect that does not exist",
                 Invariant::Edge,
                 vec![(edge(Kind::Source, other, other), present.clone())],
             ),
             plant(
-                "an inbound redirect that is not attached",
+                "an inbound redirect that does not end there",
                 Invariant::Edge,
                 vec![(edge(Kind::InboundRedirect, other, page), present)],
             ),
-            plant("a redirect that was told nothing", Invariant::Edge, vec![self.put_page(page, &untold)]),
             plant(
-                "a round that nobody goes on with",
+                "a redirect without its target's state",
+                Invariant::Edge,
+                vec![self.put_page(page, &untold)],
+            ),
+            plant(
+                "a round that no message continues",
                 Invariant::Work,
                 vec![(
                     key::fan_out(end.shard(self.shards), Kind::InboundRedirect, end),
@@ -435,9 +459,9 @@ impl Sample {
         ])
     }
 
-    /// Rows of pages whose URLs are not in their normal form, in the shard of that form. No redirect reads them, so only the check of
-    /// these rows finds the fault.
-    fn spellings(&self) -> Result<Vec<Planted>, Unfit> {
+    /// Faults in rows of spellings. No redirect leads to these pages, so only the check of these rows finds
+    /// the faults.
+    fn spellings(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
         let row = |normal: PageId, url: &PageUrl| {
             (key::edge(normal.shard(self.shards), Kind::Spelling, normal, url.id()), Some(encode(url)))
         };
@@ -452,15 +476,16 @@ impl Sample {
                     && !has_redirects(url.normal_id())
                     && (record.state == State::Purged) == is_purged
             })?;
-            Ok::<_, Unfit>((record.url().normal_id(), record.url().clone()))
+            Ok::<_, UnsuitableStore>((record.url().normal_id(), record.url().clone()))
         };
         let (normal, url) = spelled(false)?;
         let (form_of_purged, purged) = spelled(true)?;
         let never_seen = PageUrl::parse(&url.as_str().replacen("HTTP:", "hTTp:", 1));
-        let never_seen = never_seen.ok().filter(|other| *other != url).ok_or(Unfit::No("HTTP page"))?;
+        let never_seen =
+            never_seen.ok().filter(|other| *other != url).ok_or(UnsuitableStore::Lacks("HTTP page"))?;
         let key = row(normal, &url).0;
         Ok(vec![
-            plant("a page that its normal form does not know", Invariant::Edge, vec![(key.clone(), None)]),
+            plant("a page without a row at its normalised form", Invariant::Edge, vec![(key.clone(), None)]),
             plant(
                 "a spelling of a page that was never seen",
                 Invariant::Edge,
@@ -475,17 +500,18 @@ impl Sample {
         ])
     }
 
-    fn shard_rows(&self) -> Result<Vec<Planted>, Unfit> {
-        let here = ShardId(0);
-        let meta: Meta = decode(&key::meta(here), &self.value(&key::meta(here))?)?;
+    /// Faults in a shard's totals, feed, messages, and audit trail.
+    fn shard_rows(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
+        let shard = ShardId(0);
+        let meta: Meta = decode(&key::meta(shard), &self.value(&key::meta(shard))?)?;
         let (page, _) = self.page("page", |_| true)?;
         let message = Message::ContinueTelling { target: page, audience: Audience::InboundRedirects };
         let late = |number| {
-            let envelope = Envelope { from: here, to: here, number, message: message.clone() };
-            (key::outbox(here, here, number), Some(encode(&envelope)))
+            let envelope = Envelope { from: shard, to: shard, number, message: message.clone() };
+            (key::outbox(shard, shard, number), Some(encode(&envelope)))
         };
         let sent = meta.sent.first().copied().unwrap_or_default();
-        let stray = (key::feed(here, meta.events + 1), Some(page.bytes().to_vec()));
+        let stray = (key::feed(shard, meta.events + 1), Some(page.bytes().to_vec()));
         let search = {
             let (page, mut record, mut state, _) = self.loser()?;
             state.search = SearchState::Deferred;
@@ -499,35 +525,35 @@ impl Sample {
                 vec![self.meta(|meta| meta.counters.live += 1)?],
             ),
             plant(
-                "a wrong count of what is pending",
+                "a wrong count of pending pages",
                 Invariant::Totals,
                 vec![self.meta(|meta| meta.pending += 1)?],
             ),
             plant("a search that is not counted", Invariant::Totals, vec![search]),
             plant(
-                "ids that would be given again",
+                "group ids that would be assigned again",
                 Invariant::Totals,
                 vec![self.meta(|meta| meta.groups_minted = 0)?],
             ),
-            plant("lost totals", Invariant::Totals, vec![(key::meta(here), None)]),
+            plant("lost totals", Invariant::Totals, vec![(key::meta(shard), None)]),
             plant("an event of the future", Invariant::Feed, vec![stray]),
             plant("a lost message", Invariant::Outbox, vec![self.meta(|meta| meta.sent[0] += 1)?]),
             plant("a message that was applied before", Invariant::Outbox, vec![late(sent)]),
             plant(
-                "a message in between that is lost",
+                "a missing message between two others",
                 Invariant::Outbox,
                 vec![late(sent + 2), self.meta(|meta| meta.sent[0] += 2)?],
             ),
             plant("a lost audit entry", Invariant::Audit, vec![self.meta(|meta| meta.audits += 1)?]),
             plant(
-                "audit entries dropped that there never were",
+                "dropped audit entries that never existed",
                 Invariant::Audit,
-                vec![(key::audits_dropped(here), Some(encode(&(meta.audits + 1))))],
+                vec![(key::audits_dropped(shard), Some(encode(&(meta.audits + 1))))],
             ),
         ])
     }
 }
 
-fn plant(name: &'static str, invariant: Invariant, writes: Vec<Write>) -> Planted {
-    Planted { name, invariant, writes }
+fn plant(name: &'static str, invariant: Invariant, writes: Vec<Write>) -> PlantedFault {
+    PlantedFault { name, invariant, writes }
 }

@@ -1,22 +1,23 @@
-//! Redirects: their edges at both ends, where their chains end, and what they were told of the target.
+//! Checks redirects: the rows at both ends, the ends of their chains, and the recorded states of their
+//! targets.
 
+use doppel_contract::{Status, Unresolved};
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::{Status, Unresolved};
 
 use super::rows::RowKey;
-use super::{Checker, Found, Invariant};
+use super::{Checker, Invariant, ReferencedRow};
 use crate::key::{self, Kind};
 use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, target_note, target_state};
 use crate::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
-    /// A redirect, from its own side.
+    /// Checks the record of a redirect.
     pub(super) fn check_redirect(&mut self, page: PageId, record: &PageRecord, state: &RedirectState) {
         let target = state.to.normal_id();
         let edge = key::edge(self.owner(target), Kind::Source, target, page);
         if !self.underway.has_source(target, page) && !self.has(&edge) {
-            let detail = format!("redirects to {}, which does not know", state.to);
-            self.find(Invariant::Edge, record.url().to_string(), detail);
+            let detail = format!("redirects to {}, which has no row for the redirect", state.to);
+            self.add_finding(Invariant::Edge, record.url().to_string(), detail);
         }
         if let Some(end) = state.attached_to()
             && !self.underway.has_inbound_redirect(end, page)
@@ -25,21 +26,23 @@ impl Checker<'_> {
         }
         self.check_noted_target(page, record, state);
         match self.resolve(page, state) {
-            // Its own trace is under way until there is an answer.
+            // A change on the chain is under way, or a row of the chain cannot be read.
             None => {}
             Some(_) if state.resolution.is_none() => {
-                let detail = "has found no end, and nothing looks for it";
-                self.find(Invariant::Work, record.url().to_string(), detail);
+                let detail = "has not found its end, but no trace is under way";
+                self.add_finding(Invariant::Work, record.url().to_string(), detail);
             }
             Some(end) if state.resolution != Some(end) => {
-                let detail = format!("ends at {:?}, and its chain leads to {end:?}", state.resolution);
-                self.find(Invariant::Resolution, record.url().to_string(), detail);
+                let detail =
+                    format!("records the end {:?}, but its chain leads to {end:?}", state.resolution);
+                self.add_finding(Invariant::Resolution, record.url().to_string(), detail);
             }
             Some(_) => {}
         }
     }
 
-    /// The shard of the target's normalised form has noted which page the target stands for.
+    /// Checks that the row in the shard of the target's normalised form notes the page for which the target
+    /// stands.
     fn check_noted_target(&mut self, page: PageId, record: &PageRecord, state: &RedirectState) {
         let normal = state.to.normal_id();
         let edge = key::edge(self.owner(normal), Kind::Source, normal, page);
@@ -51,43 +54,45 @@ impl Checker<'_> {
         }
         let Some(found) = self.find_target(&state.to, Some(&page)) else { return };
         if state.resolution.is_some() && state.stands_for != found {
-            let detail = format!("leads to {found:?}, and says {:?}", state.stands_for);
-            self.find(Invariant::Resolution, record.url().to_string(), detail);
+            let detail = format!("leads to the page {found:?}, but records {:?}", state.stands_for);
+            self.add_finding(Invariant::Resolution, record.url().to_string(), detail);
         }
         match self.store.get(&edge) {
             Ok(Some(noted)) if noted != target_note(normal, found) => {
-                let detail = "leads to another page than is noted at its target";
-                self.find(Invariant::Edge, record.url().to_string(), detail);
+                let detail = "leads to another page than its row at the target notes";
+                self.add_finding(Invariant::Edge, record.url().to_string(), detail);
             }
             Ok(_) => {}
-            Err(error) => self.engine(&error),
+            Err(error) => self.add_engine_failure(&error),
         }
     }
 
-    /// The page that a redirect is attached to knows it, and the redirect its state.
+    /// Checks that the page at the end of a redirect has a row for it, and that the redirect records the
+    /// page's state.
     fn check_attached(&mut self, page: PageId, record: &PageRecord, state: &RedirectState, end: PageId) {
         let url = record.url().to_string();
         if !self.has(&key::edge(self.owner(end), Kind::InboundRedirect, end, page)) {
-            let end = self.name(end);
-            return self.find(Invariant::Edge, url, format!("ends at {end}, which does not know"));
+            let end = self.describe_page(end);
+            let detail = format!("ends at {end}, which has no row for the redirect");
+            return self.add_finding(Invariant::Edge, url, detail);
         }
         let target = match self.record(end) {
-            Found::Row(target) => target,
-            Found::Missing | Found::Unreadable => return,
+            ReferencedRow::Row(target) => target,
+            ReferencedRow::Missing | ReferencedRow::Unreadable => return,
         };
-        // A target that is no content any more makes its redirects look for another end, and one that is
-        // again pending tells them when it is decided.
+        // If the target is no longer a content page, its redirects trace their ends again. If it is pending
+        // again, it tells its redirects when it is decided.
         if target.content().is_some()
             && target.published.status != Status::Pending
             && !self.underway.is_telling(end)
             && state.target.as_ref() != Some(&target_state(target.url(), &target.published))
         {
-            let detail = format!("was told another state of {} than it has", target.url());
-            self.find(Invariant::Edge, url, detail);
+            let detail = format!("records another state of {} than this page has", target.url());
+            self.add_finding(Invariant::Edge, url, detail);
         }
     }
 
-    /// Where a chain ends; none when something on the way is changing or cannot be read.
+    /// Follows a chain to its end. `None` if a change on the chain is under way, or a row cannot be read.
     fn resolve(&mut self, page: PageId, state: &RedirectState) -> Option<Resolution> {
         let mut path = vec![page];
         let mut to = state.to.clone();
@@ -108,9 +113,9 @@ impl Checker<'_> {
                 return None;
             }
             let unresolved = match self.record(at) {
-                Found::Unreadable => return None,
-                Found::Missing => Unresolved::UnknownTarget,
-                Found::Row(record) => match record.state {
+                ReferencedRow::Unreadable => return None,
+                ReferencedRow::Missing => Unresolved::UnknownTarget,
+                ReferencedRow::Row(record) => match record.state {
                     State::Content(_) => return Some(Resolution::Content(at)),
                     State::Dead => Unresolved::DeadTarget,
                     State::Purged => Unresolved::UnknownTarget,
@@ -126,7 +131,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The page that the target of the redirect `asker` stands for, if there is one; none at all if a row cannot be read.
+    /// Finds the page for which the target URL of the redirect `asker` stands. `Some(None)` if there is no
+    /// such page, and `None` if a row cannot be read.
     fn find_target(&mut self, to: &PageUrl, asker: Option<&PageId>) -> Option<Option<PageId>> {
         let (normal, as_sent) = (to.normal_id(), to.id());
         let shard = self.owner(normal);
@@ -134,9 +140,9 @@ impl Checker<'_> {
             return Some(Some(as_sent));
         }
         match self.record(normal) {
-            Found::Row(record) if record.state != State::Purged => return Some(Some(normal)),
-            Found::Row(_) | Found::Missing => {}
-            Found::Unreadable => return None,
+            ReferencedRow::Row(record) if record.state != State::Purged => return Some(Some(normal)),
+            ReferencedRow::Row(_) | ReferencedRow::Missing => {}
+            ReferencedRow::Unreadable => return None,
         }
         let prefix = key::edges(shard, Kind::Spelling, normal);
         let (mut rows, mut first) = (0, None);
@@ -155,96 +161,105 @@ impl Checker<'_> {
             rows < SPELLINGS_MAX
         });
         if let Err(error) = read {
-            self.engine(&error);
+            self.add_engine_failure(&error);
             return None;
         }
         is_readable.then(|| first.map(|(_, page)| page))
     }
 
-    /// A page that is spelled otherwise than in its normalised form is known to the shard of that.
+    /// Checks that a page whose URL is not in normalised form has a row in the shard of that form.
     pub(super) fn check_spelling(&mut self, page: PageId, record: &PageRecord) {
         let Some(normal) = record.url().normalised().map(|normalised| normalised.id()) else { return };
         let is_known = self.has(&key::edge(self.owner(normal), Kind::Spelling, normal, page));
         if is_known != (record.state != State::Purged) && !self.underway.has_spelling(normal, page) {
             let detail = if is_known {
-                "is forgotten, and known by its normalised form"
+                "was purged, but still has a row at its normalised form"
             } else {
-                "is not known by its normalised form"
+                "has no row at its normalised form"
             };
-            self.find(Invariant::Edge, record.url().to_string(), detail);
+            self.add_finding(Invariant::Edge, record.url().to_string(), detail);
         }
     }
 
-    /// The same from the side of the normalised form.
+    /// Checks the row of a spelling, which the shard of the normalised form stores.
     pub(super) fn spelling(&mut self, normal: PageId, page: PageId, key: &[u8], value: &[u8]) {
-        let row = format!("the spelling {} of {}", self.name(page), self.name(normal));
+        let row = format!("the spelling {} of {}", self.describe_page(page), self.describe_page(normal));
         let Some(url) = self.decode::<PageUrl>(key, value, row.clone()) else { return };
         if url.id() != page || url.normal_id() != normal || page == normal {
-            return self.find(Invariant::Identity, row, format!("is about {url}"));
+            return self.add_finding(
+                Invariant::Identity,
+                row,
+                format!("names the URL {url}, which is another page"),
+            );
         }
-        // A page that was forgotten and has a row is found with the page.
-        if let Found::Missing = self.record(page)
+        // `check_spelling` reports a purged page that still has such a row.
+        if let ReferencedRow::Missing = self.record(page)
             && !self.underway.has_spelling(normal, page)
         {
-            self.find(Invariant::Edge, row, "is known by its normalised form and not on record");
+            self.add_finding(Invariant::Edge, row, "belongs to a page that is not on record");
         }
     }
 
-    /// A redirect that ends at a page, from that page's side.
+    /// Checks the row of a redirect at the page where its chain ends.
     pub(super) fn inbound_redirect(&mut self, target: PageId, source: PageId, value: &[u8]) {
-        let row = self.edge(target, source);
+        let row = self.describe_redirect(target, source);
         self.check_empty(&row, value);
         match self.record(target) {
-            Found::Row(record) if record.inbound_redirects == 0 => {
-                self.find(Invariant::Edge, &row, "is known to its end, which counts none");
+            ReferencedRow::Row(record) if record.inbound_redirects == 0 => {
+                self.add_finding(Invariant::Edge, &row, "has a row at its end, which counts no redirects");
             }
-            Found::Missing => self.find(Invariant::Edge, &row, "ends at a page that is not on record"),
-            Found::Row(_) | Found::Unreadable => {}
+            ReferencedRow::Missing => {
+                self.add_finding(Invariant::Edge, &row, "ends at a page that is not on record")
+            }
+            ReferencedRow::Row(_) | ReferencedRow::Unreadable => {}
         }
         let ends_there = |state: &RedirectState| state.attached_to() == Some(target);
-        if !self.underway.has_inbound_redirect(target, source) && !self.redirects(source, ends_there) {
-            self.find(Invariant::Edge, row, "is known to its end and does not end there");
+        if !self.underway.has_inbound_redirect(target, source) && !self.is_redirect(source, ends_there) {
+            self.add_finding(Invariant::Edge, row, "has a row at a page where it does not end");
         }
     }
 
-    /// A redirect straight to a page, from that page's side.
+    /// Checks the row of a direct redirect at its target.
     pub(super) fn source(&mut self, target: PageId, source: PageId, value: &[u8]) {
-        let row = self.edge(target, source);
+        let row = self.describe_redirect(target, source);
         if !matches!(value.len(), 0 | 16) {
-            self.find(Invariant::Damage, &row, "has a value that is no page");
+            self.add_finding(Invariant::Damage, &row, "has a value that is not a page id");
         }
         let leads_there = |state: &RedirectState| state.to.normal_id() == target;
-        if !self.underway.has_source(target, source) && !self.redirects(source, leads_there) {
-            self.find(Invariant::Edge, row, "is known to its target and does not lead there");
+        if !self.underway.has_source(target, source) && !self.is_redirect(source, leads_there) {
+            self.add_finding(Invariant::Edge, row, "has a row at a page that is not its target");
         }
     }
 
-    /// How far the redirects of a page are told: nobody else goes on with that than the message that is on its way.
+    /// Checks the progress row of a round that tells the redirects of a page. A message under way must
+    /// continue the round.
     pub(super) fn fan_out(&mut self, audience: Audience, target: PageId, key: &[u8], value: &[u8]) {
-        let row = self.named(&RowKey::FanOut(audience, target));
+        let row = self.describe_row(&RowKey::FanOut(audience, target));
         if self.decode::<FanOut>(key, value, row.clone()).is_none() {
             return;
         }
-        let goes_on = match audience {
+        let is_continued = match audience {
             Audience::Sources => self.underway.is_rerouting(target),
             Audience::InboundRedirects => self.underway.is_telling(target),
         };
-        if !goes_on {
-            self.find(Invariant::Work, row, "is begun, and nobody goes on with it");
+        if !is_continued {
+            self.add_finding(Invariant::Work, row, "is unfinished, but no message continues it");
         }
     }
 
     fn check_empty(&mut self, row: &str, value: &[u8]) {
         if !value.is_empty() {
-            self.find(Invariant::Damage, row, "has a value, and the row of a redirect has none");
+            self.add_finding(Invariant::Damage, row, "has a value, but the row of a redirect must be empty");
         }
     }
 
-    fn redirects(&mut self, page: PageId, there: impl FnOnce(&RedirectState) -> bool) -> bool {
+    /// Whether a page is a redirect with a state that satisfies `leads_there`. True if its record cannot be
+    /// read.
+    fn is_redirect(&mut self, page: PageId, leads_there: impl FnOnce(&RedirectState) -> bool) -> bool {
         match self.record(page) {
-            Found::Row(PageRecord { state: State::Redirect(state), .. }) => there(&state),
-            Found::Row(_) | Found::Missing => false,
-            Found::Unreadable => true,
+            ReferencedRow::Row(PageRecord { state: State::Redirect(state), .. }) => leads_there(&state),
+            ReferencedRow::Row(_) | ReferencedRow::Missing => false,
+            ReferencedRow::Unreadable => true,
         }
     }
 }

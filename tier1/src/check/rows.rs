@@ -1,4 +1,4 @@
-//! The rows of a store in key order, and what each key stands for.
+//! Reads the rows of a store in key order, and decodes their keys.
 
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::IndexStateItem;
@@ -8,14 +8,14 @@ use crate::machine::Audience;
 use crate::store::{Store, StoreError};
 use crate::txn::Row;
 
-/// Rows and bytes of a piece. Between pieces nothing of the store is held.
+/// Maximum number of rows and bytes in a piece. Between two pieces the scan holds no part of the store.
 const PIECE_ROWS: usize = 1_000;
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Past every key.
+/// A key that is greater than every key in a store.
 pub(crate) const END: [u8; 48] = [0xff; 48];
 
-/// What a key stands for.
+/// A decoded key, without its shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowKey {
     Meta,
@@ -33,7 +33,7 @@ pub(crate) enum RowKey {
     Page(PageId),
     /// Target and source.
     Source(PageId, PageId),
-    /// Who is told, and of what target.
+    /// Audience and target of a round.
     FanOut(Audience, PageId),
     Signature(PageId),
     /// Normalised form and page.
@@ -41,7 +41,8 @@ pub(crate) enum RowKey {
 }
 
 impl RowKey {
-    /// The shard and place of a key; none for what is no key.
+    /// Decodes a key into its shard and the rest. `None` if the key is of no known kind or has a wrong
+    /// length.
     pub(crate) fn of(key: &[u8]) -> Option<(ShardId, Self)> {
         let (shard, rest) = key.split_first_chunk::<2>()?;
         let (kind, rest) = rest.split_first()?;
@@ -75,7 +76,8 @@ impl RowKey {
         Some((ShardId(u16::from_be_bytes(*shard)), row_key))
     }
 
-    /// The shard it belongs to; that of its key where every shard has rows of the kind.
+    /// The shard to which the row belongs. For kinds of which every shard has rows, this is the shard `found`
+    /// of the key.
     pub(super) fn owner(&self, found: ShardId, shards: u16) -> ShardId {
         match self {
             Self::Meta | Self::Audit(_) | Self::AuditsDropped | Self::Feed(_) | Self::Outbox(..) => found,
@@ -118,7 +120,10 @@ fn group_page(bytes: &[u8]) -> Option<(GroupId, PageId)> {
     Some((group(first)?, page(second)?))
 }
 
-/// Every row in key order, whatever its key.
+/// Passes every row to `each`, in key order.
+///
+/// # Errors
+/// If the store fails.
 pub(crate) fn pieces(store: &dyn Store, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
     let mut from = Vec::new();
     loop {
@@ -129,7 +134,10 @@ pub(crate) fn pieces(store: &dyn Store, each: &mut dyn FnMut(&[u8], &[u8])) -> R
     }
 }
 
-/// The rows from a key on, as many as go together; none at the end.
+/// Reads a piece of the rows from a key on. The piece is empty at the end of the store.
+///
+/// # Errors
+/// If the store fails.
 pub(crate) fn piece(store: &dyn Store, from: &[u8]) -> Result<Vec<Row>, StoreError> {
     let (mut piece, mut bytes) = (Vec::new(), 0);
     store.range(from, &END, &mut |key, value| {

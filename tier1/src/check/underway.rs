@@ -1,4 +1,4 @@
-//! What the messages in the outboxes are about: where rows may still differ.
+//! The work that messages in the outboxes make pending. Rows that this work concerns may still disagree.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,39 +6,41 @@ use doppel_model::{GroupId, PageId};
 
 use crate::machine::{Audience, Message};
 
-/// Targets and sources of redirects.
+/// Pairs of a target and a source.
 type Edges = HashSet<(PageId, PageId)>;
 
-/// What is under way.
+/// Pages, groups, and redirects that messages under way concern.
 #[derive(Debug, Default)]
-pub(super) struct Underway {
+pub(super) struct UnderwayWork {
+    /// Number of messages.
     messages: usize,
-    /// Pages whose membership of a group, or a message of it, is under way.
+    /// Pages with a message about their membership.
     memberships: HashSet<PageId>,
-    /// Groups that a first or later member is on the way to.
+    /// Groups to which members are under way.
     arriving: HashSet<GroupId>,
-    /// Groups whose members are told or transferred.
+    /// Groups with a message that continues an election, an announcement, or a transfer.
     continuing: HashSet<GroupId>,
-    /// Questions and answers of a page under a ticket.
-    asked: HashMap<(PageId, u32), u32>,
-    /// Redirects that find their end anew, and pages that tell theirs to do so.
+    /// Number of questions and answers of a page's search, by page and ticket.
+    partner_messages: HashMap<(PageId, u32), u32>,
+    /// Redirects that trace their end, and pages that make their redirects do so.
     rerouting: HashSet<PageId>,
-    /// Redirects about to be known, or forgotten, at the page they lead straight to.
+    /// Redirects whose row at their direct target is about to be added or removed.
     sources: Edges,
-    /// Pages about to be known, or forgotten, to the shard of their normalised form.
+    /// Pages whose row at their normalised form is about to be added or removed.
     spellings: Edges,
-    /// Redirects at the page they end at, or about to be told its state.
+    /// Redirects whose row at their end, or whose copy of the end's state, is about to change.
     attached: Edges,
-    /// Pages that tell the redirects that end there.
+    /// Pages that tell their state to the redirects that end at them.
     telling: HashSet<PageId>,
 }
 
-impl Underway {
+impl UnderwayWork {
+    /// Records the pages and groups that a message concerns.
     pub(super) fn add(&mut self, message: &Message) {
         self.messages += 1;
         match message {
             Message::AskGroup { page, ticket, .. } | Message::AnswerGroup { page, ticket, .. } => {
-                *self.asked.entry((*page, *ticket)).or_default() += 1;
+                *self.partner_messages.entry((*page, *ticket)).or_default() += 1;
             }
             Message::Enroll { group, page, .. } => {
                 self.memberships.insert(*page);
@@ -58,7 +60,7 @@ impl Underway {
                 self.arriving.insert(*into);
             }
             Message::Continue { group } => drop(self.continuing.insert(*group)),
-            // Nothing has changed yet.
+            // No row has changed yet.
             Message::Merge { .. } | Message::SearchAgain { .. } => {}
             Message::Subscribe { target, source } | Message::Unsubscribe { target, source } => {
                 self.sources.insert((*target, *source));
@@ -99,8 +101,8 @@ impl Underway {
         self.continuing.contains(&group)
     }
 
-    pub(super) fn asked(&self, page: PageId, ticket: u32) -> u32 {
-        self.asked.get(&(page, ticket)).copied().unwrap_or_default()
+    pub(super) fn partner_messages(&self, page: PageId, ticket: u32) -> u32 {
+        self.partner_messages.get(&(page, ticket)).copied().unwrap_or_default()
     }
 
     pub(super) fn is_rerouting(&self, page: PageId) -> bool {

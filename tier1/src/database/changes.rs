@@ -1,4 +1,5 @@
-//! What has changed since a record of the log: what those have to be told that know everything up to then.
+//! Changes since a record of the log, for readers that know the state at that record. Trimming keeps the
+//! records that these readers still need.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,104 +11,115 @@ use crate::key::{self, Kind};
 use crate::log::{LogId, Payload, Position, Record};
 use crate::store::StoreError;
 
-/// Who begins from a snapshot, and reads the log from there on.
+/// A part of the program that starts from a snapshot and reads the log from there on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reader {
-    /// The index, which tier 2 has.
+pub(crate) enum LogConsumer {
+    /// The index of tier 2.
     Index,
-    /// The status table.
+    /// The status table of this range.
     Statuses,
-    /// The shared log, which may lose its tail.
+    /// The shared log, which may lose its tail and get it back from this log.
     SharedLog,
 }
 
-/// Takes a key and what was written; none when the row was removed.
-pub(crate) type EachWritten<'e> = dyn FnMut(&[u8], Option<&[u8]>) + 'e;
+/// Receives a key and the new value; `None` if the row was deleted.
+pub(crate) type WriteVisitor<'e> = dyn FnMut(&[u8], Option<&[u8]>) + 'e;
 
-/// The records after which each needs the log. Before anybody has said so, all of it is needed, where there may be such a
-/// reader: the index and the status table read where the range is owned, which a replica begins later.
-pub(super) struct KeptAfter([AtomicU64; 3]);
+/// For each consumer, the index of the record after which it needs the log.
+///
+/// At first the whole log is kept for every consumer that may exist. The index and the status table only read
+/// where the range is owned, and a replica becomes the owner later.
+pub(super) struct LogRetention([AtomicU64; 3]);
 
-impl KeptAfter {
+impl LogRetention {
     pub(super) fn new(is_replica: bool) -> Self {
         let (all, none) = (0, u64::MAX);
         let after = if is_replica { [none, none, all] } else { [all, all, none] };
         Self(after.map(AtomicU64::new))
     }
 
-    fn put(&self, reader: Reader, after: Option<u64>) {
-        self.0[reader as usize].store(after.unwrap_or(u64::MAX), Ordering::Release);
+    fn put(&self, consumer: LogConsumer, after: Option<u64>) {
+        self.0[consumer as usize].store(after.unwrap_or(u64::MAX), Ordering::Release);
     }
 
-    /// Whoever ends an ownership says so first, and puts afterwards that nobody reads. So one of the two sees the other's.
+    /// Sets the index if `owns` succeeds, and otherwise restores the earlier value.
+    ///
+    /// The thread that ends an ownership first ends it, and then sets that no consumer reads. So either
+    /// `owns` fails here, or the other thread overwrites the value.
     fn put_if<E>(
         &self,
-        reader: Reader,
+        consumer: LogConsumer,
         after: Option<u64>,
         owns: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        let (place, after) = (&self.0[reader as usize], after.unwrap_or(u64::MAX));
-        let before = place.swap(after, Ordering::AcqRel);
+        let (index, after) = (&self.0[consumer as usize], after.unwrap_or(u64::MAX));
+        let before = index.swap(after, Ordering::AcqRel);
         owns().inspect_err(|_| {
-            // Another value was put after it, and holds.
-            let _ = place.compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed);
+            // If another thread has set a value meanwhile, that value stays.
+            let _ = index.compare_exchange(after, before, Ordering::AcqRel, Ordering::Relaxed);
         })
     }
 
-    /// The first of them.
-    pub(super) fn least(&self) -> u64 {
+    /// Returns the smallest index after which a consumer needs the records of the log.
+    pub(super) fn min(&self) -> u64 {
         let after = self.0.iter().map(|after| after.load(Ordering::Relaxed));
         after.min().unwrap_or(u64::MAX)
     }
 }
 
 impl Database {
-    /// The last record; none where no log is kept.
+    /// Returns the position of the last record; `None` if the database has no log.
     pub(crate) fn log_position(&self) -> Option<LogPosition> {
-        self.live().ok()?.inner.log_position()
+        self.current().ok()?.inner.log_position()
     }
 
-    /// Records after this one are kept for a reader while there is room; with none, no longer than the rows need them.
-    pub(crate) fn keep_log(&self, reader: Reader, after: Option<u64>) {
-        self.place.kept_after.put(reader, after);
+    /// Keeps the records after this one for a consumer while the log is not too large. With `None` the
+    /// consumer needs no records.
+    pub(crate) fn keep_log(&self, consumer: LogConsumer, after: Option<u64>) {
+        self.handle.log_retention.put(consumer, after);
     }
 
-    /// The same for an owner. What it says too late, when it is that no more, is as if it had not been said.
+    /// Like [`keep_log`](Self::keep_log), for an owner. Changes nothing if `owns` says that the ownership has
+    /// ended.
+    ///
+    /// # Errors
+    /// Returns the error of `owns`.
     pub(crate) fn keep_log_if<E>(
         &self,
-        reader: Reader,
+        consumer: LogConsumer,
         after: Option<u64>,
         owns: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        self.place.kept_after.put_if(reader, after, owns)
+        self.handle.log_retention.put_if(consumer, after, owns)
     }
 
-    /// The record after which a reader has the log kept.
+    /// Returns the index of the record after which the log is kept for a consumer.
     #[cfg(test)]
-    pub(crate) fn is_kept_after(&self, reader: Reader) -> Option<u64> {
-        Some(self.place.kept_after.0[reader as usize].load(Ordering::Relaxed))
+    pub(crate) fn kept_log_after(&self, consumer: LogConsumer) -> Option<u64> {
+        Some(self.handle.log_retention.0[consumer as usize].load(Ordering::Relaxed))
             .filter(|after| *after < u64::MAX)
     }
 
-    /// Calls `each` for the rows that were written after a record, in order. False
-    /// where the log does not tell them all.
+    /// Calls `each` for the rows that were written after a record, in order. Returns `false` if the log does
+    /// not have all of them.
     ///
     /// # Errors
-    /// When a file of the log cannot be opened.
+    /// Fails if a file of the log cannot be opened.
     pub(crate) fn written_since(
         &self,
         since: LogPosition,
-        each: &mut EachWritten<'_>,
+        each: &mut WriteVisitor<'_>,
     ) -> Result<bool, StoreError> {
-        self.live()?.inner.written_since(since, each)
+        self.current()?.inner.written_since(since, each)
     }
 
-    /// The pages whose rows were written after a record, each once; none where the log does not tell.
+    /// Returns the pages whose records were written after a record, each once. Returns `None` if the log does
+    /// not have all changes.
     ///
     /// # Errors
-    /// When a file of the log cannot be opened.
+    /// Fails if a file of the log cannot be opened.
     pub(crate) fn changed_since(&self, since: LogPosition) -> Result<Option<Vec<PageId>>, StoreError> {
-        self.live()?.inner.changed_since(since)
+        self.current()?.inner.changed_since(since)
     }
 }
 
@@ -120,20 +132,20 @@ impl Inner {
     }
 
     #[cfg(test)]
-    pub(super) fn keep_log(&self, reader: Reader, after: Option<u64>) {
-        self.kept_after.put(reader, after);
+    pub(super) fn keep_log(&self, consumer: LogConsumer, after: Option<u64>) {
+        self.log_retention.put(consumer, after);
     }
 
     pub(super) fn written_since(
         &self,
         since: LogPosition,
-        each: &mut EachWritten<'_>,
+        each: &mut WriteVisitor<'_>,
     ) -> Result<bool, StoreError> {
         let LogPosition { log, epoch, index, hash } = since;
         let records = {
             let commits = lock(&self.commits);
-            let Some(local) = commits.log.as_ref() else { return Ok(false) };
-            local.since(LogId(log), Position { epoch, index, hash })?
+            let Some(file_log) = commits.log.as_ref() else { return Ok(false) };
+            file_log.records_after(LogId(log), Position { epoch, index, hash })?
         };
         let Some(records) = records else { return Ok(false) };
         Ok(records.read(&mut |Record { payload, .. }| {

@@ -1,61 +1,65 @@
-//! Erasure: signatures that nobody uses any more leave the files soon, and not only when room is needed.
+//! Erasure: removing unused signatures from the files soon after a purge, and not only when space is needed.
 //!
-//! A purge removes rows. Then no row names the page's signature, nor did one name those of its earlier contents, which may
-//! be in any segment. So all segments are written anew that have anything unused. Whoever follows a shared log sees a purge by
-//! the page's row.
+//! A purge removes rows. Afterwards no row names the page's signature, and no row named those of its earlier
+//! contents. These may be in any segment, so an erasure rewrites every segment that has unused signatures. A
+//! replica that follows a shared log notices a purge by the page's row.
 //!
-//! Invariant: from before the rows go until the signatures have left the files, the position says that an erasure is owed;
-//! a start goes on with it.
+//! Invariant: from before the rows are deleted until the signatures have left the files, the checkpoint says
+//! that an erasure is owed. A start continues an owed erasure.
 
 use std::time::{Duration, Instant};
 
-use super::position::Applied;
+use super::checkpoint::Checkpoint;
 use super::{Database, Inner, lock};
 use crate::key::Kind;
 use crate::record::is_purged_page;
 use crate::store::{StoreError, Write};
 
-/// The least time from an erasure to the next.
-const PAUSE: Duration = Duration::from_secs(60);
+/// Minimum time between two erasures.
+const PAUSE_MIN: Duration = Duration::from_secs(60);
 
-/// All segments with unused bytes are written anew, so an erasure may take long. The next waits so many times as long.
-const REST: u32 = 10;
+/// Minimum time until the next erasure, as a multiple of the time that the last one took. An erasure may take
+/// long, because it rewrites all segments with unused signatures.
+const PAUSE_FACTOR: u32 = 10;
 
-/// Purges of other nodes are carried out so much later than the last of them. A shared log that has lost its last minutes with
-/// the power of its servers gets them back from a replica that has all signatures of these minutes, also those that no row names
-/// any more, so the replicas do not erase within the same ones. (nats-server writes to its disk every two minutes at least.) It
-/// does not hold where the erasures of an owner take so long that it rests until then before the next.
-const LATER: Duration = Duration::from_secs(180);
+/// Time from the last copied purge to the erasure on this replica.
+///
+/// The shared log may lose its last minutes when its servers lose power. Then it gets these records back from
+/// a replica, which needs all their signatures, including those that no row names any more. So the replicas
+/// must not erase within the same minutes. nats-server writes to its disk at least every two minutes. If the
+/// erasures of an owner take so long that it pauses longer than this time, the guarantee does not hold.
+const COPIED_DELAY: Duration = Duration::from_secs(180);
 
-/// But so much later than the first of them at most: where pages are purged all the time, a replica may erase together with the
-/// owner once in so long.
-const LATER_MAX: Duration = Duration::from_secs(3_600);
+/// Maximum time from the first copied purge to the erasure. If pages are purged all the time, a replica may
+/// erase together with the owner once in this time.
+const COPIED_DELAY_MAX: Duration = Duration::from_secs(3_600);
 
-/// What is to be erased.
+/// State of the erasure of a database.
 pub(super) struct Erasure {
-    /// Purges whose rows may not be gone yet.
-    under_way: u32,
-    /// The position says that an erasure is owed.
+    /// Number of purges whose rows may not all be deleted yet.
+    purges_under_way: u32,
+    /// Whether the checkpoint says that an erasure is owed.
     noted: bool,
-    /// Rows have gone since the last erasure began.
+    /// Whether a purge of this node has deleted rows since the last erasure began.
     owed: bool,
-    /// Copied rows have: when the first went, and the last.
+    /// Times of the first and the last copied purge since the last erasure began.
     copied: Option<(Instant, Instant)>,
-    /// Before that it may not.
+    /// Earliest time of the next erasure.
     next: Option<Instant>,
 }
 
 impl Erasure {
-    /// At a start. A replica may have lost its power together with the servers of its log, which get from it what they have lost.
+    /// Creates the state at a start. A replica owes the erasure as for a copied purge: it may have lost power
+    /// together with the servers of the log, which may need its signatures.
     pub(super) fn new(noted: bool, is_replica: bool) -> Self {
-        let mut this = Self { under_way: 0, noted, owed: false, copied: None, next: None };
+        let mut this = Self { purges_under_way: 0, noted, owed: false, copied: None, next: None };
         if noted {
-            this.rows_have_gone(Instant::now(), is_replica);
+            this.note_purged_rows(Instant::now(), is_replica);
         }
         this
     }
 
-    fn rows_have_gone(&mut self, now: Instant, are_copied: bool) {
+    fn note_purged_rows(&mut self, now: Instant, are_copied: bool) {
         if are_copied {
             self.copied = Some((self.copied.map_or(now, |(first, _)| first), now));
         } else {
@@ -63,55 +67,57 @@ impl Erasure {
         }
     }
 
-    /// Whether the next is to begin.
+    /// Returns whether an erasure should begin now.
     fn is_due(&self, now: Instant) -> bool {
-        let is_late = |(first, last): (Instant, Instant)| now >= (last + LATER).min(first + LATER_MAX);
+        let is_late =
+            |(first, last): (Instant, Instant)| now >= (last + COPIED_DELAY).min(first + COPIED_DELAY_MAX);
         let may_begin = self.next.is_none_or(|next| now >= next);
         may_begin && (self.owed || self.copied.is_some_and(is_late))
     }
 
-    /// The next may begin at once.
+    /// Ends the pause before the next erasure.
     #[cfg(test)]
-    pub(super) fn forget_pause(&mut self) {
+    pub(super) fn end_pause(&mut self) {
         self.next = None;
         self.owed |= self.copied.take().is_some();
     }
 
-    /// It is left to the next start.
-    pub(super) fn wait(&mut self) {
+    /// Leaves the erasure to the next start.
+    pub(super) fn leave_to_next_start(&mut self) {
         (self.owed, self.copied) = (false, None);
     }
 }
 
-/// A purge; when it ends, an erasure is owed.
+/// A purge that is under way. Dropping this makes an erasure owed.
 pub(super) struct Purge<'i> {
     inner: &'i Inner,
-    /// Another node's.
+    /// Whether another node made the purge.
     is_copied: bool,
 }
 
 impl Drop for Purge<'_> {
     fn drop(&mut self) {
         let mut erasure = lock(&self.inner.erasure);
-        erasure.under_way -= 1;
-        erasure.rows_have_gone(Instant::now(), self.is_copied);
+        erasure.purges_under_way -= 1;
+        erasure.note_purged_rows(Instant::now(), self.is_copied);
     }
 }
 
-/// Whether a row is that of a page that was purged. One that is damaged is found to be so by whoever needs it.
+/// Returns whether a row is the record of a purged page. A damaged row counts as not purged; a reader that
+/// needs the row reports the damage.
 fn is_purged(key: &[u8], row: Option<&[u8]>) -> bool {
     row.is_some_and(|row| is_purged_page(key, row))
 }
 
 impl Database {
-    /// Removes rows by `work`. Signatures that are not used after it leave the files within some minutes, also if the
-    /// process is killed.
+    /// Runs `work`, which deletes rows. Signatures that are unused afterwards leave the files within some
+    /// minutes, even if the process is killed.
     ///
     /// # Errors
-    /// When it cannot be noted that they have to. Nothing is done then.
+    /// Fails without running `work` if the owed erasure cannot be recorded.
     pub(crate) fn purge<T>(&self, work: impl FnOnce() -> T) -> Result<T, StoreError> {
-        let live = self.live()?;
-        let _purge = live.inner.begin_purge()?;
+        let current = self.current()?;
+        let _purge = current.inner.begin_purge()?;
         Ok(work())
     }
 }
@@ -121,10 +127,11 @@ impl Inner {
         self.begin_purge_of(false)
     }
 
-    /// The same where these rows, which another node may have written, purge a page.
+    /// Like [`begin_purge`](Self::begin_purge), but only if these rows purge a page. Another node may have
+    /// written the rows.
     pub(super) fn begin_copied_purge(&self, rows: &[Write]) -> Result<Option<Purge<'_>>, StoreError> {
         for (key, row) in rows.iter().filter(|(key, _)| Kind::Page.is_of(key)) {
-            // It stays purged when its row is written again.
+            // A row that was already purged needs no other erasure.
             if is_purged(key, row.as_deref()) && !is_purged(key, self.row(key, false)?.as_deref()) {
                 return self.begin_purge_of(true).map(Some);
             }
@@ -135,11 +142,11 @@ impl Inner {
     fn begin_purge_of(&self, is_copied: bool) -> Result<Purge<'_>, StoreError> {
         let is_noted = {
             let mut erasure = lock(&self.erasure);
-            erasure.under_way += 1;
+            erasure.purges_under_way += 1;
             erasure.noted
         };
         let purge = Purge { inner: self, is_copied };
-        // As long as it is under way it stays noted.
+        // The record stays while a purge is under way.
         if !is_noted {
             self.note_erasure(true)?;
             lock(&self.erasure).noted = true;
@@ -147,7 +154,7 @@ impl Inner {
         Ok(purge)
     }
 
-    /// Erases if it is owed, and the last time was long enough ago.
+    /// Erases unused signatures if an erasure is owed and the pause is over.
     pub(super) fn erase_if_owed(&self) -> Result<(), StoreError> {
         let begin = Instant::now();
         {
@@ -159,21 +166,21 @@ impl Inner {
         }
         let erased = self.erase();
         let mut erasure = lock(&self.erasure);
-        erasure.next = Some(Instant::now() + PAUSE.max(begin.elapsed() * REST));
+        erasure.next = Some(Instant::now() + PAUSE_MIN.max(begin.elapsed() * PAUSE_FACTOR));
         if erased.is_err() {
             erasure.owed = true;
         }
         erased?;
-        if erasure.owed || erasure.copied.is_some() || erasure.under_way > 0 {
+        if erasure.owed || erasure.copied.is_some() || erasure.purges_under_way > 0 {
             return Ok(());
         }
-        // A purge that begins now waits here, and notes it again.
+        // A purge that begins now waits for this lock, and records the erasure again.
         erasure.noted = false;
         self.note_erasure(false)
     }
 
     fn erase(&self) -> Result<(), StoreError> {
-        // Segments would be many and small if each erasure began one.
+        // Start a new segment only if needed. Otherwise there would be many small segments.
         if self.compact(100)? {
             {
                 let _commits = lock(&self.commits);
@@ -185,17 +192,17 @@ impl Inner {
         if lock(&self.moving).replaced.is_empty() {
             return Ok(());
         }
-        Err(StoreError::Engine("files of signatures cannot be removed".to_owned()))
+        Err(StoreError::Engine("cannot remove replaced files of signatures".to_owned()))
     }
 
-    /// Does not return before it is on disk.
+    /// Records in the checkpoint whether an erasure is owed. The change is on disk on return.
     fn note_erasure(&self, erasing: bool) -> Result<(), StoreError> {
         let mut moving = lock(&self.moving);
-        if moving.applied.erasing != erasing {
-            let applied = Applied { erasing, ..moving.applied.clone() };
-            self.rows.commit(vec![applied.write()?])?;
+        if moving.checkpoint.erasing != erasing {
+            let checkpoint = Checkpoint { erasing, ..moving.checkpoint.clone() };
+            self.rows.commit(vec![checkpoint.write()?])?;
             self.rows.flush()?;
-            moving.applied = applied;
+            moving.checkpoint = checkpoint;
         }
         Ok(())
     }
@@ -211,26 +218,26 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let none = || Erasure::new(false, true);
         let mut erasure = none();
-        erasure.rows_have_gone(at(0), true);
-        erasure.rows_have_gone(at(179), true);
-        // Now the owner erases what the second purge has left.
+        erasure.note_purged_rows(at(0), true);
+        erasure.note_purged_rows(at(179), true);
+        // At this time the owner erases what the second purge has left.
         assert!(!erasure.is_due(at(180)) && !erasure.is_due(at(358)));
         assert!(erasure.is_due(at(359)));
-        // One that never comes to rest waits for an hour.
+        // If purges never stop, the erasure waits for an hour.
         let mut erasure = none();
         let purges = (0..).step_by(100).take_while(|second| !erasure_after(&mut erasure, at(*second)));
         assert_eq!(purges.count(), 36);
-        // One of its own waits for no copies.
+        // A purge of this node does not wait.
         let mut erasure = none();
-        erasure.rows_have_gone(at(0), true);
-        erasure.rows_have_gone(at(1), false);
-        erasure.rows_have_gone(at(2), true);
+        erasure.note_purged_rows(at(0), true);
+        erasure.note_purged_rows(at(1), false);
+        erasure.note_purged_rows(at(2), true);
         assert!(erasure.is_due(at(2)));
     }
 
-    /// Whether it is due when other rows go.
+    /// Records another copied purge. Returns whether an erasure is due.
     fn erasure_after(erasure: &mut Erasure, now: Instant) -> bool {
-        erasure.rows_have_gone(now, true);
+        erasure.note_purged_rows(now, true);
         erasure.is_due(now)
     }
 }

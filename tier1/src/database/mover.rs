@@ -1,9 +1,9 @@
-//! Moves rows from memory to the store of rows, then trims the log, and compacts signatures.
+//! Moving rows from memory to the store of rows, then trimming the log. The same thread compacts and erases
+//! signatures.
 //!
-//! The order is what makes a crash at any moment harmless: the rows are on disk before the position says so, and the
-//! position is before the log lets go of their records.
+//! The order makes a crash at any moment harmless. The rows are on disk before the checkpoint covers them,
+//! and the checkpoint is on disk before the log deletes their records.
 
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,38 +13,24 @@ use std::time::{Duration, Instant};
 use doppel_model::random_number;
 use doppel_threads::{GiveWay, give_way};
 
-use super::position::Applied;
-use super::{Inner, failed_before, id_of, is_signature, lock};
+use super::checkpoint::Checkpoint;
+use super::{Inner, earlier_failure, lock};
 use crate::log::{Log as _, LogId};
-use crate::signatures::{Closed, Replaced, Used};
+use crate::signatures::ReplacedFiles;
 use crate::store::{StoreError, Write};
 
-/// Rows are moved at the latest so long after their commit.
+/// Maximum time between a commit and the move of its rows.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Rows that the store takes at a time. It lets nobody read meanwhile, at 2 to 5 microseconds a row.
-const BATCH_ROWS: usize = 200;
+/// Number of rows per batch. The store serves no read during a batch, which takes 2 to 5 microseconds per
+/// row.
+pub(super) const BATCH_ROWS: usize = 200;
 
-/// Used share of a segment below which it is compacted, in percent.
-const USED_PERCENT: u64 = 50;
-
-/// Bytes of files that were replaced before they go.
-const REPLACED_BYTES: u64 = 256 << 20;
-
-/// Rows of which the signatures are taken out of small segments at a time, at most.
-const REWRITTEN_MAX: usize = 20_000;
-
-/// Rows gone through for compaction between two looks whether there is much to move.
-const ROWS_BETWEEN: u32 = 10_000;
-
-/// The end of the keys of a range.
-const END: &[u8] = &[0xff; 8];
-
-/// What only one thread does at a time.
-pub(super) struct Moving {
-    pub(super) applied: Applied,
-    /// Files that go with the next position.
-    pub(super) replaced: Replaced,
+/// State that only one thread uses at a time.
+pub(super) struct MoveState {
+    pub(super) checkpoint: Checkpoint,
+    /// Replaced files, which are removed after the next checkpoint.
+    pub(super) replaced: ReplacedFiles,
 }
 
 /// The thread that moves rows.
@@ -64,7 +50,7 @@ struct Signal {
 struct State {
     wanted: bool,
     stopping: bool,
-    /// Nothing is moved any more.
+    /// Whether the thread must end without moving the remaining rows.
     given_up: bool,
     failed: Option<StoreError>,
 }
@@ -75,7 +61,7 @@ impl Mover {
         let work = {
             let (inner, signal) = (Arc::clone(&inner), Arc::clone(&signal));
             move || {
-                // Commits wait for this thread, so they have to know.
+                // Commits wait for this thread, so they must learn that it has ended.
                 if catch_unwind(AssertUnwindSafe(|| run(&inner, &signal))).is_err() {
                     let what = "the thread that moves rows ended in a panic".to_owned();
                     lock(&signal.state).failed = Some(StoreError::Engine(what));
@@ -88,18 +74,18 @@ impl Mover {
         Ok(Self { inner, signal, thread: Some(thread) })
     }
 
-    /// There is much to move.
+    /// Wakes the thread, because many rows are in memory.
     pub(super) fn wake(&self) {
         lock(&self.signal.state).wanted = true;
         self.signal.changed.notify_all();
     }
 
-    /// Whether rows can be moved.
+    /// Returns the failure of an earlier move, if there was one.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         lock(&self.signal.state).failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Leaves what is in memory to the log. The thread ends soon.
+    /// Makes the thread end soon without moving rows. Their records stay in the log.
     pub(super) fn give_up(&self) {
         self.inner.stopping.store(true, Ordering::Relaxed);
         let mut state = lock(&self.signal.state);
@@ -107,23 +93,23 @@ impl Mover {
         self.signal.changed.notify_all();
     }
 
-    /// Whether the thread has ended.
+    /// Returns whether the thread has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until a commit has room.
+    /// Waits until there is memory for the rows of another commit.
     pub(super) fn make_room(&self, inner: &Inner) -> Result<(), StoreError> {
         let mut state = lock(&self.signal.state);
         loop {
             if let Some(failure) = &state.failed {
                 return Err(failure.clone());
             }
-            if !inner.unmoved().is_full() {
+            if !inner.memtable().is_full() {
                 return Ok(());
             }
             if state.given_up {
-                return Err(failed_before());
+                return Err(earlier_failure());
             }
             state = self.signal.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -131,7 +117,7 @@ impl Mover {
 }
 
 impl Drop for Mover {
-    /// Moves what is left.
+    /// Moves the remaining rows, and waits for the thread.
     fn drop(&mut self) {
         self.inner.stopping.store(true, Ordering::Relaxed);
         lock(&self.signal.state).stopping = true;
@@ -148,10 +134,10 @@ fn run(inner: &Inner, signal: &Signal) {
     give_way(GiveWay::ToAnswers);
     let (mut learned, mut last_moved) = (None, Instant::now());
     loop {
-        // Whoever only reads has nothing to share, and the index reads the same files at a start.
+        // A database that is only read shares no signatures, and the index reads the same files at a start.
         let more = lock(&inner.commits).has_begun()
             && inner.signatures.learn_contents(&mut learned).unwrap_or_else(|error| {
-                tracing::warn!(%error, "pages with the same content may be stored more than once");
+                tracing::warn!(%error, "cannot read which contents are stored; some may be stored more than once");
                 true
             });
         let (wanted, stopping) = {
@@ -165,7 +151,7 @@ fn run(inner: &Inner, signal: &Signal) {
             }
             (std::mem::take(&mut state.wanted) || last_moved.elapsed() >= PAUSE, state.stopping)
         };
-        // What is thrown away with the process is not moved at its end.
+        // A database that does not survive the process need not be moved at its end.
         if !wanted && (!stopping || lock(&inner.commits).log.is_none()) {
             if stopping {
                 return;
@@ -179,11 +165,11 @@ fn run(inner: &Inner, signal: &Signal) {
             && let Err(error) = inner.compact_if_worth().and_then(|()| inner.erase_if_owed())
             && !inner.stopping.load(Ordering::Relaxed)
         {
-            tracing::warn!(%error, dir = %inner.dir.display(), "signatures that nobody uses stay on disk");
+            tracing::warn!(%error, dir = %inner.dir.display(), "cannot remove unused signatures from the files");
         }
         let mut state = lock(&signal.state);
         if let Err(error) = moved {
-            tracing::error!(%error, dir = %inner.dir.display(), "rows cannot be moved; no more is written");
+            tracing::error!(%error, dir = %inner.dir.display(), "cannot move rows to the store; all further writes are refused");
             state.failed = Some(error);
         }
         signal.changed.notify_all();
@@ -194,205 +180,72 @@ fn run(inner: &Inner, signal: &Signal) {
 }
 
 impl Inner {
-    /// Moves the rows of all commits so far.
+    /// Moves the rows of all commits made so far.
     pub(super) fn move_rows(&self) -> Result<(), StoreError> {
         let mut moving = lock(&self.moving);
         let begun = {
             let commits = lock(&self.commits);
             if commits.failed {
-                return Err(failed_before());
+                return Err(earlier_failure());
             }
-            let begun = self.unmoved_mut().begin_to_move();
-            // What the rows name is on disk.
+            let begun = self.memtable_mut().begin_move();
+            // Without a log, no commit has synced the signatures that the rows name.
             if commits.log.is_none() {
                 self.signatures.write(true)?;
             }
-            begun.map(|(rows, reached)| (rows, reached, self.signatures.noted()))
+            begun.map(|(rows, reached)| (rows, reached, self.signatures.checkpoints()))
         };
         let Some((rows, reached, signatures)) = begun else { return Ok(()) };
         let mut batch: Vec<Write> = Vec::with_capacity(BATCH_ROWS);
         for (key, row) in &*rows {
-            // Most rows that are deleted never got there.
+            // Most deleted rows never reached the store.
             if row.is_some() || self.rows.get(key)?.is_some() {
                 batch.push((key.clone(), row.clone()));
             }
             if batch.len() == BATCH_ROWS {
-                self.turns.write(|| self.rows.commit(std::mem::take(&mut batch)))?;
+                self.batch_gate.run_batch(|| self.rows.commit(std::mem::take(&mut batch)))?;
                 std::thread::yield_now();
             }
         }
-        self.turns.write(|| self.rows.commit(batch))?;
-        // Until here they were read from memory.
-        rows.keys().for_each(|key| self.recent.forget(key));
+        self.batch_gate.run_batch(|| self.rows.commit(batch))?;
+        // Until now, readers got these rows from memory.
+        rows.keys().for_each(|key| self.row_cache.forget(key));
         self.rows.flush()?;
         let compacted_bytes = self.signatures.compacted_bytes();
-        let applied = Applied { reached, signatures, compacted_bytes, ..moving.applied.clone() };
-        self.note(&mut moving, applied)?;
-        self.unmoved_mut().moved();
+        let checkpoint = Checkpoint { reached, signatures, compacted_bytes, ..moving.checkpoint.clone() };
+        self.store_checkpoint(&mut moving, checkpoint)?;
+        self.memtable_mut().end_move();
         Ok(())
     }
 
-    /// The store of rows has everything up to a position.
-    pub(super) fn note(&self, moving: &mut Moving, applied: Applied) -> Result<(), StoreError> {
-        self.rows.commit(vec![applied.write()?])?;
+    /// Stores a checkpoint. Then removes replaced files and trims the log.
+    pub(super) fn store_checkpoint(
+        &self,
+        moving: &mut MoveState,
+        checkpoint: Checkpoint,
+    ) -> Result<(), StoreError> {
+        self.rows.commit(vec![checkpoint.write()?])?;
         self.rows.flush()?;
-        let through = applied.reached.position.index;
-        moving.applied = applied;
+        let through = checkpoint.reached.position.index;
+        moving.checkpoint = checkpoint;
         self.signatures.remove(&mut moving.replaced);
         if let Some(log) = &mut lock(&self.commits).log {
-            log.trim(through, self.kept_after.least())?;
+            log.trim(through, self.log_retention.min())?;
         }
         Ok(())
     }
 
-    /// Moves everything; it survives a crash then.
+    /// Moves all rows, including those of commits made meanwhile. The rows survive a crash on return.
     pub(super) fn move_all(&self) -> Result<(), StoreError> {
         self.signatures.write(true)?;
-        while !self.unmoved().is_empty() {
+        while !self.memtable().is_empty() {
             self.move_rows()?;
         }
         Ok(())
-    }
-
-    fn compact_if_worth(&self) -> Result<(), StoreError> {
-        if self.signatures.wants_compaction() { self.compact(USED_PERCENT).map(drop) } else { Ok(()) }
-    }
-
-    /// Compacts segments of which less than `percent` is used. Whether something of the last one is not, which commits write
-    /// to.
-    pub(super) fn compact(&self, percent: u64) -> Result<bool, StoreError> {
-        let closed = {
-            // No commit is under way that has an id of a closed segment and is not yet to be seen.
-            let _commits = lock(&self.commits);
-            self.signatures.close()
-        };
-        // A start reads the log from the moved rows on, and wants the segments that its records name. So no record behind
-        // them may name one that is compacted away, though no row may name it any more.
-        let moved = self.move_set_aside().and_then(|()| self.move_rows());
-        let used = match moved.and_then(|()| self.find_used(&closed)) {
-            Ok(used) => used,
-            Err(error) => {
-                self.signatures.reopen();
-                // It would be found again after the next move.
-                self.signatures.note_unused(0);
-                return Err(error);
-            }
-        };
-        let has_unused = closed.has_unused(&used);
-        let mut between = |replaced: &mut Replaced| {
-            if replaced.bytes() >= REPLACED_BYTES {
-                self.let_go(std::mem::take(replaced))?;
-            }
-            self.go_on()
-        };
-        let (replaced, compacted) = self.signatures.compact(closed, used, percent, &mut between);
-        self.let_go(replaced)?;
-        compacted.map(|()| has_unused)
-    }
-
-    /// Moves the rows of a move that has failed. Those of later commits are still to be moved.
-    fn move_set_aside(&self) -> Result<(), StoreError> {
-        if self.unmoved().has_set_aside() { self.move_rows() } else { Ok(()) }
-    }
-
-    /// Goes through the rows. Where there are many small segments, what rows name of them is written to the last one.
-    fn find_used(&self, closed: &Closed) -> Result<Used, StoreError> {
-        let (mut used, mut rows) = (Used::default(), 0_u32);
-        let small = self.signatures.small(closed);
-        let mut in_small: Vec<Vec<u8>> = Vec::new();
-        self.raw_range(&[], END, &mut |key, row| {
-            if is_signature(key) {
-                let id = id_of(key, row)?;
-                if small.contains(&id.segment) && in_small.len() <= REWRITTEN_MAX {
-                    in_small.push(key.to_owned());
-                }
-                used.add(id);
-            }
-            rows = rows.wrapping_add(1);
-            if rows.is_multiple_of(ROWS_BETWEEN) {
-                self.go_on()?;
-            }
-            Ok(true)
-        })?;
-        if !small.is_empty() && in_small.len() <= REWRITTEN_MAX {
-            self.rewrite(&in_small, &small)?;
-            // The rows on disk name nothing in them then.
-            self.move_rows()?;
-            small.iter().for_each(|segment| used.forget(*segment));
-        }
-        Ok(used)
-    }
-
-    /// Writes signatures anew that are in these segments, which are closed, for the rows that still name them. The log does not
-    /// say so: other replicas have other segments.
-    fn rewrite(&self, keys: &[Vec<u8>], segments: &BTreeSet<u32>) -> Result<(), StoreError> {
-        let mut rewritten = Vec::new();
-        for (at, key) in keys.iter().enumerate() {
-            if at % BATCH_ROWS == 0 {
-                self.go_on()?;
-            }
-            let id = self.row(key, false)?.map(|row| id_of(key, &row)).transpose()?;
-            if let Some(id) = id.filter(|id| segments.contains(&id.segment)) {
-                rewritten.push((key, id, self.signatures.add(&self.signatures.read(id)?)?));
-            }
-        }
-        if rewritten.is_empty() {
-            return Ok(());
-        }
-        self.signatures.write(true)?;
-        // A start cuts off what is neither noted nor named by the log, so it is noted before a row names it.
-        self.let_go(Replaced::default())?;
-        for some in rewritten.chunks(BATCH_ROWS) {
-            // No commit gives the pages other contents meanwhile.
-            let commits = lock(&self.commits);
-            if commits.failed {
-                return Err(failed_before());
-            }
-            let mut writes: Vec<Write> = Vec::new();
-            for (key, old, new) in some {
-                let now = self.row(key, false)?.map(|row| id_of(key, &row)).transpose()?;
-                if now == Some(*old) {
-                    writes.push(((*key).clone(), Some(new.to_bytes().to_vec())));
-                }
-            }
-            self.unmoved_mut().insert(writes, commits.reached());
-        }
-        Ok(())
-    }
-
-    /// Has files go that were replaced.
-    fn let_go(&self, replaced: Replaced) -> Result<(), StoreError> {
-        let mut moving = lock(&self.moving);
-        let signatures = {
-            // What a commit under way has written is not on disk yet.
-            let commits = lock(&self.commits);
-            if commits.failed {
-                return Err(failed_before());
-            }
-            self.signatures.noted()
-        };
-        // Rows that are moved later name nothing in the files that go.
-        let compacted_bytes = self.signatures.compacted_bytes();
-        let applied = Applied { signatures, compacted_bytes, ..moving.applied.clone() };
-        moving.replaced.extend(replaced);
-        self.note(&mut moving, applied)
-    }
-
-    /// Moves rows where commits would have to wait. An error where the process stops.
-    fn go_on(&self) -> Result<(), StoreError> {
-        if self.stopping.load(Ordering::Relaxed) {
-            return Err(StoreError::Engine("the process stops".to_owned()));
-        }
-        self.move_much()
-    }
-
-    /// Moves rows where commits would have to wait.
-    fn move_much(&self) -> Result<(), StoreError> {
-        if self.unmoved().is_large() { self.move_rows() } else { Ok(()) }
     }
 }
 
-/// The first position of a new log.
+/// Chooses the id of a new log at random.
 pub(super) fn new_log() -> LogId {
     LogId(random_number())
 }

@@ -1,9 +1,9 @@
-//! The database against a map in memory, killed at any call of its files.
+//! Tests of the database against a map in memory. The process is killed at any call of its files.
 
+mod damaged_files;
 mod erasure;
-mod failing;
-mod faults;
-mod place;
+mod failed_calls;
+mod reopening;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use doppel_model::{PageId, Random, ShardId};
 use doppel_protocol::LogPosition;
 
-use super::place::Place;
+use super::handle::DatabaseHandle;
 pub(crate) use super::simulated::Disk;
-use super::{Database, Inner, Reader, is_signature, lock};
-use crate::files::simulated::Simulated;
+use super::{Database, Inner, LogConsumer, is_signature, lock};
+use crate::files::simulated::SimulatedDirectory;
 use crate::key;
 use crate::log::{Log as _, LogId};
 use crate::store::{Store, StoreError, Write};
@@ -25,7 +25,7 @@ pub(crate) fn page(number: u64) -> PageId {
     doppel_model::PageUrl::parse(&format!("http://a.example/{number}")).unwrap().id()
 }
 
-/// Bytes that begin as a signature of one of few contents does.
+/// Returns the bytes of a signature. There are few different contents.
 fn signature(content: u64) -> Vec<u8> {
     let mut random = Random::new(content);
     let length = 24 + random.below(60);
@@ -58,15 +58,16 @@ pub(crate) fn apply(model: &mut Model, writes: &[Write]) {
 fn all(inner: &Inner) -> Result<Model, StoreError> {
     let (mut rows, mut unreadable) = (Model::new(), None);
     inner.range(&[], &[0xff; 8], &mut |key, row| {
-        assert_eq!(rows.insert(key.to_vec(), row.to_vec()), None, "a row comes twice");
-        // The signatures of these tests are longer than an id, which is given for one that cannot be read.
+        assert_eq!(rows.insert(key.to_vec(), row.to_vec()), None, "a row is read twice");
+        // The signatures of these tests are longer than an id. A reader gets the id of an unreadable
+        // signature.
         if is_signature(key) && row.len() == 12 {
             unreadable = Some(key.to_vec());
         }
         true
     })?;
     match unreadable {
-        Some(key) => Err(inner.get(&key, true).expect_err("it cannot be read")),
+        Some(key) => Err(inner.get(&key, true).expect_err("an unreadable row cannot be read alone either")),
         None => Ok(rows),
     }
 }
@@ -81,30 +82,33 @@ fn check(inner: &Inner, model: &Model, random: &mut Random) -> Result<(), StoreE
     Ok(())
 }
 
-/// A record of the log that is kept, and the rows there were after it.
-type Noted = Option<(LogPosition, Model)>;
+/// The position after which the log is kept, and the rows at that time.
+type KeptState = Option<(LogPosition, Model)>;
 
-/// The log tells of every page whose row has changed since a record, unless its files fail.
-fn check_changes(inner: &Inner, dies: bool, model: &Model, noted: &Noted) -> Result<(), StoreError> {
-    let Some((position, before)) = noted else { return Ok(()) };
+/// Checks that the log names every page whose row has changed since a position, unless its files fail.
+fn check_changes(inner: &Inner, dies: bool, model: &Model, kept: &KeptState) -> Result<(), StoreError> {
+    let Some((position, before)) = kept else { return Ok(()) };
     let Some(changed) = inner.changed_since(*position)? else {
-        assert!(dies, "the log is kept from there on");
+        assert!(dies, "the log was kept after this position");
         return Ok(());
     };
     assert!(changed.is_sorted_by(|a, b| a < b));
     for key in model.keys().chain(before.keys()).filter(|key| key.get(2) == Some(&b'p')) {
         let page = key::last_page(key).unwrap();
-        assert!(model.get(key) == before.get(key) || changed.contains(&page), "{page:?} has changed");
+        assert!(
+            model.get(key) == before.get(key) || changed.contains(&page),
+            "the log does not name {page:?}, whose row has changed"
+        );
     }
     Ok(())
 }
 
-/// What one life of a process does, which may die of its files or not; the commit of which it is not known whether it
-/// was made.
+/// Runs random steps of one process. If `dies` is set, its files fail at some point. Then returns the commit
+/// of which it is unknown whether it was made.
 fn live(
     inner: &Inner,
     dies: bool,
-    (model, noted): (&mut Model, &mut Noted),
+    (model, kept): (&mut Model, &mut KeptState),
     random: &mut Random,
 ) -> Result<(), Vec<Write>> {
     let dead = |error: StoreError| {
@@ -121,19 +125,19 @@ fn live(
             5 => inner.move_rows().map_err(dead)?,
             6 => drop(inner.compact([50, 100][random.index(2)]).map_err(dead)?),
             7 => {
-                *noted = inner.log_position().map(|position| (position, model.clone()));
-                // One of the two reads from there on, and the other is ahead or needs nothing.
-                let mut readers = [Reader::Index, Reader::Statuses];
+                *kept = inner.log_position().map(|position| (position, model.clone()));
+                // One of the two consumers reads from there on, and the other one is ahead or needs nothing.
+                let mut readers = [LogConsumer::Index, LogConsumer::Statuses];
                 random.shuffle(&mut readers);
-                inner.keep_log(readers[0], noted.as_ref().map(|(position, _)| position.index));
+                inner.keep_log(readers[0], kept.as_ref().map(|(position, _)| position.index));
                 inner.keep_log(readers[1], None);
             }
             9 => {
                 drop(inner.begin_purge().map_err(dead)?);
-                lock(&inner.erasure).forget_pause();
+                lock(&inner.erasure).end_pause();
                 inner.erase_if_owed().map_err(dead)?;
             }
-            8 => check_changes(inner, dies, model, noted).map_err(dead)?,
+            8 => check_changes(inner, dies, model, kept).map_err(dead)?,
             _ => check(inner, model, random).map_err(dead)?,
         }
     }
@@ -141,13 +145,13 @@ fn live(
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_any_crash() {
+fn acknowledged_commits_survive_any_crash() {
     for seed in 0..1_500 {
         let random = &mut Random::new(seed);
         let (mut disk, mut model, mut unknown) = (Disk::new(), Model::new(), Vec::new());
-        // In the larger ones many are small.
+        // With the larger limit many segments are small.
         disk.segment_bytes = [400, 8_000][random.index(2)];
-        let mut noted = None;
+        let mut kept = None;
         for _ in 0..6 {
             let inner = loop {
                 let dies = random.below(4) == 0;
@@ -160,7 +164,7 @@ fn what_was_acknowledged_is_there_after_any_crash() {
                 }
                 disk = disk.crash(random);
             };
-            // Whole or not at all.
+            // The uncertain commit was made as a whole or not at all.
             let mut after = model.clone();
             apply(&mut after, &unknown);
             let found = all(&inner).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -168,10 +172,10 @@ fn what_was_acknowledged_is_there_after_any_crash() {
                 model = after;
             }
             assert_eq!(found, model, "seed {seed}");
-            check_changes(&inner, false, &model, &noted).unwrap();
+            check_changes(&inner, false, &model, &kept).unwrap();
             let dies = random.below(3) > 0;
             disk.allow(dies.then(|| (random.below(80), random.below(80))));
-            unknown = live(&inner, dies, (&mut model, &mut noted), random).err().unwrap_or_default();
+            unknown = live(&inner, dies, (&mut model, &mut kept), random).err().unwrap_or_default();
             drop(inner);
             disk.allow(None);
             disk = if random.below(3) == 0 { disk } else { disk.crash(random) };
@@ -180,7 +184,7 @@ fn what_was_acknowledged_is_there_after_any_crash() {
 }
 
 #[test]
-fn every_call_of_a_file_is_a_place_to_die() {
+fn acknowledged_commits_survive_a_death_at_any_call_of_a_file() {
     let run = |budget: Option<(u64, u64)>, seed: u64| {
         let random = &mut Random::new(seed);
         let (disk, mut model) = (Disk::new(), Model::new());
@@ -223,7 +227,7 @@ fn every_call_of_a_file_is_a_place_to_die() {
 }
 
 #[test]
-fn copies_share_a_signature_and_rows_overwritten_meanwhile_are_never_stored() {
+fn copies_share_a_signature_and_overwritten_rows_are_never_stored() {
     let disk = Disk::new();
     let inner = disk.open().unwrap();
     let commit = |writes: Vec<Write>| assert!(!inner.commit(writes).unwrap());
@@ -234,23 +238,23 @@ fn copies_share_a_signature_and_rows_overwritten_meanwhile_are_never_stored() {
     (0..9).for_each(|n| commit(row(n)));
     commit(vec![(key::page(ShardId(0), page(2)), Some(vec![1]))]);
     commit(vec![(key::page(ShardId(0), page(2)), None)]);
-    [Reader::Index, Reader::Statuses].iter().for_each(|reader| inner.keep_log(*reader, None));
+    [LogConsumer::Index, LogConsumer::Statuses].iter().for_each(|reader| inner.keep_log(*reader, None));
     inner.move_all().unwrap();
     assert_eq!(disk.rows.writes(|key| key.get(2) == Some(&b'p')), 1);
-    assert_eq!(disk.log.files().len(), 1, "the log was trimmed");
+    assert_eq!(disk.log.files().len(), 1, "the log was not trimmed");
 }
 
 #[test]
-fn an_old_content_that_comes_and_goes_before_its_segment_is_compacted_away_costs_nothing() {
+fn a_start_after_a_compaction_needs_no_segment_that_only_the_old_log_names() {
     let disk = Disk::new();
     let inner = disk.open().unwrap();
     let key = |n: u64| key::signature(ShardId(0), page(n));
     let commit = |writes: Vec<Write>| inner.commit(writes).map(drop).unwrap();
-    // Several segments, of which no row names the first.
+    // Fill several segments. No row names the signatures of the first one.
     (0..12).for_each(|n| commit(vec![(key(n), Some(signature(n)))]));
     (0..12).for_each(|n| commit(vec![(key(n), Some(signature(100 + n)))]));
     inner.move_rows().unwrap();
-    // Only the log names it now.
+    // Only the log names this signature now.
     commit(vec![(key(50), Some(signature(0)))]);
     commit(vec![(key(50), None)]);
     inner.compact(50).unwrap();
@@ -260,16 +264,16 @@ fn an_old_content_that_comes_and_goes_before_its_segment_is_compacted_away_costs
 }
 
 #[test]
-fn a_replica_that_owns_nothing_keeps_its_log_for_the_shared_one_alone() {
+fn a_replica_without_ownership_keeps_its_log_only_for_the_shared_log() {
     let disk = Disk::new();
     let inner = disk.open_as(Some(LogId(7))).unwrap();
     (0..60).for_each(|n| erasure::copy_content(&inner, n, Some(n)));
     inner.move_all().unwrap();
     let all = disk.log.files().len();
     assert!(all > 3);
-    inner.keep_log(Reader::SharedLog, Some(30));
+    inner.keep_log(LogConsumer::SharedLog, Some(30));
     inner.move_all().unwrap();
-    lock(&inner.commits).log.as_mut().unwrap().trim(60, inner.kept_after.least()).unwrap();
+    lock(&inner.commits).log.as_mut().unwrap().trim(60, inner.log_retention.min()).unwrap();
     let left = disk.log.files().len();
     assert!((2..all).contains(&left), "{left} of {all}");
 }

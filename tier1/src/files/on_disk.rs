@@ -1,4 +1,4 @@
-//! A directory of the file system.
+//! Directories and files of the file system.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -11,21 +11,21 @@ use doppel_snapshot::create_directories;
 use super::{Directory, File};
 use crate::store::StoreError;
 
-/// A directory that is there.
+/// An existing directory.
 #[derive(Debug)]
 pub(crate) struct OnDisk {
     path: PathBuf,
 }
 
 impl OnDisk {
-    /// Makes the directory if there is none.
+    /// Opens the directory, and creates it if it does not exist.
     pub(crate) fn new(path: PathBuf) -> io::Result<Self> {
         create_directories(&path)?;
         Ok(Self { path })
     }
 }
 
-/// Returns when the names in a directory are on disk.
+/// Syncs a directory. Returns when the names in it are on disk.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     let synced = fs::File::open(path).and_then(|directory| directory.sync_all());
     synced.map_err(|error| StoreError::of_file("sync a directory", path, &error))

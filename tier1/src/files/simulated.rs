@@ -1,9 +1,12 @@
 //! A directory in memory that fails as a disk does, and loses at a crash what a disk may lose.
 //!
-//! Bytes that were written and not synced are lost, kept, or kept in part, write by write. Names that were created,
-//! renamed or removed and not synced are kept up to any point of that order. Every call counts; from a given one on
-//! all fail, as when the process had been killed there. Any call that changes something may also [fail](Fault) alone, while those after it succeed:
-//! a write may be there in part then. What a failed sync had to write can be read, and no later sync writes it, as Linux has it.
+//! A crash loses, keeps, or partly keeps each write that was not synced. It keeps unsynced changes of names
+//! up to some point in their order. After a given number of calls all further calls fail, as if the process
+//! had been killed there.
+//!
+//! Any call that changes something may also fail alone, with a [`Fault`], while later calls succeed. A failed
+//! write may be partly applied. As on Linux, data of a failed sync can still be read, but no later sync
+//! writes it to disk.
 
 mod content;
 #[cfg(test)]
@@ -17,16 +20,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doppel_model::Random;
 
 use crate::files::{Directory, File};
-use content::Content;
+use content::FileContent;
 
-/// How a call fails.
+/// How a single call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The device fails (`EIO`): nothing of a write is there.
+    /// The device fails (`EIO`). A write changes no byte.
     Device,
-    /// The disk is full (`ENOSPC`): a part of a write is there.
+    /// The disk is full (`ENOSPC`). A write changes only some bytes.
     Full,
-    /// A write ends early, and the device fails when it goes on.
+    /// A write ends early, and the device fails when the rest is written.
     Short,
 }
 
@@ -41,22 +44,22 @@ impl Fault {
     }
 }
 
-/// A failure that a program forgets, as a planted mistake: the call says that it has succeeded.
+/// A kind of failure that is not reported, as a planted mistake. The call returns success.
 #[allow(unreachable_pub, reason = "the simulation hands it out")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forgotten {
-    /// A sync that has failed.
+    /// A failed sync.
     Sync,
-    /// A write of which a part is there.
+    /// A write that was partly applied.
     ShortWrite,
-    /// A write of which nothing is there.
+    /// A write that changed no byte.
     Write,
 }
 
-/// Calls that fail alone.
+/// Random failures of single calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Failures {
-    /// Each call that changes something fails with this probability: one in so many; 0 for none.
+    /// A call that changes something fails with the probability 1 / `one_in`; 0 means never.
     pub(crate) one_in: u64,
     pub(crate) random: Random,
     pub(crate) forgotten: Option<Forgotten>,
@@ -65,25 +68,25 @@ pub(crate) struct Failures {
 type Names = BTreeMap<String, usize>;
 
 #[derive(Debug, Default)]
-struct State {
-    contents: Vec<Content>,
+struct DirectoryState {
+    contents: Vec<FileContent>,
     names: Names,
-    /// What the names were after each change since the last sync; the first is as synced.
+    /// Names after each change since the last sync of the directory. The first entry is the synced state.
     history: Vec<Names>,
-    /// Calls that still succeed; none for all.
+    /// Number of calls that still succeed; `None` for no limit.
     budget: Option<u64>,
     calls: u64,
-    /// The next sync of a file fails.
-    fails_sync: bool,
-    /// The call with this number fails alone.
+    /// Whether the next sync of a file fails.
+    next_sync_fails: bool,
+    /// Number of a call that fails alone, and how it fails.
     fails_at: Option<(u64, Fault)>,
     failures: Option<Failures>,
-    /// How many calls have failed alone.
+    /// Number of calls that have failed alone.
     failed: u64,
 }
 
-impl State {
-    fn call(&mut self) -> io::Result<()> {
+impl DirectoryState {
+    fn count_call(&mut self) -> io::Result<()> {
         self.calls += 1;
         match &mut self.budget {
             Some(0) => Err(io::Error::other("killed")),
@@ -95,7 +98,7 @@ impl State {
         }
     }
 
-    /// How the present call fails alone, if it does.
+    /// Returns how the present call fails alone; `None` if it does not.
     fn fault(&mut self) -> Option<Fault> {
         let planned = self.fails_at.filter(|(call, _)| *call == self.calls).map(|(_, fault)| fault);
         let drawn = self.failures.as_mut().and_then(|failures| {
@@ -111,108 +114,109 @@ impl State {
         self.failures.as_ref().is_some_and(|failures| failures.forgotten == Some(what))
     }
 
-    /// Fails where the call fails.
-    fn change(&mut self) -> io::Result<()> {
+    /// Returns an error if the present call fails alone.
+    fn check_fault(&mut self) -> io::Result<()> {
         self.fault().map_or(Ok(()), |fault| Err(fault.error()))
     }
 
-    fn renamed(&mut self) {
+    fn record_names(&mut self) {
         self.history.push(self.names.clone());
     }
 }
 
-/// The directory; a clone is the same one.
+/// A simulated directory. Clones share the same files.
 #[derive(Debug, Clone)]
-pub(crate) struct Simulated {
-    state: Arc<Mutex<State>>,
+pub(crate) struct SimulatedDirectory {
+    state: Arc<Mutex<DirectoryState>>,
 }
 
-impl Default for Simulated {
+impl Default for SimulatedDirectory {
     fn default() -> Self {
-        let state = State { history: vec![Names::new()], ..State::default() };
+        let state = DirectoryState { history: vec![Names::new()], ..DirectoryState::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 }
 
-impl Simulated {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SimulatedDirectory {
+    fn lock(&self) -> MutexGuard<'_, DirectoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, call: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+    fn with<T>(&self, call: impl FnOnce(&mut DirectoryState) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.lock();
-        state.call()?;
+        state.count_call()?;
         call(&mut state)
     }
 
-    /// Calls that change something fail now and then from here on; none does without `failures`.
+    /// Sets the random failures of calls that change something. `None` ends them.
     pub(crate) fn fail(&self, failures: Option<Failures>) {
         self.lock().failures = failures;
     }
 
-    /// How many calls have failed alone so far.
+    /// Returns the number of calls that have failed alone.
     pub(crate) fn failed(&self) -> u64 {
         self.lock().failed
     }
 
-    /// What is left after a crash.
+    /// Returns what remains of the directory after a crash.
     pub(crate) fn crash(&self, random: &mut Random) -> Self {
         let state = self.lock();
         let names = state.history[random.below(state.history.len() as u64) as usize].clone();
         let mut contents = Vec::new();
         for content in &state.contents {
             let bytes = content.after_crash(random);
-            contents.push(Content { now: bytes.clone(), synced: bytes, ..Content::default() });
+            contents.push(FileContent { now: bytes.clone(), synced: bytes, ..FileContent::default() });
         }
-        let state = State { contents, history: vec![names.clone()], names, ..State::default() };
+        let state =
+            DirectoryState { contents, history: vec![names.clone()], names, ..DirectoryState::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
     fn file(&self, at: usize) -> Arc<dyn File> {
-        Arc::new(Handle { directory: self.clone(), at })
+        Arc::new(SimulatedFile { directory: self.clone(), at })
     }
 }
 
 #[cfg(test)]
-impl Simulated {
-    /// So many further calls succeed.
+impl SimulatedDirectory {
+    /// Sets how many further calls succeed; `None` for no limit.
     pub(crate) fn allow(&self, calls: Option<u64>) {
         self.lock().budget = calls;
     }
 
-    /// The next sync of a file fails, and no other.
+    /// Makes the next sync of a file fail, and no other call.
     pub(crate) fn fail_next_sync(&self) {
-        self.lock().fails_sync = true;
+        self.lock().next_sync_fails = true;
     }
 
-    /// The call with this number fails, if it changes something, and no other.
+    /// Makes the call with this number fail, if it changes something, and no other call.
     pub(crate) fn fail_at(&self, fails_at: Option<(u64, Fault)>) {
         self.lock().fails_at = fails_at;
     }
 
-    /// Calls so far.
+    /// Returns the number of calls so far.
     pub(crate) fn calls(&self) -> u64 {
         self.lock().calls
     }
 
-    /// The names, and what is in the files.
+    /// Returns the names and the contents of all files.
     pub(crate) fn files(&self) -> Vec<(String, Vec<u8>)> {
         let state = self.lock();
         state.names.iter().map(|(name, at)| (name.clone(), state.contents[*at].now.clone())).collect()
     }
 
-    /// Replaces what is in a file, or removes it.
+    /// Replaces the content of a file, or removes the file.
     pub(crate) fn set(&self, name: &str, bytes: Option<Vec<u8>>) {
         let mut state = self.lock();
         match bytes {
             None => drop(state.names.remove(name)),
             Some(synced) => {
                 let at = state.contents.len();
-                state.contents.push(Content { now: synced.clone(), synced, ..Content::default() });
+                state.contents.push(FileContent { now: synced.clone(), synced, ..FileContent::default() });
                 state.names.insert(name.to_owned(), at);
             }
         }
-        state.renamed();
+        state.record_names();
     }
 }
 
@@ -220,7 +224,7 @@ fn missing() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-impl Directory for Simulated {
+impl Directory for SimulatedDirectory {
     fn path(&self) -> &Path {
         Path::new("simulated")
     }
@@ -231,11 +235,11 @@ impl Directory for Simulated {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let at = self.with(|state| {
-            state.change()?;
+            state.check_fault()?;
             let at = state.contents.len();
-            state.contents.push(Content::default());
+            state.contents.push(FileContent::default());
             state.names.insert(name.to_owned(), at);
-            state.renamed();
+            state.record_names();
             Ok(at)
         })?;
         Ok(self.file(at))
@@ -248,38 +252,38 @@ impl Directory for Simulated {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.with(|state| {
-            state.change()?;
+            state.check_fault()?;
             let at = state.names.remove(from).ok_or_else(missing)?;
             state.names.insert(to.to_owned(), at);
-            state.renamed();
+            state.record_names();
             Ok(())
         })
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.with(|state| {
-            state.change()?;
+            state.check_fault()?;
             state.names.remove(name).ok_or_else(missing)?;
-            state.renamed();
+            state.record_names();
             Ok(())
         })
     }
 
     fn sync(&self) -> io::Result<()> {
         self.with(|state| {
-            state.change()?;
+            state.check_fault()?;
             state.history = vec![state.names.clone()];
             Ok(())
         })
     }
 }
 
-struct Handle {
-    directory: Simulated,
+struct SimulatedFile {
+    directory: SimulatedDirectory,
     at: usize,
 }
 
-impl File for Handle {
+impl File for SimulatedFile {
     fn length(&self) -> io::Result<u64> {
         self.directory.with(|state| Ok(state.contents[self.at].now.len() as u64))
     }
@@ -312,7 +316,7 @@ impl File for Handle {
 
     fn cut(&self, length: u64) -> io::Result<()> {
         self.directory.with(|state| {
-            state.change()?;
+            state.check_fault()?;
             state.contents[self.at].change(length, None);
             Ok(())
         })
@@ -321,7 +325,7 @@ impl File for Handle {
     fn sync(&self) -> io::Result<()> {
         self.directory.with(|state| {
             let fault =
-                if std::mem::take(&mut state.fails_sync) { Some(Fault::Device) } else { state.fault() };
+                if std::mem::take(&mut state.next_sync_fails) { Some(Fault::Device) } else { state.fault() };
             let forgets = state.forgets(Forgotten::Sync);
             let content = &mut state.contents[self.at];
             let Some(fault) = fault else {

@@ -5,16 +5,17 @@
 //! | 0 | 8 | mark, [`MARK`], with the version of the layout |
 //! | 8 | 4 | length of the payload |
 //! | 12 | 1 | kind of the payload |
-//! | 13 | 8 | log |
+//! | 13 | 8 | id of the log |
 //! | 21 | 8 | epoch |
 //! | 29 | 8 | index |
-//! | 37 | 16 | XXH3-128 of the whole record before; zero for the first |
+//! | 37 | 16 | XXH3-128 of the whole record before; zero for the first record |
 //! | 53 | n | payload |
 //! | 53 + n | 8 | XXH3-64 of all bytes before |
 //!
-//! Integers are little-endian. The payload of a commit has its [rows](super::rows). A record that is a copy of one of a shared
-//! log has 24 bytes before them: the hash of that one, in place of its own, and its sequence there. The copy of a take-over has
-//! what that says besides; those of earlier releases have nothing there.
+//! Integers are little-endian. The payload of a commit is its [rows](super::rows). If the record is a copy of
+//! a record of a shared log, 24 bytes come before the rows: the hash of the original record and its sequence
+//! in the shared log. That hash then takes the place of the hash of the copy's own bytes. The copy of a
+//! take-over also contains the payload of the original; copies by earlier releases have an empty payload.
 
 use std::borrow::Cow;
 
@@ -24,64 +25,65 @@ use super::rows::{self, Fields};
 use super::{LogId, Position};
 use crate::store::Write;
 
-/// Begins every record; the last byte is the version of the layout.
+/// First bytes of every record. The last byte is the version of the layout.
 pub(super) const MARK: [u8; 8] = *b"dlogrec\x01";
 
-/// Bytes of a record before its payload.
+/// Number of bytes before the payload.
 pub(super) const HEAD_BYTES: usize = 53;
 
-/// Bytes of the checksum.
+/// Number of bytes of the checksum.
 pub(super) const SUM_BYTES: usize = 8;
 
-/// A longer payload is taken for damage. A commit is far below: its signatures are not in it.
+/// Maximum length of a payload in bytes. A greater length means damage. A commit is far smaller, because the
+/// bytes of its signatures are stored elsewhere.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 28;
 
 const ROWS: u8 = 1;
 const TAKE_OVER: u8 = 2;
 
-/// Added to the kind of a copy.
+/// Added to the kind if the record is a copy.
 const COPY: u8 = 16;
 
-/// What a record says.
+/// Content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Payload<'r> {
-    /// The rows of a commit.
+    /// Rows that a commit wrote.
     Rows(Cow<'r, [Write]>),
-    /// A new owner begins; in the copy of a shared log's record, what that says besides.
+    /// A new owner begins. In a copy, the bytes are the payload of the original record in the shared log.
     TakeOver(Cow<'r, [u8]>),
 }
 
-/// The record of a shared log of which one is a copy.
+/// The original of a copied record in the shared log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Of its bytes there.
+    /// Hash of the original's bytes.
     pub(crate) hash: u128,
-    /// Its place there.
+    /// Sequence of the original in the shared log.
     pub(crate) sequence: u64,
 }
 
-/// A record that was read.
+/// A decoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Its own.
+    /// Position of this record.
     pub(crate) position: Position,
-    /// The hash of the one before.
+    /// Hash of the record before this one.
     pub(crate) previous: u128,
-    /// Of a copy.
+    /// The original, if this record is a copy.
     pub(crate) origin: Option<Origin>,
     pub(crate) payload: Payload<'static>,
 }
 
-/// Why bytes are no record.
+/// Reason why bytes are not a record of this log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unreadable {
-    /// They end too soon, or are not what was written.
+pub(super) enum RecordError {
+    /// The bytes end too soon, or have changed since they were written.
     Damaged,
-    /// A sound record of another log.
+    /// The bytes are an undamaged record of another log.
     Foreign,
 }
 
-/// Appends the bytes of a record; its position.
+/// Appends the bytes of the record after `previous` to `out`. Returns the position of the record.
 pub(super) fn encode(
     out: &mut Vec<u8>,
     log: LogId,
@@ -121,22 +123,22 @@ pub(super) fn encode(
     Ok(Position { epoch, index, hash })
 }
 
-/// The length of the record of which these are the first [`HEAD_BYTES`].
-pub(super) fn length(head: &[u8; HEAD_BYTES]) -> Result<usize, Unreadable> {
+/// Returns the length of a record in bytes, from its first [`HEAD_BYTES`].
+pub(super) fn length(head: &[u8; HEAD_BYTES]) -> Result<usize, RecordError> {
     let mut fields = Fields(head);
     if fields.array::<8>() != Some(MARK) {
-        return Err(Unreadable::Damaged);
+        return Err(RecordError::Damaged);
     }
-    let payload = fields.u32().ok_or(Unreadable::Damaged)? as usize;
+    let payload = fields.u32().ok_or(RecordError::Damaged)? as usize;
     if payload > PAYLOAD_BYTES_MAX {
-        return Err(Unreadable::Damaged);
+        return Err(RecordError::Damaged);
     }
     Ok(HEAD_BYTES + payload + SUM_BYTES)
 }
 
-/// Reads the bytes of a record.
-pub(super) fn decode(bytes: &[u8], log: LogId) -> Result<Record, Unreadable> {
-    let damaged = Unreadable::Damaged;
+/// Decodes a record of the log `log`.
+pub(super) fn decode(bytes: &[u8], log: LogId) -> Result<Record, RecordError> {
+    let damaged = RecordError::Damaged;
     let (body, sum) = bytes.split_last_chunk::<SUM_BYTES>().ok_or(damaged)?;
     let (head, payload) = body.split_first_chunk::<HEAD_BYTES>().ok_or(damaged)?;
     if stable_hash64(body) != u64::from_le_bytes(*sum) || length(head)? != bytes.len() {
@@ -145,7 +147,7 @@ pub(super) fn decode(bytes: &[u8], log: LogId) -> Result<Record, Unreadable> {
     let mut fields = Fields(&head[12..]);
     let kind = fields.array::<1>().ok_or(damaged)?;
     if fields.u64() != Some(log.0) {
-        return Err(Unreadable::Foreign);
+        return Err(RecordError::Foreign);
     }
     let (epoch, index) = (fields.u64().ok_or(damaged)?, fields.u64().ok_or(damaged)?);
     let previous = u128::from_le_bytes(fields.array().ok_or(damaged)?);

@@ -1,33 +1,33 @@
-//! Reads the log at a start: every record behind a position, each checked, and where the log goes on.
+//! Reading the log at a start. Checks every record after a position, and finds where to append.
 //!
-//! A record in part at the very end was never acknowledged, and is cut off. Anything else that does not continue the
-//! chain is damage: a sound record behind it shows that more was acknowledged.
+//! A partial record at the end of the last file was never acknowledged, and is cut off. Any other record that
+//! does not continue the chain is damage: an undamaged record after it shows that more was acknowledged.
 
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::local::{Local, first_of, name};
-use super::record::{HEAD_BYTES, MARK, Unreadable, decode, length};
-use super::{Log as _, LogId, Position, Reached, Record};
+use super::file_log::{FileLog, LogFile, first_of, name};
+use super::record::{HEAD_BYTES, MARK, RecordError, decode, length};
+use super::{Log as _, LogId, Position, Record, SequencedPosition};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
-/// Takes a record.
-pub(super) type Each<'e> = dyn FnMut(Record) -> Result<(), StoreError> + 'e;
+/// Called for each record in order.
+pub(super) type RecordVisitor<'e> = dyn FnMut(Record) -> Result<(), StoreError> + 'e;
 
-impl Local {
-    /// Opens the log of which the rows have everything up to a record, and gives the records behind it in order. A log
-    /// that was never begun begins here.
+impl FileLog {
+    /// Opens a log. Passes to `each`, in order, the records after the position that the rows have reached.
+    /// Creates the log if no record was ever written.
     ///
     /// # Errors
-    /// When a file is missing or damaged, or `each` fails.
+    /// Fails if a file is missing or damaged, or if `each` fails.
     pub(crate) fn open(
         directory: Box<dyn Directory>,
         id: LogId,
-        Reached { position: from, sequence }: Reached,
-        each: &mut Each<'_>,
+        SequencedPosition { position: from, sequence }: SequencedPosition,
+        each: &mut RecordVisitor<'_>,
     ) -> Result<Self, StoreError> {
         let names = directory.list();
         let names = names.map_err(|error| StoreError::of_file("read the log", directory.path(), &error))?;
@@ -36,24 +36,20 @@ impl Local {
         let damaged = |what: String| StoreError::damaged_file(directory.path(), what);
         let Some(last) = files.last().copied() else {
             if from.index == 0 {
-                return Self::begin(directory, id, Reached { position: from, sequence });
+                return Self::begin(directory, id, SequencedPosition { position: from, sequence });
             }
             return Err(damaged("it has no file".to_owned()));
         };
         let begin = files.iter().rposition(|first| *first <= from.index + 1);
         let Some(begin) = begin else {
-            return Err(damaged(format!(
-                "record {} and those up to {} are missing",
-                from.index + 1,
-                files[0] - 1
-            )));
+            return Err(damaged(format!("records {} to {} are missing", from.index + 1, files[0] - 1)));
         };
-        let mut chain = Chain { id, from, last: None, sequence, each };
-        let mut kept: VecDeque<(u64, u64)> = VecDeque::new();
+        let mut chain = ChainCheck { id, from, last: None, sequence, each };
+        let mut log_files: VecDeque<LogFile> = VecDeque::new();
         for first in &files[..begin] {
             let length = directory.open(&name(*first)).and_then(|file| file.length());
             let failed = |error| StoreError::of_file("read the log", directory.path(), &error);
-            kept.push_back((*first, length.map_err(failed)?));
+            log_files.push_back(LogFile { first: *first, length: length.map_err(failed)? });
         }
         let mut active = None;
         for first in &files[begin..] {
@@ -67,7 +63,7 @@ impl Local {
                 length.map_err(|error| StoreError::of_file("read the log", directory.path(), &error))?;
             let read = chain.read(&file, *first, length, *first == last);
             let sound = read.map_err(|error| error.of(directory.path(), *first))?;
-            kept.push_back((*first, sound));
+            log_files.push_back(LogFile { first: *first, length: sound });
             active = Some(file);
         }
         let end = chain.last.map_or(files[begin] - 1, |last| last.index);
@@ -76,23 +72,27 @@ impl Local {
         }
         let last = chain.last.unwrap_or(from);
         let Some(active) = active else { return Err(damaged("it has no file".to_owned())) };
-        let log = Self::over(directory, id, kept, active, (last, chain.sequence));
-        log.cut(last.index > from.index)?;
+        let end = SequencedPosition { position: last, sequence: chain.sequence };
+        let log = Self::with_files(directory, id, log_files, active, end);
+        log.cut_and_sync(last.index > from.index)?;
         Ok(log)
     }
 
-    /// Cuts off what a crash has left of a record. What counts now is put on disk: the process that wrote it may have
-    /// died before it did so. If the rows do not have all of it, it is written once more: when a sync of that process has failed, the operating
-    /// system may hold it for written, and a sync alone would do nothing.
-    fn cut(&self, writes: bool) -> Result<(), StoreError> {
-        let sound = self.files.back().map_or(0, |(_, length)| *length);
+    /// Cuts off the partial record of a crash, and syncs the records that count. The process that wrote them
+    /// may have died before its sync.
+    ///
+    /// If `rewrites` is set, the last file is also written again before the sync. If a sync of the earlier
+    /// process failed, the operating system may consider the data written, and another sync alone would do
+    /// nothing.
+    fn cut_and_sync(&self, rewrites: bool) -> Result<(), StoreError> {
+        let sound = self.files.back().map_or(0, |file| file.length);
         let cut = || {
             if self.active.length()? > sound {
                 tracing::info!(log = %self.directory.path().display(), record = self.last().index + 1,
-                    "a record that was never acknowledged is cut off");
+                    "cutting off a record that was never acknowledged");
                 self.active.cut(sound)?;
             }
-            if writes {
+            if rewrites {
                 let mut records = vec![0; usize::try_from(sound).map_err(io::Error::other)?];
                 self.active.read(&mut records, 0)?;
                 self.active.write(&records, 0)?;
@@ -106,13 +106,13 @@ impl Local {
 
 pub(super) enum ReadError {
     Io(io::Error),
-    /// Where, and what is wrong.
+    /// Offset in the file, and a description of the damage.
     Damaged(u64, String),
     Store(StoreError),
 }
 
 impl ReadError {
-    /// What is wrong with the file of that first record.
+    /// Converts the error, for the file whose first record has index `first`.
     pub(super) fn of(self, directory: &Path, first: u64) -> StoreError {
         match self {
             Self::Io(error) => StoreError::of_file("read the log", directory, &error),
@@ -130,19 +130,20 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// Records that continue each other.
-pub(super) struct Chain<'e, 'f> {
+/// Checks that records continue each other, and passes them on.
+pub(super) struct ChainCheck<'e, 'f> {
     pub(super) id: LogId,
-    /// Records up to this one are checked, and not given.
+    /// Records up to this position are checked but not passed on.
     pub(super) from: Position,
     pub(super) last: Option<Position>,
-    /// Where the last one is in a shared log; 0 where it is no copy.
+    /// Sequence of the last record in the shared log; 0 if that record is no copy.
     pub(super) sequence: u64,
-    pub(super) each: &'e mut Each<'f>,
+    pub(super) each: &'e mut RecordVisitor<'f>,
 }
 
-impl Chain<'_, '_> {
-    /// Reads a file up to `length`; how much of that is sound.
+impl ChainCheck<'_, '_> {
+    /// Reads the records of a file up to offset `length`. Returns the number of undamaged bytes. That number
+    /// can be less than `length` only if the file is the last one.
     pub(super) fn read(
         &mut self,
         file: &Arc<dyn File>,
@@ -155,17 +156,17 @@ impl Chain<'_, '_> {
             match record_at(file, at, length, self.id)? {
                 Ok((record, bytes)) => {
                     self.take(record, first).map_err(|problem| match problem {
-                        Problem::Damaged(what) => ReadError::Damaged(at, what),
-                        Problem::Store(error) => ReadError::Store(error),
+                        ChainError::Damaged(what) => ReadError::Damaged(at, what),
+                        ChainError::Store(error) => ReadError::Store(error),
                     })?;
                     at += bytes;
                 }
-                Err(Unreadable::Foreign) => {
+                Err(RecordError::Foreign) => {
                     return Err(ReadError::Damaged(at, "a record of another log".to_owned()));
                 }
-                Err(Unreadable::Damaged) => {
+                Err(RecordError::Damaged) => {
                     let what = match self.later_record(file, at, length)? {
-                        Some(later) => format!("a damaged record, and record {later} is behind it"),
+                        Some(later) => format!("a damaged record, and undamaged record {later} after it"),
                         None if is_last => return Ok(at),
                         None => "a damaged record".to_owned(),
                     };
@@ -176,7 +177,7 @@ impl Chain<'_, '_> {
         Ok(at)
     }
 
-    /// The index of a sound record of this log behind a damaged one.
+    /// Returns the index of an undamaged record of this log after a damaged one, if there is any.
     fn later_record(&self, file: &Arc<dyn File>, damaged: u64, length: u64) -> io::Result<Option<u64>> {
         let mut rest = vec![0; usize::try_from(length - damaged).unwrap_or(0)];
         file.read(&mut rest, damaged)?;
@@ -191,46 +192,46 @@ impl Chain<'_, '_> {
         Ok(None)
     }
 
-    fn take(&mut self, record: Record, first: u64) -> Result<(), Problem> {
+    fn take(&mut self, record: Record, first: u64) -> Result<(), ChainError> {
         let Position { epoch, index, hash } = record.position;
         let expected = self.last.map_or(first, |last| last.index + 1);
         if index != expected {
-            return Err(Problem::Damaged(format!("record {index} where {expected} should be")));
+            return Err(ChainError::Damaged(format!("found record {index}, expected record {expected}")));
         }
         let before = self.last.or((index == self.from.index + 1).then_some(self.from));
         if before.is_some_and(|before| before.hash != record.previous || before.epoch > epoch) {
-            return Err(Problem::Damaged(format!("record {index} does not continue the one before it")));
+            return Err(ChainError::Damaged(format!("record {index} does not continue the one before it")));
         }
         if index == self.from.index && hash != self.from.hash {
-            return Err(Problem::Damaged(format!("record {index} is not the one that the rows have")));
+            return Err(ChainError::Damaged(format!("record {index} has another hash than the rows say")));
         }
         self.last = Some(record.position);
         self.sequence = record.origin.map_or(0, |origin| origin.sequence);
-        if index > self.from.index { (self.each)(record).map_err(Problem::Store) } else { Ok(()) }
+        if index > self.from.index { (self.each)(record).map_err(ChainError::Store) } else { Ok(()) }
     }
 }
 
-enum Problem {
+enum ChainError {
     Damaged(String),
     Store(StoreError),
 }
 
-/// The record at an offset, and its length.
+/// Reads the record at an offset. Returns the record and its length in bytes.
 pub(super) fn record_at(
     file: &Arc<dyn File>,
     at: u64,
     length_of_file: u64,
     id: LogId,
-) -> io::Result<Result<(Record, u64), Unreadable>> {
+) -> io::Result<Result<(Record, u64), RecordError>> {
     let left = length_of_file - at;
     let mut head = [0; HEAD_BYTES];
     if left < head.len() as u64 {
-        return Ok(Err(Unreadable::Damaged));
+        return Ok(Err(RecordError::Damaged));
     }
     file.read(&mut head, at)?;
     let bytes = match length(&head) {
         Ok(bytes) if bytes as u64 <= left => bytes,
-        Ok(_) => return Ok(Err(Unreadable::Damaged)),
+        Ok(_) => return Ok(Err(RecordError::Damaged)),
         Err(unreadable) => return Ok(Err(unreadable)),
     };
     let mut record = vec![0; bytes];

@@ -1,12 +1,13 @@
-//! Rows as bytes, one after another: the length of the key in 2 bytes, the key, the length of the value in 4 bytes
-//! ([`DELETED`] for none), the value. Integers are little-endian.
+//! Rows as bytes, one after another. Each row has the length of the key in 2 bytes, the key, the length of
+//! the value in 4 bytes, and the value. The length is [`DELETED`] if the row is deleted. Integers are
+//! little-endian.
 
 use crate::store::Write;
 
-/// The length of a value that is none.
+/// Length that marks a deleted row.
 const DELETED: u32 = u32::MAX;
 
-/// Appends rows.
+/// Appends the bytes of the rows to `out`.
 pub(crate) fn encode(out: &mut Vec<u8>, writes: &[Write]) -> Result<(), &'static str> {
     for (key, value) in writes {
         out.extend(u16::try_from(key.len()).map_err(|_| "a key is too long")?.to_le_bytes());
@@ -18,7 +19,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, writes: &[Write]) -> Result<(), &'static
     Ok(())
 }
 
-/// Reads rows; none where the bytes are not what was written.
+/// Decodes rows. Returns `None` if the bytes are damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Write>> {
     let mut fields = Fields(bytes);
     let mut rows = Vec::new();
@@ -34,33 +35,34 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Write>> {
     Some(rows)
 }
 
-/// Fields that follow each other.
+/// Reads fields that follow each other in a byte string. Each method returns `None` if too few bytes are
+/// left.
 pub(crate) struct Fields<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Fields<'b> {
-    /// So many bytes.
+    /// Reads the given number of bytes.
     pub(crate) fn take(&mut self, bytes: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;
         Some(taken)
     }
 
-    /// As many bytes as the array has.
+    /// Reads an array of `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.first_chunk().copied()
     }
 
-    /// A number of 4 bytes.
+    /// Reads a number of 4 bytes.
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A number of 8 bytes.
+    /// Reads a number of 8 bytes.
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number of 16 bytes.
+    /// Reads a number of 16 bytes.
     pub(crate) fn u128(&mut self) -> Option<u128> {
         self.array().map(u128::from_le_bytes)
     }

@@ -1,9 +1,9 @@
-//! The log by itself.
+//! Tests of the log on a simulated directory.
 
 use std::borrow::Cow;
 
 use super::*;
-use crate::files::simulated::Simulated;
+use crate::files::simulated::SimulatedDirectory;
 use crate::store::Write;
 
 fn rows(number: u8) -> Payload<'static> {
@@ -11,12 +11,12 @@ fn rows(number: u8) -> Payload<'static> {
     Payload::Rows(Cow::Owned(vec![(vec![number], Some(vec![number; 9])), deleted, (vec![9], Some(vec![]))]))
 }
 
-fn open(directory: &Simulated, from: Position) -> Result<(Local, Vec<Record>), StoreError> {
+fn open(directory: &SimulatedDirectory, from: Position) -> Result<(FileLog, Vec<Record>), StoreError> {
     let mut records = Vec::new();
-    let log = Local::open(
+    let log = FileLog::open(
         Box::new(directory.clone()),
         LogId(7),
-        Reached { position: from, sequence: 0 },
+        SequencedPosition { position: from, sequence: 0 },
         &mut |record| {
             records.push(record);
             Ok(())
@@ -25,16 +25,16 @@ fn open(directory: &Simulated, from: Position) -> Result<(Local, Vec<Record>), S
     Ok((log, records))
 }
 
-fn append(log: &mut Local, epoch: u64, payload: &Payload<'_>) -> Position {
+fn append(log: &mut FileLog, epoch: u64, payload: &Payload<'_>) -> Position {
     match log.append(log.last(), epoch, payload).unwrap() {
-        Appended::Done(position) => position,
-        Appended::Refused(last) => panic!("refused at {last:?}"),
+        AppendOutcome::Appended(position) => position,
+        AppendOutcome::Refused(last) => panic!("refused at {last:?}"),
     }
 }
 
 #[test]
 fn records_come_back_in_order_from_any_position() {
-    let directory = Simulated::default();
+    let directory = SimulatedDirectory::default();
     let (mut log, _) = open(&directory, Position::default()).unwrap();
     log.set_file_bytes(300);
     let mut positions = vec![append(&mut log, 1, &Payload::TakeOver(Cow::Borrowed(&[])))];
@@ -50,19 +50,19 @@ fn records_come_back_in_order_from_any_position() {
 }
 
 #[test]
-fn an_append_behind_another_record_or_of_an_earlier_epoch_is_refused() {
-    let directory = Simulated::default();
+fn an_append_after_another_record_or_of_an_earlier_epoch_is_refused() {
+    let directory = SimulatedDirectory::default();
     let (mut log, _) = open(&directory, Position::default()).unwrap();
     let first = append(&mut log, 3, &Payload::TakeOver(Cow::Borrowed(&[])));
     let second = append(&mut log, 3, &rows(1));
-    assert_eq!(log.append(first, 3, &rows(2)).unwrap(), Appended::Refused(second));
-    assert_eq!(log.append(second, 2, &rows(2)).unwrap(), Appended::Refused(second));
+    assert_eq!(log.append(first, 3, &rows(2)).unwrap(), AppendOutcome::Refused(second));
+    assert_eq!(log.append(second, 2, &rows(2)).unwrap(), AppendOutcome::Refused(second));
     assert_eq!(open(&directory, Position::default()).unwrap().1.len(), 2);
 }
 
 #[test]
-fn a_trimmed_log_has_what_comes_after_and_always_a_file() {
-    let directory = Simulated::default();
+fn trimming_keeps_the_later_records_and_at_least_one_file() {
+    let directory = SimulatedDirectory::default();
     let (mut log, _) = open(&directory, Position::default()).unwrap();
     log.set_file_bytes(300);
     let positions: Vec<Position> = (0..20).map(|number| append(&mut log, 1, &rows(number))).collect();
@@ -79,16 +79,16 @@ fn a_trimmed_log_has_what_comes_after_and_always_a_file() {
 }
 
 #[test]
-fn records_that_are_of_use_are_kept_and_read_while_the_log_goes_on() {
-    let directory = Simulated::default();
+fn kept_records_can_be_read_while_the_log_is_open() {
+    let directory = SimulatedDirectory::default();
     let (mut log, _) = open(&directory, Position::default()).unwrap();
     log.set_file_bytes(300);
     let positions: Vec<Position> = (0..20).map(|number| append(&mut log, 1, &rows(number))).collect();
     log.trim(positions[15].index, positions[4].index).unwrap();
-    let read = |log: &Local, id: LogId, from: Position| {
-        let since = log.since(id, from).unwrap()?;
+    let read = |log: &FileLog, id: LogId, from: Position| {
+        let reader = log.records_after(id, from).unwrap()?;
         let mut records = Vec::new();
-        let is_whole = since.read(&mut |record| {
+        let is_whole = reader.read(&mut |record| {
             records.push(record.position);
             Ok(())
         });
@@ -108,8 +108,8 @@ fn records_that_are_of_use_are_kept_and_read_while_the_log_goes_on() {
 }
 
 #[test]
-fn after_a_failed_write_nothing_more_is_taken() {
-    let directory = Simulated::default();
+fn after_a_failed_write_the_log_refuses_every_append() {
+    let directory = SimulatedDirectory::default();
     let (mut log, _) = open(&directory, Position::default()).unwrap();
     let first = append(&mut log, 1, &rows(1));
     directory.allow(Some(0));

@@ -9,8 +9,9 @@
 
 use std::collections::HashSet;
 
+use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{REPAIR_URLS_KEPT, RepairEntry, RepairId, TrailEvent};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairEntry, RepairId};
 
 use super::{Effect, Machine};
 use crate::key;

@@ -2,6 +2,17 @@
 //!
 //! The owner of a group is the shard that the group's id names. Member pages live in other shards, and reach
 //! the group by messages. If the group was merged meanwhile, its forward passes these messages on.
+//!
+//! The modules below add what the owner does in several steps: it elects a winner (`election`), announces the
+//! winner to the members (`announcement`), merges groups (`merge`), and stores which members are kept
+//! (`cover`). `counts` and `quarantine` maintain the numbers in the group's row.
+
+mod announcement;
+mod counts;
+mod cover;
+mod election;
+mod merge;
+mod quarantine;
 
 use doppel_model::{ContentHash, GroupId, PageId};
 

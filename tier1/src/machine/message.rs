@@ -7,8 +7,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use doppel_contract::Outcome;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{IndexCommand, IndexStateItem, Outcome, RepairId, SearchResult, Submission};
+use doppel_protocol::{IndexCommand, IndexStateItem, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{

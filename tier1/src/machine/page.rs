@@ -1,15 +1,23 @@
-//! Applying page versions, and purging pages.
+//! A page at its owner: applying its versions, and purging it.
+//!
+//! The modules below order the versions of a batch (`batch`), find the groups of a content's partners
+//! (`search`), and represent the page in its group (`membership`).
 //!
 //! Invariant: the record of a page is a function of the set of its versions, independent of their order of
 //! arrival. The version with the greatest [place](doppel_protocol::VersionPlace) stands for the page. All
 //! versions count for the date of first sight and for the popularity.
 
+pub(super) mod batch;
+mod membership;
+mod search;
+
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use doppel_contract::{Outcome, Status};
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, PageId, PageUrl};
-use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Search, Status, Submission};
+use doppel_protocol::{Body, IndexCommand, Rank, Search, Submission};
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;

@@ -3,9 +3,9 @@
 //! Invariant: the public state is a function of the page's record. [`Machine::put`] derives it whenever it
 //! stores a record, and writes an event to the feed if the state has changed.
 
+use doppel_contract::Status;
 use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::Status;
 
 use super::{Audience, Effect, Machine, Message};
 use crate::key;

@@ -19,8 +19,10 @@
 //! Invariant: no change is missed. A redirect subscribes to its target before its trace takes the same path,
 //! so a change behind the trace finds the redirect.
 
+mod fan_out;
+
+use doppel_contract::{CROWDED_REDIRECTS, Unresolved};
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::{CROWDED_REDIRECTS, Unresolved};
 
 use super::publish::target_state;
 use super::{Audience, Effect, Machine, Message, TracePosition};

@@ -29,9 +29,9 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, RangeId, ShardId, Timestamp};
 
+use doppel_contract::{Rule, Status, TrailEvent, Unresolved};
 use doppel_protocol::{
-    Body, IndexCommand, Pair, RangeMap, Rank, RepairId, Rule, Search, SearchResult, Status, Submission,
-    TrailEvent, Unresolved, WinnerOrder,
+    Body, IndexCommand, Pair, RangeMap, Rank, RepairId, Search, SearchResult, Submission, WinnerOrder,
 };
 use index::Index;
 
@@ -44,7 +44,7 @@ use crate::key::{self, Kind};
 use crate::range::Range;
 use crate::range::owed::OwedScan;
 use crate::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageRecord, State, decode};
-use crate::store::{Memory, Store, each};
+use crate::store::{Memory, Store, for_each_row};
 use crate::txn::read;
 
 /// Contents are 0 .. 40. Neighbours within a family of eight are linked, so each family is a chain.
@@ -201,7 +201,7 @@ impl World {
         self.orders.clear();
         self.commands.clear();
         for shard in (0..settings.shards).map(ShardId) {
-            each(&self.store, shard, Kind::Page, |key, bytes| {
+            for_each_row(&self.store, shard, Kind::Page, |key, bytes| {
                 let record: PageRecord = decode(key, bytes)?;
                 if let Some(state) = record.content() {
                     self.index.put(key::last_page(key).unwrap(), self.numbers[&state.content]);
@@ -216,7 +216,8 @@ impl World {
             self.deferred.extend(owed.deferred);
             self.dirty.extend(owed.dirty);
             self.uncovered.extend(owed.uncovered);
-            self.verify.extend(owed.unverified);
+            let unverified = owed.unverified.into_iter();
+            self.verify.extend(unverified.map(|m| (m.page, m.content, m.winner, m.winner_content)));
             self.commit(owed.searches, 2);
         }
     }

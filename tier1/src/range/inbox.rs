@@ -1,10 +1,12 @@
-//! Posts of other ranges until they are applied: one of each range at most, so their number is bounded. The way to here, over the
-//! tasks of the writer, has the same bound (`service::owner`), for a writer may take nothing for long.
+//! The inbox of a range: posts of other ranges that are not yet applied.
+//!
+//! The inbox has at most one post of each range, so its size is bounded. The queue of the writer in front of
+//! it has the same bound (`service::owner`), because a writer may take no tasks for a long time.
 //!
 //! Invariants:
-//! - The messages of a post are applied in order. A message that was applied before is dropped. When one is missing,
-//!   all behind the gap are refused.
-//! - A receipt leaves when the commit that applied the last of a post is settled, never before.
+//! - The messages of a post are applied in order. A message that was applied before is dropped. If a message
+//!   is missing, all messages after the gap are refused.
+//! - A receipt leaves only after the commit that applied the post's last message is settled.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -15,32 +17,33 @@ use crate::machine::{Arrival, Envelope, Machine};
 use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
 use crate::store::StoreError;
 
-/// Names a post, so that its answer finds the way back.
+/// Identifies a post, so that its answer reaches the sender.
 pub(crate) type PostId = u64;
 
-/// The answer to a post.
-pub(crate) type Answered = (PostId, Result<Receipt, PeerError>);
+/// The id of a post and the answer to it.
+pub(crate) type PostOutcome = (PostId, Result<Receipt, PeerError>);
 
-/// Posts that wait.
+/// Posts that wait to be applied.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    posts: VecDeque<Waiting>,
+    posts: VecDeque<WaitingPost>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingPost {
     id: PostId,
     from: RangeId,
-    left: VecDeque<Envelope>,
-    /// Sender and receiver of each of its messages.
+    /// Messages that are not yet applied.
+    unapplied: VecDeque<Envelope>,
+    /// Sender and receiver of each message.
     pairs: BTreeSet<(ShardId, ShardId)>,
 }
 
 impl Inbox {
-    /// Takes a post.
+    /// Takes a post for the range `own`.
     ///
     /// # Errors
-    /// When one of the same range waits, or the post is not one from that range to this.
+    /// If another post of the same range waits, or a message is not from that range to `own`.
     pub(super) fn take(
         &mut self,
         id: PostId,
@@ -55,13 +58,13 @@ impl Inbox {
         let mut pairs = BTreeSet::new();
         for Envelope { from, to, .. } in &messages {
             let (from, to) = (*from, *to);
-            let is_there = from.0.max(to.0) < map.shards();
-            if !is_there || map.of_shard(from) != sender || map.of_shard(to) != own || sender == own {
+            let exist = from.0.max(to.0) < map.shards();
+            if !exist || map.of_shard(from) != sender || map.of_shard(to) != own || sender == own {
                 return Err(PeerError::Misdirected { from, to, sender, receiver });
             }
             pairs.insert((from, to));
         }
-        self.posts.push_back(Waiting { id, from: sender, left: messages.into(), pairs });
+        self.posts.push_back(WaitingPost { id, from: sender, unapplied: messages.into(), pairs });
         Ok(())
     }
 
@@ -69,24 +72,27 @@ impl Inbox {
         self.posts.is_empty()
     }
 
-    /// Applies messages until none is left, or the commit has this many eighths of the rows it may have. Gives the
-    /// answers to posts that were applied to the end.
+    /// Applies messages until none is left, or the commit has reached `eighths` eighths of its maximum size.
+    /// Adds to `answers` the answer to each post that was completely applied or refused.
+    ///
+    /// # Errors
+    /// If a row is damaged or the store fails.
     pub(super) fn apply(
         &mut self,
         machine: &mut Machine<'_, '_>,
         eighths: usize,
-        answers: &mut Vec<Answered>,
+        answers: &mut Vec<PostOutcome>,
     ) -> Result<(), StoreError> {
         while let Some(post) = self.posts.front_mut() {
             let mut refused = None;
             while refused.is_none() && !machine.has_eighths(eighths) {
-                let Some(envelope) = post.left.pop_front() else { break };
+                let Some(envelope) = post.unapplied.pop_front() else { break };
                 let Envelope { from, to, number: found, .. } = envelope;
                 if let Arrival::Gap { expected } = machine.arrive(envelope)? {
                     refused = Some(PeerError::Gap { from, to, expected, found });
                 }
             }
-            if refused.is_none() && !post.left.is_empty() {
+            if refused.is_none() && !post.unapplied.is_empty() {
                 return Ok(());
             }
             let applied = post.pairs.iter().map(|&(from, to)| {

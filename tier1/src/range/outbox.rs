@@ -1,9 +1,11 @@
-//! Messages to other ranges that are settled and not confirmed: in memory up to a limit, and always in the store.
+//! The outbox of a range: settled messages to other ranges that their receivers have not yet confirmed. All
+//! of them are in the store, and up to a limit also in memory.
 //!
 //! Invariants:
-//! - Only settled messages come in here, so none leaves before that.
-//! - Between two ranges one post is under way at a time, and between two shards messages go in order.
-//! - A row is deleted when its receiver has said that the message is applied and settled there, and only by this side.
+//! - The outbox has only settled messages, so no message leaves before its commit is settled.
+//! - At most one post is under way to each range. Messages between two shards are sent in order.
+//! - The sender deletes the row of a message after the receiver has confirmed that the message is applied and
+//!   settled. The receiver deletes no row.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,46 +18,63 @@ use crate::peers::{Post, Receipt};
 use crate::record::{damaged, decode};
 use crate::store::{Store, StoreError};
 
-/// Messages to one range that are kept in memory; the others are read from their rows when their turn comes.
-const LANE_MESSAGES: usize = 1_024;
+/// Number of messages to one range that are kept in memory. Other messages are read from their rows when it
+/// is their turn.
+const QUEUE_MESSAGES: usize = 1_024;
 
-/// Sender and receiver.
-type Pair = (ShardId, ShardId);
+/// Sending and receiving shard.
+type ShardPair = (ShardId, ShardId);
 
-/// What is on its way to the other ranges.
+/// Messages that are under way to other ranges.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     own: RangeId,
     map: RangeMap,
-    lanes: BTreeMap<RangeId, Lane>,
-    /// Confirmed messages whose rows are still there.
-    confirmed: VecDeque<(Pair, u64)>,
-    lane_messages: usize,
+    queues: BTreeMap<RangeId, ReceiverQueue>,
+    /// Confirmed messages whose rows are not yet deleted.
+    confirmed: VecDeque<(ShardPair, u64)>,
+    queue_messages: usize,
 }
 
-/// The messages to one range.
+/// Messages to one range.
 #[derive(Debug, Default)]
-struct Lane {
+struct ReceiverQueue {
+    /// Messages in memory that are not confirmed.
     waiting: VecDeque<Envelope>,
-    /// How many of the first that wait are under way.
+    /// Number of messages at the front of `waiting` that are in the post under way; 0 if no post is under
+    /// way.
     under_way: usize,
-    pairs: BTreeMap<Pair, Numbers>,
-    /// Settled and not confirmed, in memory or not.
+    pairs: BTreeMap<ShardPair, PairProgress>,
+    /// Number of settled messages that are not confirmed, whether or not they are in memory.
     unconfirmed: u64,
 }
 
-/// How far the messages of a pair are.
+/// Progress of the messages between two shards. Each field is the number of the last such message.
 #[derive(Debug, Clone, Copy)]
-struct Numbers {
+struct PairProgress {
     confirmed: u64,
-    /// The last that came to memory.
+    /// Last message that was loaded into memory.
     loaded: u64,
     settled: u64,
 }
 
+/// Messages between two shards of different ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PairExtent {
+    pub(crate) from: ShardId,
+    pub(crate) to: ShardId,
+    /// Number of the last confirmed message.
+    pub(crate) confirmed: u64,
+    /// Number of the last settled message.
+    pub(crate) settled: u64,
+}
+
 impl Outbox {
-    /// Finds what the store has for other ranges, and hands each message within the range to `local`. Of the others
-    /// only the first of each pair is read.
+    /// Finds the messages of the store. Passes each message within the range to `local`. Of the messages to
+    /// other ranges, reads only the first of each pair of shards.
+    ///
+    /// # Errors
+    /// If a row is damaged or the store fails.
     pub(super) fn open(
         store: &dyn Store,
         (own, map): (RangeId, RangeMap),
@@ -65,14 +84,18 @@ impl Outbox {
         let mut this = Self {
             own,
             map,
-            lanes: map.ranges().filter(|range| *range != own).map(|range| (range, Lane::default())).collect(),
+            queues: map
+                .ranges()
+                .filter(|range| *range != own)
+                .map(|range| (range, ReceiverQueue::default()))
+                .collect(),
             confirmed: VecDeque::new(),
-            lane_messages: LANE_MESSAGES,
+            queue_messages: QUEUE_MESSAGES,
         };
         for from in shards.run() {
             for to in (0..map.shards()).map(ShardId).filter(|to| map.of_shard(*to) != own) {
                 let sent = shards.sent(from, to);
-                this.numbers(from, to, Numbers { confirmed: sent, loaded: sent, settled: sent });
+                this.numbers(from, to, PairProgress { confirmed: sent, loaded: sent, settled: sent });
             }
             this.open_shard(store, from, shards, local)?;
         }
@@ -92,7 +115,7 @@ impl Outbox {
             let mut failed = None;
             store.range(&next, &end, &mut |key, value| {
                 let Some((to, number)) = key::receiver_and_number(key) else {
-                    failed = Some(damaged(key, "no key of a message"));
+                    failed = Some(damaged(key, "its key names no message"));
                     return false;
                 };
                 if self.map.of_shard(to) != self.own {
@@ -107,136 +130,149 @@ impl Outbox {
             }
             let Some((to, number)) = first else { return Ok(()) };
             let (before, settled) = (number.saturating_sub(1), shards.sent(from, to));
-            self.numbers(from, to, Numbers { confirmed: before, loaded: before, settled });
+            self.numbers(from, to, PairProgress { confirmed: before, loaded: before, settled });
             next = key::after_prefix(&key::outbox_pair(from, to));
         }
     }
 
-    fn numbers(&mut self, from: ShardId, to: ShardId, numbers: Numbers) {
-        let Some(lane) = self.lanes.get_mut(&self.map.of_shard(to)) else { return };
+    fn numbers(&mut self, from: ShardId, to: ShardId, numbers: PairProgress) {
+        let Some(queue) = self.queues.get_mut(&self.map.of_shard(to)) else { return };
         if numbers.settled > 0 {
-            lane.unconfirmed += numbers.settled.saturating_sub(numbers.confirmed);
-            lane.pairs.insert((from, to), numbers);
+            queue.unconfirmed += numbers.settled.saturating_sub(numbers.confirmed);
+            queue.pairs.insert((from, to), numbers);
         }
     }
 
-    /// The last number of each pair of shards that is confirmed, and the last that is settled.
-    pub(crate) fn extents(&self) -> impl Iterator<Item = (ShardId, ShardId, u64, u64)> {
-        let pairs = self.lanes.values().flat_map(|lane| &lane.pairs);
-        pairs.map(|((from, to), numbers)| (*from, *to, numbers.confirmed, numbers.settled))
+    /// The last confirmed and the last settled message of each pair of shards.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = PairExtent> {
+        let pairs = self.queues.values().flat_map(|queue| &queue.pairs);
+        pairs.map(|(&(from, to), &PairProgress { confirmed, settled, .. })| PairExtent {
+            from,
+            to,
+            confirmed,
+            settled,
+        })
     }
 
-    /// Takes a message whose commit is settled.
+    /// Adds a message whose commit is settled.
     pub(super) fn push(&mut self, envelope: Envelope) {
-        let Some(lane) = self.lanes.get_mut(&self.map.of_shard(envelope.to)) else { return };
+        let Some(queue) = self.queues.get_mut(&self.map.of_shard(envelope.to)) else { return };
         let number = envelope.number;
-        let numbers = lane.pairs.entry((envelope.from, envelope.to)).or_insert(Numbers {
+        let numbers = queue.pairs.entry((envelope.from, envelope.to)).or_insert(PairProgress {
             confirmed: number - 1,
             loaded: number - 1,
             settled: number - 1,
         });
         numbers.settled = number;
-        lane.unconfirmed += 1;
-        if numbers.loaded + 1 == number && lane.waiting.len() < self.lane_messages {
+        queue.unconfirmed += 1;
+        if numbers.loaded + 1 == number && queue.waiting.len() < self.queue_messages {
             numbers.loaded = number;
-            lane.waiting.push_back(envelope);
+            queue.waiting.push_back(envelope);
         }
     }
 
-    /// The next post to each range to which none is under way.
+    /// Returns the next post to each range to which no post is under way, with at most `most` messages.
+    ///
+    /// # Errors
+    /// If the row of a message is missing or damaged, or the store fails.
     pub(super) fn posts(&mut self, store: &dyn Store, most: usize) -> Result<Vec<Post>, StoreError> {
         let mut posts = Vec::new();
-        for (to, lane) in &mut self.lanes {
-            if lane.under_way > 0 {
+        for (to, queue) in &mut self.queues {
+            if queue.under_way > 0 {
                 continue;
             }
-            if lane.waiting.is_empty() {
-                lane.load(store, self.lane_messages)?;
+            if queue.waiting.is_empty() {
+                queue.load(store, self.queue_messages)?;
             }
-            let messages: Vec<Envelope> = lane.waiting.iter().take(most).cloned().collect();
+            let messages: Vec<Envelope> = queue.waiting.iter().take(most).cloned().collect();
             if !messages.is_empty() {
-                lane.under_way = messages.len();
+                queue.under_way = messages.len();
                 posts.push(Post { from: self.own, to: *to, messages });
             }
         }
         Ok(posts)
     }
 
-    /// The receiver has applied and settled what it says; the post is under way no more.
+    /// Ends the post that is under way to range `by`, and marks the messages that its receipt confirms.
     ///
     /// # Errors
-    /// When it has applied what was never sent.
+    /// If the receiver has applied a message that was never sent.
     pub(super) fn confirm(&mut self, by: RangeId, receipt: &Receipt) -> Result<(), StoreError> {
-        let Some(lane) = self.lanes.get_mut(&by) else { return Ok(()) };
+        let Some(queue) = self.queues.get_mut(&by) else { return Ok(()) };
         for applied in &receipt.applied {
-            if let Some(numbers) = lane.pairs.get_mut(&(applied.from, applied.to)) {
+            if let Some(numbers) = queue.pairs.get_mut(&(applied.from, applied.to)) {
                 if applied.number > numbers.settled {
                     return Err(StoreError::Apart { behind: self.own, ahead: by });
                 }
                 numbers.confirmed = numbers.confirmed.max(applied.number.min(numbers.loaded));
             }
         }
-        let mut posted: Vec<Envelope> = lane.waiting.drain(..lane.under_way).collect();
+        let mut posted: Vec<Envelope> = queue.waiting.drain(..queue.under_way).collect();
         posted.retain(|envelope| {
             let pair = (envelope.from, envelope.to);
-            let done = lane.pairs.get(&pair).is_some_and(|numbers| numbers.confirmed >= envelope.number);
-            if done {
-                lane.unconfirmed -= 1;
+            let is_confirmed =
+                queue.pairs.get(&pair).is_some_and(|numbers| numbers.confirmed >= envelope.number);
+            if is_confirmed {
+                queue.unconfirmed -= 1;
                 self.confirmed.push_back((pair, envelope.number));
             }
-            !done
+            !is_confirmed
         });
-        posted.into_iter().rev().for_each(|envelope| lane.waiting.push_front(envelope));
-        lane.under_way = 0;
+        posted.into_iter().rev().for_each(|envelope| queue.waiting.push_front(envelope));
+        queue.under_way = 0;
         Ok(())
     }
 
-    /// Whether the receiver has said that it has applied a message.
-    pub(super) fn is_confirmed(&self, by: RangeId, pair: Pair, number: u64) -> bool {
-        let numbers = self.lanes.get(&by).and_then(|lane| lane.pairs.get(&pair));
+    /// Whether range `by` has confirmed a message.
+    pub(super) fn is_confirmed(&self, by: RangeId, pair: ShardPair, number: u64) -> bool {
+        let numbers = self.queues.get(&by).and_then(|queue| queue.pairs.get(&pair));
         numbers.is_some_and(|numbers| number <= numbers.confirmed)
     }
 
-    /// The post failed, or its answer is lost: it goes again.
-    pub(super) fn give_up(&mut self, peer: RangeId) {
-        if let Some(lane) = self.lanes.get_mut(&peer) {
-            lane.under_way = 0;
+    /// Ends the post that is under way to a range without a confirmation. The next post has its messages
+    /// again.
+    pub(super) fn retry(&mut self, peer: RangeId) {
+        if let Some(queue) = self.queues.get_mut(&peer) {
+            queue.under_way = 0;
         }
     }
 
-    /// The next confirmed message whose row is to be deleted.
-    pub(super) fn next_confirmed(&mut self) -> Option<(Pair, u64)> {
+    /// Removes and returns the next confirmed message whose row must be deleted.
+    pub(super) fn next_confirmed(&mut self) -> Option<(ShardPair, u64)> {
         self.confirmed.pop_front()
     }
 
-    /// Whether rows of confirmed messages are still there.
+    /// Whether rows of confirmed messages must still be deleted.
     pub(crate) fn has_confirmed(&self) -> bool {
         !self.confirmed.is_empty()
     }
 
-    /// Messages that are not confirmed, or whose rows are still there.
+    /// Number of messages that are not confirmed, or whose rows are not deleted.
     pub(crate) fn unfinished(&self) -> u64 {
-        self.lanes.values().map(|lane| lane.unconfirmed).sum::<u64>() + self.confirmed.len() as u64
+        self.queues.values().map(|queue| queue.unconfirmed).sum::<u64>() + self.confirmed.len() as u64
     }
 
     /// Whether a post is under way.
     pub(crate) fn is_posting(&self) -> bool {
-        self.lanes.values().any(|lane| lane.under_way > 0)
+        self.queues.values().any(|queue| queue.under_way > 0)
     }
 
-    /// Whether there is something to post to a range to which nothing is under way.
+    /// Whether a message waits for a range to which no post is under way.
     pub(crate) fn has_posts(&self) -> bool {
-        self.lanes.values().any(|lane| lane.under_way == 0 && lane.unconfirmed > 0)
+        self.queues.values().any(|queue| queue.under_way == 0 && queue.unconfirmed > 0)
     }
 
     #[cfg(test)]
     pub(crate) fn keep_in_memory(&mut self, messages: usize) {
-        self.lane_messages = messages;
+        self.queue_messages = messages;
     }
 }
 
-impl Lane {
-    /// Reads messages from their rows, pair by pair, up to the limit.
+impl ReceiverQueue {
+    /// Loads messages from their rows, pair by pair, until `limit` messages are in memory.
+    ///
+    /// # Errors
+    /// If the row of a message is missing or damaged, or the store fails.
     fn load(&mut self, store: &dyn Store, limit: usize) -> Result<(), StoreError> {
         for (&(from, to), numbers) in &mut self.pairs {
             if numbers.loaded >= numbers.settled || self.waiting.len() >= limit {
@@ -251,7 +287,7 @@ impl Lane {
                         numbers.loaded = envelope.number;
                         self.waiting.push_back(envelope);
                     }
-                    Ok(_) => failed = Some(damaged(key, "a message before it is missing")),
+                    Ok(_) => failed = Some(damaged(key, "the message before it is missing")),
                     Err(error) => failed = Some(error),
                 }
                 failed.is_none() && self.waiting.len() < limit

@@ -1,7 +1,9 @@
-//! Work that the records say is owed, found piece by piece while the range serves already.
+//! Finds the work that the records of a range owe after a start. It reads the records piece by piece, while
+//! the range already serves requests.
 //!
-//! A record may change before the piece that has it is read, and then its change has said what it owes. What is
-//! found twice is done twice at worst: everything found is checked against the record when it is done.
+//! A record may change before the scan reads it. The change itself then reports the work, so the scan may
+//! find the same work again. Work that is found twice is harmless, because the machine checks every result
+//! against the record.
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
@@ -10,55 +12,66 @@ use crate::machine::Command;
 use crate::record::{GroupRecord, PageRecord, SearchState, decode};
 use crate::store::{Store, StoreError};
 
-/// Rows of a piece.
+/// Number of rows in a piece.
 pub(crate) const PIECE_ROWS: usize = 1_000;
 
-/// What it goes through in each shard.
+/// Kinds of rows that the scan reads in each shard.
 const KINDS: [Kind; 2] = [Kind::Page, Kind::Group];
 
-/// Work that one piece of the rows owes.
+/// Work that a piece of the rows owes.
 #[derive(Debug, Default)]
-pub(crate) struct Owed {
-    /// For the machine: pending pages whose search may be lost.
+pub(crate) struct OwedWork {
+    /// Commands for pending pages whose search may have been lost.
     pub(crate) searches: Vec<Command>,
-    /// Confirmed pages that owe a comparison.
+    /// Confirmed pages with a deferred search.
     pub(crate) deferred: Vec<PageId>,
-    /// Members to be verified: page, content, winner, its content.
-    pub(crate) unverified: Vec<(PageId, ContentHash, PageId, ContentHash)>,
-    /// Groups that owe a recomputation.
+    /// Members that must be compared with the winner.
+    pub(crate) unverified: Vec<UnverifiedMember>,
+    /// Groups that must be recomputed.
     pub(crate) dirty: Vec<GroupId>,
-    /// Groups that owe a new cover.
+    /// Groups that need a new cover.
     pub(crate) uncovered: Vec<GroupId>,
 }
 
-/// How far the rows of a range have been gone through.
+/// A member of a group that must be compared with the winner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnverifiedMember {
+    pub(crate) page: PageId,
+    pub(crate) content: ContentHash,
+    pub(crate) winner: PageId,
+    pub(crate) winner_content: ContentHash,
+}
+
+/// A scan over the rows of a range.
 #[derive(Debug)]
 pub(crate) struct OwedScan {
     shard: ShardId,
     end: ShardId,
     /// Index into [`KINDS`].
     kind: usize,
+    /// Key of the last row that was read of this kind in this shard.
     after: Option<Vec<u8>>,
-    /// A row of the last piece, which is told of with the next.
+    /// Failure after the last piece, which the next call returns.
     failed: Option<StoreError>,
 }
 
 impl OwedScan {
-    /// Over the shards of a range.
+    /// Creates a scan over the shards of a range.
     pub(crate) fn new(run: std::ops::Range<ShardId>) -> Self {
         Self { shard: run.start, end: run.end, kind: 0, after: None, failed: None }
     }
 
-    /// What the next so many rows owe; none at the end.
+    /// Reads the next `rows` rows, and returns the work that they owe. Returns `None` at the end.
     ///
     /// # Errors
-    /// When a row cannot be read. What is before it was given out, and the scan goes on behind it the next time; when
-    /// the store fails, behind all rows of the kind in the shard.
-    pub(crate) fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<Owed>, StoreError> {
+    /// If a row is damaged or the store fails. The work of earlier rows was already returned. The next call
+    /// continues after the damaged row. If the store has failed, it continues after all rows of the kind in
+    /// the shard.
+    pub(crate) fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<OwedWork>, StoreError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let mut owed = Owed::default();
+        let mut owed = OwedWork::default();
         let mut left = rows;
         while self.shard < self.end && left > 0 {
             let kind = KINDS[self.kind];
@@ -82,7 +95,7 @@ impl OwedScan {
                 return Ok(Some(owed));
             }
             if let Err(error) = read {
-                // Nobody knows where the rows behind it begin.
+                // The position of the next readable row is unknown.
                 self.next_kind();
                 self.failed = Some(error);
                 return Ok(Some(owed));
@@ -101,7 +114,7 @@ impl OwedScan {
     }
 }
 
-impl Owed {
+impl OwedWork {
     fn add(&mut self, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         if kind == Kind::Group {
             if let (GroupRecord::Active(group), Some(id)) = (decode(key, bytes)?, key::last_number(key)) {
@@ -116,7 +129,8 @@ impl Owed {
         if state.tokens == 0 {
             return Ok(());
         }
-        // A page that asks its partners is answered by messages that are still on their way.
+        // A page that has asked its partners gets their answers by messages under way, so it needs no
+        // command.
         match state.search {
             SearchState::Pending if state.partner_query.is_none() => {
                 self.searches.push(Command::ResumeSearch { page });
@@ -127,7 +141,12 @@ impl Owed {
         if let Some(winner) = state.membership.as_ref().and_then(|m| m.winner.as_ref())
             && state.owes_verdict(page)
         {
-            self.unverified.push((page, state.content, winner.page, winner.content));
+            self.unverified.push(UnverifiedMember {
+                page,
+                content: state.content,
+                winner: winner.page,
+                winner_content: winner.content,
+            });
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Two ranges driven by hand: what leaves when, what comes again, what is refused.
+//! Tests that drive two ranges by hand, and check when messages leave, repeat, and are refused.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::key::Kind;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
 use crate::peers::AppliedUpTo;
 use crate::range::owed::OwedScan;
-use crate::store::{Intercept, Intercepted, Memory, each};
+use crate::store::{Intercept, Intercepted, Memory, for_each_row};
 
 const SHARDS: u16 = 4;
 
@@ -29,13 +29,13 @@ fn settings() -> Settings {
     }
 }
 
-/// A range over a store.
-struct Driven {
+/// A range with its store, driven by a test.
+struct DrivenRange {
     range: Range,
     store: Arc<Memory>,
 }
 
-impl Driven {
+impl DrivenRange {
     fn open(store: &Arc<Memory>, id: u16) -> Self {
         let map = RangeMap::new(SHARDS, 2).unwrap();
         Self { range: Range::open(&**store, settings(), RangeId(id), map).unwrap(), store: Arc::clone(store) }
@@ -45,8 +45,8 @@ impl Driven {
         [0, 1].map(|id| Self::open(&Arc::default(), id))
     }
 
-    /// A commit of commands and of all that waits; gives what it lets go.
-    fn commit(&mut self, commands: Vec<Command>) -> Released {
+    /// Makes a commit of `commands` and of all waiting messages. Returns its settled work.
+    fn commit(&mut self, commands: Vec<Command>) -> SettledWork {
         let writes = self.build(commands);
         self.store.commit(writes).unwrap();
         self.range.settled()
@@ -63,11 +63,11 @@ impl Driven {
 
     fn post(&mut self, most: usize) -> Option<Post> {
         let mut posts = self.range.posts(&*self.store, most).unwrap();
-        assert!(posts.len() <= 1, "there is one other range");
+        assert!(posts.len() <= 1, "there is only one other range");
         posts.pop()
     }
 
-    /// Takes a post in and commits; gives the answer to it.
+    /// Takes a post and makes a commit. Returns the answer to the post.
     fn apply(&mut self, post: Post) -> Result<Receipt, PeerError> {
         self.range.take_in(7, post)?;
         let (id, answer) = self.commit(Vec::new()).answers.pop().unwrap();
@@ -78,7 +78,7 @@ impl Driven {
     fn outbox_rows(&self) -> usize {
         let mut rows = 0;
         for shard in self.range.shards().run() {
-            each(&*self.store, shard, Kind::Outbox, |_, _| {
+            for_each_row(&*self.store, shard, Kind::Outbox, |_, _| {
                 rows += 1;
                 Ok(())
             })
@@ -88,14 +88,14 @@ impl Driven {
     }
 }
 
-/// The first URLs of a range's pages.
+/// URLs of pages that belong to a range.
 fn urls(range: u16) -> impl Iterator<Item = PageUrl> {
     let map = RangeMap::new(SHARDS, 2).unwrap();
     let all = (0..).map(|number| PageUrl::parse(&format!("http://host/{number}")).unwrap());
     all.filter(move |url| map.of_page(url.id()) == RangeId(range))
 }
 
-/// Redirects from pages of range 0 to pages of range 1: each sends two messages.
+/// Commands that submit redirects from pages of range 0 to pages of range 1. Each sends two messages.
 fn redirects(from: usize, count: usize) -> Vec<Command> {
     let pairs = urls(0).zip(urls(1)).skip(from).take(count);
     let submit = |(url, to)| Command::Submit {
@@ -114,16 +114,16 @@ fn redirects(from: usize, count: usize) -> Vec<Command> {
 }
 
 #[test]
-fn a_message_leaves_when_it_is_settled_and_its_row_goes_when_it_is_confirmed() {
-    let [mut a, mut b] = Driven::pair();
+fn a_message_leaves_after_it_is_settled_and_its_row_is_deleted_after_it_is_confirmed() {
+    let [mut a, mut b] = DrivenRange::pair();
     let writes = a.build(redirects(0, 1));
-    assert!(a.post(9).is_none(), "nothing is settled");
+    assert!(a.post(9).is_none(), "the commit is not appended");
     a.store.commit(writes).unwrap();
-    assert!(a.post(9).is_none(), "it is appended, and that is all");
-    assert_eq!(a.range.settled().effects.len(), 2, "the outcome, and that the feed grew");
+    assert!(a.post(9).is_none(), "the commit is appended, but not settled");
+    assert_eq!(a.range.settled().effects.len(), 2, "the outcome and the new event");
     let post = a.post(9).unwrap();
     assert_eq!(post.messages.len(), 2);
-    assert!(a.post(9).is_none(), "one is under way");
+    assert!(a.post(9).is_none(), "a post is under way");
     assert_eq!((a.outbox_rows(), a.range.backlog().messages), (2, 2));
 
     b.range.take_in(1, post.clone()).unwrap();
@@ -131,9 +131,9 @@ fn a_message_leaves_when_it_is_settled_and_its_row_goes_when_it_is_confirmed() {
     let writes = b.build(Vec::new());
     b.store.commit(writes).unwrap();
     let mut answers = b.range.settled().answers;
-    let (1, Ok(receipt)) = answers.pop().unwrap() else { panic!("it is applied") };
+    let (1, Ok(receipt)) = answers.pop().unwrap() else { panic!("the post was not applied") };
     a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
-    assert!(a.range.has_work(), "rows are to be deleted");
+    assert!(a.range.has_work(), "rows of confirmed messages must be deleted");
     assert_eq!(a.outbox_rows(), 2);
     a.commit(Vec::new());
     assert_eq!((a.outbox_rows(), a.range.backlog().messages), (0, 0));
@@ -143,19 +143,19 @@ fn a_message_leaves_when_it_is_settled_and_its_row_goes_when_it_is_confirmed() {
 }
 
 #[test]
-fn what_was_not_confirmed_goes_again_and_is_applied_once() {
-    let [mut a, mut b] = Driven::pair();
+fn unconfirmed_messages_are_sent_again_and_applied_once() {
+    let [mut a, mut b] = DrivenRange::pair();
     a.commit(redirects(0, 2));
     let first = a.post(3).unwrap();
     assert_eq!(first.messages.len(), 3);
     b.apply(first.clone()).unwrap();
     let applied = b.range.traffic()[0].applied;
-    // The answer is lost, and the sender is killed.
-    let mut a = Driven::open(&a.store, 0);
+    // The answer is lost, and the sender restarts.
+    let mut a = DrivenRange::open(&a.store, 0);
     assert_eq!(a.range.backlog().messages, 4);
     let again = a.post(3).unwrap();
     let receipt = b.apply(again).unwrap();
-    assert_eq!(b.range.traffic()[0].applied, applied, "repeats are dropped");
+    assert_eq!(b.range.traffic()[0].applied, applied, "repeated messages are dropped");
     a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     let rest = a.post(3).unwrap();
     let receipt = b.apply(rest).unwrap();
@@ -165,9 +165,9 @@ fn what_was_not_confirmed_goes_again_and_is_applied_once() {
 }
 
 #[test]
-fn a_gap_is_refused_and_what_is_before_it_counts() {
-    let [mut a, mut b] = Driven::pair();
-    // Several of one pair of shards.
+fn messages_after_a_gap_are_refused_and_messages_before_it_are_applied() {
+    let [mut a, mut b] = DrivenRange::pair();
+    // Some pairs of shards have several messages.
     a.commit(redirects(0, 20));
     let post = a.post(40).unwrap();
     let pair = |envelope: &Envelope| (envelope.from, envelope.to);
@@ -188,8 +188,8 @@ fn a_gap_is_refused_and_what_is_before_it_counts() {
 }
 
 #[test]
-fn a_range_that_was_put_back_alone_is_noticed() {
-    let [mut a, mut b] = Driven::pair();
+fn a_range_that_was_restored_alone_is_detected() {
+    let [mut a, mut b] = DrivenRange::pair();
     a.commit(redirects(0, 1));
     let post = a.post(1).unwrap();
     let Envelope { from, to, .. } = post.messages[0];
@@ -207,14 +207,15 @@ fn a_range_that_was_put_back_alone_is_noticed() {
 
 #[test]
 fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
-    let [mut a, mut b] = Driven::pair();
+    let [mut a, mut b] = DrivenRange::pair();
     a.range.outbox_mut().keep_in_memory(3);
     for round in 0..10 {
         a.commit(redirects(round * 7, 7));
     }
     assert_eq!(a.range.backlog().messages, 140);
     let mut posts = 0;
-    // What is read ahead is bounded, also when it is read from rows of several pairs of shards.
+    // The number of messages in memory is bounded, also if they are read from rows of several pairs of
+    // shards.
     let ahead = a.post(100).unwrap();
     assert_eq!(ahead.messages.len(), 3);
     let receipt = b.apply(ahead).unwrap();
@@ -226,7 +227,7 @@ fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
         assert!(post.messages.len() <= 2);
         posts += 1;
         if posts == 20 {
-            // More come while not all that wait are in memory.
+            // More messages arrive while some waiting messages are not in memory.
             a.commit(redirects(70, 5));
         }
         let receipt = b.apply(post).unwrap();
@@ -240,14 +241,14 @@ fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
 
 #[test]
 fn a_post_to_another_range_is_refused() {
-    let [mut a, _] = Driven::pair();
+    let [mut a, _] = DrivenRange::pair();
     a.commit(redirects(0, 1));
     let post = a.post(9).unwrap();
     let refused = a.range.take_in(1, post.clone()).unwrap_err();
     assert!(matches!(refused, PeerError::Misdirected { sender: RangeId(0), .. }), "{refused}");
 
-    // One message that is not from the sender, not for the receiver, or for no shard that there is.
-    let [_, mut b] = Driven::pair();
+    // One message is not from the sender, not for the receiver, or of a shard that does not exist.
+    let [_, mut b] = DrivenRange::pair();
     let Envelope { from, to, .. } = post.messages[0];
     for (from, to) in [(to, to), (from, from), (from, ShardId(SHARDS)), (ShardId(SHARDS), to)] {
         let mut wrong = post.clone();
@@ -263,9 +264,9 @@ fn a_post_to_another_range_is_refused() {
 }
 
 #[test]
-fn what_is_to_be_posted_is_known_also_after_a_restart() {
-    let [mut a, mut b] = Driven::pair();
-    let state = |a: &Driven| (a.range.outbox().has_posts(), a.range.outbox().is_posting());
+fn the_outbox_knows_its_messages_after_a_restart() {
+    let [mut a, mut b] = DrivenRange::pair();
+    let state = |a: &DrivenRange| (a.range.outbox().has_posts(), a.range.outbox().is_posting());
     assert_eq!(state(&a), (false, false));
     a.commit(redirects(0, 2));
     assert_eq!(state(&a), (true, false));
@@ -275,15 +276,15 @@ fn what_is_to_be_posted_is_known_also_after_a_restart() {
     a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     assert_eq!(state(&a), (false, false));
     a.commit(Vec::new());
-    let extents = |a: &Driven| a.range.outbox().extents().collect::<Vec<_>>();
+    let extents = |a: &DrivenRange| a.range.outbox().extents().collect::<Vec<_>>();
     let before = extents(&a);
-    assert!(!before.is_empty() && before.iter().all(|(_, _, confirmed, settled)| confirmed == settled));
-    assert_eq!(extents(&Driven::open(&a.store, 0)), before);
+    assert!(!before.is_empty() && before.iter().all(|extent| extent.confirmed == extent.settled));
+    assert_eq!(extents(&DrivenRange::open(&a.store, 0)), before);
 }
 
 #[test]
-fn half_a_commit_says_whether_messages_are_left() {
-    let [mut a, _] = Driven::pair();
+fn a_commit_reports_whether_messages_are_left() {
+    let [mut a, _] = DrivenRange::pair();
     let store = Arc::clone(&a.store);
     assert!(!a.range.build(&*store, COMMIT_ROWS, Timestamp::from_millis(0)).deliver_first().unwrap());
 
@@ -310,30 +311,30 @@ fn half_a_commit_says_whether_messages_are_left() {
 }
 
 #[test]
-fn a_missing_row_of_a_message_is_damage() {
-    let [mut a, _] = Driven::pair();
+fn a_missing_row_of_a_message_is_reported_as_damage() {
+    let [mut a, _] = DrivenRange::pair();
     a.commit(redirects(0, 20));
     let post = a.post(1).unwrap();
     let Envelope { from, to, number, .. } = post.messages[0];
     let rows = |number| key::outbox(from, to, number);
     assert!(a.store.get(&rows(number + 1)).unwrap().is_some());
     a.store.commit(vec![(rows(number + 1), None)]).unwrap();
-    let mut again = Driven::open(&a.store, 0);
+    let mut again = DrivenRange::open(&a.store, 0);
     let failed = again.range.posts(&*again.store, 40).unwrap_err();
     assert!(matches!(failed, StoreError::Damaged { .. }), "{failed}");
 }
 
 #[test]
-fn too_many_messages_hold_submissions_back_and_nothing_else() {
-    let [mut a, mut b] = Driven::pair();
+fn too_many_messages_hold_back_submissions_but_not_posts() {
+    let [mut a, mut b] = DrivenRange::pair();
     a.range.outbox_mut().keep_in_memory(1_000);
     let rounds = UNFINISHED_MAX as usize / 2 / 1_000 + 1;
-    assert!(!a.range.holds_back());
+    assert!(!a.range.is_holding_back());
     for round in 0..rounds {
         a.commit(redirects(round * 1_000, 1_000));
     }
-    assert!(a.range.holds_back());
-    // It takes what the other one posts.
+    assert!(a.range.is_holding_back());
+    // The range still takes a post of the other range.
     b.commit(vec![Command::Submit {
         client: ClientId::NONE,
         submission: Box::new(Submission {
@@ -351,8 +352,8 @@ fn too_many_messages_hold_submissions_back_and_nothing_else() {
 }
 
 #[test]
-fn rows_of_confirmed_messages_have_the_room_that_nothing_else_takes() {
-    let [mut a, mut b] = Driven::pair();
+fn an_otherwise_empty_commit_deletes_all_rows_of_confirmed_messages() {
+    let [mut a, mut b] = DrivenRange::pair();
     a.commit(redirects(0, 400));
     while let Some(post) = a.post(200) {
         let receipt = b.apply(post).unwrap();
@@ -363,8 +364,8 @@ fn rows_of_confirmed_messages_have_the_room_that_nothing_else_takes() {
     assert_eq!((a.outbox_rows(), a.range.has_work()), (0, false));
 }
 
-/// Forty pages of range 0 that owe a search, and the keys of their records.
-fn forty_pending(a: &mut Driven) -> Vec<Vec<u8>> {
+/// Submits forty pages of range 0 that owe a search. Returns the keys of their records in order.
+fn forty_pending(a: &mut DrivenRange) -> Vec<Vec<u8>> {
     let pages: Vec<PageUrl> = urls(0).take(40).collect();
     let submit = |(number, url): (usize, &PageUrl)| Command::Submit {
         client: ClientId::NONE,
@@ -384,7 +385,7 @@ fn forty_pending(a: &mut Driven) -> Vec<Vec<u8>> {
     keys
 }
 
-/// The searches that a scan of range 0 finds, and how often it fails.
+/// Number of searches that a scan of range 0 finds, and number of its failures.
 fn scan(store: &dyn Store) -> (usize, usize) {
     let mut scan = OwedScan::new(RangeMap::new(SHARDS, 2).unwrap().run(RangeId(0)));
     let (mut found, mut failures) = (0, 0);
@@ -399,14 +400,14 @@ fn scan(store: &dyn Store) -> (usize, usize) {
 }
 
 #[test]
-fn what_is_owed_before_a_damaged_row_is_found() {
-    let [mut a, _] = Driven::pair();
+fn a_scan_finds_the_work_before_and_after_a_damaged_row() {
+    let [mut a, _] = DrivenRange::pair();
     let keys = forty_pending(&mut a);
     a.store.commit(vec![(keys[30].clone(), Some(vec![1, 2, 3]))]).unwrap();
     assert_eq!(scan(&*a.store), (39, 1));
 }
 
-/// Cannot read the row with this key, nor any behind it.
+/// A store that cannot read the row with this key, nor any later row.
 struct TornAt(Vec<u8>);
 
 impl Intercept for TornAt {
@@ -428,8 +429,8 @@ impl Intercept for TornAt {
 }
 
 #[test]
-fn a_scan_ends_though_the_store_fails() {
-    let [mut a, _] = Driven::pair();
+fn a_scan_ends_although_the_store_fails() {
+    let [mut a, _] = DrivenRange::pair();
     let keys = forty_pending(&mut a);
     let in_first_shard = keys.iter().take_while(|key| key[..2] == keys[0][..2]).count();
     assert!((5..39).contains(&in_first_shard), "{in_first_shard}");

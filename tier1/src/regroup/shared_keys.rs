@@ -1,24 +1,26 @@
-//! The keys that contents of a group have in common, and which contents have each.
+//! The keys that several contents of a group share, and the contents that have each key.
 //!
-//! A key of a single content finds nobody, so it is dropped, and memory grows by what contents share: 4 bytes for a content and a key that
-//! others have, too, and 20 for such a key. While keys are collected, each of a content takes 16 bytes: 64 KiB of the largest page that
-//! `overlap` has keys of.
+//! A key of a single content finds no candidate, so it is dropped. Memory therefore grows only with shared
+//! keys: 20 bytes for each shared key, and 4 bytes for each content that has it. While keys are collected,
+//! each key of each content takes 16 bytes. That is 64 KiB for the largest page for which `overlap` computes
+//! keys.
 
 use doppel_model::pairwise::Key;
 
-/// Keys in ascending order, with the contents that have each.
+/// Shared keys in ascending order, with the contents that have each key.
 #[derive(Debug, Default)]
 pub(super) struct SharedKeys {
     keys: Vec<Key>,
-    /// Where the contents of each key begin; those of the last one end with all.
+    /// Index in `contents` of the first content of each key.
     starts: Vec<usize>,
-    /// How many of the contents of a key are wanted: these come first.
+    /// Number of contents of each key that are still wanted. They come first among the contents of the key.
     wanted: Vec<u32>,
+    /// Content numbers of all keys, key by key.
     contents: Vec<u32>,
 }
 
 impl SharedKeys {
-    /// Those of keys with the content that has each, in any order.
+    /// Collects the shared keys from pairs of a key and a content that has it, in any order.
     pub(super) fn of(mut all: Vec<(Key, u32)>) -> Self {
         all.sort_unstable();
         all.dedup();
@@ -32,18 +34,19 @@ impl SharedKeys {
         this
     }
 
-    /// The place of a key, if several contents have it.
+    /// Index of a key. `None` if fewer than two contents have the key.
     pub(super) fn find(&self, key: Key) -> Option<usize> {
         self.keys.binary_search(&key).ok()
     }
 
-    /// All contents that have the key of a place.
+    /// All contents that have the key with index `at`.
     pub(super) fn contents(&self, at: usize) -> &[u32] {
         let end = self.starts.get(at + 1).copied().unwrap_or(self.contents.len());
         &self.contents[self.starts[at]..end]
     }
 
-    /// Those of them that are wanted still, after leaving out the ones that `is_wanted` refuses.
+    /// The contents that have the key with index `at` and are still wanted. Drops the contents that
+    /// `is_wanted` rejects, also for later calls.
     pub(super) fn still_wanted(&mut self, at: usize, is_wanted: impl Fn(u32) -> bool) -> &[u32] {
         let start = self.starts[at];
         let wanted = &mut self.contents[start..start + self.wanted[at] as usize];
@@ -58,7 +61,7 @@ impl SharedKeys {
         &self.contents[start..start + kept]
     }
 
-    /// Sorts the contents of every key.
+    /// Sorts the contents of every key. Afterwards [`still_wanted`](Self::still_wanted) has no meaning.
     pub(super) fn sort_contents_by<T: Ord>(&mut self, mut by: impl FnMut(u32) -> T) {
         let mut rest = self.contents.as_mut_slice();
         let ends = self.starts.iter().skip(1).copied().chain([rest.len()]);
@@ -81,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_those_of_a_map_without_the_keys_of_one(
+        fn shared_keys_have_the_keys_and_contents_of_a_map(
             all in prop::collection::vec((0..12_u64, 0..9_u32), 0..60), wanted in prop::collection::vec(any::<bool>(), 9),
         ) {
             let mut expected: BTreeMap<Key, BTreeSet<u32>> = BTreeMap::new();
@@ -96,7 +99,7 @@ mod tests {
                 let Some(at) = found else { continue };
                 let set = |contents: &[u32]| contents.iter().copied().collect::<BTreeSet<_>>();
                 prop_assert_eq!(&set(keys.contents(at)), &expected[&key]);
-                // Once left out, a content stays so, and is there all the same.
+                // A dropped content stays dropped, but `contents` still returns it.
                 let left: BTreeSet<u32> = expected[&key].iter().copied().filter(|one| wanted[*one as usize]).collect();
                 prop_assert_eq!(set(keys.still_wanted(at, |one| wanted[one as usize])), left.clone());
                 prop_assert_eq!(set(keys.still_wanted(at, |_| true)), left);

@@ -1,4 +1,4 @@
-//! Recomputation against the definition.
+//! Tests that compare the recomputation with components computed from the definition.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use doppel_model::signature::Builder;
 
 use super::*;
 
-/// Chains: each content is its neighbour with two words in a hundred replaced.
+/// Chains of contents. Each content differs from its neighbour in two words of 100.
 fn chains(chains: u64, length: u64) -> Vec<Arc<Signature>> {
     let mut builder = Builder::new();
     let mut signatures = Vec::new();
@@ -32,7 +32,7 @@ fn found(
     components
 }
 
-/// By the definition.
+/// Components by definition: every pair is compared.
 fn expected(policy: Policy, signatures: &[Option<Arc<Signature>>]) -> Vec<Vec<usize>> {
     let mut component: Vec<usize> = (0..signatures.len()).collect();
     for (i, a) in signatures.iter().enumerate() {
@@ -54,9 +54,9 @@ fn expected(policy: Policy, signatures: &[Option<Arc<Signature>>]) -> Vec<Vec<us
 }
 
 #[test]
-fn components_are_those_of_the_definition_whatever_is_kept() {
+fn components_match_the_definition_with_any_cache_limit() {
     let mut signatures: Vec<_> = chains(3, 12).into_iter().map(Some).collect();
-    // One chain is torn apart where a content has gone.
+    // Missing contents tear one chain apart.
     signatures[16..20].fill(None);
     let mut expected = expected(Policy::default(), &signatures);
     expected.sort();
@@ -74,7 +74,7 @@ fn components_are_those_of_the_definition_whatever_is_kept() {
 /// Families whose members differ from a base, and from each other, in a few words, so that many pairs are
 /// on either side of tau.
 fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
-    // Of no content, so that all words weigh the same.
+    // Learnt from no content, so that all words have the same weight.
     let mut signer = Signer::learnt(policy, Vec::<Vec<u64>>::new());
     let mut state = seed;
     let mut below = |limit: u64| {
@@ -102,7 +102,7 @@ fn families(policy: Policy, seed: u64, count: u64) -> Vec<Arc<Signature>> {
 }
 
 #[test]
-fn components_near_the_threshold_are_those_of_the_definition() {
+fn components_near_the_threshold_match_the_definition() {
     for policy in [
         "jaccard",
         "supershingle:equal=1",
@@ -136,14 +136,14 @@ fn components_near_the_threshold_are_those_of_the_definition() {
     }
 }
 
-/// A text of 1,000 words and what is made of it.
+/// The signature of a text of the given words. `salt` distinguishes texts with the same word numbers.
 fn words(salt: u64, words: impl IntoIterator<Item = u64>) -> Arc<Signature> {
     let token = |word: u64| (salt * 1_000_000 + word + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let tokens: Vec<u64> = words.into_iter().map(token).collect();
     Arc::new(Builder::new().build(&tokens))
 }
 
-/// Another order, from a seed.
+/// The list in another order, which depends on the seed.
 fn shuffled<T>(mut list: Vec<T>, seed: u64) -> Vec<T> {
     let mut state = seed;
     for at in (1..list.len()).rev() {
@@ -153,14 +153,15 @@ fn shuffled<T>(mut list: Vec<T>, seed: u64) -> Vec<T> {
     list
 }
 
-/// Two stars that are linked by a pair of their outer contents, each of which is nearly as far from the other's
-/// center as it may be.
+/// Two stars are linked by a pair of outer contents. Each of the two is nearly at the distance from the other
+/// star's center at which it would be excluded.
 #[test]
-fn a_partner_at_the_edge_of_far_is_found() {
+fn a_link_between_outer_contents_of_two_stars_is_found() {
     let policy = Policy::default();
     let mut edges = 0;
     for salt in 0..40 {
-        // The front is linked to the whole by one shingle; each center is a little farther from the other's.
+        // One shingle decides that `front` and `whole` are linked. Each center is a little farther from the
+        // other star.
         let whole = words(salt, 0..1_000);
         let front = words(salt, 0..808);
         let center_of_whole = words(salt, 2..1_000);
@@ -190,11 +191,11 @@ fn a_partner_at_the_edge_of_far_is_found() {
 }
 
 #[test]
-fn shuffled_chains_of_long_texts_are_the_components_of_the_definition() {
+fn components_of_shuffled_chains_match_the_definition() {
     let changed = |at: u64| 5 + 12 * at;
     let mut torn = 0;
     for seed in 0..30 {
-        // Each differs from the one before in `step` words of 1,000: only the nearest are linked.
+        // Each text differs from the previous one in `step` words of 1,000, so only neighbours are linked.
         let step = [11, 21][seed as usize % 2];
         let text = |chain: u64, at: u64| {
             let is_changed = |word: u64| word % 12 == 5 && word < changed(at * step);
@@ -237,10 +238,10 @@ fn a_pair_with_many_keys_in_common_is_compared_once() {
         reads += 1;
         Ok::<_, Infallible>(Some(Arc::clone(&pages[number])))
     };
-    // Nothing is kept, so every comparison reads.
+    // The cache keeps nothing, so every comparison reads a signature.
     let Ok(found) = components_within(policy, pages.len(), 0, 0, &mut read);
     assert_eq!(found.len(), pages.len());
-    // Once while stars are dealt, and once to link them.
+    // A pair is compared once during the assignment, and once when stars are linked.
     let pairs = pages.len() * (pages.len() - 1) / 2;
     assert!(reads >= pairs && reads <= 2 * pairs + 3 * pages.len(), "{reads} reads for {pairs} pairs");
 }

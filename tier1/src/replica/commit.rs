@@ -1,84 +1,89 @@
-//! A commit on its way into the shared log, in steps that do not wait.
+//! The commit of an owner. It appends the parts of one record to the shared log, in steps that do not wait.
 
 use doppel_model::Epoch;
 use doppel_shared_log::LogError;
 
-use super::entry::{Encoded, Said, encode};
-use super::replica_store::Copies;
-use super::{Replica, ReplicaError, State};
+use super::entry::{EncodedRecord, RecordBody, encode};
+use super::replica_store::ReplicaStore;
+use super::{Replica, ReplicaError, ReplicaState};
 use crate::log::Position;
 use crate::store::{StoreError, Write};
 
-/// A commit that is not known to count yet.
-pub(crate) struct UnderWay {
+/// A commit that is not yet known to count.
+pub(crate) struct CommitInProgress {
     epoch: Epoch,
-    encoded: Encoded,
+    encoded: EncodedRecord,
 }
 
-impl UnderWay {
-    /// The position that it has if it counts.
+impl CommitInProgress {
+    /// Position of the commit's record, if the record counts.
     pub(crate) fn position(&self) -> Position {
         self.encoded.position
     }
 }
 
 #[cfg(test)]
-impl UnderWay {
-    /// One of its parts.
+impl CommitInProgress {
+    /// The entry of one part, counted from 0.
     pub(crate) fn part(&self, number: usize) -> bytes::Bytes {
         self.encoded.parts[number].clone()
     }
 }
 
-impl<D: Copies> Replica<D> {
-    /// Begins a commit as the owner of an epoch. Nothing is appended yet.
-    pub(super) fn begin(
-        &self,
-        state: &State,
-        epoch: Epoch,
-        writes: Vec<Write>,
-    ) -> Result<UnderWay, StoreError> {
-        let begun = state.chain.last();
-        if begun.epoch != epoch.0 || state.own != Some(begun) {
-            return Err(StoreError::Deposed(self.range));
-        }
-        let encoded = encode(self.id, (begun, epoch.0), &Said::Rows(writes), self.limits.part_bytes);
-        let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
-        Ok(UnderWay { epoch, encoded })
-    }
-
-    /// Goes on with a commit. Without an error it counts, and the database has it; with an error that may pass it is
-    /// to be gone on with later, whatever has become of the part that was last sent.
+impl<D: ReplicaStore> Replica<D> {
+    /// Starts a commit as the owner of `epoch`. Appends nothing yet.
     ///
     /// # Errors
-    /// [`StoreError::Deposed`] when another node has taken over. Whether the commit counts is not known then.
-    pub(super) fn go_on_with(
+    /// [`StoreError::Deposed`] if this process does not own the range under `epoch`, and
+    /// [`StoreError::Unencodable`] if the commit is too long.
+    pub(super) fn start_commit(
         &self,
-        state: &mut State,
-        commit: &mut UnderWay,
+        state: &ReplicaState,
+        epoch: Epoch,
+        writes: Vec<Write>,
+    ) -> Result<CommitInProgress, StoreError> {
+        let begun = state.chain.last();
+        if begun.epoch != epoch.0 || state.own_last != Some(begun) {
+            return Err(StoreError::Deposed(self.range));
+        }
+        let encoded = encode(self.id, (begun, epoch.0), &RecordBody::Rows(writes), self.limits.part_bytes);
+        let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
+        Ok(CommitInProgress { epoch, encoded })
+    }
+
+    /// Appends the remaining parts of a commit. `Ok(None)` means that the commit counts and is in the
+    /// database. `Ok(Some(error))` means that a transient error interrupted the call. The caller repeats the
+    /// call later, whether or not the log has taken the last part.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] if another node has taken over. The commit may then count or not.
+    pub(super) fn advance_commit(
+        &self,
+        state: &mut ReplicaState,
+        commit: &mut CommitInProgress,
     ) -> Result<Option<ReplicaError>, StoreError> {
-        let UnderWay { epoch, encoded } = commit;
+        let CommitInProgress { epoch, encoded } = commit;
         loop {
             let last = state.chain.last();
-            if last.epoch != epoch.0 || state.own.is_none() {
+            if last.epoch != epoch.0 || state.own_last.is_none() {
                 return Err(StoreError::Deposed(self.range));
             }
             if last == encoded.position {
-                state.own = Some(encoded.position);
+                state.own_last = Some(encoded.position);
                 return Ok(None);
             }
-            // Parts that the log had may be lost, so it is the chain that says where it goes on.
-            let begun = state.chain.begun(&encoded.parts);
+            // The log may have lost parts that it had taken, so the chain determines the next part.
+            let begun = state.chain.parts_read(&encoded.parts);
             let Some(part) = encoded.parts.get(begun).filter(|_| last.index < encoded.position.index) else {
                 break;
             };
-            let before = state.chain.unfinished();
+            let before = state.chain.unfinished_parts();
             let appended = self.append(state, part).map_err(|error| error.into_store(self.range))?;
             match appended {
-                // It is there, and neither counts nor is a part of what does.
-                Ok(()) if (state.chain.last(), state.chain.unfinished()) == (last, before) => break,
+                // The entry is in the log, but is void.
+                Ok(()) if (state.chain.last(), state.chain.unfinished_parts()) == (last, before) => break,
                 Ok(()) => {}
-                // All of it may have been read before an error.
+                // The replica read the whole record before the error.
                 Err(_) if state.chain.last() != last => {}
                 Err(error @ ReplicaError::Log(LogError::TooLong { .. })) => {
                     return Err(StoreError::Unencodable(error.to_string()));
@@ -86,31 +91,39 @@ impl<D: Copies> Replica<D> {
                 Err(error) => return Ok(Some(error)),
             }
         }
-        state.failed = true;
+        state.database_failed = true;
         Err(StoreError::Engine(format!(
-            "record {} of range {} does not count",
+            "record {} of range {} is in the log, but does not count",
             encoded.position.index, self.range
         )))
     }
 }
 
-/// The steps one by one. Between them nothing else is asked of the replica.
+/// The steps of a commit as separate calls. The simulation makes no other call to the replica between two
+/// steps.
 #[cfg(feature = "simulation")]
-impl<D: Copies> Replica<D> {
-    pub(crate) fn begin_commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<UnderWay, StoreError> {
-        self.begin(&super::lock(&self.state), epoch, writes)
+impl<D: ReplicaStore> Replica<D> {
+    pub(crate) fn begin_commit(
+        &self,
+        epoch: Epoch,
+        writes: Vec<Write>,
+    ) -> Result<CommitInProgress, StoreError> {
+        self.start_commit(&super::lock(&self.state), epoch, writes)
     }
 
-    pub(crate) fn try_commit(&self, commit: &mut UnderWay) -> Result<Option<ReplicaError>, StoreError> {
-        self.go_on_with(&mut super::lock(&self.state), commit)
+    pub(crate) fn try_commit(
+        &self,
+        commit: &mut CommitInProgress,
+    ) -> Result<Option<ReplicaError>, StoreError> {
+        self.advance_commit(&mut super::lock(&self.state), commit)
     }
 
     pub(crate) fn is_settled_now(&self, position: Position) -> bool {
         self.is_settled(position, std::time::Duration::ZERO)
     }
 
-    /// Whether the last record of this owner is settled.
-    pub(crate) fn has_begun_now(&self) -> bool {
-        super::lock(&self.state).own.is_some_and(|own| self.is_settled_now(own))
+    /// Whether the last record that this process wrote as the owner is settled.
+    pub(crate) fn is_own_last_settled_now(&self) -> bool {
+        super::lock(&self.state).own_last.is_some_and(|own| self.is_settled_now(own))
     }
 }

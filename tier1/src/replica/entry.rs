@@ -1,20 +1,21 @@
-//! An entry of a range's shared log: a record, or a part of one.
+//! Encoding of an entry of a range's shared log. An entry contains one record, or one part of a record.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
-//! | 0 | 8 | mark, [`MARK`], with the version of the layout |
+//! | 0 | 8 | [`MARK`], with the version of the layout |
 //! | 8 | 1 | kind of the payload |
-//! | 9 | 8 | log: which range of which cluster |
+//! | 9 | 8 | id of the log, which depends on the cluster and the range |
 //! | 17 | 8 | epoch |
 //! | 25 | 8 | index |
-//! | 33 | 4 | number of the part, from 0 |
-//! | 37 | 4 | parts of the record |
-//! | 41 | 16 | XXH3-128 of the whole entry before: the last part of the record before, or the part before |
-//! | 57 | n | payload, or a part of it |
-//! | 57 + n | 8 | XXH3-64 of all bytes before |
+//! | 33 | 4 | number of the part, counted from 0 |
+//! | 37 | 4 | number of parts of the record |
+//! | 41 | 16 | XXH3-128 of the whole previous entry: the previous part, or the last part of the previous record |
+//! | 57 | n | payload, or a part of the payload |
+//! | 57 + n | 8 | XXH3-64 of all preceding bytes |
 //!
-//! Integers are little-endian. The payload of a commit has its [rows], those of signatures with the bytes of these; that of a
-//! take-over a number of the process in 8 bytes and the name of the owner.
+//! Integers are little-endian. The payload of a commit contains its [rows]. Rows of signatures contain the
+//! bytes of the signatures. The payload of a take-over contains the incarnation of the owner's process in 8
+//! bytes, then the name of the owner.
 
 use bytes::Bytes;
 use doppel_model::{stable_hash64, stable_hash128};
@@ -23,48 +24,49 @@ use crate::log::rows::{self, Fields};
 use crate::log::{LogId, Position};
 use crate::store::Write;
 
-/// Begins every entry; the last byte is the version of the layout.
+/// First bytes of every entry. The last byte is the version of the layout.
 const MARK: [u8; 8] = *b"doplog\0\x01";
 
-/// Bytes of payload in an entry: a message of the engine has at most 1 MB, unless it is told otherwise.
+/// Bytes of payload in an entry. A message of NATS has at most 1 MB, unless its servers are configured
+/// otherwise.
 pub(super) const PART_BYTES: usize = 512 << 10;
 
-/// A record in more parts is taken for damage.
+/// Maximum number of parts of a record. An entry that claims more is treated as damaged.
 const PARTS_MAX: u32 = 1 << 12;
 
 const ROWS: u8 = 1;
 const TAKE_OVER: u8 = 2;
 
-/// The longest name of an owner, in bytes.
+/// Maximum length of an owner's name in bytes. Longer names are cut.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What is put where the log has lost an entry that did not count: no record, so it does not count either.
+/// Entry that takes the place of a void entry that the log has lost. It is not a record, so it is void, too.
 pub(super) const VOID: Bytes = Bytes::from_static(b"in place of an entry that was void");
 
-/// What a record says.
+/// Decoded contents of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum RecordBody {
     /// The rows of a commit.
     Rows(Vec<Write>),
-    /// This node owns the range from here on.
+    /// A node owns the range from this record on.
     TakeOver {
-        /// Its name.
+        /// Name of the node.
         owner: String,
-        /// A number that no other life of a process has: two that have one name are not taken for each other.
+        /// Random number of the owner's process. It distinguishes two processes with one node name.
         incarnation: u64,
     },
 }
 
-/// A record as entries, and its position.
+/// A record as log entries, and its position.
 #[derive(Debug, Clone)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedRecord {
     pub(crate) position: Position,
     pub(crate) parts: Vec<Bytes>,
 }
 
-/// An entry that was read.
+/// Decoded fields of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct RecordPart {
     pub(super) kind: u8,
     pub(super) epoch: u64,
     pub(super) index: u64,
@@ -72,28 +74,29 @@ pub(super) struct Part {
     pub(super) parts: u32,
     pub(super) previous: u128,
     pub(super) payload: Bytes,
-    /// Of the whole entry.
+    /// Hash of the whole entry.
     pub(super) hash: u128,
 }
 
-/// The entries of a record behind a position.
+/// Encodes a record of `epoch` that follows the record at `previous`, with at most `part_bytes` bytes of
+/// payload in each entry.
 ///
 /// # Errors
-/// When a row is too long.
+/// If a row or the whole commit is too long.
 pub(crate) fn encode(
     log: LogId,
     (previous, epoch): (Position, u64),
-    said: &Said,
+    body: &RecordBody,
     part_bytes: usize,
-) -> Result<Encoded, &'static str> {
+) -> Result<EncodedRecord, &'static str> {
     let mut payload = Vec::new();
-    let kind = match said {
-        Said::Rows(writes) => {
+    let kind = match body {
+        RecordBody::Rows(writes) => {
             rows::encode(&mut payload, writes)?;
             ROWS
         }
-        Said::TakeOver { owner, incarnation } => {
-            payload = taker(owner, *incarnation);
+        RecordBody::TakeOver { owner, incarnation } => {
+            payload = encode_take_over(owner, *incarnation);
             TAKE_OVER
         }
     };
@@ -120,11 +123,11 @@ pub(crate) fn encode(
         hash = stable_hash128(&out);
         encoded.push(Bytes::from(out));
     }
-    Ok(Encoded { position: Position { epoch, index, hash }, parts: encoded })
+    Ok(EncodedRecord { position: Position { epoch, index, hash }, parts: encoded })
 }
 
-/// Reads an entry of a log; none where it is not one, or damaged.
-pub(super) fn decode(log: LogId, bytes: &Bytes) -> Option<Part> {
+/// Decodes an entry of a log. `None` if the entry is damaged, or belongs to another log.
+pub(super) fn decode(log: LogId, bytes: &Bytes) -> Option<RecordPart> {
     let (body, sum) = bytes.split_last_chunk::<8>()?;
     if stable_hash64(body) != u64::from_le_bytes(*sum) {
         return None;
@@ -142,42 +145,52 @@ pub(super) fn decode(log: LogId, bytes: &Bytes) -> Option<Part> {
     let previous = fields.u128()?;
     let payload = bytes.slice_ref(fields.0);
     let is_sound = part < parts && parts <= PARTS_MAX;
-    is_sound.then(|| Part { kind, epoch, index, part, parts, previous, payload, hash: stable_hash128(bytes) })
+    is_sound.then(|| RecordPart {
+        kind,
+        epoch,
+        index,
+        part,
+        parts,
+        previous,
+        payload,
+        hash: stable_hash128(bytes),
+    })
 }
 
-/// The payload of a take-over.
-pub(super) fn taker(owner: &str, incarnation: u64) -> Vec<u8> {
+/// Encodes the payload of a take-over.
+pub(super) fn encode_take_over(owner: &str, incarnation: u64) -> Vec<u8> {
     let mut payload = incarnation.to_le_bytes().to_vec();
     payload.extend(owner.as_bytes().iter().take(NAME_BYTES_MAX));
     payload
 }
 
-/// What a take-over says that has this payload; none where that is damaged.
-pub(super) fn said_by_taker(payload: &[u8]) -> Option<Said> {
-    said(TAKE_OVER, payload)
+/// Decodes the payload of a take-over. `None` if the payload is damaged.
+pub(super) fn decode_take_over(payload: &[u8]) -> Option<RecordBody> {
+    decode_body(TAKE_OVER, payload)
 }
 
-/// What a whole record says; none where it is damaged.
-pub(super) fn said(kind: u8, payload: &[u8]) -> Option<Said> {
+/// Decodes the payload of a whole record. `None` if the payload is damaged or the kind is unknown.
+pub(super) fn decode_body(kind: u8, payload: &[u8]) -> Option<RecordBody> {
     match kind {
-        ROWS => rows::decode(payload).map(Said::Rows),
+        ROWS => rows::decode(payload).map(RecordBody::Rows),
         TAKE_OVER => {
             let (incarnation, owner) = payload.split_first_chunk()?;
             let owner = String::from_utf8(owner.to_vec()).ok()?;
-            Some(Said::TakeOver { owner, incarnation: u64::from_le_bytes(*incarnation) })
+            Some(RecordBody::TakeOver { owner, incarnation: u64::from_le_bytes(*incarnation) })
         }
         _ => None,
     }
 }
 
-/// What an entry says that is a record by itself.
+/// Decodes an entry that contains a whole record. `None` for a part of a longer record, and for a damaged
+/// entry.
 #[cfg(feature = "simulation")]
-pub(crate) fn whole(log: LogId, bytes: &Bytes) -> Option<Said> {
+pub(crate) fn decode_single_part(log: LogId, bytes: &Bytes) -> Option<RecordBody> {
     let part = decode(log, bytes).filter(|part| part.parts == 1)?;
-    said(part.kind, &part.payload)
+    decode_body(part.kind, &part.payload)
 }
 
-/// Whether a record of this kind may be of a new epoch.
-pub(super) fn begins(kind: u8) -> bool {
+/// Whether a record of this kind may begin a new epoch.
+pub(super) fn may_begin_epoch(kind: u8) -> bool {
     kind == TAKE_OVER
 }

@@ -1,4 +1,4 @@
-//! Why a replica cannot go on.
+//! Reasons why a replica cannot continue.
 
 use std::path::PathBuf;
 
@@ -7,117 +7,120 @@ use doppel_shared_log::LogError;
 
 use crate::store::StoreError;
 
-/// Why a replica cannot go on.
+/// Why a replica cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplicaError {
-    /// The shared log. Where it does not answer, it may later.
+    /// The shared log failed or does not answer. It may answer later.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The database of the replica.
+    /// The database of the replica failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The log ends before what the replica has copied from it.
+    /// The log ends before the last record that the replica has copied from it.
     #[error(
-        "range {range} has copied its log up to entry {copied}, and the log ends with entry {end}: its servers have lost \
-         what they had acknowledged"
+        "range {range} has copied its log up to entry {copied}, but the log ends at entry {end}: the log servers have \
+         lost acknowledged entries"
     )]
     LostTail {
         /// The range.
         range: RangeId,
-        /// Where the last record is that was copied.
+        /// Sequence number of the last copied record.
         copied: u64,
-        /// Where the log ends.
+        /// Sequence number of the log's last entry.
         end: u64,
     },
-    /// The log ends before what the replica has copied from it, and the replica cannot put that back.
+    /// The log ends before the last record that the replica has copied from it, and this replica cannot put
+    /// the lost entries back.
     #[error(
-        "range {range} has copied its log up to entry {copied}, and the log ends with entry {end}: its servers have lost \
-         what they had acknowledged, and it cannot be put back from here, for {why}. Keep this directory, and start all \
-         other nodes that have a replica: one of them may put it back"
+        "range {range} has copied its log up to entry {copied}, but the log ends at entry {end}: the log servers have \
+         lost acknowledged entries, and this node cannot put them back: {why}. Keep this directory, and start all other \
+         nodes with a replica: one of them may put the entries back"
     )]
     NotPutBack {
         /// The range.
         range: RangeId,
-        /// Where the last record is that was copied.
+        /// Sequence number of the last copied record.
         copied: u64,
-        /// Where the log ended.
+        /// Sequence number of the log's last entry.
         end: u64,
-        /// Why.
+        /// Why this node cannot put the entries back.
         why: &'static str,
     },
-    /// Too few replicas have said how far they are.
+    /// Too few replicas have reported their position for this replica to take the range over.
     #[error(
-        "range {range} has no owner, and {heard} of its {replicas} replicas have said what they have: {needed} have to, for \
-         the others may have more than the log. Start the nodes that have a replica, or have one that runs take the range \
-         over with what there is (`doppel cluster takeover`)"
+        "range {range} has no owner: {heard} of its {replicas} replicas have reported their position, but {needed} must, \
+         because another replica may have more records than the log. Start the other nodes with a replica, or let a \
+         running node take the range over without them (`doppel cluster takeover`)"
     )]
-    TooFew {
+    TooFewReports {
         /// The range.
         range: RangeId,
-        /// Those that were heard, with this one.
+        /// Number of replicas that have reported, with this one.
         heard: usize,
-        /// Those that have to be.
+        /// Number of replicas that must report.
         needed: usize,
-        /// All.
+        /// Number of all replicas.
         replicas: usize,
     },
-    /// The log has another record where the replica has copied one.
+    /// The log has another entry at the position of a record that the replica has copied.
     #[error(
-        "what range {range} has copied contradicts its log at entry {at}: the log has lost what it had acknowledged, or was \
-         made anew. Keep this directory: it may have the only copy of what is missing"
+        "the copy of range {range} contradicts its log at entry {at}: the log has lost acknowledged entries, or was \
+         created anew. Keep this directory, which may have the only copy of the lost entries"
     )]
-    Contradicts {
+    Contradiction {
         /// The range.
         range: RangeId,
-        /// The entry.
+        /// Sequence number of the entry.
         at: u64,
     },
-    /// The same, and the log does not reach back to there any more.
+    /// The log contradicted the copied records earlier, and was trimmed past the contradiction since.
     #[error(
-        "what range {range} has copied contradicted its log, which does not reach back to there any more. It may be the only \
-         copy of what is missing: once nothing is, remove {}, and the range is copied from its owner",
-        .dir.display()
+        "the copy of range {range} contradicted its log, which was since trimmed past the contradiction. Keep {dir}, \
+         which may have the only copy of lost entries. When no pages are missing, remove it, and the range is copied \
+         from its owner",
+        dir = .dir.display()
     )]
-    Contradicted {
+    PastContradiction {
         /// The range.
         range: RangeId,
-        /// What was copied.
+        /// Directory of the range's copy.
         dir: PathBuf,
     },
-    /// Another replica has copied more than the log has.
+    /// Another replica has copied more records than the log contains.
     #[error(
-        "{node} has copied more of range {range} than its log has now: the log has lost what it had acknowledged"
+        "node {node} has copied more of range {range} than the log contains: the log has lost acknowledged entries; \
+         make sure that {node} runs, so that it can put them back"
     )]
-    Ahead {
+    OtherAhead {
         /// The range.
         range: RangeId,
         /// The node.
         node: String,
     },
-    /// Another node was first.
-    #[error("{owner} has taken range {range} over")]
-    Outrun {
+    /// Another node has taken the range over first.
+    #[error("node {owner} has taken over range {range}")]
+    LostRace {
         /// The range.
         range: RangeId,
-        /// The node.
+        /// Name of the other node.
         owner: String,
     },
 }
 
 impl ReplicaError {
-    /// Whether a replica cannot go on from what it has, whatever the log says later.
+    /// Whether the replica can never continue from its copied records, whatever the log answers later.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Contradicts { .. } | Self::Log(LogError::Trimmed { .. }))
+        matches!(self, Self::Contradiction { .. } | Self::Log(LogError::Trimmed { .. }))
     }
 
-    /// As the writer of the range sees it.
+    /// Converts the error to the error that the writer of the range gets.
     pub(super) fn into_store(self, range: RangeId) -> StoreError {
         match self {
             Self::Store(error) => error,
-            // An owner does not trim what it has not read, so another node owns the range.
+            // An owner never trims entries that it has not read, so another node owns the range.
             Self::Log(LogError::Trimmed { .. }) => StoreError::Deposed(range),
-            // It goes on without what this owner has written.
-            Self::Contradicts { .. } => StoreError::Deposed(range),
+            // The log continues without the records of this owner.
+            Self::Contradiction { .. } => StoreError::Deposed(range),
             other => StoreError::Engine(other.to_string()),
         }
     }

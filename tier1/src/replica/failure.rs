@@ -1,29 +1,31 @@
-//! Whether the database of a replica has failed: it has to be opened anew then, on a full disk once there is room.
+//! The failure of a replica's database. The keeper must reopen a failed database. If the disk was full, the
+//! keeper first waits for free space.
 
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
 use super::Replica;
-use super::replica_store::Copies;
+use super::replica_store::ReplicaStore;
 
-impl<D: Copies> Replica<D> {
-    /// Whether the database has failed, so that nothing more is copied.
+impl<D: ReplicaStore> Replica<D> {
+    /// Whether the database has failed. The replica then copies no more records.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_full_disk()
             || match self.state.try_lock() {
-                Ok(state) => state.failed,
+                Ok(state) => state.database_failed,
                 Err(TryLockError::Poisoned(_)) => true,
                 Err(TryLockError::WouldBlock) => false,
             }
     }
 
-    /// Whether it has failed because its disk is full.
+    /// Whether the database has failed because its disk is full.
     pub(crate) fn has_full_disk(&self) -> bool {
         self.is_full.load(Ordering::Acquire)
     }
 
-    /// The owner has met a full disk, where the database may not say so itself.
-    pub(crate) fn disk_is_full(&self) {
+    /// Records that the disk of the database is full. The owner calls this, because the database may not
+    /// report it.
+    pub(crate) fn note_full_disk(&self) {
         self.is_full.store(true, Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! What a replica keeps to.
+//! Times and sizes that a replica uses.
 
 use std::time::Duration;
 
@@ -6,41 +6,52 @@ use doppel_protocol::Settlement;
 
 use super::entry::PART_BYTES;
 
-/// How long an append is made again before it is looked whether it is still wanted.
+/// Default of [`ReplicaLimits::append_retry`].
 const APPEND: Duration = Duration::from_secs(2);
 
-/// How long a log has to show that its end is lost before that is put back: a leader that has just begun may lag behind.
+/// Default of [`ReplicaLimits::tail_loss_grace`].
 const LOST: Duration = Duration::from_secs(1);
 
-/// A standby reports again after so long what it has, for reports may be lost.
+/// Default of [`ReplicaLimits::report_interval`].
 const REPORT_AGAIN: Duration = Duration::from_millis(200);
 
-/// Without a word of the log for so long, an owner looks whether it is still the same before it appends. Servers that lose
-/// something, and a node that takes over meanwhile, need longer.
+/// Default of [`ReplicaLimits::trusted_for`]. Log servers need longer than this to lose entries and accept
+/// the take-over of another node.
 const TRUSTED: Duration = Duration::from_secs(1);
 
-/// What a replica keeps to.
+/// Times and sizes that a replica uses.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// How long an append is made again before it is looked whether it is still wanted.
-    pub(crate) append: Duration,
-    /// Bytes of payload in an entry.
+pub(crate) struct ReplicaLimits {
+    /// How long one call repeats an append that gets no answer. The caller then checks whether the append is
+    /// still needed.
+    pub(crate) append_retry: Duration,
+    /// Maximum number of payload bytes in an entry.
     pub(crate) part_bytes: usize,
-    /// When a commit is settled.
+    /// Condition under which a commit is settled.
     pub(crate) settlement: Settlement,
-    /// How long a log has to show that its end is lost before that is put back.
-    pub(crate) lost: Duration,
-    /// How long after its last word a log is taken for the one that was read. What it has lost and others have written instead
-    /// may be as long, and then an append would be taken behind it.
-    pub(crate) trusted: Duration,
-    /// How long a report counts as told.
-    pub(crate) report_again: Duration,
+    /// How long the log must appear to have lost its tail before a replica puts the tail back. A new leader
+    /// of the log may lag behind for a moment without having lost anything.
+    pub(crate) tail_loss_grace: Duration,
+    /// How long after its last answer an owner trusts that the log still has the entries that it had. After
+    /// this time the owner verifies the log before it appends. The log may have lost entries, and other nodes
+    /// may have written as many instead. It would then accept an append after entries that the owner has not
+    /// read.
+    pub(crate) trusted_for: Duration,
+    /// Time after which a standby repeats its report, because reports may be lost.
+    pub(crate) report_interval: Duration,
 }
 
-impl Limits {
-    /// Those of the product.
-    pub(crate) fn of(settlement: Settlement) -> Self {
-        let (append, part_bytes) = (APPEND, PART_BYTES);
-        Self { append, part_bytes, settlement, lost: LOST, trusted: TRUSTED, report_again: REPORT_AGAIN }
+impl ReplicaLimits {
+    /// Returns the limits that the product uses.
+    pub(crate) fn new(settlement: Settlement) -> Self {
+        let (append_retry, part_bytes) = (APPEND, PART_BYTES);
+        Self {
+            append_retry,
+            part_bytes,
+            settlement,
+            tail_loss_grace: LOST,
+            trusted_for: TRUSTED,
+            report_interval: REPORT_AGAIN,
+        }
     }
 }

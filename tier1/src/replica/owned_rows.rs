@@ -1,4 +1,4 @@
-//! The rows of a replica as its owner has them.
+//! The rows of a replica, as the owner of the range reads and writes them.
 
 use std::sync::Arc;
 
@@ -7,14 +7,15 @@ use doppel_model::Epoch;
 use super::Replica;
 use crate::store::{Store, StoreError, Write};
 
-/// The rows of the owner of an epoch. When another owner has taken over they can be read on, and commits fail.
+/// The rows of the owner of one epoch. After another node has taken over, reads continue to work and commits
+/// fail.
 pub(crate) struct OwnedRows {
     replica: Arc<Replica>,
     epoch: Epoch,
 }
 
 impl OwnedRows {
-    /// Of this epoch, which the replica has [taken over](Replica::take_over) with.
+    /// Creates the rows for the epoch that [`Replica::take_over`] has returned.
     pub(crate) fn new(replica: Arc<Replica>, epoch: Epoch) -> Self {
         Self { replica, epoch }
     }

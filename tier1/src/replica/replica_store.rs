@@ -1,50 +1,52 @@
-//! Where a replica keeps what it has copied.
+//! The interface of the database that stores a replica's copied records.
 
 use super::ReplicaError;
 use crate::database::Database;
-use crate::log::{Copied, Reached};
+use crate::log::{SequencedPosition, SharedRecord};
 use crate::store::StoreError;
 
-/// Takes a record, and the one before.
-pub(crate) type EachCopied<'e> = dyn FnMut(Reached, Copied<'static>) -> Result<(), ReplicaError> + 'e;
+/// Callback for a copied record. Its first argument is the position of the previous record.
+pub(crate) type RecordVisitor<'e> =
+    dyn FnMut(SequencedPosition, SharedRecord<'static>) -> Result<(), ReplicaError> + 'e;
 
-/// Where a replica keeps what it has copied.
-pub(crate) trait Copies: Send + Sync {
-    /// The last record that was copied.
-    fn copied(&self) -> Reached;
+/// A database that stores the copied records of a replica.
+pub(crate) trait ReplicaStore: Send + Sync {
+    /// Position of the last copied record.
+    fn last_copied(&self) -> SequencedPosition;
 
-    /// Copies a record, which is to be read then.
+    /// Copies a record. Readers see its rows when the call returns.
     ///
     /// # Errors
-    /// When it does not continue the last one, or cannot be written. Nothing more is written after an error.
-    fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError>;
+    /// If the record does not continue the last one, or cannot be written. After an error the database
+    /// accepts no more records.
+    fn copy(&self, copied: SharedRecord<'_>) -> Result<(), StoreError>;
 
-    /// Gives the records that were copied from places behind `end`, as they were there. Why they are not all here any more,
-    /// where that is so.
+    /// Passes to `each`, in order, every copied record whose sequence number is greater than `end`. Returns
+    /// the reason if the database no longer keeps all of these records, and `None` if it does.
     ///
     /// # Errors
-    /// When they cannot be read, and those of `each`.
-    fn copied_behind(
+    /// If a record cannot be read, or `each` fails.
+    fn records_after(
         &self,
         end: u64,
-        each: &mut EachCopied<'_>,
+        each: &mut RecordVisitor<'_>,
     ) -> Result<Option<&'static str>, ReplicaError>;
 }
 
-impl Copies for Database {
-    fn copied(&self) -> Reached {
-        Self::copied(self)
+impl ReplicaStore for Database {
+    fn last_copied(&self) -> SequencedPosition {
+        Self::last_copied(self)
     }
 
-    fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError> {
+    fn copy(&self, copied: SharedRecord<'_>) -> Result<(), StoreError> {
         Self::copy(self, copied)
     }
 
-    fn copied_behind(
+    fn records_after(
         &self,
         end: u64,
-        each: &mut EachCopied<'_>,
+        each: &mut RecordVisitor<'_>,
     ) -> Result<Option<&'static str>, ReplicaError> {
-        Self::copied_behind(self, end, each)
+        Self::each_copied_after(self, end, each)
     }
 }

@@ -11,4 +11,4 @@
 mod put_back;
 mod verification;
 
-pub(crate) use put_back::{Found, find};
+pub(crate) use put_back::{RecordLookup, look_up_record};

@@ -1,4 +1,5 @@
-//! Replicas of one range over a log in memory: they take over from each other, die, and come back.
+//! Tests of replicas of one range over a log in memory. The nodes take over from each other, die, and
+//! restart.
 
 mod engines;
 mod lost_tail;
@@ -20,27 +21,27 @@ use crate::store::Store as _;
 
 const RANGE: RangeId = RangeId(3);
 
-/// A node and what is left of its replica when it dies.
+/// A node with its replica, and the disk that survives its process.
 struct Node {
     name: String,
     disk: Disk,
-    limits: Limits,
+    limits: ReplicaLimits,
     replica: Arc<Replica>,
-    /// As long as it takes itself for the owner.
+    /// Set while the node believes that it owns the range.
     owned: Option<OwnedRows>,
 }
 
-/// How long an append is made again.
+/// How long an append is repeated.
 const APPEND: Duration = Duration::from_secs(2);
 
-/// What is lost of a log is put back at once, and every report is made again.
-const LIMITS: Limits = Limits {
-    append: APPEND,
+/// Limits under which a replica puts a lost tail back at once and repeats every report.
+const LIMITS: ReplicaLimits = ReplicaLimits {
+    append_retry: APPEND,
     part_bytes: PART_BYTES,
     settlement: Settlement::Log,
-    lost: Duration::ZERO,
-    trusted: Duration::MAX,
-    report_again: Duration::ZERO,
+    tail_loss_grace: Duration::ZERO,
+    trusted_for: Duration::MAX,
+    report_interval: Duration::ZERO,
 };
 
 fn open(disk: &Disk, name: &str, log: &MemoryLog) -> Result<Arc<Replica>, ReplicaError> {
@@ -48,7 +49,7 @@ fn open(disk: &Disk, name: &str, log: &MemoryLog) -> Result<Arc<Replica>, Replic
 }
 
 fn open_within(
-    limits: Limits,
+    limits: ReplicaLimits,
     disk: &Disk,
     name: &str,
     log: &MemoryLog,
@@ -63,7 +64,7 @@ impl Node {
         Self::within(LIMITS, number, log)
     }
 
-    fn within(limits: Limits, number: usize, log: &MemoryLog) -> Self {
+    fn within(limits: ReplicaLimits, number: usize, log: &MemoryLog) -> Self {
         let (disk, name) = (Disk::new(), format!("node-{number}"));
         let replica = open_within(limits, &disk, &name, log).unwrap();
         Self { name, disk, limits, replica, owned: None }
@@ -80,13 +81,13 @@ impl Node {
         Ok(())
     }
 
-    /// Its process is killed and started anew.
+    /// Kills the process of the node and starts it again.
     fn die(&mut self, random: &mut Random, log: &MemoryLog) {
         let left = self.disk.crash(random);
         let before = self.replica.sequence();
         self.owned = None;
         self.replica = open_within(self.limits, &left, &self.name, log).unwrap();
-        assert_eq!(self.replica.sequence(), before, "what was copied is on disk");
+        assert_eq!(self.replica.sequence(), before, "copied records are on disk");
         self.disk = left;
     }
 
@@ -105,12 +106,14 @@ fn all(rows: &Database) -> Model {
     all
 }
 
-/// What the log says by itself, and which commits count.
+/// The rows that result from the log alone, and the commits that count in it.
 fn truth(log: &MemoryLog) -> (Model, Vec<Vec<Write>>) {
-    let mut chain = Chain::behind(log_id("cluster", RANGE), Position::default(), Sequence(0));
+    let mut chain = Chain::after(log_id("cluster", RANGE), Position::default(), Sequence(0));
     let (mut model, mut counted) = (Model::new(), Vec::new());
     for entry in log.read(Sequence(0), usize::MAX).unwrap() {
-        if let Folded::Record(chain::Record { said: Said::Rows(rows), .. }) = chain.take(&entry) {
+        if let FoldedEntry::Record(chain::ChainRecord { body: RecordBody::Rows(rows), .. }) =
+            chain.fold(&entry)
+        {
             apply(&mut model, &rows);
             counted.push(rows);
         }
@@ -118,7 +121,7 @@ fn truth(log: &MemoryLog) -> (Model, Vec<Vec<Write>>) {
     (model, counted)
 }
 
-/// Rows that no other commit has.
+/// Random rows, one of which no other commit has.
 fn marked(random: &mut Random, number: u64) -> Vec<Write> {
     let mut rows = writes(random);
     rows.push((vec![9, 9, b'm', (number >> 8) as u8, number as u8], Some(number.to_be_bytes().to_vec())));
@@ -126,7 +129,7 @@ fn marked(random: &mut Random, number: u64) -> Vec<Write> {
 }
 
 #[test]
-fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
+fn acknowledged_commits_count_at_every_node_despite_crashes_and_take_overs() {
     let (mut faults, mut heard) = (0, 0);
     for seed in 0..60 {
         let random = &mut Random::new(seed);
@@ -147,7 +150,11 @@ fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
                         Ok(()) => {
                             acknowledged.push(rows);
                             let here = node.rows();
-                            assert_eq!(here, truth(&log).0, "seed {seed}: the owner has all that counts");
+                            assert_eq!(
+                                here,
+                                truth(&log).0,
+                                "seed {seed}: the owner lacks a commit that counts"
+                            );
                         }
                         Err(StoreError::Deposed(RANGE)) => {
                             refused.push(rows);
@@ -158,9 +165,9 @@ fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
                 }
                 6 => drop(node.replica.follow().unwrap()),
                 7 => {
-                    // Some of it is lost.
+                    // Some announcements are lost.
                     (0..random.below(3)).for_each(|_| log.lose_news(Sequence(random.below(number + 1))));
-                    heard += u32::from(node.replica.take_told().unwrap());
+                    heard += u32::from(node.replica.take_announced().unwrap());
                 }
                 8..10 => node.take_over().unwrap(),
                 10 => node.die(random, &log),
@@ -169,13 +176,13 @@ fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
         }
         log.heal();
         let (model, counted) = truth(&log);
-        // In their order, and nothing else.
+        // Every acknowledged commit counts once, in the order of acknowledgement.
         let all: Vec<_> = counted.iter().filter(|rows| acknowledged.contains(rows)).cloned().collect();
         assert_eq!(all, acknowledged, "seed {seed}");
         let counted: BTreeSet<_> = counted.into_iter().collect();
         assert!(
             refused.iter().all(|rows| !counted.contains(rows)),
-            "seed {seed}: a deposed owner has written"
+            "seed {seed}: a refused commit of a deposed owner counts"
         );
         for node in &mut nodes {
             node.replica.follow().unwrap();
@@ -183,14 +190,14 @@ fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
             node.die(random, &log);
             node.replica.follow().unwrap();
             assert_eq!(node.rows(), model, "seed {seed}: after a crash");
-            assert_eq!(node.replica.index(), nodes_index(&log), "seed {seed}");
+            assert_eq!(node.replica.index(), last_index(&log), "seed {seed}");
         }
     }
     assert!(faults > 50 && heard > 50, "{faults} faults, heard {heard} times");
 }
 
 #[test]
-fn what_is_told_is_copied_without_asking_and_the_log_is_asked_where_it_does_not_go_on() {
+fn announced_entries_are_copied_without_the_log_and_gaps_are_read_from_the_log() {
     let log = MemoryLog::default();
     let (mut owner, mut next, standby) = (Node::new(0, &log), Node::new(1, &log), Node::new(2, &log));
     owner.take_over().unwrap();
@@ -198,34 +205,34 @@ fn what_is_told_is_copied_without_asking_and_the_log_is_asked_where_it_does_not_
     let commit = |node: &Node, number| node.owned.as_ref().unwrap().commit(row(number));
     commit(&owner, 1).unwrap();
     log.set_missing(true);
-    standby.replica.hear(Duration::from_millis(1)).unwrap();
+    standby.replica.follow_announced(Duration::from_millis(1)).unwrap();
     assert_eq!(standby.rows(), owner.rows());
     assert_eq!(standby.replica.owner(), (Epoch(1), Some("node-0".to_owned())));
     log.set_missing(false);
-    // A gap: nothing behind it is taken.
+    // The announcement of one entry is lost, so no later announced entry is taken.
     let lost = log.end().unwrap().next();
     commit(&owner, 2).unwrap();
     log.lose_news(lost);
     commit(&owner, 3).unwrap();
-    assert!(!standby.replica.take_told().unwrap());
+    assert!(!standby.replica.take_announced().unwrap());
     assert!(standby.replica.follow().unwrap() && !standby.replica.follow().unwrap());
     assert_eq!(standby.rows(), owner.rows());
-    // What a deposed owner has written is void, and so it is where it is told.
+    // An entry of a deposed owner is void, also if it is announced.
     let last = lock(&owner.replica.state).chain.last();
-    let late = encode(owner.replica.id, (last, last.epoch), &Said::Rows(row(9)), PART_BYTES).unwrap();
+    let late = encode(owner.replica.id, (last, last.epoch), &RecordBody::Rows(row(9)), PART_BYTES).unwrap();
     next.take_over().unwrap();
     log.append(log.end().unwrap(), &late.parts[0]).unwrap();
-    assert!(!standby.replica.take_told().unwrap());
+    assert!(!standby.replica.take_announced().unwrap());
     assert_eq!(standby.replica.owner(), (Epoch(2), Some("node-1".to_owned())));
     assert!(standby.replica.follow().unwrap());
     commit(&next, 4).unwrap();
-    assert!(standby.replica.take_told().unwrap());
-    assert_eq!((standby.rows(), standby.replica.index()), (next.rows(), nodes_index(&log)));
+    assert!(standby.replica.take_announced().unwrap());
+    assert_eq!((standby.rows(), standby.replica.index()), (next.rows(), last_index(&log)));
 }
 
-/// A log that has lost its tail goes on elsewhere, and what was told of the lost entries is still there.
+/// The log loses its tail and continues with other entries. The announcements of the lost entries remain.
 #[test]
-fn what_is_told_of_entries_that_are_no_more_is_not_taken() {
+fn announcements_of_lost_entries_are_not_taken() {
     let log = MemoryLog::default();
     let (mut owner, mut next, other) = (Node::new(0, &log), Node::new(1, &log), Node::new(2, &log));
     owner.take_over().unwrap();
@@ -237,31 +244,35 @@ fn what_is_told_of_entries_that_are_no_more_is_not_taken() {
     next.take_over().unwrap();
     next.owned.as_ref().unwrap().commit(row(7)).unwrap();
     assert!(other.replica.follow().unwrap());
-    // The news of entries 4 and 5 are those of the owner before.
+    // The announcements of entries 4 and 5 come from the previous owner.
     assert_eq!(log.told(Sequence(3)).len(), 2);
-    assert!(!other.replica.take_told().unwrap());
+    assert!(!other.replica.take_announced().unwrap());
     assert_eq!(other.rows(), next.rows());
 }
 
-fn nodes_index(log: &MemoryLog) -> u64 {
-    let mut chain = Chain::behind(log_id("cluster", RANGE), Position::default(), Sequence(0));
-    log.read(Sequence(0), usize::MAX).unwrap().iter().for_each(|entry| drop(chain.take(entry)));
+/// Index of the last record that counts in the log.
+fn last_index(log: &MemoryLog) -> u64 {
+    let mut chain = Chain::after(log_id("cluster", RANGE), Position::default(), Sequence(0));
+    log.read(Sequence(0), usize::MAX).unwrap().iter().for_each(|entry| drop(chain.fold(entry)));
     chain.last().index
 }
 
 #[test]
-fn a_commit_that_lands_behind_a_take_over_is_void() {
+fn a_commit_that_lands_after_a_take_over_is_void() {
     let log = MemoryLog::default();
     let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
     old.take_over().unwrap();
     let owned = old.owned.take().unwrap();
     let row = |text: &str| vec![(b"\0\0pkey".to_vec(), Some(text.as_bytes().to_vec()))];
     owned.commit(row("before")).unwrap();
-    // Both of these were under way when the other node took over: the first is refused, and the second lands.
+    // Two appends are under way when the other node takes over. The log refuses the first and accepts the
+    // second.
     let last = lock(&old.replica.state).chain.last();
-    let first = encode(old.replica.id, (last, last.epoch), &Said::Rows(row("first")), PART_BYTES).unwrap();
+    let first =
+        encode(old.replica.id, (last, last.epoch), &RecordBody::Rows(row("first")), PART_BYTES).unwrap();
     let second =
-        encode(old.replica.id, (first.position, last.epoch), &Said::Rows(row("second")), PART_BYTES).unwrap();
+        encode(old.replica.id, (first.position, last.epoch), &RecordBody::Rows(row("second")), PART_BYTES)
+            .unwrap();
     let place = log.end().unwrap();
     new.take_over().unwrap();
     assert_eq!(log.append(place, &first.parts[0]), Err(AppendError::Refused));
@@ -276,13 +287,13 @@ fn a_commit_that_lands_behind_a_take_over_is_void() {
 }
 
 #[test]
-fn a_commit_of_any_length_goes_through_in_parts() {
+fn a_long_commit_is_appended_in_parts() {
     let log = MemoryLog::default();
     let (mut owner, standby) = (Node::new(0, &log), Node::new(1, &log));
     owner.take_over().unwrap();
     let long: Vec<u8> = (0..3 * PART_BYTES + 17).map(|at| at as u8).collect();
     let row = (b"\0\0pkey".to_vec(), Some(long));
-    // It is sent again where the answer is lost, in the middle, too.
+    // The answer to one part is lost, so the owner sends the part again.
     log.plan([Fault::AnswerLost]);
     owner.owned.as_ref().unwrap().commit(vec![row.clone()]).unwrap();
     assert!(log.read(Sequence(1), usize::MAX).unwrap().len() > 3);
@@ -291,7 +302,7 @@ fn a_commit_of_any_length_goes_through_in_parts() {
 }
 
 #[test]
-fn a_log_that_is_not_the_one_that_was_copied_is_noticed() {
+fn a_log_other_than_the_copied_one_is_detected() {
     let log = MemoryLog::default();
     let mut owner = Node::new(0, &log);
     owner.take_over().unwrap();
@@ -302,21 +313,21 @@ fn a_log_that_is_not_the_one_that_was_copied_is_noticed() {
     let mut node = Node::new(1, &other);
     (0..5).for_each(|_| node.take_over().unwrap());
     let opened = open(&owner.disk.crash(&mut Random::new(1)), "node-0", &other);
-    assert!(matches!(opened, Err(ReplicaError::Contradicts { at: 4, .. })));
+    assert!(matches!(opened, Err(ReplicaError::Contradiction { at: 4, .. })));
     log.set_missing(true);
     let opened = open(&owner.disk.crash(&mut Random::new(1)), "node-0", &log);
     assert!(matches!(opened, Err(ReplicaError::Log(LogError::Missing { .. }))));
 }
 
 #[test]
-fn whoever_is_late_learns_who_was_first() {
+fn an_owner_learns_that_another_node_has_taken_over() {
     let log = MemoryLog::default();
     let (mut a, mut b) = (Node::new(0, &log), Node::new(1, &log));
     a.take_over().unwrap();
     b.take_over().unwrap();
     let contact = |node: &Node| node.replica.has_contact(Duration::from_secs(60));
     assert!(contact(&a) && !a.replica.has_contact(Duration::ZERO));
-    a.replica.look().unwrap();
+    a.replica.check_log().unwrap();
     assert_eq!(a.replica.owner(), (Epoch(2), Some("node-1".to_owned())));
     a.replica.stop();
     assert!(a.replica.follow().is_err() && a.replica.take_over().is_err());
@@ -324,15 +335,15 @@ fn whoever_is_late_learns_who_was_first() {
 }
 
 #[test]
-fn a_commit_waits_while_the_log_is_away_and_says_why() {
+fn a_commit_waits_while_the_log_does_not_answer() {
     let log = MemoryLog::default();
     let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
     old.take_over().unwrap();
     let owned = old.owned.take().unwrap();
     log.plan([Fault::Away; 5]);
     owned.commit(vec![(vec![0, 0, 1], Some(vec![1]))]).unwrap();
-    assert!(old.replica.trouble().is_none());
-    // It is deposed, and cannot read that at once.
+    assert!(old.replica.wait_reason().is_none());
+    // The owner is deposed, but cannot read the take-over at once.
     new.take_over().unwrap();
     log.plan([Fault::CallLost, Fault::Away, Fault::CallLost, Fault::Away]);
     assert!(matches!(owned.commit(vec![(vec![0, 0, 2], None)]), Err(StoreError::Deposed(_))));
@@ -349,18 +360,18 @@ fn a_commit_waits_for_a_leader_of_the_log_that_lags_behind() {
     owned.commit(row(1)).unwrap();
     log.lag(Some(Sequence(1)));
     let commit = std::thread::spawn(move || owned.commit(row(2)));
-    while owner.replica.trouble().is_none() {
+    while owner.replica.wait_reason().is_none() {
         std::thread::yield_now();
     }
     log.lag(None);
     commit.join().unwrap().unwrap();
     standby.replica.follow().unwrap();
     assert_eq!(standby.rows().into_values().collect::<Vec<_>>(), [[1], [2]]);
-    assert!(owner.replica.trouble().is_none());
+    assert!(owner.replica.wait_reason().is_none());
 }
 
 #[test]
-fn what_a_commit_waited_for_troubles_nobody_after_a_deposition() {
+fn a_deposed_owner_gives_no_wait_reason() {
     let log = MemoryLog::default();
     let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
     old.take_over().unwrap();
@@ -368,16 +379,16 @@ fn what_a_commit_waited_for_troubles_nobody_after_a_deposition() {
     new.take_over().unwrap();
     log.set_missing(true);
     let commit = std::thread::spawn(move || owned.commit(vec![(vec![0, 0, 1], None)]));
-    while old.replica.trouble().is_none() {
+    while old.replica.wait_reason().is_none() {
         std::thread::yield_now();
     }
     log.set_missing(false);
     assert!(matches!(commit.join().unwrap(), Err(StoreError::Deposed(_))));
-    assert!(old.replica.trouble().is_none(), "no commit waits any more");
+    assert!(old.replica.wait_reason().is_none(), "the commit has failed, so no commit waits");
 }
 
 #[test]
-fn two_processes_of_one_name_are_not_taken_for_each_other() {
+fn two_processes_with_one_node_name_are_distinguished() {
     let log = MemoryLog::default();
     let (mut first, mut second) = (Node::new(0, &log), Node::new(0, &log));
     first.take_over().unwrap();
@@ -390,7 +401,7 @@ fn two_processes_of_one_name_are_not_taken_for_each_other() {
 }
 
 #[test]
-fn an_owner_past_which_the_log_was_trimmed_is_deposed() {
+fn an_owner_is_deposed_if_the_log_was_trimmed_past_its_last_record() {
     let log = MemoryLog::default();
     let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
     old.take_over().unwrap();
@@ -402,14 +413,14 @@ fn an_owner_past_which_the_log_was_trimmed_is_deposed() {
     assert!(matches!(owned.commit(row(9)), Err(StoreError::Deposed(RANGE))));
     let trimmed =
         |found: Result<(), ReplicaError>| matches!(found, Err(ReplicaError::Log(LogError::Trimmed { .. })));
-    assert!(trimmed(old.replica.look()) && trimmed(old.take_over()));
-    // One that has copied as far as it was trimmed cannot tell whether it is the same log.
+    assert!(trimmed(old.replica.check_log()) && trimmed(old.take_over()));
+    // A replica whose last record was trimmed cannot tell whether it is the same log.
     let opened = open(&old.disk.crash(&mut Random::new(1)), "node-0", &log);
     assert!(trimmed(opened.map(drop)));
 }
 
 #[test]
-fn an_entry_is_where_the_log_shows_it() {
+fn the_sequence_number_of_an_entry_is_read_from_the_log() {
     let log = MemoryLog::default();
     let (mut owner, standby) = (Node::new(0, &log), Node::new(1, &log));
     for number in 0..3 {
@@ -425,23 +436,23 @@ fn an_entry_is_where_the_log_shows_it() {
     assert_eq!((standby.rows(), truth(&log).1.len()), (owner.rows(), 2));
 }
 
-/// A moment that a replica names is one before which nothing was acknowledged that it does not have: whoever wrote it, however
-/// the replica heard of it, and also where the log lags.
+/// A replica has every record that was acknowledged before [`Replica::complete_as_of`]. This holds for
+/// records of all owners, for announced and read records, and if the log lags.
 #[test]
-fn what_is_complete_has_everything_that_was_acknowledged_before() {
+fn a_complete_replica_has_every_record_acknowledged_before_its_completeness_time() {
     let (mut advanced, mut stood) = (0, 0);
     for seed in 0..60 {
         let random = &mut Random::new(seed);
         let log = MemoryLog::default();
-        // A log that lags has lost nothing.
-        let limits = Limits { lost: Duration::from_secs(3_600), ..LIMITS };
+        // The log only lags in this test, so no replica puts a tail back.
+        let limits = ReplicaLimits { tail_loss_grace: Duration::from_secs(3_600), ..LIMITS };
         let mut nodes: Vec<Node> = (0..3).map(|number| Node::within(limits, number, &log)).collect();
         let mut acknowledged: Vec<(Instant, u64)> = Vec::new();
         let mut behind = None;
         for number in 0..80 {
             let at = random.index(3);
             let node = &mut nodes[at];
-            let before = node.replica.complete();
+            let before = node.replica.complete_as_of();
             match random.below(14) {
                 0..6 if behind.is_none() => {
                     let Some(owned) = &node.owned else { continue };
@@ -457,28 +468,28 @@ fn what_is_complete_has_everything_that_was_acknowledged_before() {
                     node.take_over().unwrap();
                     acknowledged.push((Instant::now(), node.replica.index()));
                 }
-                7 => drop(node.replica.take_told().unwrap()),
+                7 => drop(node.replica.take_announced().unwrap()),
                 8 => {
                     log.set_missing(true);
                     assert!(node.replica.catch_up().is_err());
-                    assert_eq!(node.replica.complete(), before);
+                    assert_eq!(node.replica.complete_as_of(), before);
                     log.set_missing(false);
                 }
                 9 => {
-                    // Whoever has more than the log shows does not take its word.
+                    // A replica with more records than the log shows does not believe the log's end.
                     let end = log.read(Sequence(0), usize::MAX).unwrap().len() as u64;
                     behind = behind.is_none().then(|| Sequence(random.below(end + 1)));
                     log.lag(behind);
                 }
                 10 if behind.is_none() => node.die(random, &log),
                 _ if behind.is_none() => drop(node.replica.catch_up().unwrap()),
-                // It may say that the log has lost something.
+                // The call may fail because the log seems to have lost its tail.
                 _ if node.replica.sequence() > behind.unwrap_or_default() => drop(node.replica.catch_up()),
                 _ => {}
             }
             log.heal();
             let node = &nodes[at];
-            let now = node.replica.complete();
+            let now = node.replica.complete_as_of();
             advanced += u32::from(now > before);
             stood += u32::from(now == before);
             if let Some(complete) = now {
@@ -490,8 +501,8 @@ fn what_is_complete_has_everything_that_was_acknowledged_before() {
         log.lag(None);
         for node in &nodes {
             while node.replica.catch_up().unwrap() {}
-            assert!(node.replica.complete().is_some());
-            assert_eq!(node.rows(), truth(&log).0, "seed {seed}: nothing that is void");
+            assert!(node.replica.complete_as_of().is_some());
+            assert_eq!(node.rows(), truth(&log).0, "seed {seed}: a replica has copied a void entry");
         }
     }
     assert!(advanced > 500 && stood > 500, "{advanced} {stood}");

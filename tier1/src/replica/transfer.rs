@@ -1,16 +1,19 @@
-//! The rows of a range from the node that owns it, for a replica of which the log does not reach back far enough.
+//! Copies all rows of a range from the node that owns it. A replica needs this if the log was trimmed past
+//! its last record, or contradicts its records.
 //!
-//! The owner goes on writing meanwhile, so the rows are of different moments; but none is of one before the record that the
-//! owner was asked for first, and the log has all that was changed after that. Rows are whole, so whoever has followed the log
-//! to its end has the rows of that moment. Before, nobody may own them, and a take-over does read to the end.
+//! The owner continues to write during the transfer, so the copied rows have different ages. No row is older
+//! than the record that the owner names at the beginning, and the log contains every later change. A record
+//! contains whole rows. A replica that follows the log from that record to its end therefore has the rows of
+//! the log's end. Before that, the rows are inconsistent, and no node may own them. A take-over reads to the
+//! end of the log, so this cannot happen.
 //!
-//! | directory | what |
+//! | directory | contents |
 //! |---|---|
-//! | `range-N.part` | rows that are coming |
-//! | `range-N.whole` | all of them, to go where the replica is |
-//! | `range-N.old` | what was there before |
+//! | `range-N.part` | rows of a transfer that is under way |
+//! | `range-N.whole` | rows of a complete transfer that is not yet installed |
+//! | `range-N.old` | the previous database |
 //!
-//! Invariant: what was there before goes only when all rows are on disk.
+//! Invariant: the previous database is removed only after all transferred rows are on disk.
 
 use std::ffi::OsString;
 use std::fs;
@@ -28,87 +31,96 @@ use crate::check::rows::END;
 use crate::database::Database;
 use crate::files::sync_directory;
 use crate::key;
-use crate::log::{LogId, Position, Reached};
+use crate::log::{LogId, Position, SequencedPosition};
 use crate::store::{Store as _, StoreError};
 use crate::txn::Row;
 
-/// Rows of one answer, at most; few in tests, so that they change in between.
+/// Maximum number of rows in one answer of the owner. Tests use few, so that rows change between answers.
 const PIECE_ROWS: usize = if cfg!(test) { 10 } else { 1_000 };
 
-/// How long the owner is asked again that does not answer, or another one.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a request is repeated if the owner does not answer.
+const RETRY_TIME: Duration = Duration::from_secs(60);
 
-/// The pause before that.
+/// Pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Why there are no rows.
+/// Why a transfer has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// Nobody is known to own the range; later somebody may.
-    #[error("its log does not reach back to what is here, and nobody owns range {0} to copy it from")]
-    NoOwner(RangeId),
-    /// The owner. Where it does not answer, it may later.
-    #[error("its log does not reach back to what is here, and the range cannot be copied: {0}")]
-    Owner(#[from] PeerError),
-    /// The owner has another log.
-    #[error("the owner of range {0} has another log")]
-    OtherLog(RangeId),
-    /// The owner is one before those that are known here.
+    /// No node is known to own the range. A node may take it over later.
     #[error(
-        "what is here of range {range} contradicts its log, and is of epoch {here}, while the log is owned under epoch \
-         {owner}: an owner that was deposed goes on, since the log has lost what deposed it. Stop that one, and keep this \
-         directory: it may have what was acknowledged"
+        "this node's copy of range {0} cannot continue from the log, and no node owns the range to copy it from; start \
+         the other nodes with a replica"
+    )]
+    NoOwner(RangeId),
+    /// The owner cannot be asked now. It may answer later.
+    #[error(
+        "this node's copy of the range cannot continue from the log, and the range cannot be copied from its owner: {0}"
+    )]
+    Owner(#[from] PeerError),
+    /// The owner uses another log than this node.
+    #[error(
+        "the owner of range {0} uses another log than this node; check that both belong to the same cluster"
+    )]
+    OtherLog(RangeId),
+    /// The owner has an earlier epoch than the last record on this node.
+    #[error(
+        "the records of range {range} on this node contradict its log, and have epoch {here}, but the owner has epoch \
+         {owner}: the log has lost the record that deposed this owner. Stop the owner, and keep this directory, which \
+         may contain acknowledged pages"
     )]
     Older {
         /// The range.
         range: RangeId,
-        /// The owner's.
+        /// Epoch of the owner.
         owner: u64,
-        /// That of the last record here.
+        /// Epoch of the last record on this node.
         here: u64,
     },
-    /// The log, which is asked whether what the owner has counts.
+    /// The log cannot be asked whether the owner's records count.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The files here.
+    /// The database on this node failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Where the rows come from.
-pub(crate) struct Source<'s> {
+/// What a transfer needs to find the owner and to check its rows.
+pub(crate) struct TransferSource<'s> {
     pub(crate) range: RangeId,
-    /// The log of the range.
+    /// Id of the range's log.
     pub(crate) log: LogId,
-    /// The index of the last record that is here: an owner that has less is none any more.
-    pub(crate) has: u64,
-    /// The epoch of what is here and contradicts the log; 0 where nothing does.
-    pub(crate) epoch: u64,
-    /// Whether a record is in the log: an owner whose last one is not there has what does not count.
-    pub(crate) counts: &'s dyn Fn(Reached) -> Result<bool, LogError>,
-    /// Who owns it at present. It may be another node each time.
+    /// Index of the last record on this node. An owner with fewer records has been deposed.
+    pub(crate) last_index: u64,
+    /// Epoch of the last record on this node if the log contradicts it; otherwise 0.
+    pub(crate) contradicting_epoch: u64,
+    /// Tells whether a record is in the log. An owner whose last record is not in the log has been deposed.
+    pub(crate) is_in_log: &'s dyn Fn(SequencedPosition) -> Result<bool, LogError>,
+    /// Returns the present owner, which may be another node at each call.
     pub(crate) owner: &'s dyn Fn() -> Option<Arc<dyn RangeOwner>>,
-    /// Databases that share the memory of the process.
-    pub(crate) share: u16,
+    /// Number of databases that share the memory of the process.
+    pub(crate) databases: u16,
 }
 
-/// Told what was done so far, and ends the transfer by an error: behind which place the log is needed, and how many rows are
-/// here; none before the owner has said.
-pub(crate) type Progress<'p> = dyn FnMut(Option<(u64, u64)>) -> Result<(), StoreError> + 'p;
+/// Callback for the progress of a transfer. It receives the sequence number after which this node will need
+/// the log, and the number of rows so far. It receives `None` before the owner has answered. An error ends
+/// the transfer.
+pub(crate) type TransferProgress<'p> = dyn FnMut(Option<(u64, u64)>) -> Result<(), StoreError> + 'p;
 
-impl Source<'_> {
-    /// Asks the owner, and whoever owns the range then where it does not answer.
+impl TransferSource<'_> {
+    /// Asks the owner. If the owner does not answer, asks the node that owns the range then, until
+    /// [`RETRY_TIME`] is over.
     fn ask<T>(
         &self,
-        mut go_on: impl FnMut() -> Result<(), StoreError>,
+        mut report_progress: impl FnMut() -> Result<(), StoreError>,
         ask: impl Fn(&dyn RangeOwner) -> Result<T, PeerError>,
     ) -> Result<T, TransferError> {
         let began = Instant::now();
         loop {
             let owner = (self.owner)().ok_or(TransferError::NoOwner(self.range));
             match owner.and_then(|owner| Ok(ask(&*owner)?)) {
-                Err(_) if began.elapsed() < PATIENCE => {
-                    go_on()?;
+                Err(_) if began.elapsed() < RETRY_TIME => {
+                    report_progress()?;
                     std::thread::sleep(PAUSE);
                 }
                 answer => return answer,
@@ -136,12 +148,13 @@ fn remove(dir: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Puts rows that are all there where the replica is to be, as an earlier process may have left it undone. Nobody has the
-/// database open.
+/// Replaces the database in `dir` by the rows of a complete transfer, if there is one. Completes what an
+/// earlier process has left unfinished, and removes an incomplete transfer. No process may have the database
+/// open.
 ///
 /// # Errors
-/// When directories cannot be renamed or removed.
-pub(crate) fn settle(dir: &Path) -> Result<(), StoreError> {
+/// If directories cannot be renamed or removed.
+pub(crate) fn install_transfer(dir: &Path) -> Result<(), StoreError> {
     let (whole, old) = (beside(dir, ".whole"), beside(dir, ".old"));
     remove(&beside(dir, ".part"))?;
     if whole.exists() {
@@ -160,14 +173,16 @@ pub(crate) fn settle(dir: &Path) -> Result<(), StoreError> {
     remove(&old)
 }
 
-/// Copies all rows of a range beside `dir`. [`settle`] puts them there.
+/// Copies all rows of a range into a directory beside `dir`. [`install_transfer`] then replaces the database
+/// in `dir`.
 ///
 /// # Errors
-/// When nobody owns the range, or its owner ends, or does not answer; when rows are damaged; and when they cannot be written.
+/// If no node owns the range, the owner does not answer or has been deposed, a row is damaged, or rows cannot
+/// be written.
 pub(crate) fn transfer(
-    source: &Source<'_>,
+    source: &TransferSource<'_>,
     dir: &Path,
-    progress: &mut Progress<'_>,
+    progress: &mut TransferProgress<'_>,
 ) -> Result<(), TransferError> {
     let range = source.range;
     let state = source.ask(|| progress(None), |owner| owner.state(range))?;
@@ -175,23 +190,27 @@ pub(crate) fn transfer(
     if record.log != source.log.0 {
         return Err(TransferError::OtherLog(range));
     }
-    if record.index < source.has {
-        return Err(
-            PeerError::unreachable(range, "its owner has less than is here, and so is deposed").into()
-        );
+    if record.index < source.last_index {
+        return Err(PeerError::unreachable(
+            range,
+            "its owner has fewer records than this node, so it was deposed",
+        )
+        .into());
     }
-    if record.epoch < source.epoch {
-        return Err(TransferError::Older { range, owner: record.epoch, here: source.epoch });
+    if record.epoch < source.contradicting_epoch {
+        return Err(TransferError::Older { range, owner: record.epoch, here: source.contradicting_epoch });
     }
     let position = Position { epoch: record.epoch, index: record.index, hash: record.hash };
-    if !(source.counts)(Reached { position, sequence })? {
-        return Err(
-            PeerError::unreachable(range, "its owner has what does not count, and so is deposed").into()
-        );
+    if !(source.is_in_log)(SequencedPosition { position, sequence })? {
+        return Err(PeerError::unreachable(
+            range,
+            "its owner has a record that is not in the log, so it was deposed",
+        )
+        .into());
     }
     let part = beside(dir, ".part");
     remove(&part)?;
-    let database = Database::open_share(&part, false, source.share)?;
+    let database = Database::open_share(&part, false, source.databases)?;
     let (mut from, mut rows) = (Vec::new(), 0);
     loop {
         let so_far = Some((sequence, rows));
@@ -200,7 +219,7 @@ pub(crate) fn transfer(
         let piece: Vec<Row> = source.ask(|| progress(so_far), ask)?;
         let Some((last, _)) = piece.last() else { break };
         if *last < from {
-            let why = "its answer has rows that were not asked for";
+            let why = "the owner answered with rows that were not requested";
             return Err(PeerError::unreachable(range, why).into());
         }
         from = key::after(last);
@@ -210,7 +229,7 @@ pub(crate) fn transfer(
         }
         database.commit(piece.into_iter().map(|(key, row)| (key, Some(row))).collect())?;
     }
-    database.become_replica(source.log, Reached { position, sequence })?;
+    database.become_replica(source.log, SequencedPosition { position, sequence })?;
     let whole = beside(dir, ".whole");
     remove(&whole)?;
     fs::rename(&part, &whole).map_err(|error| failed("rename a directory")(&part, &error))?;

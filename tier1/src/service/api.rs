@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
+use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, RangeId, ShardId};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::range_owner::{PeerError, RangeState};
 use doppel_protocol::{
     BATCH_MAX, BackupError, BackupStream, Changes, DecisionTimes, GroupFilter, GroupPosition, GroupSummary,
-    GroupView, LIST_MAX, LinesPage, Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition,
+    GroupView, LIST_MAX, LinesPage, PageView, Question, RepairDetails, RepairId, RepairPosition,
     RepairReport, RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads,
     Totals,
 };

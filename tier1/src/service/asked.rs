@@ -1,12 +1,14 @@
-//! Rows that are read to answer a question of a caller: of the owner of their range, or else of a replica, with its age.
+//! Reads that answer a question of a caller: from the owner of the range, or else from a replica with the age
+//! of its answer.
 //!
-//! A range has no owner for some seconds after its node has died, and an owner may not answer while its log does not. Their
-//! replicas have what was acknowledged up to a moment that they know, and whoever asks is told how long ago that is.
+//! A range has no owner for some seconds after its node has died, and an owner may not answer while its log
+//! does not. In both cases replicas have everything that was acknowledged up to a known moment, and the
+//! caller is told how long ago that moment was.
 //!
 //! Invariants:
-//! - what a replica answers is in records that count, for its database has nothing else;
-//! - its age is counted from before the rows were read, and looked at again afterwards;
-//! - nothing but questions comes here.
+//! - a replica answers only from records that count, because its database contains no others;
+//! - the age of an answer counts from before the rows were read, and is checked again afterwards;
+//! - only questions are answered this way, never the work of the service itself.
 
 use std::time::Instant;
 
@@ -19,32 +21,32 @@ use crate::peers;
 use crate::store::Store;
 use crate::txn::Row;
 
-/// Rows by key.
+/// Rows in the order of their keys.
 type Found = Vec<Option<Vec<u8>>>;
 
 type Answer<T> = Result<T, PeerError>;
 
-/// Reads of the rows of this process.
+/// A read of rows in this process.
 type Here<'r, T> = dyn Fn(&dyn Store) -> Answer<T> + 'r;
 
-/// Reads of another node, which may give an old answer, or none soon.
+/// A read at another node, which may give an old answer, or none soon.
 type There<'r, T> = dyn Fn(&dyn RangeOwner, Whom) -> Answer<Aged<T>> + 'r;
 
-/// Reads of another node that owns the range, with all the time that a read has.
+/// A read at another node that owns the range, with all the time that a read has.
 type Patiently<'r, T> = dyn Fn(&dyn RangeOwner) -> Answer<T> + 'r;
 
-/// How something is read.
+/// One read in the three ways in which it can be made.
 struct Reading<'r, T> {
     here: &'r Here<'r, T>,
     there: &'r There<'r, T>,
     patiently: &'r Patiently<'r, T>,
 }
 
-/// Why nobody has answered so far: what was said first, which is the owner's word if it said something.
+/// The first error so far. It is the answer of the owner, if the owner gave one.
 struct Failed(Option<PeerError>);
 
 impl Failed {
-    /// Goes on where somebody else may answer.
+    /// Notes an error. Fails if no other node could answer instead.
     fn note(&mut self, error: PeerError) -> Result<(), PeerError> {
         if !error.is_away() {
             return Err(error);
@@ -55,7 +57,7 @@ impl Failed {
 }
 
 impl Ranges {
-    /// Rows as [`Peers::rows`](crate::peers::Peers::rows) gives them.
+    /// Reads rows like [`Peers::rows`](crate::peers::Peers::rows).
     pub(super) fn rows_for(
         &self,
         question: &Question,
@@ -73,7 +75,7 @@ impl Ranges {
         )
     }
 
-    /// Rows as [`Peers::scan`](crate::peers::Peers::scan) gives them.
+    /// Reads rows like [`Peers::scan`](crate::peers::Peers::scan).
     pub(super) fn scan_for(
         &self,
         question: &Question,
@@ -92,8 +94,10 @@ impl Ranges {
         )
     }
 
-    /// Asks the owner, then whoever has a replica. A node that is asked in the place of an owner looks at what it has first.
-    /// Where nobody else can answer, the owner is waited for.
+    /// Asks the owner, then every replica.
+    ///
+    /// A node that is asked in place of an owner looks at its own replica first. If no other node can answer,
+    /// the read waits for the owner.
     fn ask<T>(&self, question: &Question, range: RangeId, reading: &Reading<'_, T>) -> Result<T, PeerError> {
         let mut failed = Failed(None);
         if self.here(range).is_some() {
@@ -142,7 +146,7 @@ impl Ranges {
         }
     }
 
-    /// What the owner here reads, where it may answer.
+    /// Reads from the owner in this process, if it may answer.
     fn of_owner<T>(
         &self,
         range: RangeId,
@@ -154,7 +158,7 @@ impl Ranges {
         Ok(found)
     }
 
-    /// What the replica here has, if it is not too old.
+    /// Reads from the replica in this process, if it is not too old.
     pub(super) fn of_replica<T>(
         &self,
         range: RangeId,
@@ -162,12 +166,12 @@ impl Ranges {
     ) -> Result<Aged<T>, PeerError> {
         let none = |why: &str| PeerError::unreachable(range, why);
         let replica = self.replica(range).ok_or_else(|| none("this node has no replica of it"))?;
-        // One that has not noticed a take-over may follow entries that do not count any more.
+        // A replica that has not noticed a take-over may follow entries that no longer count.
         if self.directory.epoch(range).is_some_and(|last| replica.owner().0 < last) {
             return Err(none("the replica here does not know of its last owner"));
         }
         let since =
-            replica.complete().ok_or_else(|| none("the replica here does not have everything yet"))?;
+            replica.complete_as_of().ok_or_else(|| none("the replica here does not have everything yet"))?;
         let age = || {
             let age = since.elapsed();
             if age <= AGE_MAX { Ok(age) } else { Err(none(&too_old(age))) }
@@ -180,7 +184,7 @@ impl Ranges {
         Ok(Aged { answer, age: Some(age()?) })
     }
 
-    /// What this process reads to answer a question of another node.
+    /// Reads in this process to answer a question that another node was asked.
     pub(super) fn asked_for<T>(
         &self,
         range: RangeId,

@@ -1,8 +1,9 @@
-//! The trail of repairs, newest first over all shards.
+//! The trail of repairs over all shards, newest first.
 //!
-//! Entries of a shard have numbers without a gap, so a walk back needs no more than the next number of each
-//! shard, and that is the cursor. It stays right whatever is repaired or dropped meanwhile, and whatever the
-//! clock did. The next entry of each shard is read, and the newest of them comes first.
+//! The entries of a shard are numbered without gaps. A walk back therefore needs only the number of the next
+//! entry of each shard, and these numbers are the cursor. The cursor stays right whatever is repaired or
+//! dropped in the meantime, and whatever the clock did. The walk reads the next entry of each shard and takes
+//! the newest of them first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -14,12 +15,12 @@ use super::Tier1;
 use crate::key;
 use crate::record::{AuditEntry, Meta, PageRecord, State, decode};
 
-/// Entries read for one piece of the trail beyond the first of each shard, and their bytes: a second of work.
-/// Past either the piece ends early.
+/// Most entries, and most bytes, that are read for one piece of the trail, beyond the first entry of each
+/// shard. This is about one second of work. Past either limit the piece ends early.
 const PIECE_ENTRIES: usize = 2_000;
 const PIECE_BYTES: usize = 64 << 20;
 
-/// The next entry of a shard; the newest is the greatest.
+/// The next entry of a shard. The newest entry compares as the greatest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Next {
     at: Timestamp,
@@ -31,9 +32,9 @@ struct Next {
 struct Walk<'t> {
     tier1: &'t Tier1,
     group: Option<GroupId>,
-    /// The number of the next entry of each shard.
+    /// Number of the next entry of each shard.
     numbers: Vec<u64>,
-    /// The next entries, without their URLs.
+    /// The next entry of each shard, without its URLs.
     entries: Vec<Option<RepairEntry>>,
     order: BinaryHeap<Next>,
     read: usize,
@@ -41,7 +42,7 @@ struct Walk<'t> {
 }
 
 impl Walk<'_> {
-    /// Reads the next entry of a shard; a shard whose next one is not there any more is at its end.
+    /// Reads the next entry of a shard. If that entry is gone, the walk of the shard is at its end.
     fn read(&mut self, shard: ShardId) -> Result<(), Tier1Error> {
         let at = usize::from(shard.0);
         let id = RepairId { shard, number: self.numbers[at] };
@@ -59,7 +60,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes the newest entry and goes on to the one before it.
+    /// Takes the newest entry and reads the one before it in its shard.
     fn next(&mut self) -> Result<Option<RepairEntry>, Tier1Error> {
         let Some(Next { shard: Reverse(shard), .. }) = self.order.pop() else { return Ok(None) };
         let at = usize::from(shard.0);
@@ -107,7 +108,7 @@ impl Tier1 {
         let metas: Vec<_> = (0..self.settings.shards).map(|shard| key::meta(ShardId(shard))).collect();
         for (at, meta) in self.rows.records::<Meta>(&metas)?.into_iter().enumerate() {
             let last = meta.map_or(0, |meta| meta.audits);
-            // A place that this collection never gave leads nowhere.
+            // A number that this collection never gave leads to no entry.
             let from = before.map_or(last, |before| before.numbers().get(at).copied().unwrap_or(0));
             numbers.push(from.min(last));
         }
@@ -120,15 +121,15 @@ impl Tier1 {
             return Ok(None);
         }
         let Some(mut record) = self.rows.record::<AuditEntry>(key::audit(id))? else { return Ok(None) };
-        // The sweep takes them out of the record, when it comes by.
+        // The sweep removes these URLs from the record when it reaches it.
         record.forget(&self.forgotten(&record));
         let entry = record.to_repair_entry(id);
         let forgotten = record.original_url_count().saturating_sub(record.before.len() as u64);
         Ok(Some(RepairDetails { entry, before: record.before, components: record.components, forgotten }))
     }
 
-    /// The pages of an entry that are not on record any more, or purged. A record that cannot be read counts as
-    /// there; it is reported by the work that needs it.
+    /// The pages of an entry that are purged or not on record any more. A record that cannot be read counts
+    /// as on record; the work that needs it reports the failure.
     pub(super) fn forgotten(&self, entry: &AuditEntry) -> HashSet<PageId> {
         let pages: HashSet<PageId> = entry.urls().map(PageUrl::id).collect();
         let pages: Vec<PageId> = pages.into_iter().collect();

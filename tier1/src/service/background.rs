@@ -1,8 +1,9 @@
-//! Background work and its budget: deferred searches, recomputations, verifications.
+//! The budget of background work: how many deferred searches, recomputations and covers are started, and
+//! when.
 //!
-//! While pages are pending, background work gets a small share. When none is, or a caller waits for a flush, it gets
-//! as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
-//! needs to be durable.
+//! While pages are pending, background work gets a small share. If no page is pending, or a caller waits for
+//! a flush, it gets as much as tier 2 and the worker can take. The records name all of this work, so nothing
+//! here is durable.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,53 +17,54 @@ use super::owner::{Owner, first_order};
 use super::queue::Queue;
 use super::throttle::Throttle;
 use crate::machine::{Command, Effect};
-use crate::range::owed::Owed;
+use crate::range::owed::{OwedWork, UnverifiedMember};
 
-/// Deferred searches (at least) and recomputations started at a time while pages are pending.
+/// While pages are pending: deferred searches started per turn, at least, and groups whose work is under way
+/// at a time.
 const SHARE: usize = 16;
 
-/// Orders that tier 2 may have waiting when deferred searches are started and nothing is pending: about as many as
-/// it carries out until the next turn, so that a page that arrives does not wait behind all of them.
+/// Most orders that wait in tier 2 when deferred searches start and no page is pending. Tier 2 carries out
+/// about as many until the next turn, so a page that arrives does not wait behind all of them.
 const SEARCHES_MAX: usize = 1_024;
 
-/// The same while pages are pending: they wait for some milliseconds behind so many, and a few pages that are
-/// pending all the time do not keep tier 2 idle.
+/// Like [`SEARCHES_MAX`], but while pages are pending. They wait for some milliseconds behind these orders. A
+/// few pages that are pending all the time do not keep tier 2 idle.
 const SEARCHES_BESIDE: usize = 256;
 
-/// Time between two turns.
+/// Time between two turns, at which background work is started.
 const TURN: Duration = Duration::from_millis(20);
 
 /// Time between two pieces of the sweep.
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
-/// Recomputations under way at a time, and covers that are being found.
+/// Most recomputations under way at a time, and most covers.
 const GROUPS_MAX: usize = 64;
 
-/// What the writer keeps of background work.
+/// Background work as the writer keeps it.
 pub(super) struct Background {
     tier2: Arc<dyn IndexOrders>,
     jobs: Jobs,
     /// The range that gives the orders, and its epoch.
     range: RangeId,
     epoch: Epoch,
-    /// Orders that tier 2 has not accepted yet, in order.
+    /// Orders that tier 2 has not accepted yet, in their order.
     orders: Vec<IndexCommand>,
-    /// Searches that a page repeats too soon.
+    /// Delays searches that a page repeats too soon.
     throttle: Throttle,
-    /// Index of the last order that it has.
+    /// Index of the last order that tier 2 has accepted.
     accepted: u64,
-    /// Tier 2 has not taken the last orders, and that was said.
+    /// Whether tier 2 refused the last orders. The refusal is logged once.
     is_refused: bool,
-    /// Orders were dropped: the next start finds what they were for.
+    /// Whether orders were dropped. The next start finds what they were for.
     dropped: bool,
     verify: Vec<Verify>,
-    /// Ranges that share tier 2.
+    /// Number of ranges that share tier 2.
     ranges: usize,
     deferred: Queue<PageId>,
     dirty: GroupWork,
     uncovered: GroupWork,
     last_turn: Option<Instant>,
-    /// When the next piece of the rows is swept; none while one is.
+    /// When the next piece of the rows is swept. `None` while the worker sweeps one.
     next_sweep: Option<Instant>,
     flushing: bool,
 }
@@ -93,7 +95,8 @@ impl Background {
         this
     }
 
-    /// Tells tier 2 which order comes next, so that nodes that lack one before it are told anew what they have.
+    /// Tells tier 2 the index of the next order. A node of the index that lacks an earlier order is then fed
+    /// again.
     fn announce(&self) {
         let first = self.accepted + 1;
         let orders = Orders { range: self.range, epoch: self.epoch, first, commands: Vec::new() };
@@ -102,8 +105,9 @@ impl Background {
         }
     }
 
-    /// What was handed over or taken up may be lost: tier 2 was started anew without this process, or this range opened anew. The
-    /// nodes are told what they have, and searches that were not answered are asked for again.
+    /// Starts again after tier 2 was restarted without this process, or after the range was opened anew.
+    /// Orders and results may be lost. The nodes of the index are fed again, and unanswered searches are
+    /// ordered again.
     pub(super) fn begin_again(&self) {
         self.announce();
         self.jobs.send(Job::FindOwedAgain);
@@ -114,16 +118,17 @@ impl Background {
         self.accepted + self.orders.len() as u64
     }
 
-    /// Takes what a piece of the rows owes, and asks for the next; the searches are commands for the machine.
-    pub(super) fn found(&mut self, owed: Option<Owed>) -> Vec<Command> {
-        let Some(Owed { searches, deferred, unverified, dirty, uncovered }) = owed else {
+    /// Takes what a piece of the rows owes, and asks the worker for the next piece. Returns searches as
+    /// commands for the machine.
+    pub(super) fn found(&mut self, owed: Option<OwedWork>) -> Vec<Command> {
+        let Some(OwedWork { searches, deferred, unverified, dirty, uncovered }) = owed else {
             return Vec::new();
         };
         deferred.into_iter().for_each(|page| self.deferred.push(page));
         let now = Instant::now();
         dirty.into_iter().for_each(|group| self.dirty.push(group, now));
         uncovered.into_iter().for_each(|group| self.uncovered.push(group, now));
-        for (page, content, winner, winner_content) in unverified {
+        for UnverifiedMember { page, content, winner, winner_content } in unverified {
             self.jobs.verify(Verify { page, content, winner, winner_content });
         }
         self.jobs.send(Job::FindOwed);
@@ -164,7 +169,7 @@ impl Background {
         }
     }
 
-    /// Operators are told, for only they can end one.
+    /// Logs the begin or end of a quarantine, because only an operator can end one by a repair.
     fn tell_quarantine(&self, group: GroupId, members: u64, begins: bool, into: Option<GroupId>) {
         let range = self.range;
         if begins {
@@ -180,8 +185,8 @@ impl Background {
         }
     }
 
-    /// Hands the orders of a commit over. What is not accepted is kept, and comes first the next time: none is lost,
-    /// and none is overtaken.
+    /// Hands the orders of a commit to tier 2. Orders that tier 2 refuses are kept and come first the next
+    /// time, so none is lost and none is overtaken.
     pub(super) fn send(&mut self) {
         if !self.orders.is_empty() {
             let commands = std::mem::take(&mut self.orders);
@@ -192,7 +197,7 @@ impl Background {
                     self.accepted += count;
                     self.is_refused = false;
                 }
-                // The next start finds all of it, and so did the owner that took over.
+                // The next start finds all that the orders were for, and so did the owner that took over.
                 Err(RefusedOrders {
                     error: IndexError::Stopping | IndexError::StaleEpoch { .. }, ..
                 }) => self.dropped = true,
@@ -207,13 +212,13 @@ impl Background {
         self.verify.drain(..).for_each(|of| self.jobs.verify(of));
     }
 
-    /// The index of the last order, where all are handed over. Searches that wait for their turn do not count: they
-    /// change nothing in the index.
+    /// Index of the last order, if tier 2 has received all. Searches that wait in the throttle do not count,
+    /// because they change nothing in the index.
     pub(super) fn handed_over(&self) -> Option<u64> {
         (self.orders.is_empty() && !self.dropped).then_some(self.accepted)
     }
 
-    /// Whether there is work that waits for its turn.
+    /// Whether work waits for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         !self.orders.is_empty()
             || !self.throttle.is_empty()
@@ -222,12 +227,12 @@ impl Background {
             || self.uncovered.is_waiting()
     }
 
-    /// A recomputation is over.
+    /// Notes that a recomputation is over.
     pub(super) fn recomputed(&mut self, group: GroupId, took: Duration) {
         self.dirty.end(group, took, Instant::now());
     }
 
-    /// The cover of a group was found.
+    /// Notes that a cover is done.
     pub(super) fn covered(&mut self, group: GroupId, took: Duration) {
         self.uncovered.end(group, took, Instant::now());
     }
@@ -236,7 +241,7 @@ impl Background {
         self.next_sweep = Instant::now().checked_add(SWEEP_PAUSE);
     }
 
-    /// A caller waits for everything to be decided.
+    /// Notes that a caller waits until everything is decided.
     pub(super) fn flush_batch(&mut self) {
         self.flushing = true;
         if let Err(error) = self.tier2.flush_batch() {
@@ -244,18 +249,18 @@ impl Background {
         }
     }
 
-    /// Orders that wait in the index or for it.
+    /// Number of orders that wait in tier 2 or for it.
     pub(super) fn orders_on_their_way(&self) -> u64 {
         (self.tier2.waiting().unwrap_or(0) + self.orders.len()) as u64
     }
 
-    /// Orders that wait in the index. One that does not answer counts as full.
+    /// Number of orders that wait in tier 2. If it does not answer, it counts as full.
     fn waiting_orders(&self) -> usize {
         self.tier2.waiting().unwrap_or(SEARCHES_MAX)
     }
 
-    /// Starts as much as the budget allows; the searches are commands for the machine, which knows their
-    /// tickets.
+    /// Starts as much work as the budget allows. Returns searches as commands for the machine, which knows
+    /// their tickets.
     pub(super) fn schedule(&mut self, pending: u64, quiet: bool) -> Vec<Command> {
         let now = Instant::now();
         if self.tier2.has_lost(self.range) {
@@ -299,7 +304,7 @@ impl Background {
         for group in self.dirty.begin(now, groups, urgency, |_| false) {
             self.jobs.send(Job::Recompute(group));
         }
-        // A recomputation would have it found again.
+        // The recomputation would have the cover found again.
         for group in self.uncovered.begin(now, groups, urgency, |group| self.dirty.owes(group)) {
             self.jobs.send(Job::Cover(group));
         }

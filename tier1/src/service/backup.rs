@@ -24,16 +24,16 @@ use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream
 use super::changes::copy_changes;
 use super::refusals::Refusals;
 use super::{Node, Tier1};
-use crate::backup::Writer;
+use crate::backup::BackupWriter;
 use range_source::{Following, RangeSource, Remote};
 
-/// Messages between ranges stay where they are until this is dropped.
+/// Messages between ranges are held back until this value is dropped.
 struct Held<'s>(Vec<&'s RangeSource>);
 
 impl Held<'_> {
-    /// Lets messages go. Whether none went meanwhile.
+    /// Lets messages leave again. Returns whether they were held back in all ranges until now.
     fn release(mut self) -> Result<bool, Tier1Error> {
-        // Those of this process do not wait for others.
+        // Ranges of this process come first, so that they do not wait for calls to others.
         self.0.sort_by_key(|source| matches!(source, RangeSource::Here(_)));
         let mut all = true;
         while let Some(source) = self.0.pop() {
@@ -46,33 +46,33 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         for source in &self.0 {
-            // Another process lets them go by itself after a while.
+            // Another process lets messages leave by itself after a while.
             let _ = source.release();
         }
     }
 }
 
-/// What a backup does next.
+/// The next step of a backup.
 enum Step {
     /// Copies rows of a range from a key on.
     Rows { range: usize, from: Vec<u8> },
-    /// Ends the changes.
+    /// Ends the spills of all ranges.
     Cut,
-    /// Copies the changes of a range.
+    /// Copies the spilled commits of a range.
     Changes { range: usize, changes: Box<dyn Read + Send> },
-    /// Gives the pieces that are left.
+    /// Gives out the pieces that are left.
     Ended,
 }
 
-/// A backup on its way. It advances only while it is asked for a piece.
+/// A backup that is under way. It advances only when the caller asks for a piece.
 struct Backup {
     ranges: Vec<RangeSource>,
     refusals: Arc<Refusals>,
-    /// Where the changes are kept.
+    /// Directory of the spills.
     dir: PathBuf,
-    writer: Writer<Vec<u8>>,
+    writer: BackupWriter<Vec<u8>>,
     step: Step,
-    /// Pieces that were made and not yet taken.
+    /// Pieces that are ready for the caller.
     pieces: VecDeque<BackupPiece>,
 }
 
@@ -89,7 +89,7 @@ impl Backup {
         acted
     }
 
-    /// Holds messages between ranges back, and returns when none is under way.
+    /// Holds messages between ranges back, and returns when no post is under way.
     fn hold(&self) -> Result<Held<'_>, Tier1Error> {
         let mut held = Held(Vec::new());
         if self.ranges.len() > 1 {
@@ -101,12 +101,12 @@ impl Backup {
         Ok(held)
     }
 
-    /// Whether all changes were kept so far.
+    /// Ensures that all commits were spilled so far.
     fn check_changes(&self) -> Result<(), BackupError> {
         self.ranges.iter().try_for_each(|range| range.check(&self.dir))
     }
 
-    /// Ends the changes of all ranges at one moment.
+    /// Ends the spills of all ranges at one consistent moment.
     fn cut(&self) -> Result<(), BackupError> {
         let held = self.hold()?;
         for range in &self.ranges {
@@ -119,7 +119,7 @@ impl Backup {
         self.check_changes()
     }
 
-    /// The changes of a range; the end after the last range.
+    /// The step that copies the commits of a range. After the last range it ends the backup.
     fn changes_of(&mut self, range: usize) -> Result<Step, BackupError> {
         if let Some(source) = self.ranges.get(range) {
             let changes = source.changes();
@@ -132,7 +132,7 @@ impl Backup {
         Ok(Step::Ended)
     }
 
-    /// Does a step, and gives the next.
+    /// Does a step and returns the next.
     fn advance(&mut self, step: Step) -> Result<Step, BackupError> {
         let next = match step {
             Step::Rows { range, mut from } => match self.ranges.get(range) {
@@ -165,7 +165,7 @@ impl Backup {
         Ok(next)
     }
 
-    /// Makes pieces of what was written.
+    /// Cuts what was written into pieces.
     fn take_bytes(&mut self) {
         let bytes = std::mem::take(self.writer.out());
         self.pieces.extend(bytes.chunks(BACKUP_PIECE_BYTES).map(|piece| BackupPiece::Bytes(piece.to_vec())));
@@ -182,14 +182,14 @@ impl Iterator for Backup {
             }
             let step = std::mem::replace(&mut self.step, Step::Ended);
             if matches!(step, Step::Ended) {
-                // The writers need not follow a backup that is complete or has failed.
+                // The writers need not spill commits for a backup that is complete or has failed.
                 self.ranges.clear();
                 return None;
             }
             match self.advance(step) {
                 Ok(next) => self.step = next,
                 Err(error) => {
-                    // The writers need not follow it any more, and the room that the changes take is given back.
+                    // The writers need not spill commits any more, and the space of the spills is given back.
                     self.ranges.clear();
                     return Some(Err(error));
                 }
@@ -199,17 +199,17 @@ impl Iterator for Backup {
 }
 
 impl Tier1 {
-    /// Begins a backup.
+    /// Begins a backup of all ranges.
     pub(super) fn begin_backup(&self) -> Result<BackupStream, BackupError> {
         let mut backup = Backup {
             ranges: Vec::new(),
             refusals: Arc::clone(&self.refusals),
             dir: self.dir.clone(),
-            writer: Writer::begin(Vec::new(), &self.manifest)?,
+            writer: BackupWriter::begin(Vec::new(), &self.manifest)?,
             step: Step::Rows { range: 0, from: Vec::new() },
             pieces: VecDeque::new(),
         };
-        // No other backup has it.
+        // The id is random, so no other backup has it.
         let id = random_number();
         for range in self.map.ranges() {
             backup.check()?;

@@ -1,8 +1,8 @@
-//! The changes since a backup began: each commit as the writer made it, in a file without a name.
+//! The commits since a backup began, which the writer of a range appends to a file without a name.
 //!
-//! The writer never waits for the backup. When there are more than [`CHANGES_BYTES_MAX`], the disk has little room left, or the file
-//! cannot be written, the backup ends with an error and the writer goes on. The room that the file takes is given back at that moment,
-//! whether or not somebody still reads the backup.
+//! The writer never waits for the backup. The backup fails if there are more than [`CHANGES_BYTES_MAX`]
+//! bytes, if the disk has little room left, or if the file cannot be written. The writer goes on in each
+//! case. The space of the file is given back at that moment, even if the backup is still being read.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write as _};
@@ -15,46 +15,46 @@ use doppel_protocol::{BackupError, Tier1Error};
 
 use super::free_room;
 use super::room::Reply;
-use crate::backup::{Kind, Writer, entry, is_backed_up};
+use crate::backup::{BackupWriter, BlockKind, entry, is_backed_up};
 use crate::peers::READ_BYTES;
 use crate::store::Write;
 
 /// Changes kept during one backup: four times the writes of a day at a million pages.
 const CHANGES_BYTES_MAX: u64 = 32 << 30;
 
-/// The free room is looked at after so many bytes.
+/// Bytes between two checks of the free space.
 const LOOK_BYTES: u64 = 256 << 10;
 
-/// The changes since a backup began.
+/// The commits since a backup began, in a file.
 #[derive(Debug)]
 pub(crate) struct Changes(Mutex<Kept>);
 
 #[derive(Debug)]
 struct Kept {
-    /// None after a failure.
+    /// `None` after a failure.
     file: Option<BufWriter<File>>,
     bytes: u64,
-    /// How many bytes there were when the free room was last looked at.
+    /// Number of bytes at the last check of the free space.
     looked: Option<u64>,
-    /// Whether the disk of a file has room for so many bytes beside what it must keep free.
+    /// Whether the disk of a file has room for a number of bytes, besides what it must keep free.
     has_room: fn(&File, u64) -> bool,
     failed: Option<io::Error>,
 }
 
-/// What the writer is asked for a backup.
+/// Asks the writer to begin or end a spill.
 pub(crate) struct FollowCommits {
     pub(super) changes: Arc<Changes>,
-    /// From the next commit on; false: not any more.
+    /// True to spill from the next commit on, false to stop.
     pub(super) on: bool,
     pub(super) reply: Reply<()>,
 }
 
-/// The backups that are under way, for the writer.
+/// The spills that the writer of a range appends its commits to.
 #[derive(Debug, Default)]
 pub(crate) struct Backups(Vec<Arc<Changes>>);
 
 impl Backups {
-    /// Begins or ends with a backup.
+    /// Begins or ends a spill.
     pub(crate) fn follow(&mut self, follow: FollowCommits) {
         let FollowCommits { changes, on, reply } = follow;
         self.0.retain(|other| !Arc::ptr_eq(other, &changes));
@@ -64,7 +64,7 @@ impl Backups {
         reply.send(());
     }
 
-    /// The bytes to keep of a commit that is about to be made.
+    /// Encodes a commit that is about to be made. `None` if there is no spill.
     pub(crate) fn prepare(&self, writes: &[Write]) -> Option<io::Result<Vec<u8>>> {
         if self.0.is_empty() {
             return None;
@@ -74,7 +74,7 @@ impl Backups {
         Some(put.map(|()| bytes))
     }
 
-    /// Keeps a commit that was made.
+    /// Appends a commit that was made to all spills.
     pub(crate) fn committed(&self, prepared: Option<io::Result<Vec<u8>>>) {
         let Some(prepared) = prepared else { return };
         for changes in &self.0 {
@@ -104,13 +104,13 @@ impl Changes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether all of them were kept so far.
+    /// Ensures that all commits were spilled so far.
     pub(super) fn check(&self, dir: &Path) -> Result<(), BackupError> {
         let kept = self.lock();
         if kept.bytes > CHANGES_BYTES_MAX {
             return Err(BackupError::TooMuch(CHANGES_BYTES_MAX));
         }
-        // It stays: whoever asks again is told again.
+        // The error stays, so that every later call gets it.
         match &kept.failed {
             Some(error) => {
                 let source = io::Error::new(error.kind(), error.to_string());
@@ -120,7 +120,7 @@ impl Changes {
         }
     }
 
-    /// Bytes from a place on, at most so many; none at the end.
+    /// Up to `most` bytes from the place `from` on. Empty at the end.
     pub(super) fn read_at(&self, from: u64, most: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; most];
         let read = self.lock().flushed()?.read_at(&mut bytes, from)?;
@@ -128,7 +128,7 @@ impl Changes {
         Ok(bytes)
     }
 
-    /// All of them, to read from the beginning. The writer must not follow with them any more.
+    /// All spilled commits from the beginning. The writer must not append to the spill any more.
     pub(super) fn read(&self) -> io::Result<BufReader<File>> {
         let mut file = self.lock().flushed()?.try_clone()?;
         file.rewind()?;
@@ -136,10 +136,10 @@ impl Changes {
     }
 }
 
-/// Adds some of the changes to a backup; false when there are no more.
+/// Copies some spilled commits to a backup. Returns false if there are no more.
 pub(super) fn copy_changes<W: io::Write>(
     changes: &mut impl io::Read,
-    writer: &mut Writer<W>,
+    writer: &mut BackupWriter<W>,
     dir: &Path,
 ) -> Result<bool, BackupError> {
     let mut bytes = 0;
@@ -152,7 +152,7 @@ pub(super) fn copy_changes<W: io::Write>(
         let Some((key, value)) = read else { return Ok(false) };
         bytes += key.len() + value.as_ref().map_or(0, Vec::len);
         if is_backed_up(&key) {
-            writer.entry(Kind::Changes, &key, value.as_deref())?;
+            writer.entry(BlockKind::Changes, &key, value.as_deref())?;
         }
     }
     Ok(true)
@@ -174,7 +174,7 @@ impl Kept {
         file.write_all(bytes)
     }
 
-    /// The file with all that was added.
+    /// The file with everything that was added.
     fn flushed(&mut self) -> io::Result<&File> {
         let flushed = self.file.as_mut().map_or(Ok(()), BufWriter::flush);
         if let Err(error) = flushed {
@@ -187,17 +187,17 @@ impl Kept {
         }
     }
 
-    /// Notes why changes are missing. It stays.
+    /// Notes why commits are missing, for good.
     fn fail(&mut self, error: io::Error) {
         self.failed.get_or_insert(error);
         self.give_back();
     }
 
-    /// Gives the room back that the file takes, also when another handle of it is open. What was not written is forgotten.
+    /// Gives the space of the file back, even if another handle of it is open. Buffered bytes are dropped.
     fn give_back(&mut self) {
         if let Some(file) = self.file.take() {
             let (file, _) = file.into_parts();
-            // A file that cannot be cut goes with its last handle.
+            // A file that cannot be truncated disappears with its last handle.
             let _ = file.set_len(0);
         }
     }
@@ -210,7 +210,7 @@ mod tests {
     use doppel_protocol::IndexStateItem;
 
     use super::*;
-    use crate::backup::{Reader, copy_piece};
+    use crate::backup::{BackupReader, copy_piece};
     use crate::check::rows::pieces;
     use crate::key;
     use crate::service::room::Place;
@@ -226,7 +226,7 @@ mod tests {
         rows
     }
 
-    /// Commits fall between all pieces, before and behind the place where the copy is.
+    /// Commits fall between all pieces, before and behind the place that the copy has reached.
     #[test]
     fn what_changes_meanwhile_has_the_last_word() {
         let dir = tempfile::tempdir().unwrap();
@@ -246,11 +246,12 @@ mod tests {
             backups.committed(kept);
         };
         let (mut file, mut turn) = (Vec::new(), 0);
-        let mut writer = Writer::begin(&mut file, "").unwrap();
+        let mut writer = BackupWriter::begin(&mut file, "").unwrap();
         let mut from = Vec::new();
         while copy_piece(&store, &mut from, &mut writer).unwrap() {
             turn += 1;
-            // Changed, deleted, made and made again; each time some of those of the last time, too.
+            // Some rows are changed, some deleted, and some created again, overlapping with those of the last
+            // turn.
             let at = |number: u64| number * 997 * (turn / 2 + 1) % 6_000;
             commit((0..200).map(|n| row(at(n), (n % 3 > 0).then_some(10 + turn as u8))).collect());
             commit(vec![(of_index.clone(), Some(vec![turn as u8]))]);
@@ -263,11 +264,11 @@ mod tests {
 
         let restored = Memory::default();
         let mut input = file.as_slice();
-        let mut reader = Reader::open(&mut input).unwrap();
+        let mut reader = BackupReader::open(&mut input).unwrap();
         while let Some(writes) = reader.writes().unwrap() {
             restored.commit(writes).unwrap();
         }
-        // What the router of the index keeps is left out.
+        // The state of the index's router is left out.
         assert_eq!(restored.get(&of_index).unwrap(), None);
         store.commit(vec![(of_index, None)]).unwrap();
         assert!(rows(&restored) == rows(&store));
@@ -286,7 +287,7 @@ mod tests {
         assert!(matches!(changes.check(dir.path()), Err(BackupError::TooMuch(_))));
     }
 
-    /// Adds changes of so many bytes. The bytes of the file, as another handle sees them.
+    /// Adds `bytes` to a spill. Also returns the length of the file as another handle sees it.
     fn add(changes: &Changes, other: &File, bytes: usize) -> (io::Result<()>, u64) {
         let mut kept = changes.lock();
         let added = kept.add(&vec![7; bytes]);
@@ -305,13 +306,13 @@ mod tests {
         let (added, bytes) = add(&changes, &other, 1 << 20);
         added.unwrap();
         assert_eq!(bytes, 1 << 20);
-        // Others take the room.
+        // Other files take the space.
         FREE.store(LOOK_BYTES - 1, std::sync::atomic::Ordering::SeqCst);
         let (added, bytes) = add(&changes, &other, LOOK_BYTES as usize);
         assert_eq!(added.unwrap_err().to_string(), free_room::SPARED);
         assert_eq!(bytes, 0, "the room is given back at once");
         assert!(matches!(changes.check(dir.path()), Err(BackupError::Spill { .. })));
-        // The writer goes on, and nothing is written any more.
+        // The writer goes on, and nothing more is spilled.
         FREE.store(u64::MAX, std::sync::atomic::Ordering::SeqCst);
         let (added, bytes) = add(&changes, &other, 1 << 20);
         assert!(added.is_ok() && bytes == 0);
@@ -331,7 +332,7 @@ mod tests {
         let changes = Changes::new(dir.path()).unwrap();
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
         changes.lock().file = Some(BufWriter::new(full));
-        // As much as the buffer takes is known to fail only later.
+        // The error of a write that fits into the buffer appears only later.
         add(&changes, &File::open("/dev/null").unwrap(), 100).0.unwrap();
         assert_eq!(changes.read().unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert!(matches!(changes.check(dir.path()), Err(BackupError::Spill { .. })));

@@ -1,7 +1,8 @@
-//! Which members of a group are duplicates of others than the winner (G9).
+//! Finds which members of a group are duplicates of a member other than the winner (G9).
 //!
-//! Those that are like the winner are its duplicates, and need no more. The others are taken in the winner order, each
-//! content once: what is near an earlier kept one is a duplicate of the first page that has it.
+//! Members that are similar to the winner are its duplicates and need no cover. The others are taken in the
+//! winner order, each content once. A content that is F with an earlier kept content is a duplicate of the
+//! first page that has it.
 
 use doppel_model::GroupId;
 use doppel_model::pairwise::Similarity;
@@ -14,7 +15,7 @@ use crate::machine::{CoverUpdate, MemberCover};
 use crate::record::{ContentComparison, Cover, CoveringPage, GroupRecord, Member};
 use crate::regroup::cover;
 
-/// What is new in the cover of a group.
+/// The members of a group whose cover has changed.
 pub(crate) struct FoundCover {
     group: GroupId,
     changes: u64,
@@ -22,7 +23,7 @@ pub(crate) struct FoundCover {
 }
 
 impl FoundCover {
-    /// In steps of so many rows.
+    /// Splits the cover into commands of at most `rows` members.
     pub(crate) fn covered(self, rows: usize) -> impl Iterator<Item = CoverUpdate> {
         let Self { group, changes, members } = self;
         let steps = members.len().div_ceil(rows).max(1);
@@ -35,7 +36,7 @@ impl FoundCover {
 }
 
 impl Tier1 {
-    /// Finds the cover of a group; none when it is not in use, or owes none.
+    /// Finds the cover of a group. `None` if the group is not active or owes no cover.
     pub(crate) fn find_cover(&self, group: GroupId) -> Result<Option<FoundCover>, Tier1Error> {
         let Some(GroupRecord::Active(record)) = self.work_rows.record(key::group(group))? else {
             return Ok(None);
@@ -59,7 +60,7 @@ impl Tier1 {
             let number = numbers[&members[index].1.content];
             let (first, similarity) = match cover[number] {
                 Some((center, comparison)) => (copies[center][0], comparison.similarity),
-                // A copy of a page that is kept.
+                // Another page with the same content is kept.
                 None => (copies[number][0], Similarity::of_copies(sizes[number])),
             };
             let (page, kept) = &members[first];

@@ -1,7 +1,11 @@
-//! Results of searches on their way to ranges that are not here, so that tier 2 does not wait for one that is away. Where
-//! ownership moves, there is a queue for each range; it leads to the present owner, be it this process.
+//! Search results on their way to ranges that other processes own, so that tier 2 never waits for a process
+//! that is away.
 //!
-//! What is lost here with the process is asked for again: the router of tier 2 ends with it, and the ranges notice that.
+//! If ownership moves, there is a queue for every range. A queue leads to the present owner, which may be
+//! this process.
+//!
+//! Results that are lost with this process are computed again. The router of tier 2 ends with the process,
+//! and the ranges notice that and order their searches again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -15,21 +19,21 @@ use doppel_protocol::{SearchResult, SourceError};
 
 use super::Tier1;
 
-/// Answers that wait for a range at most: each is of one pass.
+/// Most batches of results that wait for one range. Each batch comes from one pass.
 const WAITING: usize = 256;
 
-/// Pauses before what has failed is tried again: the first, and the longest of those that follow.
+/// First and longest pause before a failed delivery is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The queues, by range.
+/// Queues of search results, by range.
 pub(super) struct Deliveries {
     queues: Mutex<BTreeMap<RangeId, Sender<Vec<SearchResult>>>>,
     begin: Mutex<Vec<(RangeId, Receiver<Vec<SearchResult>>)>>,
 }
 
 impl Deliveries {
-    /// To ranges that other processes own, or may own.
+    /// Creates queues to ranges that other processes own, or may come to own.
     pub(super) fn new(to: impl Iterator<Item = RangeId>) -> Self {
         let (mut queues, mut begin) = (BTreeMap::new(), Vec::new());
         for range in to {
@@ -40,20 +44,21 @@ impl Deliveries {
         Self { queues: Mutex::new(queues), begin: Mutex::new(begin) }
     }
 
-    /// What threads are to [run](run).
+    /// Takes the receiving ends, for threads that [`run`] delivers from.
     pub(super) fn begin(&self) -> Vec<(RangeId, Receiver<Vec<SearchResult>>)> {
         std::mem::take(&mut *self.begin.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the threads.
+    /// Ends the threads once their queues are empty.
     pub(super) fn end(&self) {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Takes results for a range.
+    /// Queues results for a range.
     ///
     /// # Errors
-    /// When too many wait: the range does not take them.
+    ///
+    /// If the queue of the range is full.
     pub(super) fn put(&self, range: RangeId, results: Vec<SearchResult>) -> Result<(), SourceError> {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queues.get(&range);
@@ -65,7 +70,7 @@ impl Deliveries {
     }
 }
 
-/// Hands results over, in order, until there are no more.
+/// Delivers results in their order, until the queue ends.
 pub(super) fn run(tier1: &Tier1, range: RangeId, results: &Receiver<Vec<SearchResult>>) {
     for results in results {
         let mut pause = PAUSE;

@@ -1,9 +1,12 @@
-//! The change feed: per shard a log that keeps the newest event of every URL.
+//! The change feed: for each shard a log that keeps the newest event of every URL. An event is deleted when a
+//! newer event of its URL is written.
 //!
-//! A cursor is the collection and the last number read of each shard, in hexadecimal, and while the
-//! consumer is still behind it, where the feed ended when it began. Superseded events are gone at once.
-//! A cursor is refused when retention has dropped an event that its consumer may need, or when it is of
-//! another collection or a later state of this one.
+//! A cursor is hexadecimal text. It contains the collection and, for each shard, the number of the last event
+//! that the consumer has read. Until the consumer has caught up with a shard, the cursor also contains the
+//! end of that shard's feed when the consumer began.
+//!
+//! A cursor is refused if retention has dropped an event that its consumer may need. It is also refused if it
+//! comes from another collection, or from a later state of this collection that a restore has undone.
 
 use std::fmt::Write as _;
 use std::sync::PoisonError;
@@ -18,30 +21,30 @@ use super::read::line;
 use crate::key;
 use crate::record::Meta;
 
-/// While a consumer waits, it looks so often whether something new is there, and asks other processes so often.
+/// How often a waiting consumer looks for new events, and how often it asks other processes.
 const LOOK: Duration = Duration::from_secs(1);
 const OTHERS: Duration = Duration::from_millis(100);
 
-/// How far a consumer has read a shard's feed.
+/// How far a consumer has read the feed of a shard.
 #[derive(Debug, Clone, Copy)]
 struct Position {
     number: u64,
-    /// The feed's end when the consumer began. It has no need of dropped events up to there: it never saw
-    /// those pages alive.
+    /// End of the feed when the consumer began. The consumer does not need dropped events up to there,
+    /// because it never saw their pages alive.
     began: u64,
 }
 
-/// What other processes have said of their feeds.
+/// What this process has last heard of the feeds of other processes.
 #[derive(Debug, Default)]
 pub(super) struct Others {
     asked: Option<Instant>,
-    /// The collections that all ranges began from, in one number.
+    /// One hash over the collections from which all ranges began.
     collection: u64,
 }
 
-/// How far the feed of every shard goes.
+/// Extents of the feeds of all shards, and the collection that a cursor must name.
 struct Feeds {
-    /// Names the collection.
+    /// Names the collection in cursors.
     collection: u64,
     extents: Vec<FeedExtent>,
 }
@@ -52,13 +55,14 @@ pub(crate) fn extent(meta: &Meta) -> FeedExtent {
 }
 
 impl Tier1 {
-    /// How far the feed of every shard goes. What other processes have said is at most so old.
+    /// The extents of all feeds. What other processes have said is at most `age` old.
     fn feed_extents(&self, age: Duration) -> Result<Feeds, Tier1Error> {
         let mut collection = self.collection;
         let fresh = Instant::now().checked_sub(age);
-        // Also where all ranges are here at present: a cursor is good wherever they are.
+        // The collection of a cursor depends on all ranges even if this process owns all at present. So a
+        // cursor stays valid when ranges move.
         if self.ranges.has_others() {
-            // Those that wait here meanwhile do not ask for the same again.
+            // Other consumers wait here instead of asking the same again.
             let mut others = self.other_feeds.lock().unwrap_or_else(PoisonError::into_inner);
             if others.asked.zip(fresh).is_none_or(|(asked, fresh)| asked < fresh) {
                 let began = Instant::now();
@@ -81,7 +85,7 @@ impl Tier1 {
         Ok(Feeds { collection, extents })
     }
 
-    /// The cursor to read on from now.
+    /// A cursor from which a consumer reads only future events.
     pub(super) fn cursor_at_end(&self) -> Result<String, Tier1Error> {
         let Feeds { collection, extents } = self.feed_extents(Duration::ZERO)?;
         let ends = extents.into_iter().map(|extent| Position { number: extent.end, began: extent.end });
@@ -123,7 +127,7 @@ impl Tier1 {
         }
     }
 
-    /// Events after `positions` up to the ends; moves `positions` on.
+    /// Reads up to `limit` events after `positions` and moves `positions` behind them.
     fn collect(
         &self,
         positions: &mut [Position],
@@ -137,8 +141,8 @@ impl Tier1 {
             .filter(|(_, (position, extent))| position.number < extent.end)
             .map(|(shard, (position, extent))| (shard, &mut position.number, extent.end))
             .collect();
-        // Every shard has its share of the answer, and the one that is furthest behind comes first, so a busy
-        // one does not keep the others from it.
+        // Every shard gets a share of the answer, so that a busy shard does not crowd out the others. The
+        // shard that is furthest behind comes first.
         behind.sort_by_key(|(_, number, end)| std::cmp::Reverse(*end - **number));
         let mut left = behind.len();
         for (shard, number, end) in behind {
@@ -161,7 +165,7 @@ impl Tier1 {
             *number = if events.len() < room { end } else { events.last().map_or(end, |(at, _)| *at) };
             let pages: Vec<PageId> = events.iter().map(|(_, page)| *page).collect();
             for ((at, _), record) in events.into_iter().zip(self.rows.pages(&pages)?) {
-                // A newer event of the page is further on in the feed and will be met there.
+                // If the record has a newer event, the consumer meets that one further on in the feed.
                 if let Some(record) = record.filter(|record| record.event == at) {
                     changes.push(Change { line: line(&record), fetched_at: record.fetched_at });
                 }
@@ -195,7 +199,7 @@ fn parse_cursor(text: &str, collection: u64, extents: &[FeedExtent]) -> Option<V
             None => number(part).map(|number| Position { number, began: number }),
         })
         .collect::<Option<_>>()?;
-    // A number that was never given is of a later state than this, which was restored.
+    // A number that was never given comes from a later state that a restore has undone.
     let sound = |(position, extent): (&Position, &FeedExtent)| {
         position.number.max(position.began) <= extent.end
             && extent.dropped <= position.number.max(position.began)

@@ -1,13 +1,14 @@
-//! A range in numbers: its totals, those of its shards, and how long its pages wait for their decision.
+//! The figures of a range: totals, totals of its shards, and how long its pages wait for their decision.
 //!
-//! Invariant: as many waiting pages are remembered as are pending at most, and a queue of at most about twice as many. What a
-//! flood of pages has taken in memory is given back after it.
+//! Invariant: the figures remember at most as many waiting pages as are pending, in a queue of at most about
+//! twice as many entries. After a flood of pages its memory is given back.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use doppel_contract::{Backlog, Counters};
 use doppel_model::{ClientId, PageId};
-use doppel_protocol::{Backlog, Counters, DecisionTimes, ShardTotals};
+use doppel_protocol::{DecisionTimes, ShardTotals};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
@@ -15,13 +16,13 @@ use crate::machine::Wait;
 use crate::range::Range;
 use crate::totals;
 
-/// Entries that the queue may have beside those of pages that wait.
+/// Entries that the queue may have besides those of waiting pages.
 const QUEUE_SLACK: usize = 1_024;
 
-/// Room for so many times as many pages as wait, beside the slack, is more than is kept.
+/// A collection shrinks when its capacity exceeds this multiple of its entries and the slack.
 const SPARSE: usize = 4;
 
-/// The numbers of a range as of its last commit.
+/// The figures of a range after its last commit.
 pub(super) struct Figures {
     totals: (Counters, Backlog),
     shards: Vec<ShardTotals>,
@@ -29,12 +30,13 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Of a range that this process begins to own.
+    /// Figures of a range that this process begins to own.
     pub(super) fn of(range: &Range, now: Instant) -> Self {
         Self { totals: totals_of(range), shards: shards_of(range), waits: Waits::new(now) }
     }
 
-    /// After a commit, by which pages began to be pending, or ended.
+    /// Takes over the figures after a commit. `waits` lists the pages that became pending or stopped being
+    /// pending with it.
     pub(super) fn update(&mut self, range: &Range, waits: &[(PageId, Wait)], now: Instant) {
         self.totals = totals_of(range);
         self.shards = shards_of(range);
@@ -43,7 +45,8 @@ impl Figures {
         }
     }
 
-    /// Of the range as it was opened anew; pages that were told of since may not have been recorded.
+    /// Starts again with a range that was opened anew, and keeps the decision times. Pages that were reported
+    /// since the last commit may not have been recorded.
     pub(super) fn begin_again(&mut self, range: &Range, now: Instant) {
         let times = self.waits.times;
         *self = Self::of(range, now);
@@ -54,7 +57,7 @@ impl Figures {
         self.totals
     }
 
-    /// Pages that are pending for a client, as far as they are known.
+    /// Number of pages that are pending for a client, as far as they are known.
     pub(super) fn pending_of(&self, client: ClientId) -> u64 {
         self.waits.clients.get(&client).copied().unwrap_or(0)
     }
@@ -80,17 +83,18 @@ fn shards_of(range: &Range) -> Vec<ShardTotals> {
     range.shards().run().map(of).collect()
 }
 
-/// Pages that wait for their decision, and how long those that were decided have waited.
+/// Pages that wait for their decision, and how long the decided pages have waited.
 struct Waits {
-    /// When the range began to be owned here.
+    /// When this process began to own the range.
     begin: Instant,
-    /// Since when each page waits, and for which client. Of pages that wait since before the range was opened, no time is known.
+    /// When each page began to wait, and for which client. The time is `None` if the page waited before the
+    /// range was opened.
     since: HashMap<PageId, (Option<Instant>, ClientId)>,
-    /// Pages with a time.
+    /// Number of waiting pages whose time is known.
     timed: u64,
-    /// Pages that wait for each client.
+    /// Number of waiting pages of each client.
     clients: HashMap<ClientId, u64>,
-    /// In the order of time. Entries of pages that were decided may be among them.
+    /// Waiting pages in order of time. Entries of decided pages may be among them.
     queue: VecDeque<(Instant, PageId)>,
     times: DecisionTimes,
 }
@@ -108,7 +112,7 @@ impl Waits {
     }
 
     fn begin(&mut self, page: PageId, client: ClientId, now: Option<Instant>) {
-        // A page that begins to wait for another client has waited before.
+        // A page that now waits for another client keeps its time.
         let before = self.since.get(&page).copied();
         let since = before.map_or(now, |(since, _)| since);
         self.since.insert(page, (since, client));
@@ -127,7 +131,7 @@ impl Waits {
         }
     }
 
-    /// One page fewer waits for a client.
+    /// Notes that one page fewer waits for a client.
     fn leave(&mut self, client: ClientId) {
         if let Entry::Occupied(mut pages) = self.clients.entry(client) {
             *pages.get_mut() -= 1;
@@ -143,7 +147,7 @@ impl Waits {
             Wait::Continues(client) if !self.since.contains_key(&page) => self.begin(page, client, None),
             Wait::Continues(_) => {}
             Wait::Decided => {
-                // Nobody knows how long a page has waited that waited already when the range was opened.
+                // If the page waited before the range was opened, its waiting time is not known.
                 if let Some(since) = self.end(page) {
                     self.times.observe(ms(since, now));
                 }
@@ -152,7 +156,7 @@ impl Waits {
         }
     }
 
-    /// The page waits no longer. Since when it did.
+    /// Notes that a page no longer waits. Returns the time at which it began to wait, if that is known.
     fn end(&mut self, page: PageId) -> Option<Instant> {
         let ended = self.since.remove(&page);
         if let Some((since, client)) = ended {
@@ -164,7 +168,7 @@ impl Waits {
         {
             self.queue.pop_front();
         }
-        // By half at least, so that it costs a constant time for each page that has ended.
+        // Shrinking by at least half costs constant time for each page that ends.
         let sparse = |capacity: usize, left: usize| capacity > SPARSE * (left + QUEUE_SLACK);
         if sparse(self.since.capacity(), self.since.len()) {
             self.since.shrink_to(SPARSE / 2 * self.since.len());
@@ -207,7 +211,7 @@ mod tests {
         let at = |ms| begin + Duration::from_millis(ms);
         let mut waits = Waits::new(begin);
         assert_eq!(waits.oldest_ms(0, at(5)), None);
-        // Two that are pending from before.
+        // Two pages are pending from before the range was opened.
         assert_eq!(waits.oldest_ms(2, at(5)), Some(5));
         waits.take(page(1), Wait::Begins(ClientId(1)), at(10));
         waits.take(page(2), Wait::Begins(ClientId(1)), at(20));
@@ -216,7 +220,7 @@ mod tests {
         assert_eq!(waits.oldest_ms(1, at(100)), Some(90));
         waits.take(page(1), Wait::Decided, at(60));
         assert_eq!(waits.oldest_ms(0, at(100)), None);
-        // One from before is decided: its time is not known.
+        // The page waited before the range was opened, so its time is not counted.
         waits.take(page(3), Wait::Decided, at(70));
         assert_eq!((waits.times.decided(), waits.times.total_ms), (2, 30 + 50));
     }
@@ -232,7 +236,7 @@ mod tests {
         }
         assert!(waits.queue.len() <= QUEUE_SLACK + 4, "{}", waits.queue.len());
         assert_eq!(waits.since.len(), 1);
-        // A page that waits a second time is as young as that.
+        // A page that waits a second time counts from then.
         waits.take(page(7), Wait::Begins(ClientId(1)), now + Duration::from_secs(1));
         waits.take(page(0), Wait::Decided, now + Duration::from_secs(1));
         assert_eq!(waits.oldest_ms(1, now + Duration::from_secs(3)), Some(2_000));
@@ -254,14 +258,14 @@ mod tests {
         let begins = |client| Wait::Begins(ClientId(client));
         (0..3).for_each(|number| waits.take(page(number), begins(1), now));
         waits.take(page(3), Wait::Continues(ClientId(2)), now);
-        // It is known already.
+        // The page waits already.
         waits.take(page(0), Wait::Continues(ClientId(1)), now);
         assert_eq!(counts(&waits), [Some(3), Some(1)]);
         // Another client has sent a content of the page.
         waits.take(page(0), begins(2), now + Duration::from_secs(1));
         assert_eq!((counts(&waits), waits.oldest_ms(4, now)), ([Some(2), Some(2)], Some(0)));
         waits.take(page(3), Wait::Decided, now);
-        // How long it has waited is not known.
+        // The waiting time of the page is not known.
         assert_eq!(waits.times.decided(), 0);
         waits.take(page(1), Wait::Dropped, now);
         waits.take(page(2), Wait::Decided, now);

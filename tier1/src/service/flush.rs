@@ -1,8 +1,8 @@
-//! Deciding everything that was accepted: over when nothing is owed anywhere and no message is on its way.
+//! Waits until everything that was accepted is decided: no range owes work, and no message is under way.
 //!
-//! Ranges are asked one after the other, and a message may travel behind the question. So it is over when two
-//! successive rounds find every range at rest with the same numbers of messages, and all that was sent applied: then
-//! nothing has moved between them.
+//! Ranges are asked one after another, so a message may travel behind the question. The wait therefore ends
+//! when two successive rounds find every range at rest with equal numbers of messages, and every sent message
+//! applied. Then no message has moved between the two rounds.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,18 @@ use doppel_protocol::range_owner::RangeReport;
 
 use super::Tier1;
 
-/// How often it is looked whether everything is decided: each time costs requests and a turn of each range, so it is looked
-/// less often the longer it takes.
+/// How often the ranges are asked. Each round costs requests and a commit of each range, so rounds become
+/// rarer the longer the wait takes.
 const POLL: Duration = Duration::from_millis(5);
 const POLL_MAX: Duration = Duration::from_millis(50);
 
-/// How soon work that failed because a part of tier 1 did not answer is tried again while a caller waits: less often the longer
-/// it waits.
+/// How often failed work is tried again while a caller waits and a part of tier 1 does not answer. Attempts
+/// become rarer the longer the wait takes.
 const AGAIN: Duration = Duration::from_millis(500);
 const AGAIN_MAX: Duration = Duration::from_secs(10);
 
-/// A range has so much time to answer, also at the end of the time limit: it may be in the middle of a commit.
+/// Least time that a range gets to answer, even at the end of the limit, because it may be in the middle of a
+/// commit.
 const COMMIT: Duration = Duration::from_secs(1);
 
 impl Tier1 {
@@ -46,11 +47,12 @@ impl Tier1 {
                 continue;
             };
             if is_at_rest(&now) {
-                // One range has no other that could have been busy when it was asked.
+                // A single range exchanges no messages, so one round is enough.
                 if now.len() == 1 || before.as_ref() == Some(&now) {
                     return Ok(true);
                 }
-                // Something moves between all rounds, though each finds rest. Two are made in any case.
+                // Each round finds rest, but messages move between all rounds. Two rounds are made in any
+                // case.
                 if before.is_some() && Instant::now() >= deadline {
                     return Ok(false);
                 }
@@ -61,7 +63,7 @@ impl Tier1 {
             let mut away = None;
             for (report, failures) in now.into_iter().zip(&failures) {
                 match report.refused {
-                    // It may be back soon, and the work that failed may have been tried before the call.
+                    // The part may be back soon, and the work may have failed before this call.
                     Some(refused @ Tier1Error::Unavailable(_)) => away = Some(refused),
                     Some(refused) if report.failures > *failures => return Err(refused),
                     _ => {}
@@ -83,7 +85,7 @@ impl Tier1 {
     fn hurry_all(&self, again: bool) -> Result<(), Tier1Error> {
         for range in self.map.ranges() {
             match self.at(range).and_then(|node| node.hurry(range, again)).map_err(Tier1Error::from) {
-                // It is waited for.
+                // A range that does not answer is waited for.
                 Err(Tier1Error::Unavailable(_)) | Ok(()) => {}
                 Err(refused) => return Err(refused),
             }
@@ -91,7 +93,8 @@ impl Tier1 {
         Ok(())
     }
 
-    /// How far every range is when all that was handed in before is committed; none when one has not answered in time.
+    /// Reports of all ranges after everything that was handed in before is committed. `None` if a range has
+    /// not answered in time.
     fn reports(&self, deadline: Instant) -> Result<Option<Vec<RangeReport>>, Tier1Error> {
         let mut reports = Vec::new();
         for range in self.map.ranges() {
@@ -106,7 +109,7 @@ impl Tier1 {
     }
 }
 
-/// Whether nothing is owed, and every message that was sent is applied.
+/// Whether no range owes work, and every message that was sent is applied.
 fn is_at_rest(reports: &[RangeReport]) -> bool {
     let all_applied = reports.iter().enumerate().all(|(own, report)| {
         let mut others = reports.iter().enumerate().filter(|(other, _)| *other != own);
@@ -117,8 +120,8 @@ fn is_at_rest(reports: &[RangeReport]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::Backlog;
     use doppel_model::Epoch;
-    use doppel_protocol::Backlog;
     use doppel_protocol::range_owner::Traffic;
 
     use super::*;

@@ -1,7 +1,8 @@
-//! Whether a file system has room for a range whose disk was full.
+//! Checks whether a file system has room for a range whose disk was full.
 //!
-//! A range stops when a write fails, with nothing free, and goes on with much more than that, so that it does not stop again at
-//! once. What the file system says is not all: a quota or a pool behind it may have less. So a file is written, too.
+//! A range stops when a write fails because no space is free. It continues only when much more space is free,
+//! so that it does not stop again at once. The numbers of the file system are not enough, because a quota or
+//! a storage pool behind it may have less. The check therefore also writes a file.
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -12,29 +13,31 @@ use rustix::io::Errno;
 
 use crate::store::StoreError;
 
-/// Bytes that are to be free: what the engine may write while it opens a database and takes in what the log has, and then some.
-/// Ranges that share a file system go on one after another, and each asks for so many in turn.
+/// Bytes that must be free before a range continues: what the engine may write while it opens a database and
+/// takes in the log, with a reserve. Ranges that share a file system continue one after another, and each
+/// asks for this amount.
 const ROOM_BYTES: u64 = 256 << 20;
 
-/// On a small file system this share of it, if that is less: one in so many bytes.
+/// On a small file system, one part in this many must be free, if that is less than [`ROOM_BYTES`].
 const ROOM_SHARE: u64 = 10;
 
-/// Files that may still be made: a database opens no more.
+/// Number of files that must still be possible. A database opens no more than that.
 const ROOM_FILES: u64 = 16;
 
-/// Bytes that whatever can be done without leaves free for the ranges, and the share of a small file system.
+/// Free bytes that optional files leave to the ranges. On a small file system they leave one part in
+/// [`SPARED_SHARE`], if that is less.
 const SPARED_BYTES: u64 = 64 << 20;
 const SPARED_SHARE: u64 = 40;
 
-/// Why something that can be done without is not written.
+/// Why an optional file is not written.
 pub(super) const SPARED: &str = "the disk has little room left, which is for new pages; make room on it";
 
-/// Bytes that are written to see whether they can be, unless less is to be free, and how many at a time.
+/// Bytes that the check writes, unless less must be free, and the size of each piece.
 const TRIED_BYTES: u64 = 4 << 20;
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Whether the file system of a file has so many bytes beside what is left for the ranges. One that does not say how much is free
-/// counts as having room.
+/// Whether the file system of `file` has room for `bytes` more, besides what is left to the ranges. A file
+/// system that does not say how much is free counts as having room.
 pub(super) fn has_spare(file: &File, bytes: u64) -> bool {
     rustix::fs::fstatvfs(file).map_or(true, |system| spares(&system, bytes))
 }
@@ -42,15 +45,16 @@ pub(super) fn has_spare(file: &File, bytes: u64) -> bool {
 fn spares(system: &StatVfs, bytes: u64) -> bool {
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     let all = system.f_blocks.saturating_mul(system.f_frsize);
-    // One without a fixed size says that it has none.
+    // A file system without a fixed size reports a size of 0.
     all == 0 || free >= SPARED_BYTES.min(all / SPARED_SHARE).saturating_add(bytes)
 }
 
-/// Ensures that the file system of a directory has room for a range that goes on.
+/// Ensures that the file system of a directory has room for a range to continue.
 ///
 /// # Errors
-/// [`StoreError::DiskFull`] when it has not; otherwise when no file can be written there. One that does not say how much is free
-/// is tried all the same.
+///
+/// [`StoreError::DiskFull`] if it has too little room, and another error if no file can be written there. If
+/// the file system does not say how much is free, the check only writes the file.
 pub(super) fn ensure_room(dir: &Path) -> Result<(), StoreError> {
     let wanted = match rustix::fs::statvfs(dir) {
         Ok(system) => is_enough(&system).ok_or(StoreError::DiskFull)?,
@@ -60,26 +64,26 @@ pub(super) fn ensure_room(dir: &Path) -> Result<(), StoreError> {
         .map_err(|error| StoreError::of_file("write a file", dir, &error))
 }
 
-/// The bytes that are to be free, where they are, and as many files as are needed.
+/// The number of bytes that must be free. `None` if fewer are free, or if too few files are possible.
 fn is_enough(system: &StatVfs) -> Option<u64> {
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     let all = system.f_blocks.saturating_mul(system.f_frsize);
     let wanted = ROOM_BYTES.min(all / ROOM_SHARE);
-    // One without a fixed number of files says that it has none.
+    // A file system without a fixed number of files reports 0 files.
     let has_files = system.f_files == 0 || system.f_favail >= ROOM_FILES.min(system.f_files / ROOM_SHARE);
     (free >= wanted && has_files).then_some(wanted)
 }
 
-/// Writes so many bytes to the disk, in a file without a name, which goes when it is closed.
+/// Writes `bytes` to the disk, in a file without a name. The file disappears when it is closed.
 fn try_to_write(dir: &Path, bytes: u64) -> std::io::Result<()> {
     let mut file = tempfile::tempfile_in(dir)?;
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes.max(1)) {
-        // Not every file system has it.
+        // Some file systems do not support it.
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
         Err(error) => return Err(error.into()),
     }
     file.seek(SeekFrom::Start(0))?;
-    // Nothing that a file system would keep as a hole.
+    // Zeros could become a hole that takes no space.
     let piece = [0x55; PIECE_BYTES as usize];
     for _ in 0..bytes.div_ceil(PIECE_BYTES) {
         file.write_all(&piece)?;
@@ -113,7 +117,7 @@ mod tests {
         assert_eq!(wanted(255, 10_000, many), None);
         assert_eq!(wanted(16, 160, many), Some(16 * mib));
         assert_eq!(wanted(15, 160, many), None);
-        // No more file can be made; and one that makes them as they are needed.
+        // First no more files are possible. Then the file system creates files as they are needed.
         assert_eq!(wanted(256, 10_000, (0, 10_000)), None);
         assert_eq!(wanted(256, 10_000, (15, 10_000)), None);
         assert_eq!(wanted(256, 10_000, (0, 0)), Some(256 * mib));

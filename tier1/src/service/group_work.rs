@@ -1,8 +1,9 @@
-//! Groups that owe work which is done outside the machine, one piece of work for each at a time.
+//! Groups that owe work outside the machine, with at most one piece of work under way for each.
 //!
-//! The work waits until nothing is on its way to any group. A recomputation before that would put members out that a page
-//! links which has not come yet; they would search and come again, and make their groups owe the next one: a long chain would
-//! not come to rest. Where something is always on its way, a group waits for some seconds, and the longer the more often.
+//! The work waits until no message is on its way to any group. An earlier recomputation would put out members
+//! that only a page links whose message has not arrived. These members would search, join again, and make
+//! their group owe the next recomputation, so a long chain would never come to rest. If messages are always
+//! on their way, a group waits for some seconds. The wait doubles each time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,45 +12,47 @@ use doppel_model::GroupId;
 
 use super::queue::Queue;
 
-/// Work that takes longer than this is followed by a rest of so many times its time, within a limit.
+/// Work that takes longer than [`SHORT`] is followed by a rest. The rest is [`REST`] times as long as the
+/// work, and at most [`REST_MAX`].
 const SHORT: Duration = Duration::from_millis(50);
 const REST: u32 = 4;
 const REST_MAX: Duration = Duration::from_secs(60);
 
-/// A group has its work after so long though others are on their way, and the next time after twice as long, within a limit.
+/// How long a group waits while messages are on their way. The wait doubles each time, up to
+/// [`PATIENCE_MAX`].
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Groups that are looked at for the next work at a time: the writer's thread does it.
+/// Most groups that one call looks at, because the thread of the writer makes it.
 const LOOKS_MAX: usize = 256;
 
-/// Groups in the order in which they came to owe it, so that a group that is marked again and again does not keep the others
-/// waiting.
+/// Groups in the order in which they came to owe the work. A group that is marked again and again does not
+/// keep the others waiting.
 #[derive(Default)]
 pub(super) struct GroupWork {
     waiting: Queue<GroupId>,
     under_way: HashSet<GroupId>,
     turns: HashMap<GroupId, Turn>,
-    /// When the turns ended, in order: those of before [`PATIENCE_MAX`] are forgotten.
+    /// Ends of turns, in their order. Turns that ended longer than [`PATIENCE_MAX`] ago are forgotten.
     ended: VecDeque<(Instant, GroupId)>,
 }
 
-/// The turn of a group that waits, or had its work not long ago.
+/// The turn of a group that waits, or whose work ended not long ago.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
-    /// When it came to owe what it owes.
+    /// When the group came to owe the work.
     since: Instant,
     patience: Duration,
-    /// When its last work was over.
+    /// When the last work on the group ended.
     ended: Option<Instant>,
-    /// That took long: when it may have the next.
+    /// Until when the group rests, because its last work took long.
     rests_until: Option<Instant>,
 }
 
-/// What a group may be begun in spite of.
+/// Reasons to begin work at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Urgency {
-    /// Nothing is on its way to any group.
+    /// No message is on its way to any group.
     pub(super) quiet: bool,
     /// A caller waits.
     pub(super) hurry: bool,
@@ -75,8 +78,8 @@ impl GroupWork {
         self.waiting.contains(&group) || self.under_way.contains(&group)
     }
 
-    /// Begins work, so that at most so many groups have it. A group that something else comes first for waits for that as
-    /// long as it has patience.
+    /// Begins work, so that work is under way for at most `at_once_max` groups. A group for which `waits`
+    /// returns true gives way to other work while it has patience.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -92,7 +95,7 @@ impl GroupWork {
             let Some(group) = self.waiting.pop() else { break };
             let gives_way = || waits(group) && !self.is_impatient(group, now);
             if self.under_way.contains(&group) || !self.is_due(group, now, urgency) || gives_way() {
-                // Its turn comes later.
+                // The group comes later.
                 self.waiting.push(group);
                 continue;
             }
@@ -102,8 +105,8 @@ impl GroupWork {
         begun
     }
 
-    /// Work is over. What took long has a rest before its next, so that a giant group that changes all the time does not
-    /// take the worker for itself.
+    /// Ends work on a group. After long work the group rests, so that a giant group that changes all the time
+    /// does not occupy the worker.
     pub(super) fn end(&mut self, group: GroupId, took: Duration, now: Instant) {
         self.under_way.remove(&group);
         if let Some(turn) = self.turns.get_mut(&group) {
@@ -126,7 +129,7 @@ impl GroupWork {
         self.turns.get(&group).is_none_or(|turn| now.duration_since(turn.since) >= turn.patience)
     }
 
-    /// Forgets the turns that ended long ago. One that goes on is left to its end.
+    /// Forgets turns that ended long ago, unless their group owes work again.
     fn forget(&mut self, now: Instant) {
         while let Some((ended, group)) =
             self.ended.front().copied().filter(|(ended, _)| now.duration_since(*ended) > PATIENCE_MAX)
@@ -141,7 +144,7 @@ impl GroupWork {
 }
 
 impl Turn {
-    /// Whether its last work was so long ago that the next is the first again.
+    /// Whether the last work ended so long ago that the next counts as the first.
     fn is_over(&self, now: Instant) -> bool {
         self.ended.is_none_or(|ended| now.duration_since(ended) > PATIENCE_MAX)
     }

@@ -43,7 +43,7 @@ fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
     }
 }
 
-/// A piece of a group's pages.
+/// A part of the pages of a group.
 struct Listing {
     members: Vec<MemberView>,
     last: Option<GroupPosition>,
@@ -109,7 +109,7 @@ impl Rows {
         Ok(Some(GroupView { summary, members: listing.members, next }))
     }
 
-    /// The redirects that end at a member, after the one named.
+    /// Lists the redirects that end at a member, after the redirect that `after` names.
     fn list_inbound_redirects(&self, listing: &mut Listing, after: GroupPosition) -> Result<(), Tier1Error> {
         let GroupPosition { member, redirect } = after;
         let shard = self.owner(member);

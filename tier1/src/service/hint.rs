@@ -1,7 +1,9 @@
-//! F of a new version and its page's representative, before it enters the machine.
+//! Hints: F of a new version and the representative of its page, computed before the version enters the
+//! machine.
 //!
-//! Runs in the caller's thread, so that the comparison is spread over the callers. What is read here
-//! may be old by the time the command is applied; the machine checks the contents it names.
+//! The comparison runs in the thread of the caller, so comparisons are spread over the callers. The rows that
+//! it reads may be out of date when the command is applied. The machine therefore checks the contents that
+//! the hint names.
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
@@ -15,7 +17,7 @@ use crate::record::{PageRecord, State};
 /// Submissions whose rows are read together.
 const TOGETHER: usize = 64;
 
-/// A page that is to be compared, and its representative.
+/// A submission to compare with its representative.
 struct Wanted<'s> {
     /// Index of the submission.
     at: usize,
@@ -28,14 +30,14 @@ struct Wanted<'s> {
 }
 
 impl Tier1 {
-    /// For each submission the comparison, where there is one to make. Without one the page is compared at tier 2,
-    /// so a damaged signature can be replaced.
+    /// The comparison for each submission, or `None` if there is nothing to compare. Tier 2 compares a page
+    /// without a hint, so a damaged signature can be replaced.
     pub(crate) fn hints(&self, submissions: &[Submission]) -> Vec<Option<Hint>> {
         let mut hints = Vec::with_capacity(submissions.len());
         let mut is_away = false;
         for submissions in submissions.chunks(TOGETHER) {
             let mut of_these = vec![None; submissions.len()];
-            // A node that is away would be waited for again with each piece.
+            // Each further read of a node that is away would wait again.
             if !is_away {
                 let made = self.make_hints(submissions, &mut |at, hint| of_these[at] = Some(hint));
                 if let Err(refused) = made {
@@ -62,7 +64,7 @@ impl Tier1 {
                     wanted.extend(record.and_then(|record| representative_of(at, &submissions[at], &record)));
                 }
             }
-            // One of them cannot be read: the others can.
+            // One row cannot be read. Try the submissions one by one.
             Err(_) if submissions.len() > 1 => {
                 for (at, submission) in submissions.iter().enumerate() {
                     let made =
@@ -82,7 +84,7 @@ impl Tier1 {
             }
             None => true,
         });
-        // In order of shards, so that those of one range are read together.
+        // In order of shards, so that signatures of one range are read together.
         wanted.sort_unstable_by_key(|wanted| self.shard_of(wanted.representative));
         while !wanted.is_empty() {
             let pages: Vec<PageId> = wanted.iter().map(|wanted| wanted.representative).collect();
@@ -113,14 +115,16 @@ impl Tier1 {
     }
 }
 
-/// The representative of a page that has another content now; none when there is nothing to compare.
+/// The representative to compare a submission with. `None` if the content has not changed or there is nothing
+/// to compare with.
 fn representative_of<'s>(at: usize, submission: &'s Submission, record: &PageRecord) -> Option<Wanted<'s>> {
     let Body::Content(signature) = &submission.body else { return None };
     let State::Content(state) = &record.state else { return None };
     if state.content == signature.content() || Some(submission.place()) < record.place() {
         return None;
     }
-    // The winner of its group; a winner and a page on its own are represented by their last content.
+    // The representative is the winner of the group. A winner, and a page without a group, are represented by
+    // their last content.
     let page = submission.url.id();
     let (representative, content) = match state.membership.as_ref().and_then(|m| m.winner.as_ref()) {
         Some(winner) if winner.page != page => (winner.page, winner.content),

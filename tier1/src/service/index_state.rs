@@ -1,8 +1,8 @@
-//! What the router of the index keeps, where it sits with the owner of the first range: rows of that range, so all its replicas
-//! have them.
+//! The durable state of the index's router, which sits with the owner of the first range. The state is kept
+//! in rows of that range, so all its replicas have it.
 //!
-//! Invariant: nothing is written for an ownership that is over. A task that finds its writer ended is refused, and a commit of a
-//! deposed owner does not count in the log.
+//! Invariant: nothing is written for an ownership that is over. A task for a writer that has ended is
+//! refused, and a commit of a deposed owner does not count in the log.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ use crate::key;
 use crate::machine::Command;
 use crate::record::decode;
 
-/// How long the router waits for a commit. Meanwhile it does nothing else, and what it does not get it asks for again.
+/// How long the router waits for a commit. It does nothing else in the meantime, and tries again later.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The items of a router for as long as this process owns the first range without a break. Where it has lost the range and owns
-/// it again, the next router has others.
+/// The durable items of a router, while this process owns the first range without a break. If it loses the
+/// range and owns it again, the next router gets another value.
 pub struct IndexStateRows {
     tier1: Arc<Tier1>,
     range: RangeId,
@@ -29,10 +29,11 @@ pub struct IndexStateRows {
 }
 
 impl Tier1 {
-    /// The items of a router that sits here, as long as this process owns the first range.
+    /// The durable items of the router of this process.
     ///
     /// # Errors
-    /// When it does not own it at present.
+    ///
+    /// If this process does not own the first range at present.
     pub fn index_state(self: &Arc<Self>) -> Result<IndexStateRows, Tier1Error> {
         let range = self.map.of_shard(key::INDEX_STATE_SHARD);
         let epoch = self.own(range)?.epoch;
@@ -67,7 +68,7 @@ impl IndexState for IndexStateRows {
     fn load(&self, item: IndexStateItem) -> Result<Option<Vec<u8>>, IndexStateError> {
         let key = key::index_state(item);
         let row = self.owner()?.uncached_store.get(&key);
-        // A disk that fails says nothing of what is kept: the other replicas have it, too.
+        // A failing disk says nothing about the items, because the other replicas have them, too.
         let unread = |why: String| IndexStateError::Unavailable(why);
         let row = row.map_err(|error| unread(error.to_string()))?;
         row.map(|row| decode(&key, &row)).transpose().map_err(|error| unread(error.to_string()))

@@ -1,7 +1,7 @@
-//! What the worker of a range is asked for, and the way there.
+//! Jobs for the worker of a range, and their queue.
 //!
-//! Members to be compared may come faster than the worker compares them. What there is no room for is left out: the rows owe it, and
-//! are gone through again once the worker has nothing else.
+//! Comparisons may come faster than the worker makes them. If the queue is full, a comparison is left out.
+//! The rows still owe it, and the worker goes through the rows again when it has nothing else to do.
 
 use crossbeam::channel::Sender;
 use doppel_model::{ContentHash, GroupId, PageId};
@@ -9,24 +9,24 @@ use doppel_model::{ContentHash, GroupId, PageId};
 /// A job for the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Job {
-    /// Compare a member with its group's winner.
+    /// Compares a member with the winner of its group.
     Verify(Verify),
-    /// Recompute a group by exact comparison.
+    /// Recomputes a group by exact comparison.
     Recompute(GroupId),
-    /// Find which members of a group are duplicates of others than the winner.
+    /// Finds which members of a group are duplicates of a member other than the winner.
     Cover(GroupId),
-    /// Find what the next piece of the rows owes.
+    /// Finds what the next piece of the rows owes.
     FindOwed,
-    /// Go through all rows again for what they owe.
+    /// Goes through all rows again to find what they owe.
     FindOwedAgain,
-    /// Look for rows that have ended.
+    /// Looks for rows whose time is over.
     Sweep,
-    /// Try what has failed again.
+    /// Tries the jobs that failed again.
     Retry,
     Stop,
 }
 
-/// A member to be compared with its group's winner.
+/// A member to compare with the winner of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Verify {
     pub(crate) page: PageId,
@@ -35,10 +35,11 @@ pub(crate) struct Verify {
     pub(crate) winner_content: ContentHash,
 }
 
-/// Jobs that wait at most, apart from few others. Each has less than a hundred bytes.
+/// Most jobs in the queue, apart from a few that are always accepted. A job takes less than 100 bytes.
 const WAITING_MAX: usize = 500_000;
 
-/// The way from the writer to the worker. The worker outlives the writer; otherwise what is sent is found at the next start.
+/// The queue from the writer to the worker. If the worker has ended, the next start finds what the jobs were
+/// for.
 pub(super) struct Jobs {
     to: Sender<Job>,
     most: usize,
@@ -50,12 +51,12 @@ impl Jobs {
         Self { to, most: WAITING_MAX, has_left_out: false }
     }
 
-    /// Asks for one of the jobs of which there are few.
+    /// Sends a job of a kind of which there are few.
     pub(super) fn send(&self, job: Job) {
         let _ = self.to.send(job);
     }
 
-    /// Asks for a comparison, unless too much waits.
+    /// Sends a comparison, or leaves it out if the queue is full.
     pub(super) fn verify(&mut self, of: Verify) {
         if self.to.len() < self.most {
             self.send(Job::Verify(of));
@@ -64,7 +65,7 @@ impl Jobs {
         }
     }
 
-    /// Has what was left out found again, when there is nothing else.
+    /// Has the worker find what was left out, once the queue is empty.
     pub(super) fn make_up(&mut self) {
         if self.has_left_out && self.to.is_empty() {
             self.has_left_out = false;

@@ -1,11 +1,11 @@
-//! Keeps the replicas of a node: each follows the log of its range, takes the range over when its owner has fallen silent, and
-//! gives it up when another node has taken it over.
+//! Keeps the replicas of a node. Each replica follows the log of its range. It takes the range over when the
+//! owner has fallen silent, and gives the range up when another node has taken it over.
 //!
-//! Clocks decide when a node tries to take over, and the log who has. Where the servers of the log may lose what they have
-//! acknowledged, enough replicas have to say before what they have.
+//! Clocks decide when a node tries to take over, and the log decides who succeeds. If the servers of the log
+//! may lose acknowledged entries, enough other replicas must first report how far they are.
 //!
-//! Files are wiped only where they contradict the log, or where it does not reach back to them: never for being behind or ahead.
-//! A copy of another node is on the disk before.
+//! Invariant: the files of a replica are wiped only if they contradict the log or the log does not reach back
+//! to them, never because they are behind or ahead. A copy from another node is on the disk before.
 
 mod contradiction;
 mod copying;
@@ -30,7 +30,7 @@ use doppel_shared_log::LogError;
 
 use super::Tier1;
 use super::open::{Config, Error};
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::range_files::directory;
 use crate::replica::{Replica, ReplicaError};
 use crate::store::StoreError;
@@ -41,18 +41,20 @@ use trimming::Trimming;
 /// Time between two beats, and between two looks of an owner at the log when it appends nothing.
 const BEAT: Duration = Duration::from_millis(300);
 
-/// How long copies of the log are kept, while there is room, that it may lose: servers write to their disks more often, and most
-/// copies of their directories are older on purpose. It is an hour with the time between two snapshots of the index, so that a new
-/// owner can tell the index what has changed since its last.
+/// How long copies of log entries are kept, while there is room, in case the log loses them.
+///
+/// Servers of the log write to their disks more often than that, and most backups of their directories are
+/// deliberately older. With the time between two snapshots of the index it is an hour, so a new owner can
+/// tell the index what has changed since its last snapshot.
 const KEPT: Duration = Duration::from_secs(75 * 60);
 
-/// How long what was accepted waits for the log when the process ends.
+/// How long accepted tasks wait for the log when the process ends.
 const LAST_COMMITS: Duration = Duration::from_secs(5);
 
-/// The pause after a failure.
+/// Pause after a failure.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The replicas of a node, kept by a thread each. Ends with [`stop`](Self::stop).
+/// Keeps the replicas of a node, with one thread for each. Ends with [`stop`](Self::stop).
 pub struct Keeper {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -62,54 +64,55 @@ struct Shared {
     tier1: Arc<Tier1>,
     config: Config,
     replication: Replication,
-    /// Drawn for each life of the process.
+    /// A random number for each life of the process.
     incarnation: u64,
     begun: Instant,
     kept: Vec<Kept>,
-    /// Beats are told at once.
+    /// Whether the next beat is sent at once.
     beat: Mutex<bool>,
     news: Condvar,
     stopping: AtomicBool,
 }
 
-/// A replica as it is kept.
+/// A replica and what its thread knows of it.
 #[derive(Default)]
 struct Kept {
     state: Mutex<KeptState>,
-    /// When somebody has last asked this node to take over.
+    /// When an operator last asked this node to take over.
     wanted: Mutex<Option<Instant>>,
-    /// The cluster is described otherwise now: this node is to have the range no more.
+    /// Whether this node must not take the range over, because the description of the cluster gives the range
+    /// to other nodes.
     barred: AtomicBool,
     trimming: Mutex<Trimming>,
-    /// How many records there were.
+    /// Number of records in the log over time.
     records: Mutex<Marks<u64>>,
 }
 
 #[derive(Default)]
 struct KeptState {
     replica: Option<Arc<Replica>>,
-    /// The epoch under which this node owns the range.
+    /// Epoch under which this node owns the range. `None` if it does not.
     owned: Option<Epoch>,
-    /// It was said that this node owns it.
+    /// Whether the ownership was announced.
     is_said: bool,
-    /// It is known what is on the disk.
+    /// Whether it is known what is on the disk.
     is_known: bool,
-    /// Why it does not follow.
+    /// Why the replica does not follow the log.
     trouble: Option<String>,
-    /// What its database had when it was last opened, also where it does not follow.
+    /// Index of the last record when the database was last opened, even if the replica does not follow.
     index: u64,
-    /// Behind which place it needs the log when there is no replica.
+    /// Sequence after which the log is needed while no replica is open.
     needs: u64,
-    /// What is on the disk is not what the log has. Where the log loses nothing by itself it may be the only copy, and nothing is
-    /// put in its place.
+    /// Whether the files contradict the log. If the log loses nothing by itself, they may be the only copy,
+    /// and nothing replaces them.
     contradicts: bool,
-    /// That is noted in its directory, for good.
+    /// Whether the contradiction is noted in the directory.
     is_noted: bool,
-    /// The disk of the database is full: there is to be room before it is opened anew.
+    /// Whether the disk was full, so that there must be room before the database is opened anew.
     needs_room: bool,
-    /// A copy has filled the disk: it is not opened to begin another one before.
+    /// Earliest time at which the next copy begins, after a copy has filled the disk.
     room_from: Option<Instant>,
-    /// It takes nothing over before.
+    /// Earliest time at which this node takes the range over again.
     rests_until: Option<Instant>,
 }
 
@@ -118,10 +121,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Keeper {
-    /// Starts the threads. `tier1` owns nothing yet, was opened with `config`, and is started.
+    /// Starts the threads. `tier1` must be opened with `config`, be started, and own no range yet.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    ///
+    /// If a thread cannot be started.
     pub fn start(tier1: &Arc<Tier1>, config: &Config, replication: Replication) -> Result<Self, Error> {
         let kept = replication.ranges.iter().map(|_| Kept::default()).collect();
         let shared = Arc::new(Shared {
@@ -148,10 +152,11 @@ impl Keeper {
         Ok(Self { shared, threads: Mutex::new(threads) })
     }
 
-    /// Has this node take a range over as soon as it can.
+    /// Asks this node to take a range over as soon as it can.
     ///
     /// # Errors
-    /// When it has no replica of the range, or takes no writes.
+    ///
+    /// If the node has no replica of the range, must not take it over, or accepts no writes.
     pub fn take_over(&self, range: RangeId) -> Result<(), PeerError> {
         let at = self.shared.replication.ranges.iter().position(|of| of.range == range);
         let at = at.filter(|at| !self.shared.kept[*at].barred.load(Ordering::Relaxed));
@@ -161,21 +166,22 @@ impl Keeper {
         Ok(())
     }
 
-    /// From now on this node takes no range over but these. What it owns it has until another node takes it over.
+    /// Limits the ranges that this node takes over to `ranges`. The node keeps every range that it owns until
+    /// another node takes it over.
     pub fn keep_to(&self, ranges: &[RangeId]) {
         for (of, kept) in self.shared.replication.ranges.iter().zip(&self.shared.kept) {
             kept.barred.store(!ranges.contains(&of.range), Ordering::Relaxed);
         }
     }
 
-    /// Ends the threads, and tier 1 with them. What was accepted is committed if the log takes it in time.
+    /// Ends the threads, and tier 1 with them. Accepted tasks are committed if the log takes them in time.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.shared.news.notify_all();
         let shared = Arc::clone(&self.shared);
         let (stopped, timer) = bounded::<()>(0);
         let timed = std::thread::spawn(move || {
-            // Both are the end of the wait.
+            // A timeout and a dropped sender both end the wait.
             let _ = timer.recv_timeout(LAST_COMMITS);
             shared.stop_replicas();
         });
@@ -191,7 +197,7 @@ impl Keeper {
         }
         for kept in &self.shared.kept {
             if let Some(Err(error)) =
-                lock(&kept.state).replica.as_ref().map(|replica| replica.database().rest())
+                lock(&kept.state).replica.as_ref().map(|replica| replica.database().move_all_rows())
             {
                 tracing::warn!(%error, "the next start reads the log");
             }
@@ -212,13 +218,13 @@ impl Shared {
         }
     }
 
-    /// Tells a beat soon.
+    /// Has the next beat sent at once.
     fn tell_soon(&self) {
         *lock(&self.beat) = true;
         self.news.notify_all();
     }
 
-    /// Tells what this node has, again and again.
+    /// Sends beats until the process stops.
     fn beat(&self) {
         while !self.is_stopping() {
             let ranges = self.replication.ranges.iter().zip(&self.kept);
@@ -227,7 +233,8 @@ impl Shared {
                 let replica = state.replica.as_ref();
                 let epoch = replica.map_or(Epoch(0), |replica| replica.owner().0);
                 let (index, sequence, needs) = match replica {
-                    // What contradicts the log is of no use to anybody, and nobody waits for it.
+                    // Files that contradict the log are of no use to other nodes, and no node has to wait for
+                    // them.
                     _ if state.contradicts => (0, 0, state.needs),
                     Some(replica) => (replica.index(), replica.sequence().0, replica.sequence().0),
                     None => (state.index, 0, state.needs),
@@ -235,7 +242,7 @@ impl Shared {
                 Claim {
                     range: of.range,
                     epoch: state.owned.unwrap_or(epoch),
-                    // Whoever takes no writes leaves the range to others.
+                    // A node that accepts no writes leaves the range to others.
                     owns: state.owned.is_some() && self.tier1.check().is_ok(),
                     index,
                     known: state.is_known && !state.contradicts,
@@ -271,12 +278,13 @@ impl Shared {
             let failed = match failed {
                 Err(Error::Replica(ReplicaError::Log(LogError::Trimmed { .. }))) => {
                     if lock(&kept.state).contradicts {
-                        Err(ReplicaError::Contradicted { range: of.range, dir: self.dir(of.range) }.into())
+                        Err(ReplicaError::PastContradiction { range: of.range, dir: self.dir(of.range) }
+                            .into())
                     } else {
                         self.transfer(of, kept)
                     }
                 }
-                Err(Error::Replica(error @ ReplicaError::Contradicts { .. })) => {
+                Err(Error::Replica(error @ ReplicaError::Contradiction { .. })) => {
                     self.contradicted(of, kept, error)
                 }
                 other => other,
@@ -293,7 +301,7 @@ impl Shared {
             {
                 tracing::warn!(range = of.range.0, trouble, "the replica of a range does not go on");
             }
-            state.trouble = trouble.or_else(|| state.replica.as_ref()?.trouble());
+            state.trouble = trouble.or_else(|| state.replica.as_ref()?.wait_reason());
             drop(state);
             if is_failed {
                 std::thread::sleep(PAUSE);
@@ -305,12 +313,13 @@ impl Shared {
         directory(&self.config.dir, range)
     }
 
-    /// Databases that share the memory of the process.
+    /// Number of databases that share the memory of the process.
     fn share(&self) -> u16 {
         u16::try_from(self.kept.len()).unwrap_or(u16::MAX)
     }
 
-    /// Follows the log, or looks whether this node still owns the range; takes over where that is due.
+    /// Takes one turn: follows the log, or checks that this node still owns the range. Takes the range over
+    /// if that is due.
     fn turn(&self, of: &ReplicatedRange, kept: &Kept, replica: &Arc<Replica>) -> Result<(), Error> {
         if replica.has_full_disk() {
             return Err(StoreError::DiskFull.into());
@@ -320,12 +329,12 @@ impl Shared {
             let (now, mut records) = (Instant::now(), lock(&kept.records));
             records.put(now, KEPT, replica.index());
             if let Some(index) = records.before(now, KEPT) {
-                replica.database().keep_log(Reader::SharedLog, Some(index));
+                replica.database().keep_log(LogConsumer::SharedLog, Some(index));
             }
         }
         let owned = lock(&kept.state).owned;
         if let Some(owned) = owned {
-            let looked = if replica.has_contact(BEAT) { Ok(()) } else { replica.look() };
+            let looked = if replica.has_contact(BEAT) { Ok(()) } else { replica.check_log() };
             let (epoch, owner) = replica.owner();
             if epoch != owned {
                 let owner = owner.map_or(Cow::Borrowed("another node"), Cow::Owned);
@@ -333,17 +342,18 @@ impl Shared {
                 self.end(of, kept);
                 return Ok(());
             }
-            if replica.is_over() {
+            if replica.is_ownership_over() {
                 let why =
                     looked.as_ref().err().map_or("the log had lost its end".to_owned(), ToString::to_string);
                 tracing::warn!(range = of.range.0, why, "the range is to be taken over anew");
                 self.end(of, kept);
             }
             looked?;
-            if replica.is_over() {
+            if replica.is_ownership_over() {
                 return Ok(());
             }
-            // Before it was seen to own the range, a wish could be one to have it back.
+            // An operator's request that came before this node was seen to own the range may have asked for
+            // just that.
             *lock(&kept.wanted) = None;
             self.say_owned(of, kept, (replica, owned));
             self.trim(of, kept, replica);
@@ -356,6 +366,6 @@ impl Shared {
         if self.is_due(of, kept, replica) || kept.is_wanted() {
             return self.take_over(of, kept, replica);
         }
-        Ok(replica.hear(BEAT)?)
+        Ok(replica.follow_announced(BEAT)?)
     }
 }

@@ -1,7 +1,7 @@
 //! The members of a group and their contents, as recomputation and cover read them.
 //!
-//! Rows are read while the writer goes on. Whoever computes with them reads the counts of changes of the group first, so the
-//! machine sees whether the picture is old; contents that no page has any more are left out.
+//! The rows are read while the writer goes on. The counts of changes of the group are read first, so the
+//! machine notices when a result is out of date. Contents that no page has any more are left out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::key;
 use crate::peers::PeerError;
 use crate::record::{Member, decode};
 
-/// Members by content, as indices, and the number of each content. Copies have one signature, and any of their pages gives
-/// it.
+/// Groups members by content: the indices of the members with each content, and the number of each content.
+/// Pages with one content have one signature, so any of them can be read for it.
 pub(super) fn by_content(members: &[(PageId, Member)]) -> (Vec<Vec<usize>>, HashMap<ContentHash, usize>) {
     let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
     let mut copies: Vec<Vec<usize>> = Vec::new();
@@ -32,19 +32,20 @@ pub(super) fn by_content(members: &[(PageId, Member)]) -> (Vec<Vec<usize>>, Hash
     (copies, numbers)
 }
 
-/// Signatures that were read together with one before them: whoever computes with them begins with all of them in order.
+/// Signatures that were read ahead of their use. A computation asks for the first signatures in order, so
+/// they are read together.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     read: HashMap<usize, ReadSignature>,
-    /// What comes next as long as they are asked for in order.
+    /// Number of the content that comes next, as long as contents are asked for in order.
     next: usize,
 }
 
-/// Contents among which some are asked for together.
+/// Number of following contents whose signatures may be read together.
 const AHEAD: usize = 64;
 
 impl ReadAhead {
-    /// The signature of the page that stands for a content; none when it is to be read for itself.
+    /// The signature of a content, if it was read ahead. `None` if it has to be read by itself.
     fn get(
         &mut self,
         tier1: &Tier1,
@@ -87,7 +88,7 @@ impl Tier1 {
         Ok(members)
     }
 
-    /// The signature of a content of members of a group; none when no page has it any more.
+    /// The signature of content `number` of a group. `None` if no page has this content any more.
     pub(super) fn content_of(
         &self,
         group: GroupId,

@@ -68,10 +68,11 @@ use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeOwner};
 use crate::machine::Settings;
 use crate::peers::Peers;
 use crate::statuses::Statuses;
-use crate::store::{StoreError, Trouble};
+use crate::store::{ErrorClass, StoreError};
 use crate::totals;
 use deliveries::Deliveries;
-use doppel_protocol::{Backlog, Counters, RangeMap, Tier1Error};
+use doppel_contract::{Backlog, Counters};
+use doppel_protocol::{RangeMap, Tier1Error};
 use owner::Owner;
 use ownership::Phase;
 use range_backups::RangeBackups;
@@ -173,7 +174,7 @@ impl Tier1 {
     }
 }
 
-/// A node that owns a range.
+/// The node that owns a range.
 enum Node<'t> {
     Here(&'t Tier1),
     There(Arc<dyn RangeOwner>),
@@ -193,11 +194,11 @@ impl Deref for Node<'_> {
 impl From<StoreError> for Tier1Error {
     fn from(error: StoreError) -> Self {
         let what = error.to_string();
-        match error.trouble() {
-            Trouble::DiskFull => Self::DiskFull(what),
-            Trouble::Damage => Self::Damaged(what),
-            Trouble::Passing => Self::Unavailable(what),
-            Trouble::Failure => Self::ReadOnly(what),
+        match error.class() {
+            ErrorClass::DiskFull => Self::DiskFull(what),
+            ErrorClass::Damage => Self::Damaged(what),
+            ErrorClass::Transient => Self::Unavailable(what),
+            ErrorClass::Failure => Self::ReadOnly(what),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Opening a collection: one database for each range, and whether they fit together.
+//! Opening a collection: one database for each range, and a check that the databases belong together.
 //!
-//! Numbers of messages say it: what a range has applied, the sender must have sent, and what the sender holds for
-//! confirmed, the receiver must have applied. A database that was put back alone to an earlier moment breaks one of
-//! them, and would use numbers twice.
+//! The numbers of messages show this. A sender must have sent what the receiver has applied, and the receiver
+//! must have applied what the sender holds for confirmed. A database that alone was restored to an earlier
+//! moment breaks one of these rules, and would use numbers twice.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -23,11 +23,11 @@ use super::ranges::{OtherRanges, Ranges};
 use super::room::Rooms;
 use super::rows::Rows;
 use super::winner_signatures::WinnerSignatures;
-use crate::database::{Database, Reader};
+use crate::database::{Database, LogConsumer};
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
-use crate::range::Range;
+use crate::range::{PairExtent, Range};
 use crate::range_files::directories;
 use crate::replica::{ReplicaError, TransferError};
 use crate::statuses::{SecretKey, Snapshot, Statuses};
@@ -36,85 +36,90 @@ use crate::store::{Store, StoreError};
 /// How a collection is opened.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Directory of the databases, `range-0` and on. The changes during a backup are kept in it, too, in files without
-    /// names.
+    /// Directory of the databases, which are named `range-0` and so on. During a backup it also contains
+    /// files without names.
     pub dir: PathBuf,
-    /// Shards, 1 to 1024. Fixed when the collection is created.
+    /// Number of shards, 1 to 1024. Fixed when the collection is created.
     pub shards: u16,
-    /// Ranges, 1 to the number of shards: each has a database and threads of its own. Fixed when the collection is
-    /// created.
+    /// Number of ranges, 1 to the number of shards. Each range has a database and threads of its own. Fixed
+    /// when the collection is created.
     pub ranges: u16,
-    /// The pairwise function. Fixed when the collection is created.
+    /// The pairwise function F. Fixed when the collection is created.
     pub policy: Policy,
     /// The rules by which winners are elected. Fixed when the collection is created.
     pub winners: WinnerOrder,
-    /// Pages pending past which submissions are refused.
+    /// Number of pending pages past which submissions are refused.
     pub pending_max: u64,
-    /// Distinct contents past which a group is quarantined.
+    /// Number of distinct contents past which a group is quarantined.
     pub group_members_max: u64,
-    /// Share of members dissimilar to the winner, in percent, from which a group is recomputed; 0 for never.
+    /// Share of members dissimilar to the winner, in percent, from which a group is recomputed. 0 means
+    /// never.
     pub low_cohesion_percent: u8,
     /// What is done in the background.
     pub rules: Rules,
-    /// How long what has ended is kept.
+    /// How long dead pages, purged pages, merged groups and the trail of repairs are kept.
     pub retention: Retention,
-    /// Whether what is mostly asked of pages is kept in memory, so that [`known_advice`](doppel_protocol::Tier1Api::known_advice) has an answer.
+    /// Whether statuses of pages are kept in memory, so that
+    /// [`known_advice`](doppel_protocol::Tier1Api::known_advice) has an answer.
     pub status_table: bool,
-    /// The least time between two snapshots of that.
+    /// Least time between two snapshots of a status table.
     pub snapshot_pause: Duration,
-    /// Whether commits are flushed. False only for a collection that is thrown away with the process.
+    /// Whether commits are flushed. False only for a collection that is deleted with the process.
     pub durable: bool,
     /// Names the collection in feed cursors.
     pub collection: u64,
-    /// The data directory's manifest, for backups.
+    /// Manifest of the data directory, for backups.
     pub manifest: String,
 }
 
-/// Why a collection cannot be opened.
+/// Why a collection or a range cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store.
+    /// The store failed or is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The number of shards or ranges.
+    /// The number of shards or ranges is not possible.
     #[error(transparent)]
     Ranges(#[from] RangeMapError),
     /// All ranges belong to other nodes.
     #[error("this node has no range")]
     NoRange,
-    /// A range is begun a second time.
+    /// The process owns the range already.
     #[error("this process owns range {0} already")]
     Owned(RangeId),
-    /// The service was stopped.
+    /// The service has stopped for good.
     #[error("the service has stopped")]
     Stopped,
-    /// A replica of a range.
+    /// A replica of a range failed.
     #[error(transparent)]
     Replica(#[from] ReplicaError),
-    /// The log of a range.
+    /// The log of a range failed.
     #[error(transparent)]
     Log(#[from] EngineError),
-    /// The rows of another replica.
+    /// The copy of a range from another replica failed.
     #[error(transparent)]
     Transfer(#[from] TransferError),
-    /// No thread.
+    /// The operating system refused a thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
 impl Tier1 {
-    /// Opens or creates a collection. Nothing runs before [`start`](Self::start).
+    /// Opens or creates a collection. No thread runs before [`start`](Self::start).
     ///
     /// # Errors
-    /// When the directory is in use or damaged, or a database is missing or of an earlier moment than the others.
+    ///
+    /// If the directory is in use or damaged, or if a database is missing or older than the others.
     pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
         Self::open_some(config, OtherRanges::new())
     }
 
-    /// The same for a node that has all ranges but these. It says in the log of each that it is the owner now.
+    /// Like [`open`](Self::open), but for a node that owns all ranges except `others`. The log of each range
+    /// records that this node owns it now.
     ///
     /// # Errors
-    /// The same, and when no range is left.
+    ///
+    /// Like [`open`](Self::open), and if no range is left.
     pub fn open_some(config: &Config, others: OtherRanges) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, config.ranges)?;
         let mut dirs = directories(&config.dir, map);
@@ -145,16 +150,17 @@ impl Tier1 {
         Self::over_databases(all, (map, Arc::new(others)), config)
     }
 
-    /// The same over given stores, one for each range. `durable` of the configuration is not used, and `dir` for
-    /// backups only.
+    /// Opens a collection over given stores, one for each range. Ignores `durable` of the configuration, and
+    /// uses `dir` for backups only.
     ///
     /// # Errors
-    /// When a store is damaged.
+    ///
+    /// If a store is damaged.
     pub fn over(stores: Vec<Arc<dyn Store>>, config: &Config) -> Result<Arc<Self>, Error> {
         Self::over_stores(stores, config, |peers| peers)
     }
 
-    /// The same, with something between the ranges.
+    /// Like [`over`](Self::over), but puts something between the ranges, such as faults.
     pub(crate) fn over_stores(
         stores: Vec<Arc<dyn Store>>,
         config: &Config,
@@ -173,7 +179,7 @@ impl Tier1 {
         Ok(this)
     }
 
-    /// One range over a given store that notes in `dir` how far it has come.
+    /// Opens one range over a given store, and notes the progress of the range in `dir`.
     #[cfg(test)]
     pub(super) fn over_noting(
         store: Arc<dyn Store>,
@@ -188,10 +194,12 @@ impl Tier1 {
         Ok(this)
     }
 
-    /// A node without a range yet. It begins them while it runs, and reaches all others through the directory.
+    /// Opens a node that owns no range yet. It begins ranges while it runs, and reaches all others through
+    /// the directory.
     ///
     /// # Errors
-    /// When there cannot be so many shards or ranges.
+    ///
+    /// If the number of shards or ranges is not possible.
     pub fn open_none(config: &Config, directory: Arc<dyn RangeDirectory>) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, config.ranges)?;
         Ok(Self::empty((map, directory), config, None, |peers| peers))
@@ -216,7 +224,7 @@ impl Tier1 {
         Ok(this)
     }
 
-    /// Begins ranges of one collection that were opened at one time.
+    /// Begins ranges that were opened together, if their databases belong together.
     fn begin_together(self: &Arc<Self>, all: Vec<(Opened, Range)>) -> Result<(), Error> {
         fit_together(&all, self.map)?;
         all.into_iter().try_for_each(|(opened, range)| self.begin_range(opened, range))
@@ -284,7 +292,7 @@ fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Open
     }
     let saved_statuses = if config.status_table { saved_statuses(dir, map.run(id)) } else { None };
     if saved_statuses.is_none() {
-        database.keep_log(Reader::Statuses, None);
+        database.keep_log(LogConsumer::Statuses, None);
     }
     let dir = config.durable.then(|| dir.to_owned());
     let (store, uncached_store) = (Arc::clone(&database) as Arc<dyn Store>, database.uncached());
@@ -303,8 +311,8 @@ fn saved_statuses(dir: &Path, run: std::ops::Range<ShardId>) -> Option<Snapshot>
     }
 }
 
-/// Whether the databases are of one collection at one moment, as far as messages tell. Between two nodes the receipts of
-/// messages say it.
+/// Whether the databases belong to one moment of one collection, as far as messages show it. Between two
+/// nodes the receipts of messages show it.
 fn fit_together(all: &[(Opened, Range)], map: RangeMap) -> Result<(), StoreError> {
     let ranges = || all.iter().map(|(_, range)| range);
     let of = |shard: ShardId| ranges().find(|range| range.id() == map.of_shard(shard));
@@ -319,7 +327,7 @@ fn fit_together(all: &[(Opened, Range)], map: RangeMap) -> Result<(), StoreError
         }
     }
     for sender in ranges() {
-        for (from, to, confirmed, _) in sender.outbox().extents() {
+        for PairExtent { from, to, confirmed, .. } in sender.outbox().extents() {
             let Some(receiver) = of(to) else { continue };
             if confirmed > receiver.shards().applied(to, from) {
                 return Err(StoreError::Apart { behind: receiver.id(), ahead: sender.id() });

@@ -8,11 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use doppel_contract::{Backlog, Counters, Outcome};
 use doppel_model::{Epoch, PageId, RangeId};
 use doppel_protocol::range_owner::PostDone;
-use doppel_protocol::{
-    Backlog, Counters, LogPosition, Moment, Outcome, SearchResult, Submission, Tier1Error,
-};
+use doppel_protocol::{LogPosition, Moment, SearchResult, Submission, Tier1Error};
 
 use super::figures::Figures;
 use super::job::Job;
@@ -31,64 +30,68 @@ use crate::txn::Row;
 /// How long a caller waits for the writer: longer than the largest commit takes on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Bits of the index of an order below the epoch.
+/// Number of low bits of an order's index that count orders. The bits above them are the epoch.
 const ORDER_BITS: u32 = 40;
 
-/// A range: its rows, its queues, its totals.
+/// One ownership of a range: its rows, its queues and its figures.
 pub(crate) struct Owner {
     pub(super) id: RangeId,
     pub(super) store: Arc<dyn Store>,
-    /// What the machine reads: the same rows, without those kept for questions, which its reading would drive out.
+    /// The rows that the machine reads, without the cache of rows that questions have read. The reads of the
+    /// machine would drive those rows out.
     pub(super) uncached_store: Arc<dyn Store>,
     /// None where the rows are somewhere else.
     pub(super) database: Option<Arc<Database>>,
-    /// Number of this ownership.
+    /// Number of this ownership. A later ownership of the range has a greater one.
     pub(super) epoch: Epoch,
-    /// Index of the last order to tier 2, handed over or not, as of the last commit.
+    /// Index of the last order to tier 2 as of the last commit, whether or not tier 2 has received it.
     pub(super) ordered: AtomicU64,
     pub(super) tasks: Sender<Task>,
     pub(super) jobs: Sender<Job>,
     /// Room for what may be held back while messages do not leave, and for what is not: else the one would keep the other out.
     held_back: Arc<Room>,
     at_once: Arc<Room>,
-    /// Ranges of which a post waits, or is being applied.
+    /// Ranges whose post waits or is being applied.
     posting: Arc<Mutex<BTreeSet<RangeId>>>,
-    /// The writer is told already that a caller waits for a flush, and the worker to try what has failed again.
+    /// Whether the writer was told that a caller waits for a flush, and whether the worker was told to retry
+    /// failed jobs. Each is told once until it takes note.
     hurries: AtomicBool,
     retries: AtomicBool,
-    /// This ownership is over, or about to be: the range is not found here any more, and its threads end.
+    /// Whether this ownership is over or about to be. Callers no longer find the range here, and its threads
+    /// end.
     stopping: Arc<AtomicBool>,
-    /// Whether it may answer; none where no other node can own the range.
+    /// Says whether the owner may answer. `None` if no other node can own the range.
     pub(super) lease: Option<Arc<dyn Lease>>,
-    /// What it tells of its pages without reading; none where nobody asks.
+    /// Statuses of the range's pages, kept in memory. `None` if the service keeps no status tables.
     pub(super) table: Option<Arc<StatusTable>>,
     pub(super) threads: Mutex<Threads>,
     figures: RwLock<Figures>,
-    /// Orders of all ranges that wait in tier 2, as of the last commit.
+    /// Number of orders of all ranges that waited in tier 2 at the last commit.
     pub(super) waiting_orders: AtomicU64,
-    /// Up to where everything is handed over to tier 2; none where no log is kept.
+    /// The last moment at which tier 2 had received every order. `None` if no log is kept.
     pub(super) moment: Mutex<Option<Moment>>,
-    /// A page was asked for since the last commit.
+    /// Whether a caller has asked for a page since the last commit.
     pub(super) asked: AtomicBool,
-    /// Work that could not be done.
+    /// Background work that failed.
     pub(super) stuck: Stuck,
-    /// Its directory; none where commits are not flushed.
+    /// Directory of the range. `None` if commits are not flushed.
     pub(super) dir: Option<PathBuf>,
-    /// The snapshot that its status table begins from.
+    /// The snapshot that the status table begins from.
     pub(super) saved_statuses: Mutex<Option<Snapshot>>,
-    /// The moment of the snapshot of its status table that is on disk, and no older than what the log tells.
+    /// Log position of the snapshot of the status table that is on disk. `None` if there is none that the log
+    /// still reaches back to.
     statuses_on_disk: Mutex<Option<LogPosition>>,
 }
 
-/// The threads of a range.
+/// The threads of one range.
 #[derive(Default)]
 pub(super) struct Threads {
     pub(super) writer: Option<JoinHandle<()>>,
-    /// They may be in the middle of a long job.
+    /// All threads but the writer. They may be in the middle of a long job.
     pub(super) others: Vec<JoinHandle<()>>,
 }
 
-/// The rows of a range: with what was lately read in front, and without.
+/// The open rows of a range, with and without the cache of rows that were read lately.
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) uncached_store: Arc<dyn Store>,
@@ -96,21 +99,21 @@ pub(crate) struct Opened {
     pub(crate) database: Option<Arc<Database>>,
     pub(crate) dir: Option<PathBuf>,
     pub(crate) saved_statuses: Option<Snapshot>,
-    /// Number of the ownership that begins; none where the database says it.
+    /// Number of the ownership that begins. `None` to take it from the database.
     pub(crate) epoch: Option<Epoch>,
-    /// None where no other node can own the range.
+    /// `None` if no other node can own the range.
     pub(crate) lease: Option<Arc<dyn Lease>>,
 }
 
 impl Opened {
-    /// Rows that are not those of a database.
+    /// Rows that are not in a database.
     pub(crate) fn over(store: Arc<dyn Store>, dir: Option<PathBuf>) -> Self {
         let uncached_store = Arc::clone(&store);
         Self { store, uncached_store, database: None, dir, saved_statuses: None, epoch: None, lease: None }
     }
 }
 
-/// An answer of the writer that is still to come.
+/// An answer that the writer will send.
 pub(super) struct PendingReply<T> {
     range: RangeId,
     stopping: Arc<AtomicBool>,
@@ -119,7 +122,7 @@ pub(super) struct PendingReply<T> {
 }
 
 impl<T> PendingReply<T> {
-    /// Waits for it. What was asked for may be done all the same when none comes in time.
+    /// Waits for the answer. If none comes in time, the writer may still do what was asked.
     pub(super) fn wait(self) -> Result<T, Tier1Error> {
         self.answer.recv_deadline(self.deadline).map_err(|failed| match failed {
             RecvTimeoutError::Timeout => {
@@ -129,13 +132,13 @@ impl<T> PendingReply<T> {
         })
     }
 
-    /// The same, up to another moment.
+    /// Like [`wait`](Self::wait), but waits until `deadline`.
     pub(super) fn wait_until(self, deadline: Instant) -> Result<T, Tier1Error> {
         Self { deadline, ..self }.wait()
     }
 }
 
-/// What waits for the threads to be started.
+/// What the threads of a range start with.
 pub(super) struct Start {
     pub(super) range: Range,
     pub(super) tasks: Receiver<Task>,
@@ -182,7 +185,7 @@ impl Owner {
         (Arc::new(this), Start { range, tasks, jobs })
     }
 
-    /// Hands the writer a task of so many bytes that is not held back; its answer comes later.
+    /// Hands the writer a task of `bytes` that is never held back. The answer comes later.
     pub(super) fn ask<T>(
         &self,
         bytes: usize,
@@ -204,7 +207,7 @@ impl Owner {
         Ok(PendingReply { range: self.id, stopping, answer, deadline })
     }
 
-    /// Hands the writer submissions, which are refused while commits wait.
+    /// Hands submissions to the writer. They are refused while commits wait for the log or a standby.
     pub(super) fn submit(
         &self,
         submissions: Vec<(Submission, Option<Hint>)>,
@@ -215,7 +218,8 @@ impl Owner {
         self.ask_in(&self.held_back, bytes, |reply| Task::Submit { submissions, arriving, reply })
     }
 
-    /// The same for commands, which may be held back or not.
+    /// Hands commands to the writer. Commands that `may_wait` are held back while too many messages wait to
+    /// leave the range.
     pub(super) fn apply(
         &self,
         commands: Vec<Command>,
@@ -227,7 +231,7 @@ impl Owner {
         self.ask_in(room, bytes, |reply| Task::Apply { commands, may_wait, reply })
     }
 
-    /// Takes a post of another range, of which none may wait.
+    /// Takes a post of another range. Refuses it if an earlier post of that range is not answered yet.
     pub(super) fn post(&self, post: Post, done: PostDone) {
         if let Err(refused) = self.check_commits() {
             return done(Err(refused));
@@ -239,33 +243,34 @@ impl Owner {
             drop(posting);
             done(answer);
         });
-        // A writer that has ended drops it: whoever waits is told so by that.
+        // A writer that has ended drops the task, and with it the channel of the caller.
         drop(self.tasks.send(Task::Posted { post, done }));
     }
 
-    /// Hands the writer a task of the range's own threads, or one of which there are few. Nobody waits for it.
+    /// Hands the writer a task without a bound: one of the range's own threads, or of a kind of which there
+    /// are few.
     pub(super) fn tell(&self, task: Task) -> Result<(), Tier1Error> {
         self.tasks.send(task).map_err(|_| self.ended())
     }
 
-    /// Takes results of searches, whether or not it may answer.
+    /// Takes search results, whether or not the range may answer.
     pub(super) fn deliver(&self, results: Vec<SearchResult>) -> Result<(), Tier1Error> {
         let pairs: usize = results.iter().map(|result| size_of_val(&*result.pairs)).sum();
         let place = self.place(&self.at_once, size_of_val(&*results) + pairs)?;
         self.tell(Task::Found { results, place })
     }
 
-    /// A caller waits for a flush: background work is wanted at once.
+    /// Asks the writer to do background work at once, because a caller waits for a flush.
     pub(super) fn hurry(&self) -> Result<(), Tier1Error> {
         if self.hurries.swap(true, Ordering::AcqRel) { Ok(()) } else { self.tell(Task::FlushBatch) }
     }
 
-    /// The writer has taken note of that.
+    /// Notes that the writer has seen the request to hurry. The next request is sent again.
     pub(super) fn take_hurry(&self) {
         self.hurries.store(false, Ordering::Release);
     }
 
-    /// What has failed is wanted again.
+    /// Asks the worker to retry the jobs that failed.
     pub(super) fn retry(&self) -> Result<(), Tier1Error> {
         if self.retries.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -273,7 +278,7 @@ impl Owner {
         self.jobs.send(Job::Retry).map_err(|_| self.ended())
     }
 
-    /// The worker has taken note of that.
+    /// Notes that the worker has seen the request to retry. The next request is sent again.
     pub(super) fn take_retry(&self) {
         self.retries.store(false, Ordering::Release);
     }
@@ -283,12 +288,12 @@ impl Owner {
         Ok(room.place(bytes).ok_or_else(full)?)
     }
 
-    /// Whether it takes what is to be committed.
+    /// Whether the range accepts tasks that need a commit. It does not while a commit has waited too long.
     pub(super) fn check_commits(&self) -> Result<(), PeerError> {
         self.lease.as_ref().map_or(Ok(()), |lease| lease.check_commits())
     }
 
-    /// Why its threads take nothing any more.
+    /// Why the threads of this ownership accept no more tasks.
     pub(super) fn ended(&self) -> Tier1Error {
         ended(self.id, &self.stopping)
     }
@@ -298,20 +303,20 @@ impl Owner {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Ends this ownership: its threads take nothing more.
+    /// Ends this ownership. Its threads accept no more tasks.
     pub(super) fn end(&self) {
         self.stopping.store(true, Ordering::Release);
         self.stop();
     }
 
-    /// Wakes those of its threads that wait for something to do, so that they end.
+    /// Wakes the threads that wait for tasks, so that they end.
     pub(super) fn stop(&self) {
-        // Those that have ended need no order.
+        // A thread that has ended needs no order.
         let _ = self.tasks.send(Task::Stop);
         let _ = self.jobs.send(Job::Stop);
     }
 
-    /// Whether it may answer now.
+    /// Whether the range may answer now.
     pub(super) fn check(&self) -> Result<(), PeerError> {
         if self.is_stopping() {
             return Err(PeerError::NotOwner(self.id));
@@ -329,7 +334,8 @@ impl Owner {
         peers::piece_of(&*self.store, from, to, limit)
     }
 
-    /// All orders up to this one are handed over, and there is none behind it of a commit so far.
+    /// Notes that tier 2 has received all orders up to `order`, and that no commit so far has made a later
+    /// one.
     pub(super) fn handed_over(&self, order: u64) {
         let log = self.database.as_ref().and_then(|database| database.log_position());
         *self.moment.lock().unwrap_or_else(PoisonError::into_inner) = log.map(|log| Moment { log, order });
@@ -343,31 +349,32 @@ impl Owner {
         self.figures().totals()
     }
 
-    /// The same with the figures of shards and the times of decisions.
+    /// The figures of the range, with those of its shards and its decision times.
     pub(super) fn figures(&self) -> RwLockReadGuard<'_, Figures> {
         self.figures.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a commit, by which pages began to be pending, or ended.
+    /// Updates the figures after a commit. `waits` lists the pages that became pending or stopped being
+    /// pending with it.
     pub(super) fn set_totals(&self, range: &Range, waits: &[(PageId, Wait)]) {
         let mut figures = self.figures.write().unwrap_or_else(PoisonError::into_inner);
         figures.update(range, waits, Instant::now());
     }
 
-    /// Once the range was opened anew.
+    /// Starts the figures again after the range was opened anew.
     pub(super) fn set_totals_anew(&self, range: &Range) {
         self.figures.write().unwrap_or_else(PoisonError::into_inner).begin_again(range, Instant::now());
     }
 }
 
-/// A post of a range that waits or is being applied, as long as this is kept.
+/// A post that waits or is being applied, as long as this value is kept.
 struct Posting {
     all: Arc<Mutex<BTreeSet<RangeId>>>,
     from: RangeId,
 }
 
 impl Posting {
-    /// None where there is one already.
+    /// `None` if another post of the range is not answered yet.
     fn begin(all: &Arc<Mutex<BTreeSet<RangeId>>>, from: RangeId) -> Option<Self> {
         let is_first = all.lock().unwrap_or_else(PoisonError::into_inner).insert(from);
         is_first.then(|| Self { all: Arc::clone(all), from })
@@ -380,7 +387,8 @@ impl Drop for Posting {
     }
 }
 
-/// The index of the first order of an owner. Those of a later owner are greater, and none has so many that they meet.
+/// Index of the first order of an owner. All orders of a later owner have greater indexes, because no owner
+/// makes 2^40 orders.
 pub(super) fn first_order(epoch: Epoch) -> u64 {
     (epoch.0 << ORDER_BITS) + 1
 }

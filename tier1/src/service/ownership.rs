@@ -16,7 +16,7 @@ use super::feed::extent;
 use super::owner::{Opened, Owner, Start};
 use super::{Error, Tier1, deliveries, sender, worker, writer};
 use crate::range::Range;
-use crate::statuses::Watched;
+use crate::statuses::TrackedStore;
 
 /// How far the process is.
 pub(super) enum Phase {
@@ -76,7 +76,7 @@ impl Tier1 {
             // Entries of another key mean nothing.
             opened.saved_statuses.take_if(|saved| saved.key != statuses.key());
             let empty = statuses.begin(id, opened.lease.clone());
-            opened.store = Arc::new(Watched::new(opened.store, Arc::clone(&empty)));
+            opened.store = Arc::new(TrackedStore::new(opened.store, Arc::clone(&empty)));
             table = Some(empty);
         }
         let metas = range.shards().run().map(|shard| usize::from(shard.0));
@@ -143,7 +143,7 @@ impl Tier1 {
         // What a deposed owner has is for whoever keeps its rows now.
         for owner in owners.iter().filter(|owner| !owner.is_stopping()) {
             self.save_statuses(owner);
-            if let Some(Err(error)) = owner.database.as_ref().map(|database| database.rest()) {
+            if let Some(Err(error)) = owner.database.as_ref().map(|database| database.move_all_rows()) {
                 tracing::warn!(%error, range = owner.id.0, "the next start reads the log");
             }
         }

@@ -1,9 +1,9 @@
-//! A queue in which nothing waits twice.
+//! A queue that holds each item at most once.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
-/// First in, first out; what waits already keeps its place.
+/// A first-in, first-out queue. Pushing an item that waits already leaves it in its place.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     order: VecDeque<T>,

@@ -1,5 +1,7 @@
-//! Ranges of this process in backups that other processes make. One that is not heard of any more is forgotten, and holds
-//! nothing up meanwhile.
+//! The part of this process in backups that other processes make.
+//!
+//! A backup without a call for some time is forgotten. Messages that it holds back leave earlier, so an
+//! abandoned backup stops nothing for long.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,13 +15,13 @@ use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, Tier1Error};
 use super::Tier1;
 use super::backup::range_source::Following;
 
-/// A backup without a call for so long is forgotten.
+/// A backup without a call for this long is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(600);
 
-/// Messages are held back no longer.
+/// Longest time for which a backup may hold messages back.
 const HELD: Duration = Duration::from_secs(30);
 
-/// The backups that are under way.
+/// The backups of other processes that are under way.
 #[derive(Default)]
 pub(super) struct RangeBackups(Mutex<HashMap<(RangeId, BackupId), Arc<RangeBackup>>>);
 
@@ -29,7 +31,7 @@ struct RangeBackup {
 }
 
 struct State {
-    /// Since when messages are held back.
+    /// When messages began to be held back. `None` if they may leave.
     held: Option<Instant>,
     used: Instant,
 }
@@ -39,7 +41,7 @@ impl RangeBackup {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets messages go. Whether they were held back.
+    /// Lets messages leave again. Returns whether they were held back.
     fn release(&self) -> bool {
         let was_held = self.state().held.take().is_some();
         if was_held {
@@ -75,14 +77,14 @@ impl RangeBackups {
         Ok(found)
     }
 
-    /// Forgets those of a range whose owner ends. Their next call says so.
+    /// Forgets all backups of a range whose owner ends. The next call of each fails.
     pub(super) fn forget_all_of(&self, range: RangeId) {
         let forgotten: Vec<_> = self.lock().extract_if(|(of, _), _| *of == range).collect();
-        // Not under the lock.
+        // Dropping a backup takes other locks.
         drop(forgotten);
     }
 
-    /// Forgets what is not asked for any more.
+    /// Forgets backups without calls, and lets messages leave that were held back for too long.
     pub(super) fn tend(&self) {
         let all: Vec<Arc<RangeBackup>> = self.lock().values().cloned().collect();
         if all.is_empty() {
@@ -99,7 +101,7 @@ impl RangeBackups {
         }
         let forgotten: Vec<_> =
             self.lock().extract_if(|_, backup| backup.state().used.elapsed() >= FORGOTTEN).collect();
-        // Not under the lock.
+        // Dropping a backup takes other locks.
         drop(forgotten);
     }
 }
@@ -108,7 +110,7 @@ impl Tier1 {
     pub(super) fn follow_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
         let following = Following::begin(&self.own(range)?, &self.dir).map_err(refused)?;
         let state = Mutex::new(State { held: None, used: Instant::now() });
-        // A call that is made again finds the first one, which goes on.
+        // A repeated call finds the backup of the first call, which goes on.
         let unused = {
             let mut backups = self.range_backups.lock();
             let new = Arc::new(RangeBackup { following, state });
@@ -128,7 +130,7 @@ impl Tier1 {
         let found = self.range_backups.get(range, backup)?;
         let is_repeated = found.state().held.replace(Instant::now()).is_some();
         let held = found.following.hold();
-        // A call that is made again waits as the first one does, and holds nothing twice.
+        // A repeated call waits like the first one, but holds messages back only once.
         if is_repeated {
             found.following.release();
         }

@@ -1,25 +1,26 @@
-//! The ranges of this process, as other nodes of tier 1 see them.
+//! The ranges of this process as other nodes of tier 1 call them.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
 use doppel_model::{ClientId, GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
     BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Row,
 };
 use doppel_protocol::{
-    Aged, LogPosition, Outcome, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error, Whom,
+    Aged, LogPosition, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error, Whom,
 };
 
 use super::Tier1;
 use super::task::{Report, Task};
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::machine::Command;
 use crate::peers::{self, Post};
 
 impl Tier1 {
-    /// Ensures that pages belong to a range of this process.
+    /// Ensures that this process owns a range and that the pages belong to it.
     fn check_pages<'p>(
         &self,
         range: RangeId,
@@ -45,7 +46,7 @@ impl RangeOwner for Tier1 {
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
         let owner = self.own(range)?;
         let rows = owner.rows(keys)?;
-        // It may have ended meanwhile.
+        // The ownership may have ended while the rows were read.
         owner.check()?;
         Ok(rows)
     }
@@ -98,7 +99,7 @@ impl RangeOwner for Tier1 {
             shards,
             feeds,
             moment: *owner.moment.lock().unwrap_or_else(PoisonError::into_inner),
-            copied: owner.database.as_ref().and_then(|database| database.copied_place()),
+            copied: owner.database.as_ref().and_then(|database| database.last_copied_place()),
             failures: owner.stuck.failures(),
             refused: self.check().err(),
             disk_full,
@@ -157,7 +158,7 @@ impl RangeOwner for Tier1 {
         Ok(owner.deliver(results)?)
     }
 
-    /// Returns after the commit that owes the searches.
+    /// Returns after the commit that records that the searches are owed.
     fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), PeerError> {
         let again = |Repeat { page, content, .. }| {
             Command::Searched(SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() })
@@ -174,7 +175,7 @@ impl RangeOwner for Tier1 {
     fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), PeerError> {
         let owner = self.own(range)?;
         let Some(database) = &owner.database else { return Ok(()) };
-        database.keep_log_if(Reader::Index, after, || owner.check())
+        database.keep_log_if(LogConsumer::Index, after, || owner.check())
     }
 
     fn follow(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {

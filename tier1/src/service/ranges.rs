@@ -1,8 +1,8 @@
-//! The way to every range: to one of this process, a post is a task for its writer, and a read goes to its store; to
-//! another process, both are calls.
+//! The registry of ranges: which ones this process owns, and how every other one is reached.
 //!
-//! Ranges come and go while the process runs. Whoever has found an owner here keeps it for one call; its threads say
-//! themselves when they have ended.
+//! A post to a range of this process becomes a task for its writer, and a read goes to its store. Towards
+//! another process both are calls. Ranges begin and end while the process runs. A caller that has found an
+//! owner keeps it for one call; the owner itself says when it has ended.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
@@ -17,23 +17,23 @@ use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::replica::Replica;
 use crate::txn::Row;
 
-/// The ranges that other processes own, and how each is reached, where owners are fixed.
+/// How each range that another process owns is reached, if owners are fixed.
 pub type OtherRanges = BTreeMap<RangeId, Arc<dyn RangeOwner>>;
 
-/// By range; none of those that are not of this process.
+/// Owners by range. `None` for every range that this process does not own.
 type ByRange = Vec<Option<Arc<Owner>>>;
 
 /// All ranges of a collection.
 pub(super) struct Ranges {
     owners: RwLock<ByRange>,
-    /// Held while a range begins or ends.
+    /// One lock for each range, held while the range begins or ends.
     changing: Vec<Mutex<()>>,
-    /// The replicas of this process, by range, as long as their keeper has them.
+    /// Replicas of this process, by range, as long as the [`Keeper`](crate::Keeper) keeps them.
     replicas: RwLock<Vec<Weak<Replica>>>,
     pub(super) directory: Arc<dyn RangeDirectory>,
 }
 
-/// The ranges of this process, which do not change while this is kept.
+/// The owners of this process. They do not change while this value is kept.
 pub(super) struct Owners<'r>(RwLockReadGuard<'r, ByRange>);
 
 impl Owners<'_> {
@@ -43,7 +43,7 @@ impl Owners<'_> {
 }
 
 impl Ranges {
-    /// None of them is of this process yet.
+    /// Creates the registry of a process that owns no range yet.
     pub(super) fn new(map: RangeMap, directory: Arc<dyn RangeDirectory>) -> Self {
         let owners = RwLock::new(map.ranges().map(|_| None).collect());
         let changing = map.ranges().map(|_| Mutex::default()).collect();
@@ -51,7 +51,7 @@ impl Ranges {
         Self { owners, changing, replicas, directory }
     }
 
-    /// This process has a replica, for as long as somebody else keeps it.
+    /// Registers a replica of this process. The registry does not keep it alive.
     pub(super) fn has_replica(&self, replica: &Arc<Replica>) {
         let mut replicas = self.replicas.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = replicas.get_mut(usize::from(replica.range().0)) {
@@ -59,30 +59,31 @@ impl Ranges {
         }
     }
 
-    /// The replica of a range that this process has.
+    /// The replica of a range, if this process has one.
     pub(super) fn replica(&self, range: RangeId) -> Option<Arc<Replica>> {
         let replicas = self.replicas.read().unwrap_or_else(PoisonError::into_inner);
         replicas.get(usize::from(range.0))?.upgrade()
     }
 
-    /// The ranges of this process. Nothing is to be waited for while this is kept.
+    /// The owners of this process. The caller must not wait for anything while it keeps the result.
     pub(super) fn owners(&self) -> Owners<'_> {
         Owners(self.owners.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same to keep, and with them those that were deposed and are still to be ended.
+    /// All owners, to keep. Unlike [`owners`](Self::owners) it includes ownerships that were deposed and not
+    /// yet ended.
     pub(super) fn all(&self) -> Vec<Arc<Owner>> {
         self.owners().0.iter().flatten().map(Arc::clone).collect()
     }
 
-    /// The range, where this process owns it.
+    /// The owner of a range, if this process owns it.
     pub(super) fn here(&self, range: RangeId) -> Option<Arc<Owner>> {
         let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
         let owner = owners.get(usize::from(range.0))?.as_ref()?;
         (!owner.is_stopping()).then(|| Arc::clone(owner))
     }
 
-    /// The same for whoever wants an answer of it: it may not have one at present.
+    /// Like [`here`](Self::here), but also checks that the owner may answer at present.
     pub(super) fn own(&self, range: RangeId) -> Result<Arc<Owner>, PeerError> {
         let owner = self.here(range).ok_or(PeerError::NotOwner(range))?;
         owner.check()?;
@@ -95,31 +96,31 @@ impl Ranges {
         other.ok_or_else(|| PeerError::unreachable(range, "no owner of it is known"))
     }
 
-    /// Whether other processes have ranges at all, or may have some.
+    /// Whether other processes own ranges, or may come to own some.
     pub(super) fn has_others(&self) -> bool {
         self.directory.has_others()
     }
 
-    /// Waits until nobody else begins or ends the range; nobody does while this is kept.
+    /// Waits until no other thread begins or ends the range. No other thread does while the result is kept.
     pub(super) fn changing(&self, range: RangeId) -> Option<MutexGuard<'_, ()>> {
         let changing = self.changing.get(usize::from(range.0))?;
         Some(changing.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a range can begin here: it is not of this process, and not on its way to its end.
+    /// Whether a range can begin here: this process neither owns it nor still has a deposed ownership of it.
     pub(super) fn is_free(&self, range: RangeId) -> bool {
         let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
         owners.get(usize::from(range.0)).is_some_and(Option::is_none)
     }
 
-    /// Makes a range one of this process.
+    /// Registers the owner of a range.
     pub(super) fn put(&self, owner: &Arc<Owner>) {
         if let Some(place) = self.write().get_mut(usize::from(owner.id.0)) {
             *place = Some(Arc::clone(owner));
         }
     }
 
-    /// The range is not of this process any more.
+    /// Takes a range out of the registry. Callers no longer find it.
     pub(super) fn take(&self, range: RangeId) -> Option<Arc<Owner>> {
         self.write().get_mut(usize::from(range.0))?.take()
     }
@@ -133,7 +134,7 @@ impl Peers for Ranges {
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError> {
         let to = post.to;
         let (reply, answer) = bounded(1);
-        // Whoever gave up waiting does not want the answer any more.
+        // A caller that gave up waiting has dropped its end of the channel.
         let done: PostDone = Box::new(move |answer| drop(reply.send(answer)));
         match self.here(to) {
             Some(owner) => owner.post(post, done),

@@ -1,8 +1,9 @@
 //! Pages as the coordinator sees them.
 
+use doppel_contract::Status;
 use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl, ShardId};
-use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Status, Tier1Error};
+use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Tier1Error};
 
 use super::Tier1;
 use super::rows::Rows;
@@ -10,10 +11,10 @@ use crate::key::{self, Kind};
 use crate::machine::SPELLINGS_MAX;
 use crate::record::{Membership, PageRecord, Resolution, State, damaged, decode};
 
-/// Pages of a host that are collected at a time.
+/// Most pages of a host that are collected at a time.
 const HOST_STEP: usize = 1_000;
 
-/// A page's public state.
+/// The public state of a page.
 pub(super) fn line(record: &PageRecord) -> Line {
     let published = &record.published;
     Line {
@@ -64,7 +65,7 @@ fn view(record: PageRecord) -> PageView {
     }
 }
 
-/// What a duplicate is one of.
+/// The page and content of which a member is a duplicate.
 fn compared(membership: &Membership) -> Option<Compared> {
     let of_winner = membership.verdict.filter(|verdict| verdict.similar).and(membership.winner.as_ref());
     let of_winner = of_winner.map(|winner| Compared { page: winner.page, content: winner.content });
@@ -78,7 +79,8 @@ impl Rows {
         Ok(records.map(|record| record.filter(|record| record.state != State::Purged).map(view)).collect())
     }
 
-    /// Like [`Tier1Reads::first_spelling`](doppel_protocol::Tier1Reads::first_spelling). Looks at as many rows as the machine does.
+    /// Like [`Tier1Reads::first_spelling`](doppel_protocol::Tier1Reads::first_spelling). Reads as many rows
+    /// as the machine does.
     pub(super) fn first_spelling(
         &self,
         form: PageId,
@@ -89,7 +91,7 @@ impl Rows {
         let mut first: Option<(PageUrl, PageId)> = None;
         let mut left = SPELLINGS_MAX;
         while left > 0 {
-            // A piece of long rows has fewer than are asked for.
+            // If rows are long, a piece has fewer than were asked for.
             let rows = self.piece(&from, &to, left)?;
             let Some((last, _)) = rows.last() else { break };
             from = key::after(last);
@@ -107,7 +109,7 @@ impl Rows {
 }
 
 impl Tier1 {
-    /// The live ones of up to `limit` records after `after`, in order of shard and page.
+    /// The lines of live pages among the next `limit` records after `after`, in the order of shard and page.
     pub(super) fn read_lines(
         &self,
         after: Option<ScanPosition>,
@@ -133,8 +135,8 @@ impl Tier1 {
         Ok(LinesPage::default())
     }
 
-    /// Up to [`HOST_STEP`] pages of a host in a shard, purged ones left out, and the page to go on after
-    /// unless these were the last.
+    /// Up to [`HOST_STEP`] pages of a host in a shard, without purged ones. Also returns the page after which
+    /// to continue, unless these pages were the last.
     pub(super) fn pages_of_host(
         &self,
         host: &str,

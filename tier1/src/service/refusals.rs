@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 use doppel_model::RangeId;
 use doppel_protocol::Tier1Error;
 
-use crate::store::{StoreError, Trouble};
+use crate::store::{ErrorClass, StoreError};
 
-/// Why no writes are taken.
+/// The reasons why this process accepts no writes.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     for_good: OnceLock<Tier1Error>,
     ranges: Mutex<Ranges>,
-    /// Held by the range that goes on.
+    /// Held by the range that is being opened anew.
     turn: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Ranges {
     refusing: BTreeMap<RangeId, Refusing>,
-    /// How often each went on.
+    /// How often each range has continued after its disk was full.
     recoveries: BTreeMap<RangeId, u64>,
 }
 
-/// A range whose disk was full, and which has not gone on.
+/// A range whose disk was full and which has not continued yet.
 #[derive(Debug)]
 struct Refusing {
     since: Instant,
@@ -37,26 +37,27 @@ struct Refusing {
 }
 
 impl Refusals {
-    /// Why nothing is taken.
+    /// Fails while no writes are accepted, with the reason.
     pub(super) fn check(&self) -> Result<(), Tier1Error> {
         if let Some(refused) = self.for_good.get() {
             return Err(refused.clone());
         }
-        // Ranges are mostly on one disk, and their shards give each other work.
+        // Most ranges share one disk, and their shards give each other work, so one full range stops all.
         self.ranges().refusing.values().next().map_or(Ok(()), |refusing| Err(refusing.refused.clone()))
     }
 
-    /// From now on nothing is taken. Why, which is what was said first.
+    /// Refuses all writes from now on. Returns the reason that was given first.
     pub(super) fn refuse_for_good(&self, refused: Tier1Error) -> Tier1Error {
         self.for_good.get_or_init(|| refused).clone()
     }
 
-    /// The disk of a range is full.
+    /// Notes that the disk of a range is full.
     pub(super) fn disk_is_full(&self, range: RangeId, refused: Tier1Error) {
         self.ranges().refusing.insert(range, Refusing { since: Instant::now(), refused });
     }
 
-    /// A range whose disk was full cannot go on yet. Why, as callers are told.
+    /// Notes why a range whose disk was full cannot continue yet. Returns the reason for callers, if it is a
+    /// new one.
     pub(super) fn still_refuses(&self, range: RangeId, error: &StoreError) -> Option<Tier1Error> {
         let mut ranges = self.ranges();
         let refusing = ranges.refusing.get_mut(&range)?;
@@ -67,8 +68,10 @@ impl Refusals {
             StoreError::InUse => Tier1Error::Unavailable(format!(
                 "there is room again, and range {range} waits for another process that uses its files"
             )),
-            error if matches!(error.trouble(), Trouble::DiskFull | Trouble::Damage) => error.clone().into(),
-            // What the system says names files of the server.
+            error if matches!(error.class(), ErrorClass::DiskFull | ErrorClass::Damage) => {
+                error.clone().into()
+            }
+            // The message of the operating system names files of the server, so callers do not get it.
             _ => Tier1Error::Unavailable(format!(
                 "range {range} could not be opened anew after its disk was full, which is tried again: see the server's log"
             )),
@@ -79,7 +82,7 @@ impl Refusals {
         })
     }
 
-    /// The range goes on. How long it did not.
+    /// Notes that a range continues. Returns how long it was stopped, or `None` if it was not.
     pub(super) fn goes_on(&self, range: RangeId) -> Option<Duration> {
         let mut ranges = self.ranges();
         let refusing = ranges.refusing.remove(&range)?;
@@ -87,12 +90,12 @@ impl Refusals {
         Some(refusing.since.elapsed())
     }
 
-    /// The range is not of this process any more.
+    /// Forgets a range that this process no longer owns.
     pub(super) fn forget(&self, range: RangeId) {
         self.ranges().refusing.remove(&range);
     }
 
-    /// Whether the disk of a range is full, and how often the range went on after it was.
+    /// Whether the disk of a range is full, and how often the range has continued after it was.
     pub(super) fn disk_of(&self, range: RangeId) -> (bool, u64) {
         let ranges = self.ranges();
         let is_full =
@@ -100,8 +103,10 @@ impl Refusals {
         (is_full, ranges.recoveries.get(&range).copied().unwrap_or_default())
     }
 
-    /// Ranges go on one after another, so that each sees what room the others have left: most share a file system. None where it
-    /// is the turn of another one.
+    /// Takes the turn to open a range anew. `None` if another range has it.
+    ///
+    /// Ranges are opened one after another, so that each sees the room that the others have left. Most ranges
+    /// share a file system.
     pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),

@@ -1,7 +1,8 @@
-//! Recomputation of a group, for the background and for the operator.
+//! Recomputation of a group by exact comparison, in the background and for an operator.
 
+use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, TrailEvent, within};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
 
 use super::Tier1;
 use super::members::{ReadAhead, by_content};
@@ -11,31 +12,32 @@ use crate::machine::{Command, EvictedMember, RecomputationStep, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member};
 use crate::regroup::components;
 
-/// When a group is recomputed.
+/// When to recompute a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Always,
-    /// Unless it has come to rest meanwhile.
+    /// Only if the group still owes a recomputation.
     IfOwed,
 }
 
-/// A group's members with a current content, and how they fall apart.
+/// The members of a group with a current content, and the components into which they fall.
 pub(crate) struct Recomputed {
     group: GroupId,
     pub(crate) changes: u64,
     pub(crate) losses: u64,
     members: Vec<(PageId, Member)>,
-    /// Indices into `members`, the winner's component first.
+    /// Components as indices into `members`. The component of the winner comes first.
     components: Vec<Vec<usize>>,
-    /// Distinct contents of the members that stay: of all but those that are put out.
+    /// Number of distinct contents of the members that stay.
     contents: u64,
 }
 
 impl Recomputed {
-    /// Everybody outside the winner's component is put out, in steps of so many rows. Each step says what
-    /// the group's counts are after those before it. `repair`: an operator wanted it, and this is to be
-    /// written down with the first step. What a crash leaves of the others is done by the recomputation that
-    /// the group owes until the last one.
+    /// Commands that put out every member outside the component of the winner, at most `rows` in each.
+    ///
+    /// Each command names the counts of changes that the commands before it leave. `repair` is the entry of
+    /// an operator's repair, which is written with the first command. After a crash the group still owes a
+    /// recomputation, which does the rest; only the last command ends that.
     pub(crate) fn regrouped(
         &self,
         rows: usize,
@@ -66,18 +68,18 @@ impl Recomputed {
         })
     }
 
-    /// The members' URLs.
+    /// URLs of all members.
     fn before(&self) -> impl Iterator<Item = &PageUrl> {
         self.members.iter().map(|(_, member)| &member.rank.url)
     }
 
-    /// The URLs of the sets that they fall into, the winner's first.
+    /// URLs of each component, that of the winner first.
     fn sets(&self) -> Vec<Vec<PageUrl>> {
         let url = |index: &usize| self.members.get(*index).map(|(_, member)| member.rank.url.clone());
         self.components.iter().map(|component| component.iter().filter_map(url).collect()).collect()
     }
 
-    /// What is to be written down of it as a repair.
+    /// The entry for the trail of repairs.
     pub(crate) fn audit(&self, at: Timestamp, by: &str) -> AuditEntry {
         AuditEntry {
             at,
@@ -93,11 +95,11 @@ impl Recomputed {
 }
 
 impl Tier1 {
-    /// Collects a group's members and signatures and compares them exactly; none when it is not in use, or
-    /// owes nothing.
+    /// Reads the members and signatures of a group and compares them exactly. `None` if the group is not
+    /// active or owes no recomputation.
     ///
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
-    /// sees whether the picture is old; contents that no page has any more are left out.
+    /// notices when the result is out of date. Contents that no page has any more are left out.
     pub(crate) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Tier1Error> {
         let Some(GroupRecord::Active(record)) = self.work_rows.record(key::group(group))? else {
             return Ok(None);
@@ -126,7 +128,7 @@ impl Tier1 {
         Ok(Some(Recomputed { group, changes, losses, members, components, contents }))
     }
 
-    /// The operator's repair of a group of this process; see
+    /// Repairs a group of this process for an operator; see
     /// [`Tier1Api::repair`](doppel_protocol::Tier1Api::repair).
     pub(super) fn repair_group(
         &self,
@@ -140,7 +142,7 @@ impl Tier1 {
         if !dry_run {
             let audit = found.audit(Timestamp::now(), by);
             self.apply(owner, found.regrouped(STEP_ROWS, Some(audit)).map(Command::Recomputed).collect())?;
-            // A group that has merged meanwhile was not there to be repaired.
+            // If the group was merged in the meantime, the repair found no group to change.
             let now = self.rows.record(key::group(group))?;
             applied = !matches!(now, Some(GroupRecord::Forward(_)));
         }
@@ -148,12 +150,12 @@ impl Tier1 {
         Ok(Some(RepairReport { group, before, components, applied }))
     }
 
-    /// Follows merges from a group to the one that has its members now.
+    /// Follows merges from a group to the group that has its members now. `None` if there is no such group.
     pub(super) fn surviving_group(&self, mut group: GroupId) -> Result<Option<GroupId>, Tier1Error> {
         loop {
             match self.rows.record(key::group(group))? {
                 Some(GroupRecord::Active(_)) => return Ok(Some(group)),
-                // Forwards lead to smaller ids, so this ends.
+                // Forwards lead to smaller ids, so the loop ends.
                 Some(GroupRecord::Forward(forward)) => group = forward.into,
                 None => return Ok(None),
             }

@@ -12,13 +12,15 @@ use crossbeam::channel::Sender;
 use doppel_model::{ClientId, PageUrl};
 use doppel_protocol::{Body, Submission};
 
-/// Bytes that wait in all rooms of a process at most: as much as the calls of many front doors bring at once.
+/// Most bytes that wait for all writers of a process: as much as the calls of many coordinators bring at
+/// once.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// What anything takes beside what is in it.
+/// Bytes that every task takes besides its data.
 const LEAST: usize = 256;
 
-/// The rooms of a process. Each has an equal part, so that one whose writer takes nothing for hours leaves the others theirs.
+/// The memory that all queue spaces of a process share. Each space gets an equal part, so a writer that is
+/// stuck for hours leaves the parts of the others alone.
 #[derive(Debug, Clone)]
 pub(super) struct Rooms {
     count: Arc<AtomicU64>,
@@ -32,13 +34,13 @@ impl Default for Rooms {
 }
 
 impl Rooms {
-    /// One more. It is one of them until the last place in it is given up.
+    /// Creates one more queue space. It counts until its last reservation is dropped.
     pub(super) fn begin(&self) -> Arc<Room> {
         self.count.fetch_add(1, Ordering::AcqRel);
         Arc::new(Room { taken: AtomicU64::new(0), rooms: self.clone() })
     }
 
-    /// What each has.
+    /// Bytes that each queue space may use.
     fn part(&self) -> u64 {
         self.most / self.count.load(Ordering::Acquire).max(1)
     }
@@ -58,7 +60,7 @@ impl Drop for Room {
 }
 
 impl Room {
-    /// A place for so many bytes; none where there is no more room.
+    /// Reserves space for a task of `bytes`. `None` if the queue is full.
     pub(super) fn place(self: &Arc<Self>, bytes: usize) -> Option<Place> {
         let bytes = bytes.saturating_add(LEAST) as u64;
         let before = self.taken.fetch_add(bytes, Ordering::AcqRel);
@@ -66,14 +68,14 @@ impl Room {
         (before == 0 || before.saturating_add(bytes) <= self.rooms.part()).then_some(place)
     }
 
-    /// The bytes that are taken.
+    /// Bytes that are reserved at present.
     #[cfg(test)]
     pub(super) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Acquire)
     }
 }
 
-/// A place in a room, for as long as this is kept.
+/// Reserved space in a queue, as long as this value is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     room: Option<Arc<Room>>,
@@ -88,7 +90,7 @@ impl Drop for Place {
     }
 }
 
-/// Where an answer goes, and the place that what was asked for has until then.
+/// Where to send an answer, and the space that the task keeps until then.
 #[derive(Debug)]
 pub(crate) struct Reply<T> {
     to: Sender<T>,
@@ -100,7 +102,7 @@ impl<T> Reply<T> {
         Self { to, place }
     }
 
-    /// Answers. A caller that has gone away does not want the answer any more.
+    /// Sends the answer. A caller that has gone away does not receive it.
     pub(crate) fn send(self, answer: T) {
         let Self { to, place } = self;
         drop(place);
@@ -108,7 +110,7 @@ impl<T> Reply<T> {
     }
 }
 
-/// Contents handed in and not yet committed, of all clients and of each.
+/// Counts of contents that were handed in and are not yet committed.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     all: AtomicU64,
@@ -116,7 +118,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Contents of all clients.
+    /// Number of contents of all clients.
     #[cfg(test)]
     pub(super) fn all(&self) -> u64 {
         self.all.load(Ordering::Acquire)
@@ -153,18 +155,18 @@ pub(crate) struct Arriving {
 }
 
 impl Arriving {
-    /// Counts contents of a client. Returns with them how many there were before, of all clients and of this one.
+    /// Counts contents of a client. Also returns the counts before.
     pub(super) fn count(arrivals: &Arc<Arrivals>, client: ClientId, contents: u64) -> (Self, (u64, u64)) {
         let before = arrivals.add(client, contents);
         (Self { arrivals: Arc::clone(arrivals), client, contents }, before)
     }
 
-    /// The client that has handed them in.
+    /// The client that has handed the contents in.
     pub(super) fn client(&self) -> ClientId {
         self.client
     }
 
-    /// Leaves so many of them to somebody else.
+    /// Splits off `contents` of them, which count on their own from now on.
     pub(super) fn split_off(&mut self, contents: u64) -> Self {
         let contents = contents.min(self.contents);
         self.contents -= contents;
@@ -215,13 +217,13 @@ mod tests {
         let rooms = Rooms { most: 10_240, ..Rooms::default() };
         let fill = |room: &Arc<Room>| -> Vec<Place> { std::iter::from_fn(|| room.place(0)).collect() };
         let [first, second] = [rooms.begin(), rooms.begin()];
-        // One that is full takes nothing of the other's.
+        // A full space uses nothing of the other's part.
         let places = [&first, &second].map(&fill);
         assert_eq!(places.each_ref().map(Vec::len), [20, 20]);
         let others: Vec<Arc<Room>> = (0..6).map(|_| rooms.begin()).collect();
         assert_eq!(others.iter().map(&fill).map(|places| places.len()).collect::<Vec<_>>(), [5; 6]);
         assert!(first.place(0).is_none());
-        // It is counted as long as anything is in it.
+        // A space counts as long as anything is reserved in it.
         drop(others);
         drop(second);
         assert_eq!(rooms.part(), 5_120);

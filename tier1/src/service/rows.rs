@@ -17,24 +17,25 @@ use crate::peers::{PeerError, Peers};
 use crate::record::{PageRecord, decode};
 use crate::txn::Row;
 
-/// Rows of a piece unless there is a reason for fewer.
+/// Rows of one piece, unless the caller wants fewer.
 pub(super) const PIECE_ROWS: usize = 1_000;
 
-/// The rows of all ranges, to read.
+/// A reader of the rows of all ranges.
 #[derive(Clone)]
 pub(crate) struct Rows {
     map: RangeMap,
     peers: Arc<dyn Peers>,
-    /// Those of this process, which are asked whether they may answer; none for work that answers nobody.
+    /// The registry that says whether an owner of this process may answer. `None` for work that answers no
+    /// question.
     answering: Option<Arc<Ranges>>,
-    /// The question that they are read for, where replicas may answer it.
+    /// The question to answer, if replicas may answer it.
     question: Option<Question>,
 }
 
-/// Takes a key and a row, and says whether to go on.
+/// Takes a key and a row, and returns whether to continue.
 type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Tier1Error> + 'e;
 
-/// A signature as it was read; none where the page has none.
+/// A signature, or `None` if the page has none.
 pub(crate) type ReadSignature = Result<Option<Arc<Signature>>, Tier1Error>;
 
 impl Rows {
@@ -42,17 +43,17 @@ impl Rows {
         Self { map, peers, answering, question: None }
     }
 
-    /// The same rows for one question.
+    /// Like this reader, but for one question, which replicas may answer.
     pub(super) fn for_question(&self, question: &Question) -> Self {
         Self { question: Some(question.clone()), ..self.clone() }
     }
 
-    /// Who answers the question that the rows are read for.
+    /// The registry and the question, if the reader answers a question.
     fn asked(&self) -> Option<(&Ranges, &Question)> {
         Some((self.answering.as_deref()?, self.question.as_ref()?))
     }
 
-    /// Rows of a range, as [`Peers::rows`] gives them.
+    /// Reads rows of one range, like [`Peers::rows`].
     fn read(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Tier1Error> {
         let rows = match self.asked() {
             Some((ranges, question)) => ranges.rows_for(question, range, keys)?,
@@ -64,7 +65,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// What was read, where its owner may answer.
+    /// Reads from the owner of a range, and checks afterwards that an owner of this process may still answer.
     fn answered<T>(
         &self,
         range: RangeId,
@@ -80,7 +81,7 @@ impl Rows {
         self.map.shards()
     }
 
-    /// The shard that has a page.
+    /// The shard that stores a page.
     pub(super) fn owner(&self, page: PageId) -> ShardId {
         page.shard(self.map.shards())
     }
@@ -117,18 +118,18 @@ impl Rows {
         Ok(decoded.collect::<Result<_, _>>()?)
     }
 
-    /// One record.
+    /// One record, or `None` if there is none.
     pub(super) fn record<T: DeserializeOwned>(&self, key: Vec<u8>) -> Result<Option<T>, Tier1Error> {
         Ok(self.records(&[key])?.pop().flatten())
     }
 
-    /// Records of pages.
+    /// Records of pages, in the order of the pages.
     pub(super) fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageRecord>>, Tier1Error> {
         let keys: Vec<_> = pages.iter().map(|page| key::page(self.owner(*page), *page)).collect();
         self.records(&keys)
     }
 
-    /// Signatures of the first pages, at least one, so many as are read at a time.
+    /// Signatures of the first pages: as many as one read returns, and at least one.
     pub(super) fn first_signatures(&self, pages: &[PageId]) -> Result<Vec<ReadSignature>, Tier1Error> {
         let Some(first) = pages.first() else { return Ok(Vec::new()) };
         let range = self.map.of_page(*first);
@@ -143,12 +144,13 @@ impl Rows {
         Ok(pages.iter().zip(self.bytes(keys)?).map(signature_of).collect())
     }
 
-    /// The signature of a page.
+    /// The signature of one page.
     pub(super) fn signature(&self, page: PageId) -> ReadSignature {
         self.first_signatures(&[page])?.pop().unwrap_or(Ok(None))
     }
 
-    /// Up to `limit` rows of one range from `from` to before `to`; fewer when they are long, none at the end.
+    /// Up to `limit` rows of one range from `from` to before `to`. Returns fewer if the rows are long, and
+    /// none at the end.
     pub(super) fn piece(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, Tier1Error> {
         if limit == 0 {
             return Ok(Vec::new());

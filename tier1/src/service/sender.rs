@@ -1,6 +1,6 @@
-//! The thread of a range that posts its messages, so that its writer never waits for another range.
+//! The thread that posts the messages of a range to other ranges, so that the writer never waits for them.
 //!
-//! It keeps nothing: what it has in hand when the process ends is in the outbox.
+//! The thread keeps nothing durable. Posts that are under way when the process ends are still in the outbox.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use super::owner::Owner;
 use super::task::Task;
 use crate::peers::{PeerError, Post, PostAnswer, Receipt};
 
-/// A post that is not answered for so long is made again.
+/// A post without an answer for this long is sent again.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Pauses after a post that failed: the first, and the longest of those that follow. A range whose commits wait refuses posts for as
-/// long as that lasts, and each brings all its messages.
+/// First and longest pause after a failed post. A range whose commits wait refuses posts all that time, and
+/// each post carries all its messages again.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// A post under way, or the time after one that failed.
+/// A post that is under way, or the pause after a failed post.
 struct UnderWay {
     to: RangeId,
     state: State,
@@ -47,7 +47,7 @@ pub(super) fn run(tier1: &Tier1, owner: &Owner, posts: &Receiver<Post>) {
                 });
             }
             Next::Answer(by, answer) => match answer {
-                // The range waits before it goes again.
+                // The range pauses before the next post to it.
                 Err(error) => under_way.push(pauses.failed(by, error)),
                 Ok(receipt) => {
                     pauses.0.remove(&by);
@@ -63,12 +63,12 @@ pub(super) fn run(tier1: &Tier1, owner: &Owner, posts: &Receiver<Post>) {
 enum Next {
     Post(Post),
     Answer(RangeId, Result<Receipt, PeerError>),
-    /// The pause after it is over.
+    /// The pause after a failed post is over.
     Failed(RangeId, PeerError),
     End,
 }
 
-/// Waits for a post to make, an answer, or the end of a time.
+/// Waits for a post to send, for an answer, or for the end of a pause.
 fn next(posts: &Receiver<Post>, under_way: &mut Vec<UnderWay>) -> Next {
     let mut select = Select::new();
     select.recv(posts);
@@ -88,7 +88,7 @@ fn next(posts: &Receiver<Post>, under_way: &mut Vec<UnderWay>) -> Next {
         Some(0) => match posts.try_recv() {
             Ok(post) => Next::Post(post),
             Err(TryRecvError::Disconnected) => Next::End,
-            // It may wake for nothing.
+            // The select may wake although no post is there.
             Err(TryRecvError::Empty) => next(posts, under_way),
         },
         Some(ready) => {
@@ -121,7 +121,7 @@ impl UnderWay {
     }
 }
 
-/// The last pause of each range whose last post has failed.
+/// Last pause of each range whose last post failed.
 #[derive(Default)]
 struct Pauses(BTreeMap<RangeId, Duration>);
 

@@ -1,4 +1,5 @@
-//! The status table of a range: filled at a start, beside the service, then written to disk from time to time.
+//! Upkeep of the status table of a range. The table is filled after a start while the service runs, and then
+//! written to disk from time to time.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,26 +12,27 @@ use doppel_threads::{GiveWay, give_way};
 use super::Tier1;
 use super::owner::Owner;
 use super::rows::PIECE_ROWS;
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::statuses::{Basis, Fill, StatusTable, damage};
 
-/// The least time between two looks.
+/// Least time between two checks.
 const LOOK_MIN: Duration = Duration::from_millis(20);
 
-/// Pauses before rows that could not be read are read again, as when the database is opened anew after its disk was full: the
-/// first, and the longest of those that follow, each twice as long as the one before.
+/// First and longest pause before rows are read again that could not be read. Each pause is twice as long as
+/// the one before. Reads fail, for example, while the database is opened anew after its disk was full.
 const RETRY: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 impl Tier1 {
-    /// Fills the table of a range, and writes it to disk when that is due, until the service stops or the range ends.
+    /// Fills the status table of a range and writes it to disk when that is due. Returns when the service
+    /// stops or the range ends.
     pub(super) fn tend_statuses(&self, owner: &Owner, table: &Arc<StatusTable>) {
         give_way(GiveWay::ToAll);
         let fill = Fill::new(Arc::clone(table), self.map.run(owner.id));
         if !self.fill_statuses(owner, fill) {
             return;
         }
-        // What commits have changed meanwhile counts from the next time on.
+        // Changes that commits have made so far count from the next snapshot on.
         let mut saved = if owner.statuses_on_disk().is_some() { table.changed() } else { None };
         let mut last = Instant::now();
         while !self.is_over(owner) {
@@ -45,12 +47,13 @@ impl Tier1 {
         }
     }
 
-    /// False when the service stops or the range ends. While rows cannot be read, they are left to whoever asks for them.
+    /// Fills the table from the rows. Returns false if the service stops or the range ends. Questions read
+    /// the rows themselves until the table is complete.
     fn fill_statuses(&self, owner: &Owner, mut fill: Fill) -> bool {
         let begun = Instant::now();
         let is_saved = begin_from_snapshot(owner, &mut fill);
         if !is_saved && let Some(database) = &owner.database {
-            database.keep_log(Reader::Statuses, None);
+            database.keep_log(LogConsumer::Statuses, None);
         }
         let mut pause = RETRY;
         loop {
@@ -80,7 +83,7 @@ impl Tier1 {
         }
     }
 
-    /// Writes the table of a range to disk, if it is complete and there is something new.
+    /// Writes the status table of a range to disk, if it is complete and has changed.
     pub(super) fn save_statuses(&self, owner: &Owner) {
         let Some((table, database)) = owner.table.as_ref().zip(owner.database.as_ref()) else { return };
         let (Some(dir), Some(moment)) = (&owner.dir, database.log_position()) else { return };
@@ -89,19 +92,19 @@ impl Tier1 {
             return;
         }
         if on_disk.is_none() {
-            database.keep_log(Reader::Statuses, Some(moment.index));
+            database.keep_log(LogConsumer::Statuses, Some(moment.index));
         }
         let Range { start, end } = self.map.run(owner.id);
         let begun = Instant::now();
         match table.save(Basis { first: start, end, moment }, dir) {
             Ok(()) => {
                 *on_disk = Some(moment);
-                database.keep_log(Reader::Statuses, Some(moment.index));
+                database.keep_log(LogConsumer::Statuses, Some(moment.index));
                 let seconds = begun.elapsed().as_secs_f64();
                 tracing::info!(range = owner.id.0, seconds, "wrote a snapshot of the status table");
             }
             Err(error) => {
-                database.keep_log(Reader::Statuses, on_disk.map(|on_disk| on_disk.index));
+                database.keep_log(LogConsumer::Statuses, on_disk.map(|on_disk| on_disk.index));
                 tracing::warn!(range = owner.id.0, %error, "a snapshot of the status table is not on disk; the one before is used");
             }
         }
@@ -116,7 +119,8 @@ impl Tier1 {
     }
 }
 
-/// Whether the table is filled from a snapshot, and what the log says was written since.
+/// Fills the table from the snapshot on disk and from what the log says was written since. Returns false if
+/// that is not possible.
 fn begin_from_snapshot(owner: &Owner, fill: &mut Fill) -> bool {
     let saved = owner.saved_statuses.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some((saved, database)) = saved.zip(owner.database.as_ref()) else { return false };
@@ -135,7 +139,7 @@ fn begin_from_snapshot(owner: &Owner, fill: &mut Fill) -> bool {
     match fill.begin_from(saved, |each| database.written_since(moment, each)) {
         Ok(true) => {
             *owner.statuses_on_disk() = Some(moment);
-            database.keep_log(Reader::Statuses, Some(moment.index));
+            database.keep_log(LogConsumer::Statuses, Some(moment.index));
             true
         }
         Ok(false) => {

@@ -1,4 +1,4 @@
-//! The signatures of all ranges of this process, for an index beside it.
+//! Direct access to the signatures of all ranges of this process, for an index in the same process.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::database::Database;
 use crate::key;
 use crate::signatures::SignatureId;
 
-/// Bits of a place below its segment, and below its range: a segment has at most 2^28 bytes before its last signature,
-/// a collection at most 2^10 ranges.
+/// Bits of a place below the segment, and bits of the segment below the range. A segment has at most 2^28
+/// bytes before its last signature, and a collection has at most 2^10 ranges.
 const OFFSET_BITS: u32 = 28;
 const SEGMENT_BITS: u32 = 26;
 
@@ -22,7 +22,8 @@ struct Stored {
 }
 
 impl Tier1 {
-    /// The signatures on this machine; none where a range has no database, or can be of another process.
+    /// The signatures on this machine. `None` if a range has no database, or if another process owns a range
+    /// or may come to own one.
     #[must_use]
     pub fn stored_signatures(&self) -> Option<Arc<dyn StoredSignatures>> {
         if self.ranges.has_others() || !self.owns_all() {
@@ -51,7 +52,7 @@ impl StoredSignatures for Stored {
     fn each(&self, each: &mut EachSignature<'_>) -> Result<(), SourceError> {
         for (range, database) in (0..).zip(&self.databases) {
             let signatures = database.signatures().map_err(Tier1Error::from)?;
-            let read = signatures.each(&mut |id, bytes| each(place(range, id), bytes));
+            let read = signatures.for_each(&mut |id, bytes| each(place(range, id), bytes));
             read.map_err(Tier1Error::from)?;
         }
         Ok(())

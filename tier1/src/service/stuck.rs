@@ -1,10 +1,10 @@
-//! Background work that failed. A flush is told why, and the work is tried again.
+//! Failures of background work. A flush reports the reason, and the worker tries the work again.
 
 use std::sync::{Mutex, PoisonError};
 
 use doppel_protocol::Tier1Error;
 
-/// Why some work of a range could not be done when it was last tried.
+/// Why work of a range failed when the worker last tried it.
 #[derive(Debug, Default)]
 pub(super) struct Stuck(Mutex<State>);
 
@@ -15,24 +15,24 @@ struct State {
 }
 
 impl Stuck {
-    /// Work has failed, for the first time or again.
+    /// Notes that work has failed, for the first time or again.
     pub(super) fn failed(&self, refused: Tier1Error) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.refused = Some(refused);
         state.failures += 1;
     }
 
-    /// All that had failed is done.
+    /// Notes that all work that had failed is done.
     pub(super) fn cleared(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).refused = None;
     }
 
-    /// How often work has failed.
+    /// Number of failures so far.
     pub(super) fn failures(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).failures
     }
 
-    /// Why work is not done that was tried since there were so many failures.
+    /// Why work is not done, if it failed after the first `failures` failures.
     pub(super) fn since(&self, failures: u64) -> Option<Tier1Error> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.refused.clone().filter(|_| state.failures > failures)

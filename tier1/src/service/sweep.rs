@@ -1,5 +1,6 @@
-//! The sweep goes round all rows, a piece at a time, and finds those whose time is over. It also finds the URLs of
-//! forgotten pages in the trail of repairs, whatever the reason why the pages were forgotten.
+//! The sweep goes round all rows of a range, one piece at a time, and finds rows whose retention time is
+//! over. It also finds URLs of forgotten pages in the trail of repairs, whatever the reason why the pages
+//! were forgotten.
 
 use std::ops::Range;
 
@@ -12,10 +13,10 @@ use crate::machine::Command;
 use crate::record::{AuditEntry, GroupRecord, PageRecord, decode};
 use crate::store::Store;
 
-/// Rows of a piece; a URL that is looked up counts as one.
+/// Rows of one piece. A URL that is looked up counts as one row.
 const PIECE_ROWS: usize = 2_000;
 
-/// What it goes round in each shard.
+/// The kinds of rows that the sweep reads in each shard.
 const KINDS: [Kind; 3] = [Kind::Page, Kind::Group, Kind::Audit];
 
 /// Where the sweep is on its round.
@@ -29,12 +30,13 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// Over the shards of a range.
+    /// Starts a sweep over the shards of a range.
     pub(super) fn of(run: Range<ShardId>) -> Self {
         Self { shard: run.start, run, kind: 0, after: None }
     }
 
-    /// The commands that the next piece gives rise to: so many rows, or the rest of the round.
+    /// Reads the next piece: [`PIECE_ROWS`] rows, or the rest of the round. Returns the commands that drop
+    /// what is due.
     pub(super) fn piece(&mut self, tier1: &Tier1, store: &dyn Store) -> Result<Vec<Command>, Tier1Error> {
         let now = Timestamp::now();
         let mut commands = Vec::new();
@@ -80,7 +82,7 @@ impl Sweep {
     }
 }
 
-/// What is due for what is written down of a repair, and how many URLs were looked up for it.
+/// What is due for an entry of the trail of repairs, and how many URLs were looked up for it.
 fn of_repair(tier1: &Tier1, key: &[u8], bytes: &[u8], now: Timestamp) -> (Option<Command>, usize) {
     let entry = decode::<AuditEntry>(key, bytes).ok();
     let (Some(number), Some(entry)) = (key::last_number(key), entry) else {

@@ -1,16 +1,17 @@
-//! What the writer of a range is asked for.
+//! Tasks for the writer of a range.
 
 use std::time::Duration;
 
+use doppel_contract::{Backlog, Outcome};
 use doppel_model::{GroupId, RangeId};
 use doppel_protocol::range_owner::{PostDone, Traffic};
-use doppel_protocol::{Backlog, Outcome, SearchResult, Submission, Tier1Error};
+use doppel_protocol::{SearchResult, Submission, Tier1Error};
 
 use super::changes::FollowCommits;
 use super::room::{Arriving, Place, Reply};
 use crate::machine::{Command, Hint};
 use crate::peers::{PeerError, Post, Receipt};
-use crate::range::owed::Owed;
+use crate::range::owed::OwedWork;
 
 /// A task for the writer.
 pub(crate) enum Task {
@@ -19,21 +20,21 @@ pub(crate) enum Task {
         arriving: Arriving,
         reply: Reply<Result<Vec<Outcome>, Tier1Error>>,
     },
-    /// Commands of the range's own threads, which never wait for messages to leave.
+    /// Commands of the range's own threads. They never wait for messages to leave.
     Commands(Vec<Command>),
-    /// Results of searches, which do not wait either.
+    /// Search results. They never wait for messages to leave.
     Found {
         results: Vec<SearchResult>,
         place: Place,
     },
-    /// Commands whose commit is waited for.
+    /// Commands for whose commit a caller waits.
     Apply {
         commands: Vec<Command>,
-        /// Whether they are held back while too many messages are on their way.
+        /// Whether the commands are held back while too many messages wait to leave the range.
         may_wait: bool,
         reply: Reply<Result<(), Tier1Error>>,
     },
-    /// How far the range is when everything handed in before is committed.
+    /// Asks for the state of the range after everything that was handed in before is committed.
     Report {
         reply: Reply<Result<Report, Tier1Error>>,
     },
@@ -42,40 +43,40 @@ pub(crate) enum Task {
         post: Post,
         done: PostDone,
     },
-    /// What became of a post to another range.
+    /// The answer of another range to a post.
     Receipt {
         by: RangeId,
         answer: Result<Receipt, PeerError>,
     },
-    /// No message is to leave until there is a release; answered when none is under way.
+    /// Holds messages back until a `Release`. Answered when no post is under way.
     Hold {
         reply: Reply<()>,
     },
     Release,
-    /// The worker is done with a group, whether or not there was anything to change.
+    /// Reports that the worker is done with a recomputation, whether or not it changed anything.
     Recomputed {
         group: GroupId,
         took: Duration,
     },
-    /// The worker has found the cover of a group, whether or not there was anything new.
+    /// Reports that the worker is done with a cover, whether or not it changed anything.
     Covered {
         group: GroupId,
         took: Duration,
     },
-    /// The worker has swept a piece of the rows.
+    /// Reports that the worker has swept a piece of the rows.
     Swept,
-    /// The worker has found what a piece of the rows owes; none at the end.
-    Owed(Option<Owed>),
-    /// Background work is wanted at once.
+    /// What the worker has found that a piece of the rows owes. `None` after the last piece.
+    Owed(Option<OwedWork>),
+    /// Asks for background work at once.
     FlushBatch,
     FollowCommits(FollowCommits),
     Stop,
 }
 
-/// How far a range is.
+/// The state of a range after a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) backlog: Backlog,
-    /// With each range.
+    /// Numbers of messages exchanged with each range.
     pub(crate) traffic: Vec<Traffic>,
 }

@@ -1,17 +1,17 @@
-//! The threads around the machine, over a store in memory.
+//! Tests of the service with its threads, over stores in memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use doppel_contract::{LoadReport, Outcome, Status};
 use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
-    PartitionLookup, RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier1Reads,
-    Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders,
+    SearchResult, Submission, Tier1Api, Tier1Error, Tier1Reads, Tier2Api, WinnerOrder,
 };
 
 use super::{Config, Tier1};
@@ -19,12 +19,12 @@ use crate::key;
 use crate::machine::{Retention, Rules};
 use crate::store::{Memory, Store};
 
-/// A tier 2 that holds every two pages for partners.
+/// A tier 2 that reports every other page as a partner.
 struct Everybody {
     answer: OnceLock<Arc<dyn ContentSource>>,
-    /// The most that it names.
+    /// Most partners that a search reports.
     partners: AtomicUsize,
-    /// How many of the next calls are refused.
+    /// Number of following calls that are refused.
     refusals: AtomicUsize,
     /// Index of the last order of each owner of a range.
     submitted: Mutex<HashMap<(RangeId, Epoch), u64>>,
@@ -53,7 +53,7 @@ impl IndexOrders for Everybody {
         }
         let mut submitted = self.submitted.lock().unwrap();
         let last = submitted.entry((orders.range, orders.epoch)).or_default();
-        // The first of an owner begin anywhere.
+        // The first order of an owner may have any index.
         if *last == 0 {
             *last = orders.first - 1;
         }
@@ -112,7 +112,7 @@ impl Tier2Api for Everybody {
     }
 }
 
-/// Each of them over one range, and over three.
+/// Defines each test twice: over one range, and over three.
 macro_rules! over_ranges {
     ($($name:ident,)*) => {
         mod one_range {
@@ -180,7 +180,7 @@ fn start_with<S: Store + 'static>(
     config: &Config,
     partners: usize,
 ) -> (Arc<Tier1>, Arc<Everybody>) {
-    // One store may be that of all ranges: each has rows of its own.
+    // Several ranges may share a store, because each has rows of its own.
     let stores = (0..config.ranges).map(|_| Arc::clone(store) as Arc<dyn Store>);
     let tier1 = Tier1::over(stores.collect(), config).unwrap();
     let tier2 = Arc::new(Everybody::naming(partners));
@@ -204,7 +204,7 @@ fn version(page: u64, at: i64, body: Body) -> Submission {
     }
 }
 
-/// A page with a content of its own.
+/// A submission of a page with its own content.
 fn submission(page: u64) -> Submission {
     version(page, 1, content(page))
 }
@@ -213,7 +213,7 @@ fn submit(tier1: &Tier1, page: u64, at: i64, body: Body) -> Outcome {
     tier1.submit(vec![version(page, at, body)]).unwrap()[0]
 }
 
-/// A hundred tokens, one of them the page's own.
+/// A content of 100 tokens, one of which only this page has.
 fn content(page: u64) -> Body {
     let tokens: Vec<u64> = (0..100).map(|i| if i == 50 { 1_000 + page } else { i }).collect();
     Body::Content(Arc::new(Builder::new().build(&tokens)))
@@ -295,7 +295,7 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(tier1.flush(PATIENCE).unwrap());
-    // Nothing of the URL is left, but for the redirect's own target.
+    // Nothing of the purged page is left, except the target that the redirect names.
     let mut rows = Vec::new();
     store
         .range(&[], &[0xff; 4], &mut |key, value| {
@@ -310,10 +310,10 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
             .filter(|(key, value)| has(value, text) || has(value, id.bytes()) || has(key, id.bytes()))
             .count()
     };
-    // "http://host/1" begins other URLs, too.
+    // Other URLs begin with "http://host/1", so only page 2 is looked for.
     assert_eq!(named(&url(2)), 0);
     let redirect = tier1.pages(&[url(30).id()]).unwrap().remove(0).unwrap();
-    assert_eq!(redirect.unresolved, Some(doppel_protocol::Unresolved::UnknownTarget));
+    assert_eq!(redirect.unresolved, Some(doppel_contract::Unresolved::UnknownTarget));
 
     assert_eq!(replay(&tier1, Some(up_to_date)).unwrap_err(), Tier1Error::CursorGone);
     assert_eq!(replay(&tier1, Some(begun)).unwrap_err(), Tier1Error::CursorGone);
@@ -359,7 +359,7 @@ fn orders_that_tier_2_refuses_are_kept_and_go_again_in_order(ranges: u16) {
     let store = Arc::new(Memory::default());
     let (tier1, tier2) = start_with(&store, &config(Retention::DEFAULT, ranges), usize::MAX);
     for page in 0..30 {
-        // Each commit of the others brings more orders to those that were refused.
+        // Each further commit adds orders to those that were refused.
         tier2.refusals.store(3, Ordering::Relaxed);
         submit(&tier1, page, 1, content(page));
     }

@@ -1,10 +1,10 @@
-//! Searches that are ordered for one page again and again, with a pause between them.
+//! Delays searches that one page orders again and again.
 //!
-//! A page may be refused by a group that has dissolved, search, find the same partner, which has not heard of that yet,
-//! and be refused again, for as long as the message to the partner is held up. Without a pause it would keep tier 2 and
-//! the writer busy all that time.
+//! A page may be refused by a group that was dissolved. It searches, finds the same partner, which has not
+//! heard of that yet, and is refused again. This repeats as long as the message to the partner is held up,
+//! and would keep tier 2 and the writer busy all that time.
 //!
-//! Nothing in here has to be durable: the page owes the search until it is answered, and a start finds it.
+//! Nothing here is durable. The page owes the search until it is answered, and a start finds it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,42 +12,43 @@ use std::time::{Duration, Instant};
 use doppel_model::PageId;
 use doppel_protocol::IndexCommand;
 
-/// Searches of a page that go at once; each further one waits.
+/// Searches of a page that are ordered at once. Each further one is delayed.
 const FREE: u32 = 2;
 
-/// The pause of the first that waits; it doubles with each that follows.
+/// First and longest delay. Each delay is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// A page whose last search went so long ago begins anew.
+/// After this long without a search, a page starts without a delay again.
 const FORGOTTEN: Duration = Duration::from_secs(5);
 
-/// Pages that are remembered. Past them all begin anew.
+/// Most pages that are remembered. If there are more, all are forgotten.
 const PAGES_MAX: usize = 50_000;
 
 /// The last searches of a page.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     times: u32,
-    /// When the last one went, or goes.
+    /// When the last search was ordered, or will be.
     last: Instant,
 }
 
-/// What was ordered lately, and what waits.
+/// Searches that were ordered lately, and searches that are delayed.
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
     asked: HashMap<PageId, Asked>,
-    /// Searches and when they go. Of two of one page the later counts: the ticket of the other is void.
+    /// Delayed searches and when they are due. If a page has two, the later one counts, because the ticket of
+    /// the earlier one is void.
     waiting: HashMap<PageId, (Instant, IndexCommand)>,
 }
 
 impl Throttle {
-    /// Takes an order; gives it back when it is to go now.
+    /// Takes an order. Returns it if it is not delayed.
     pub(super) fn take(&mut self, order: IndexCommand, now: Instant) -> Option<IndexCommand> {
         let page = match &order {
             IndexCommand::Search { page, .. } => *page,
             IndexCommand::Put { page, search: Some(_), .. } => {
-                // The search that waits has an earlier ticket.
+                // The delayed search has an earlier ticket.
                 self.waiting.remove(page);
                 return Some(order);
             }
@@ -72,7 +73,7 @@ impl Throttle {
         None
     }
 
-    /// The searches whose pause is over; all of them when a caller waits for a flush.
+    /// Takes the searches whose delay is over, or all of them if a caller waits for a flush.
     pub(super) fn due(&mut self, now: Instant, flushing: bool) -> impl Iterator<Item = IndexCommand> {
         let due = self.waiting.extract_if(move |_, (at, _)| flushing || *at <= now);
         due.map(|(_, (_, order))| order)
@@ -128,7 +129,7 @@ mod tests {
             pauses.push((now - began).as_millis());
         }
         assert_eq!(pauses, [0, 0, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000, 1_000]);
-        // Another page does not wait with it, and after a while it begins anew.
+        // Another page is not delayed, and after a while the first one starts again.
         assert_eq!(tickets(throttle.take(search(2, 1), now)), [1]);
         assert_eq!(tickets(throttle.take(search(1, 13), now + FORGOTTEN)), [13]);
     }

@@ -1,8 +1,8 @@
-//! Signatures of winners, each for all members that it is compared with.
+//! A cache of the signatures of winners, which many members are compared with.
 //!
-//! Most updates of a page that is in a group are compared with the winner of that, which may be a page of another range. A
-//! signature never changes under its content hash, so one that was read once serves the members of its group until others
-//! need the room, whatever becomes of the page.
+//! Most updates of a page in a group are compared with the winner of the group, which may be a page of
+//! another range. A content hash never gets another signature. A signature that was read once therefore
+//! serves all members of its group, whatever becomes of the page, until other signatures need the space.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use doppel_model::signature::Signature;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// Bytes of signatures that are kept.
+/// Bytes of signatures that the cache keeps.
 const BYTES: u64 = 16 << 20;
 
-/// About as many are expected in that, for the size of its tables.
+/// Number of signatures that are expected in the cache, for the size of its tables.
 const SIGNATURES: usize = 16_000;
 
 /// Signatures of winners that were read lately.
@@ -36,7 +36,7 @@ impl Default for WinnerSignatures {
 }
 
 impl WinnerSignatures {
-    /// The signature of a content that a winner has, if it is kept.
+    /// The signature of a content, if the cache has it.
     pub(super) fn get(&self, content: ContentHash) -> Option<Arc<Signature>> {
         self.0.get(&content)
     }

@@ -1,6 +1,7 @@
-//! The worker thread of a range: comparison of stored signatures, off the writer and off the async runtime.
+//! The worker thread of a range. It compares stored signatures, so that neither the writer nor the async
+//! runtime has to.
 //!
-//! What cannot be done is kept. It is tried again after a while, and when a caller waits for a flush.
+//! A job that fails is kept. It is tried again after a while, and when a caller waits for a flush.
 
 mod verify;
 
@@ -8,7 +9,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError};
-use doppel_protocol::{Backlog, Tier1Error};
+use doppel_contract::Backlog;
+use doppel_protocol::Tier1Error;
 use doppel_threads::{GiveWay, give_way};
 
 use super::Tier1;
@@ -18,18 +20,18 @@ use super::repair::Wanted;
 use super::sweep::Sweep;
 use super::task::Task;
 use crate::machine::{Command, STEP_ROWS};
-use crate::range::owed::{Owed, OwedScan, PIECE_ROWS};
+use crate::range::owed::{OwedScan, OwedWork, PIECE_ROWS};
 
 pub(crate) use verify::{LastWinner, measure, verify};
 
-/// Members compared together.
+/// Members that are compared together.
 const TOGETHER: usize = 256;
 
-/// Pauses before what has failed is tried again: the first, and the longest of those that follow.
+/// First and longest pause before failed jobs are tried again. Each pause is twice as long as the one before.
 const RETRY: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(600);
 
-/// Failed jobs that are kept. Past them the rows are gone through again for what they owe.
+/// Most failed jobs that are kept. If there are more, the worker goes through the rows again to find them.
 const FAILED_MAX: usize = 10_000;
 
 struct Worker<'t> {
@@ -37,19 +39,19 @@ struct Worker<'t> {
     owner: &'t Owner,
     jobs: &'t Receiver<Job>,
     sweep: Sweep,
-    /// None when the rows have been gone through.
+    /// The scan for owed work. `None` after it has gone through all rows.
     scan: Option<OwedScan>,
     last_winner: LastWinner,
     failed: HashSet<Job>,
-    /// More has failed than is kept: at the next flush the rows are gone through again.
+    /// Whether more jobs failed than are kept. If so, a flush makes the worker go through the rows again.
     incomplete: bool,
     scan_again: bool,
-    /// When what has failed is tried again, and the pause before that.
+    /// When failed jobs are tried again, and the pause before that.
     retry_at: Option<Instant>,
     pause: Duration,
 }
 
-/// Whether the worker goes on.
+/// Whether the worker continues.
 enum Go {
     On,
     End,
@@ -57,7 +59,7 @@ enum Go {
 
 pub(super) fn run(tier1: &Tier1, owner: &Owner, jobs: &Receiver<Job>) {
     give_way(GiveWay::ToAll);
-    // Where the totals say that nothing is owed, the rows need not be gone through for it.
+    // If the totals say that no work is owed, the rows need not be searched for it.
     let Backlog { pending, deferred_searches, dirty_groups, uncovered_groups, unverified, .. } =
         owner.totals().1;
     let owes = pending + deferred_searches + dirty_groups + uncovered_groups + unverified > 0;
@@ -101,7 +103,7 @@ impl Worker<'_> {
             let mut verify = Vec::new();
             let mut next = Some(job);
             while let Some(job) = next.take() {
-                // What is owed is found at the next start.
+                // The next start finds what is owed.
                 if self.tier1.is_over(self.owner) {
                     return;
                 }
@@ -120,7 +122,7 @@ impl Worker<'_> {
     }
 
     fn tell(&self, task: Task) {
-        // The writer has ended: what is owed is found at the next start.
+        // If the writer has ended, the next start finds what is owed.
         drop(self.owner.tasks.send(task));
     }
 
@@ -162,11 +164,11 @@ impl Worker<'_> {
             }
             Job::FindOwed => self.find_owed(),
             Job::FindOwedAgain => {
-                // What was left out is found with the rest.
+                // The scan also finds what was left out.
                 self.incomplete = false;
                 let was_under_way = self.scan.replace(OwedScan::new(self.tier1.map.run(self.owner.id)));
                 if was_under_way.is_none() {
-                    self.tell(Task::Owed(Some(Owed::default())));
+                    self.tell(Task::Owed(Some(OwedWork::default())));
                 }
             }
             Job::Sweep => {
@@ -190,12 +192,12 @@ impl Worker<'_> {
         Go::On
     }
 
-    /// Goes through all rows again, if a flush wants that.
+    /// Goes through all rows again, if a flush asked for it.
     fn begin_again(&mut self) {
         if std::mem::take(&mut self.scan_again) {
             self.incomplete = false;
             self.scan = Some(OwedScan::new(self.tier1.map.run(self.owner.id)));
-            self.tell(Task::Owed(Some(Owed::default())));
+            self.tell(Task::Owed(Some(OwedWork::default())));
         }
     }
 
@@ -212,10 +214,10 @@ impl Worker<'_> {
             }
             Err(error) => {
                 tracing::error!(%error, range = self.owner.id.0, "what a row owes cannot be read");
-                // This time those behind it come next.
+                // This scan continues behind the damaged row. A later one reads it again.
                 self.incomplete = true;
                 self.owner.stuck.failed(error.into());
-                self.tell(Task::Owed(Some(Owed::default())));
+                self.tell(Task::Owed(Some(OwedWork::default())));
             }
         }
     }
@@ -226,7 +228,7 @@ impl Worker<'_> {
         } else {
             self.incomplete = true;
         }
-        // A node that is away comes back, and so does room; damage stays.
+        // A node that is away comes back, and a full disk gets room. Damage stays.
         if matches!(refused, Tier1Error::Unavailable(_) | Tier1Error::DiskFull(_)) {
             self.pause = RETRY;
         }
@@ -234,7 +236,7 @@ impl Worker<'_> {
         self.owner.stuck.failed(refused);
     }
 
-    /// Tries everything that has failed again.
+    /// Tries all failed jobs again.
     fn retry(&mut self) -> Go {
         self.retry_at = None;
         self.pause = self.pause.saturating_mul(2).min(RETRY_MAX);
@@ -254,7 +256,7 @@ impl Worker<'_> {
         Go::On
     }
 
-    /// Ends the report of failures when all that had failed is done.
+    /// Clears the report of failures once all jobs that had failed are done.
     fn clear(&mut self) {
         if self.failed.is_empty() && !self.incomplete && self.scan.is_none() {
             self.pause = RETRY;
@@ -271,7 +273,7 @@ impl Worker<'_> {
         let mut failed = Vec::new();
         verify(self.tier1, members, &mut self.last_winner, &mut |of, measured| match measured {
             Ok(Some(with)) => verified.push(Command::Verified { page: of.page, content: of.content, with }),
-            // One of the two has another content by now; that change brings new work.
+            // The member or the winner has another content by now. That change brings new work.
             Ok(None) => {}
             Err(refused) => failed.push((of, refused)),
         });

@@ -1,9 +1,12 @@
-//! The writer thread of a range: the only one that changes its shards.
+//! The writer of a range: the only thread that changes the shards of the range.
 //!
-//! Tasks become commands, commands a commit, and only a commit that is on disk is answered or acted on. When a
-//! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
-//! caller is told so: until there is room where the disk was full, and otherwise until the process is restarted. It ends
-//! alone when another node owns the range.
+//! The writer turns tasks into commands and commands into a commit. It answers callers and acts on effects
+//! only after the commit is on disk. While one commit is flushed the next tasks gather, so load makes the
+//! commits larger by itself.
+//!
+//! Invariant: after a commit fails, the shards in memory are ahead of the store, so the writer accepts
+//! nothing more and refuses every caller. If the disk was full it continues when there is room. Otherwise
+//! only a restart helps. If another node owns the range now, only this writer ends.
 
 mod confirmed;
 mod pace;
@@ -32,18 +35,19 @@ use super::task::Task;
 use crate::machine::{Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
-use crate::range::{PostId, Range, Released};
+use crate::range::{PostId, Range, SettledWork};
 use crate::store::StoreError;
 use pace::Pace;
 use waiting::Waiting;
 
-/// How long the writer sleeps when nothing comes and background work waits for its turn.
+/// How long the writer sleeps if no task comes and background work waits for its turn.
 const IDLE: Duration = Duration::from_millis(20);
 
-/// Questions, and submissions of few pages, are expected for so long after the last one.
+/// For this long after the last question, or the last submission of few pages, the writer expects more of
+/// them.
 const ASKED: Duration = Duration::from_secs(1);
 
-/// Tasks taken before a commit is built. Those that come while it is are taken into it as long as it has room.
+/// Tasks that are taken before a commit is built. Tasks that come in the meantime join it while it has room.
 const TASKS_MAX: usize = 256;
 
 struct Writer<'t> {
@@ -55,34 +59,35 @@ struct Writer<'t> {
     backups: Backups,
     progress: Progress,
     waiting: VecDeque<Waiting>,
-    /// Posts of other ranges, and where their answers go.
+    /// Where to send the answers to posts of other ranges.
     posts: HashMap<PostId, PostDone>,
     last_post: PostId,
     sender: Sender<Post>,
     sending: Sending,
     pace: Pace,
-    /// When rows of confirmed messages go, if no commit comes before.
+    /// When rows of confirmed messages are deleted, if no commit comes before.
     forget_at: Option<Instant>,
-    /// When pages were last asked for, as far as the writer knows, and when few were handed in.
+    /// When the writer last noticed a question for pages, and when few pages were last handed in.
     last_asked: Option<Instant>,
     last_few: Option<Instant>,
-    /// What came during a commit and is not for the machine. It is taken after it, whether or not the commit is made.
+    /// A task that came during a commit and is not for the machine. It is taken after the commit, whether or
+    /// not the commit succeeds.
     set_aside: Option<Task>,
-    /// When the range last went on after its disk was full, and how long it had paused before the last look.
+    /// When the range last continued after its disk was full, and the last pause before that.
     went_on: Option<(Instant, Duration)>,
     stopping: bool,
 }
 
-/// Whether messages leave at present.
+/// Whether messages may leave at present.
 #[derive(Debug, Default)]
 struct Sending {
-    /// The number of backups that want them to stay.
+    /// Number of backups that hold messages back.
     holds: usize,
-    /// Backups that wait until nothing is under way.
+    /// Backups that wait until no post is under way.
     waiting: Vec<Reply<()>>,
 }
 
-/// Runs until it is stopped, the store fails, or the process does not own the range any more.
+/// Runs until the writer is stopped, the store fails, or the process no longer owns the range.
 pub(super) fn run(
     (tier1, owner): (&Tier1, &Owner),
     tier2: &Arc<dyn IndexOrders>,
@@ -134,7 +139,8 @@ pub(super) fn run(
 
 impl Writer<'_> {
     fn serve(&mut self) -> Result<(), Tier1Error> {
-        // The owner before may have acknowledged none of what is there, so nothing of it leaves before it is settled.
+        // The previous owner may not have acknowledged the last rows, so no message leaves before they are
+        // settled.
         self.owner.store.settle().map_err(|error| self.refused(error))?;
         self.note_handed_over();
         loop {
@@ -151,9 +157,9 @@ impl Writer<'_> {
                 self.commit()?;
                 continue;
             }
-            // A hold may be over, or a post that failed may go again.
+            // A hold may be over, or a failed post may be due again.
             self.send()?;
-            if !self.range.holds_back() {
+            if !self.range.is_holding_back() {
                 let searches = self.background.schedule(self.tier1.pending(), self.tier1.is_quiet());
                 if !searches.is_empty() {
                     self.take(Task::Commands(searches))?;
@@ -174,15 +180,16 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether rows can be moved, before a commit has to find that out. Of a replica, only a commit that fails ends the ownership.
+    /// Checks that rows can be moved, before a commit fails because of it. The ownership of a replica ends
+    /// only when a commit fails.
     fn check_rows(&self) -> Result<(), StoreError> {
         let database = self.owner.database.as_ref().filter(|_| self.owner.lease.is_none());
         database.map_or(Ok(()), |database| database.check())
     }
 
-    /// Whether a command may go into the next commit, or a caller waits for it.
+    /// Whether a command may go into the next commit, or a finished task waits for its answer.
     fn has_commands(&self) -> bool {
-        let holds_back = self.range.holds_back();
+        let holds_back = self.range.is_holding_back();
         self.waiting.front().is_some_and(Waiting::is_done)
             || self.waiting.iter().any(|entry| entry.is_due(holds_back))
     }
@@ -245,22 +252,22 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Applies what is there until the commit is large enough, commits, answers, and carries out the
+    /// Makes one commit: applies commands until it is large enough, commits, answers callers, and acts on the
     /// effects.
     fn commit(&mut self) -> Result<(), Tier1Error> {
         let mut answers_for: Vec<usize> = Vec::new();
         let size = self.commit_size();
         let database = self.owner.database.as_ref().filter(|_| size.is_beside_few);
-        let undisturbed = database.and_then(|database| database.undisturbed());
-        let holds_back = self.range.holds_back();
+        let undisturbed = database.and_then(|database| database.pause_batches());
+        let holds_back = self.range.is_holding_back();
         let mut builder = self.range.build(&*self.owner.uncached_store, size.rows, Timestamp::now());
-        // A giant group is told its winner in many commits: most of each is left to whatever arrives, which does
-        // not wait for the messages on their way.
+        // The members of a giant group are told their winner over many commits. Most of each commit is left
+        // to new tasks, which do not wait for those messages.
         let backlogged = builder.deliver_first()?;
         let mut at = 0;
         while !builder.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {
-                // At the end, since `answers_for` has places.
+                // New tasks go to the end, because `answers_for` holds indexes into the queue.
                 match self.tasks.try_recv().map(Waiting::new) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
                     Ok(Err(task)) => {
@@ -305,7 +312,7 @@ impl Writer<'_> {
             self.progress.note(&self.range.shards().metas);
             self.pace.commit(Instant::now());
         }
-        let Released { effects, answers, waits } = self.range.settled();
+        let SettledWork { effects, answers, waits } = self.range.settled();
         self.owner.set_totals(&self.range, &waits);
         self.publish(&effects);
         let mut answers_for = answers_for.into_iter();
@@ -319,7 +326,7 @@ impl Writer<'_> {
                 other => self.background.take(other),
             }
         }
-        // What this commit has changed is to be read already.
+        // Readers must find the changes of this commit when they see this index.
         self.owner.ordered.store(self.background.ordered(), Ordering::Release);
         self.background.send();
         self.note_handed_over();
@@ -339,25 +346,25 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Nothing is committed meanwhile but by this thread.
+    /// Notes the last order that tier 2 has received. Only this thread commits, so no order is behind it.
     fn note_handed_over(&self) {
         if let Some(order) = self.background.handed_over() {
             self.owner.handed_over(order);
         }
     }
 
-    /// Hands what other ranges are to have to the thread that posts it.
+    /// Hands posts for other ranges to the thread that sends them.
     fn send(&mut self) -> Result<(), Tier1Error> {
         if self.sending.holds == 0 && self.range.outbox().has_posts() {
             for post in self.range.posts(&*self.owner.uncached_store, POST_MESSAGES)? {
-                // It ends after this thread.
+                // The sender ends after this thread.
                 drop(self.sender.send(post));
             }
         }
         Ok(())
     }
 
-    /// Makes the feed's growth known.
+    /// Publishes how far the feed has grown.
     fn publish(&self, effects: &[Effect]) {
         if effects.iter().any(|effect| matches!(effect, Effect::Changed)) {
             let mut feed = self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -368,7 +375,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Why a commit was not made. Where another node owns the range, this ownership is over, and no more than that.
+    /// Why a commit was not made. If another node owns the range now, ends this ownership and nothing else.
     fn refused(&self, error: StoreError) -> Tier1Error {
         if matches!(error, StoreError::Deposed(_)) {
             self.owner.end();
@@ -381,7 +388,7 @@ impl Writer<'_> {
 }
 
 impl Sending {
-    /// Tells backups that nothing is under way.
+    /// Answers the backups that wait until no post is under way.
     fn answer(&mut self, range: &Range) {
         if !range.outbox().is_posting() {
             for reply in self.waiting.drain(..) {

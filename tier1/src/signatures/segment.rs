@@ -1,150 +1,97 @@
 //! A segment: a file of signatures.
 //!
-//! The file is [`MAGIC`], then signatures one after another, each behind a head of [`HEAD_BYTES`]: its length and the
-//! offset of its id, 4 bytes each, little-endian. In a segment that was never compacted that offset is where the
-//! signature is. A signature carries its own checksum.
+//! The file starts with [`MAGIC`]. Signatures follow, each after a head of [`HEAD_BYTES`]. The head has the
+//! length of the signature and the offset of its id, 4 bytes each, little-endian. In a segment that was never
+//! compacted, that offset is the place of the signature itself. A signature has its own checksum.
 //!
-//! A segment that was compacted has another name, by its generation. The new file is complete before it gets that name,
-//! and the old one goes after, so of two generations the later one is whole.
+//! Each compaction creates a file with another name, which contains the generation. The file is complete
+//! before it gets that name, and the old file is removed later. So if two generations exist, the later one is
+//! complete.
 
-use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::{Noted, SignatureId};
+use super::{SegmentCheckpoint, SignatureId};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
-/// "doppel", signatures, and the version of the layout.
+/// First bytes of every segment, with the version of the layout.
 const MAGIC: [u8; 16] = *b"doppel sig v1\0\0\n";
 
-/// Where the first signature's head is.
+/// Offset of the head of the first signature.
 pub(super) const FIRST: u32 = MAGIC.len() as u32;
 
-/// Bytes before a signature.
+/// Number of bytes before each signature.
 pub(super) const HEAD_BYTES: u32 = 8;
 
-const ENDING: &str = ".sig";
+const SUFFIX: &str = ".sig";
 
-/// What a file is called before it is complete.
-pub(super) const UNFINISHED: &str = ".new";
+/// Suffix of the name of an incomplete file.
+pub(super) const UNFINISHED_SUFFIX: &str = ".new";
 
-/// Takes the id, the place and the bytes of a signature, and says whether to go on.
-type Each<'e> = dyn FnMut(SignatureId, u32, &[u8]) -> Result<bool, StoreError> + 'e;
+/// Receives the id, the offset and the bytes of a signature. Returns whether to continue.
+type SignatureVisitor<'e> = dyn FnMut(SignatureId, u32, &[u8]) -> Result<bool, StoreError> + 'e;
+
+/// The part of a segment that the id of a signature names. Ordered by offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Extent {
+    pub(super) offset: u32,
+    /// Length of the signature.
+    pub(super) bytes: u32,
+}
+
+/// The present place of a signature in a compacted segment.
+#[derive(Debug, Clone, Copy)]
+struct Relocation {
+    /// Offset in the id of the signature.
+    id_offset: u32,
+    /// Present offset of the signature.
+    offset: u32,
+}
 
 /// An open segment.
 pub(super) struct Segment {
     number: u32,
-    generation: u32,
+    pub(super) generation: u32,
     file: Arc<dyn File>,
     length: AtomicU32,
-    /// Of a compacted segment: where each signature is, by the offset of its id. Read when it is first needed.
-    moved: OnceLock<Vec<(u32, u32)>>,
-    /// A compaction has failed, and the next start may take its file, which lacks unused signatures: new rows must not name those.
+    /// For a compacted segment, the present offsets of its signatures, ordered by their ids. Read when first
+    /// needed.
+    relocations: OnceLock<Vec<Relocation>>,
+    /// Whether new rows must not name signatures in this segment. Set after a failed compaction, because the
+    /// next start may use its file, which lacks the unused signatures.
     is_unshared: AtomicBool,
 }
 
-/// The name of a segment's file.
-fn name(number: u32, generation: u32) -> String {
+/// Returns the name of a segment's file.
+pub(super) fn name(number: u32, generation: u32) -> String {
     if generation == 0 {
-        format!("{number:08x}{ENDING}")
+        format!("{number:08x}{SUFFIX}")
     } else {
-        format!("{number:08x}-{generation:x}{ENDING}")
+        format!("{number:08x}-{generation:x}{SUFFIX}")
     }
 }
 
-fn parse(name: &str) -> Option<(u32, u32)> {
-    let stem = name.strip_suffix(ENDING)?;
+pub(super) fn parse(name: &str) -> Option<(u32, u32)> {
+    let stem = name.strip_suffix(SUFFIX)?;
     let (number, generation) = stem.split_once('-').unwrap_or((stem, "0"));
     Some((u32::from_str_radix(number, 16).ok()?, u32::from_str_radix(generation, 16).ok()?))
 }
 
-/// Appends a signature with its head to what is written at `start`.
+/// Appends a signature with its head to the bytes of a segment that end at offset `start`.
 pub(super) fn append(out: &mut Vec<u8>, start: u32, signature: &[u8]) {
-    append_moved(out, start + HEAD_BYTES, signature);
+    append_with_id(out, start + HEAD_BYTES, signature);
 }
 
-fn append_moved(out: &mut Vec<u8>, id_offset: u32, signature: &[u8]) {
+fn append_with_id(out: &mut Vec<u8>, id_offset: u32, signature: &[u8]) {
     out.extend((signature.len() as u32).to_le_bytes());
     out.extend(id_offset.to_le_bytes());
     out.extend(signature);
 }
 
-/// Opens the segments of a directory, the latest generation of each; see [`Signatures::open`](super::Signatures::open).
-pub(super) fn open_all(
-    directory: &dyn Directory,
-    noted: &[Noted],
-    last: Option<SignatureId>,
-) -> Result<BTreeMap<u32, Arc<Segment>>, StoreError> {
-    let failed = |error| StoreError::of_file("read signatures", directory.path(), &error);
-    let mut latest: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut superseded = Vec::new();
-    for entry in directory.list().map_err(failed)? {
-        if entry.ends_with(UNFINISHED) {
-            superseded.push(entry);
-        } else if let Some((number, generation)) = parse(&entry) {
-            match latest.get(&number).copied() {
-                Some(other) if other >= generation => superseded.push(entry),
-                other => {
-                    superseded.extend(other.map(|other| name(number, other)));
-                    latest.insert(number, generation);
-                }
-            }
-        }
-    }
-    let damaged = |what| StoreError::damaged_file(directory.path(), what);
-    let mut segments = BTreeMap::new();
-    for (number, generation) in latest {
-        let segment = Segment::open(directory, number, generation)?;
-        segments.insert(number, Arc::new(segment));
-    }
-    for one in noted {
-        let Some(segment) = segments.get(&one.segment) else {
-            return Err(damaged(format!("{} is missing", name(one.segment, one.generation))));
-        };
-        let is_later = segment.generation > one.generation;
-        if segment.generation < one.generation || !is_later && segment.length() < one.length {
-            return Err(damaged(format!("{} is missing or cut", name(one.segment, one.generation))));
-        }
-    }
-    if let Some(last) = last
-        && segments.get(&last.segment).is_none_or(|segment| {
-            segment.generation == 0
-                && u64::from(segment.length()) < u64::from(last.offset) + u64::from(last.bytes)
-        })
-    {
-        return Err(damaged(format!("{} is missing or cut", name(last.segment, 0))));
-    }
-    // What is behind the end was never named: it may be there in part. The end may be before a segment that could not be
-    // begun.
-    for (number, segment) in segments.iter().rev().take_while(|(_, segment)| segment.generation == 0) {
-        let noted = noted.iter().find(|one| one.segment == *number).map_or(FIRST, |one| one.length);
-        let named =
-            last.filter(|last| last.segment == *number).map_or(FIRST, |last| last.offset + last.bytes);
-        segment.cut(directory, noted.max(named))?;
-        if segment.length() > FIRST {
-            break;
-        }
-    }
-    // The process that wrote the rest may have died before it was on disk. If a segment was not noted, not even its head may be.
-    for (number, segment) in &segments {
-        let noted = noted.iter().find(|one| one.segment == *number).map_or(0, |one| one.length);
-        if segment.is_compacted() {
-            segment.sync(directory)?;
-        } else if noted < segment.length() {
-            segment.write_again(directory, noted)?;
-        }
-    }
-    directory.sync().map_err(failed)?;
-    for entry in superseded {
-        directory.remove(&entry).map_err(failed)?;
-    }
-    Ok(segments)
-}
-
 impl Segment {
-    /// Makes a new one, whose name is on disk then.
+    /// Creates a segment. Its name is on disk on return.
     pub(super) fn create(directory: &dyn Directory, number: u32) -> Result<Self, StoreError> {
         let create = || {
             let file = directory.create(&name(number, 0))?;
@@ -153,11 +100,11 @@ impl Segment {
             directory.sync()?;
             Ok(file)
         };
-        let segment = create().map(|file| Self::over(number, 0, file, FIRST));
+        let segment = create().map(|file| Self::with_file(number, 0, file, FIRST));
         segment.map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
     }
 
-    fn open(directory: &dyn Directory, number: u32, generation: u32) -> Result<Self, StoreError> {
+    pub(super) fn open(directory: &dyn Directory, number: u32, generation: u32) -> Result<Self, StoreError> {
         let failed = |error| StoreError::of_file("read signatures", directory.path(), &error);
         let file = directory.open(&name(number, generation)).map_err(failed)?;
         let length = u32::try_from(file.length().map_err(failed)?).unwrap_or(u32::MAX);
@@ -165,13 +112,15 @@ impl Segment {
         if length >= FIRST {
             file.read(&mut magic, 0).map_err(failed)?;
         }
-        // One that was being made when the process died may not have its head; then nothing names it either.
-        Ok(Self::over(number, generation, file, if magic == MAGIC { length } else { 0 }))
+        // If the process died while it created the segment, the magic bytes may be missing. Then no row names
+        // anything in it.
+        Ok(Self::with_file(number, generation, file, if magic == MAGIC { length } else { 0 }))
     }
 
-    fn over(number: u32, generation: u32, file: Arc<dyn File>, length: u32) -> Self {
-        let (length, moved, is_unshared) = (AtomicU32::new(length), OnceLock::new(), AtomicBool::new(false));
-        Self { number, generation, file, length, moved, is_unshared }
+    fn with_file(number: u32, generation: u32, file: Arc<dyn File>, length: u32) -> Self {
+        let (length, relocations, is_unshared) =
+            (AtomicU32::new(length), OnceLock::new(), AtomicBool::new(false));
+        Self { number, generation, file, length, relocations, is_unshared }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -186,7 +135,7 @@ impl Segment {
         self.generation > 0
     }
 
-    /// Whether new rows may name what is in it.
+    /// Returns whether new rows may name signatures in this segment.
     pub(super) fn is_shared(&self) -> bool {
         !self.is_unshared.load(Ordering::SeqCst)
     }
@@ -195,8 +144,8 @@ impl Segment {
         self.is_unshared.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn noted(&self) -> Noted {
-        Noted { segment: self.number, generation: self.generation, length: self.length() }
+    pub(super) fn checkpoint(&self) -> SegmentCheckpoint {
+        SegmentCheckpoint { segment: self.number, generation: self.generation, length: self.length() }
     }
 
     pub(super) fn write(&self, directory: &dyn Directory, at: u32, bytes: &[u8]) -> Result<(), StoreError> {
@@ -211,13 +160,13 @@ impl Segment {
         synced.map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
     }
 
-    /// Writes once more what is behind a place, and syncs it. When a sync of the process that wrote it has failed, the operating system may hold
-    /// it for written, and a sync alone would do nothing.
-    fn write_again(&self, directory: &dyn Directory, from: u32) -> Result<(), StoreError> {
+    /// Writes the bytes after an offset again, and syncs them. If a sync of an earlier process failed, the
+    /// operating system may consider these bytes written, and a sync alone would do nothing.
+    pub(super) fn rewrite(&self, directory: &dyn Directory, from: u32) -> Result<(), StoreError> {
         let write = || {
             let (mut at, mut bytes) = (from, Vec::new());
             while at < self.length() {
-                bytes.resize((self.length() - at).min(PIECE_BYTES as u32) as usize, 0);
+                bytes.resize((self.length() - at).min(CHUNK_BYTES as u32) as usize, 0);
                 self.file.read(&mut bytes, u64::from(at))?;
                 self.file.write(&bytes, u64::from(at))?;
                 at += bytes.len() as u32;
@@ -227,9 +176,11 @@ impl Segment {
         write().map_err(|error| StoreError::of_file("write signatures", directory.path(), &error))
     }
 
-    /// Cuts off what is behind the end, and writes the head where even that is not there. Always syncs the file: an earlier start may have
-    /// cut it and failed to sync it, and the next segment may begin before anything is written to this one.
-    fn cut(&self, directory: &dyn Directory, end: u32) -> Result<(), StoreError> {
+    /// Cuts the segment at offset `end`, and writes the magic bytes in case they are missing.
+    ///
+    /// Always syncs the file. An earlier start may have cut it without a successful sync, and the next
+    /// segment may start before anything is written to this one.
+    pub(super) fn cut(&self, directory: &dyn Directory, end: u32) -> Result<(), StoreError> {
         let cut = || {
             if self.length() != end {
                 self.file.cut(u64::from(end))?;
@@ -256,48 +207,53 @@ impl Segment {
         let offset = if self.generation == 0 {
             id.offset
         } else {
-            let moved = self.moved(directory)?;
-            let at = moved.binary_search_by_key(&id.offset, |(offset, _)| *offset);
-            at.map(|at| moved[at].1).map_err(|_| damaged(format!("no signature {}", id.offset)))?
+            let relocations = self.relocations(directory)?;
+            let at = relocations.binary_search_by_key(&id.offset, |relocation| relocation.id_offset);
+            at.map(|at| relocations[at].offset).map_err(|_| damaged(format!("no signature {}", id.offset)))?
         };
         if u64::from(offset) + u64::from(id.bytes) > u64::from(self.length()) {
-            return Err(damaged(format!("the signature at byte {offset} is behind its end")));
+            return Err(damaged(format!("the signature at byte {offset} ends after the file does")));
         }
         buffer.resize(id.bytes as usize, 0);
         let read = self.file.read(buffer, u64::from(offset));
         read.map_err(|error| StoreError::of_file("read signatures", directory.path(), &error))
     }
 
-    fn moved(&self, directory: &dyn Directory) -> Result<&[(u32, u32)], StoreError> {
-        if self.moved.get().is_none() {
-            let mut moved = Vec::new();
-            self.each(directory, &mut |id, at, _| {
-                moved.push((id.offset, at));
+    fn relocations(&self, directory: &dyn Directory) -> Result<&[Relocation], StoreError> {
+        if self.relocations.get().is_none() {
+            let mut relocations = Vec::new();
+            self.scan(directory, &mut |id, at, _| {
+                relocations.push(Relocation { id_offset: id.offset, offset: at });
                 Ok(true)
             })?;
-            // Another reader may have been first.
-            let _ = self.moved.set(moved);
+            // Another reader may have set it first.
+            let _ = self.relocations.set(relocations);
         }
-        Ok(self.moved.get().map_or(&[], Vec::as_slice))
+        Ok(self.relocations.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Calls `each` with the id, the place and the bytes of every signature, in the order of the file, until it
-    /// returns false. Whether it never did.
-    pub(super) fn each(&self, directory: &dyn Directory, each: &mut Each<'_>) -> Result<bool, StoreError> {
+    /// Calls `each` for every signature in the order of the file, until it returns `false`. Returns whether
+    /// all signatures were passed on.
+    pub(super) fn scan(
+        &self,
+        directory: &dyn Directory,
+        visit: &mut SignatureVisitor<'_>,
+    ) -> Result<bool, StoreError> {
         let failed = |error| StoreError::of_file("read signatures", directory.path(), &error);
         let damaged = |at: u32| {
             let what = format!("{} at byte {at}: no signature", name(self.number, self.generation));
             StoreError::damaged_file(directory.path(), what)
         };
-        let mut pieces = Pieces { file: &*self.file, end: self.length(), start: FIRST, bytes: Vec::new() };
+        let mut chunks =
+            ChunkReader { file: &*self.file, end: self.length(), start: FIRST, bytes: Vec::new() };
         let mut at = FIRST;
-        while at < pieces.end {
-            let head = pieces.get(at, HEAD_BYTES).map_err(failed)?.ok_or_else(|| damaged(at))?;
+        while at < chunks.end {
+            let head = chunks.get(at, HEAD_BYTES).map_err(failed)?.ok_or_else(|| damaged(at))?;
             let (fields, _) = head.as_chunks::<4>();
             let [bytes, offset] = [fields[0], fields[1]].map(u32::from_le_bytes);
             let place = at + HEAD_BYTES;
-            let signature = pieces.get(place, bytes).map_err(failed)?.ok_or_else(|| damaged(at))?;
-            if !each(SignatureId { segment: self.number, offset, bytes }, place, signature)? {
+            let signature = chunks.get(place, bytes).map_err(failed)?.ok_or_else(|| damaged(at))?;
+            if !visit(SignatureId { segment: self.number, offset, bytes }, place, signature)? {
                 return Ok(false);
             }
             at = place + bytes;
@@ -305,19 +261,16 @@ impl Segment {
         Ok(true)
     }
 
-    /// Writes the next generation of the segment with the signatures that are used: their offsets and lengths, in order.
+    /// Writes the next generation of the segment, with only the used signatures. `used` is ordered.
     ///
     /// # Errors
-    /// When it cannot be written, or not all of them are found: then the segment is damaged, and stays as it is.
-    pub(super) fn compacted(
-        &self,
-        directory: &dyn Directory,
-        used: &[(u32, u32)],
-    ) -> Result<Self, StoreError> {
+    /// Fails if the file cannot be written. Also fails if a used signature is not found: then the segment is
+    /// damaged, and stays as it is.
+    pub(super) fn compact(&self, directory: &dyn Directory, used: &[Extent]) -> Result<Self, StoreError> {
         let generation = self.generation + 1;
-        let unfinished = name(self.number, generation) + UNFINISHED;
+        let unfinished = name(self.number, generation) + UNFINISHED_SUFFIX;
         self.write_compacted(directory, generation, &unfinished, used).inspect_err(|_| {
-            // The next start removes it at the latest.
+            // If this fails, the next start removes the file.
             let _ = directory.remove(&unfinished);
         })
     }
@@ -327,16 +280,17 @@ impl Segment {
         directory: &dyn Directory,
         generation: u32,
         unfinished: &str,
-        used: &[(u32, u32)],
+        used: &[Extent],
     ) -> Result<Self, StoreError> {
         let failed = |error| StoreError::of_file("compact signatures", directory.path(), &error);
         let file = directory.create(unfinished).map_err(failed)?;
-        let (mut buffer, mut written, mut moved) = (MAGIC.to_vec(), 0_u64, Vec::new());
-        self.each(directory, &mut |id, _, signature| {
-            if used.binary_search(&(id.offset, id.bytes)).is_ok() {
-                moved.push((id.offset, (written + buffer.len() as u64) as u32 + HEAD_BYTES));
-                append_moved(&mut buffer, id.offset, signature);
-                if buffer.len() >= PIECE_BYTES {
+        let (mut buffer, mut written, mut relocations) = (MAGIC.to_vec(), 0_u64, Vec::new());
+        self.scan(directory, &mut |id, _, signature| {
+            if used.binary_search(&id.extent()).is_ok() {
+                let offset = (written + buffer.len() as u64) as u32 + HEAD_BYTES;
+                relocations.push(Relocation { id_offset: id.offset, offset });
+                append_with_id(&mut buffer, id.offset, signature);
+                if buffer.len() >= CHUNK_BYTES {
                     file.write(&buffer, written).map_err(failed)?;
                     written += buffer.len() as u64;
                     buffer.clear();
@@ -344,7 +298,11 @@ impl Segment {
             }
             Ok(true)
         })?;
-        if !moved.iter().map(|(offset, _)| offset).eq(used.iter().map(|(offset, _)| offset)) {
+        if !relocations
+            .iter()
+            .map(|relocation| relocation.id_offset)
+            .eq(used.iter().map(|extent| extent.offset))
+        {
             let what = format!("{} lacks signatures that rows name", name(self.number, self.generation));
             return Err(StoreError::damaged_file(directory.path(), what));
         }
@@ -356,10 +314,13 @@ impl Segment {
         };
         finish().map_err(failed)?;
         let length = (written + buffer.len() as u64) as u32;
-        Ok(Self { moved: OnceLock::from(moved), ..Self::over(self.number, generation, file, length) })
+        Ok(Self {
+            relocations: OnceLock::from(relocations),
+            ..Self::with_file(self.number, generation, file, length)
+        })
     }
 
-    /// Removes the file.
+    /// Removes the file of the segment.
     pub(super) fn remove(&self, directory: &dyn Directory) -> Result<(), StoreError> {
         let removed = match directory.remove(&name(self.number, self.generation)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -369,27 +330,27 @@ impl Segment {
     }
 }
 
-/// What is read of a file at a time.
-const PIECE_BYTES: usize = 1 << 20;
+/// Number of bytes to read from a file at a time.
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// Reads a file from its beginning to its end.
-struct Pieces<'f> {
+/// Reads a file from beginning to end in chunks.
+struct ChunkReader<'f> {
     file: &'f dyn File,
     end: u32,
-    /// Where `bytes` begin.
+    /// Offset in the file at which `bytes` begin.
     start: u32,
     bytes: Vec<u8>,
 }
 
-impl Pieces<'_> {
-    /// Bytes of the file; none where it ends before.
+impl ChunkReader<'_> {
+    /// Returns bytes of the file; `None` if the file ends before.
     fn get(&mut self, at: u32, bytes: u32) -> std::io::Result<Option<&[u8]>> {
         let end = u64::from(at) + u64::from(bytes);
         if end > u64::from(self.end) {
             return Ok(None);
         }
         if end > u64::from(self.start) + self.bytes.len() as u64 {
-            let wanted = (bytes as usize).max(PIECE_BYTES).min((self.end - at) as usize);
+            let wanted = (bytes as usize).max(CHUNK_BYTES).min((self.end - at) as usize);
             self.bytes.resize(wanted, 0);
             self.start = at;
             self.file.read(&mut self.bytes, u64::from(at))?;

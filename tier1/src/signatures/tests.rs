@@ -1,32 +1,35 @@
-//! The signatures by themselves.
+//! Tests of the signature store.
 
 use super::*;
-use crate::files::simulated::{Fault, Simulated};
+use crate::files::simulated::{Fault, SimulatedDirectory};
 
 fn signature(number: u64, length: usize) -> Vec<u8> {
     let mut random = doppel_model::Random::new(number);
     (0..length).map(|_| random.number() as u8).collect()
 }
 
-fn try_open(directory: &Simulated, noted: &[Noted]) -> Result<Signatures, StoreError> {
-    Signatures::open(Box::new(directory.clone()), (noted, 0), None, 1_000)
+fn try_open(
+    directory: &SimulatedDirectory,
+    checkpoints: &[SegmentCheckpoint],
+) -> Result<SignatureStore, StoreError> {
+    SignatureStore::open(Box::new(directory.clone()), checkpoints, 0, None, 1_000)
 }
 
-fn open(directory: &Simulated, noted: &[Noted]) -> Signatures {
-    try_open(directory, noted).unwrap()
+fn open(directory: &SimulatedDirectory, checkpoints: &[SegmentCheckpoint]) -> SignatureStore {
+    try_open(directory, checkpoints).unwrap()
 }
 
 #[test]
 fn an_id_survives_compaction_and_a_restart() {
-    let directory = Simulated::default();
+    let directory = SimulatedDirectory::default();
     let signatures = open(&directory, &[]);
     let ids: Vec<_> = (0..60).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
     signatures.write(true).unwrap();
     let kept = |number: usize| number.is_multiple_of(3) && number < 20 || number > 50;
     for round in 0..3 {
-        let mut used = Used::default();
+        let mut used = UsedSignatures::default();
         (0..60).filter(|number| kept(*number)).for_each(|number| used.add(ids[number]));
-        let closed = signatures.close();
+        let closed = signatures.close_segments();
         let (mut replaced, compacted) = signatures.compact(closed, used, 50 + round * 25, &mut |_| Ok(()));
         compacted.unwrap();
         signatures.remove(&mut replaced);
@@ -40,9 +43,9 @@ fn an_id_survives_compaction_and_a_restart() {
         }
     }
     assert!(signatures.bytes() < 60 * 98 / 2);
-    let noted = signatures.noted();
+    let checkpoints = signatures.checkpoints();
     drop(signatures);
-    let again = open(&directory, &noted);
+    let again = open(&directory, &checkpoints);
     for number in (0..60).filter(|number| kept(*number)) {
         assert_eq!(again.read(ids[number]).unwrap(), signature(number as u64, 90));
     }
@@ -52,8 +55,8 @@ fn an_id_survives_compaction_and_a_restart() {
     assert_eq!(again.read(new).unwrap(), signature(99, 90));
 }
 
-/// Signatures of which one is on disk, and another was taken in.
-fn with_one_more(directory: &Simulated) -> (Signatures, SignatureId) {
+/// Creates a store with one signature on disk and another one in the buffer. Returns the id of the latter.
+fn with_one_more(directory: &SimulatedDirectory) -> (SignatureStore, SignatureId) {
     let signatures = open(directory, &[]);
     signatures.add(&signature(0, 90)).unwrap();
     signatures.write(true).unwrap();
@@ -62,19 +65,19 @@ fn with_one_more(directory: &Simulated) -> (Signatures, SignatureId) {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_is_taken_for_written() {
-    type Write = fn(&Signatures) -> Result<(), StoreError>;
+fn after_a_failed_sync_every_write_fails() {
+    type Write = fn(&SignatureStore) -> Result<(), StoreError>;
     let ways: [Write; 3] = [
         |signatures| signatures.write(true),
         |signatures| signatures.write(false).and_then(|()| signatures.sync_written()),
-        Signatures::begin_segment,
+        SignatureStore::begin_segment,
     ];
     for (failing, later) in (0..3).flat_map(|failing| (0..3).map(move |later| (failing, later))) {
-        let directory = Simulated::default();
+        let directory = SimulatedDirectory::default();
         let (signatures, _) = with_one_more(&directory);
         directory.fail_next_sync();
         assert!(ways[failing](&signatures).is_err(), "{failing}");
-        // The disk works again, and has not what was taken in.
+        // The disk works again, but does not have the buffered bytes.
         for _ in 0..2 {
             assert!(ways[later](&signatures).is_err(), "{failing}, {later}");
         }
@@ -82,50 +85,50 @@ fn after_a_failed_sync_nothing_is_taken_for_written() {
 }
 
 #[test]
-fn a_start_writes_again_the_head_of_a_segment_that_could_not_be_synced() {
+fn a_start_rewrites_the_head_of_a_segment_whose_sync_failed() {
     for seed in 0..50 {
-        let directory = Simulated::default();
+        let directory = SimulatedDirectory::default();
         let (signatures, first) = with_one_more(&directory);
         signatures.write(true).unwrap();
-        // The next segment gets its head, which does not come to the disk.
+        // The magic bytes of the next segment are written, but their sync fails.
         let calls = directory.calls();
         directory.fail_at(Some((calls + 3, Fault::Device)));
         signatures.begin_segment().unwrap_err();
-        let noted = signatures.noted();
+        let checkpoints = signatures.checkpoints();
         drop(signatures);
-        let signatures = open(&directory, &noted);
+        let signatures = open(&directory, &checkpoints);
         let id = signatures.add(&signature(2, 90)).unwrap();
         assert!(id.segment > first.segment);
         signatures.write(true).unwrap();
-        let noted = signatures.noted();
+        let checkpoints = signatures.checkpoints();
         let crashed = directory.crash(&mut doppel_model::Random::new(seed));
-        assert_eq!(open(&crashed, &noted).read(id).unwrap(), signature(2, 90), "{seed}");
+        assert_eq!(open(&crashed, &checkpoints).read(id).unwrap(), signature(2, 90), "{seed}");
     }
 }
 
 #[test]
-fn a_start_syncs_a_cut_that_an_earlier_start_could_not_sync() {
+fn a_start_syncs_a_cut_whose_earlier_sync_failed() {
     for seed in 0..50 {
-        let directory = Simulated::default();
+        let directory = SimulatedDirectory::default();
         let (signatures, id) = with_one_more(&directory);
-        let noted = signatures.noted();
-        // The process ends while it writes a signature.
+        let checkpoints = signatures.checkpoints();
+        // The process ends in the middle of a write.
         directory.fail_at(Some((directory.calls() + 1, Fault::Short)));
         signatures.write(true).unwrap_err();
         drop(signatures);
         directory.fail_next_sync();
-        assert!(try_open(&directory, &noted).is_err());
-        let signatures = open(&directory, &noted);
-        assert_eq!(signatures.noted(), noted);
-        // Nothing more is written to this segment, and no later start cuts it.
+        assert!(try_open(&directory, &checkpoints).is_err());
+        let signatures = open(&directory, &checkpoints);
+        assert_eq!(signatures.checkpoints(), checkpoints);
+        // Nothing more is written to this segment, so no later start cuts it.
         signatures.begin_segment().unwrap();
         let next = signatures.add(&signature(2, 90)).unwrap();
         assert!(next.segment > id.segment);
         signatures.write(true).unwrap();
-        let noted = signatures.noted();
+        let checkpoints = signatures.checkpoints();
         let crashed = directory.crash(&mut doppel_model::Random::new(seed));
         let mut left = Vec::new();
-        let all = open(&crashed, &noted).each(&mut |id, _| {
+        let all = open(&crashed, &checkpoints).for_each(&mut |id, _| {
             left.push(id);
             true
         });
@@ -135,23 +138,23 @@ fn a_start_syncs_a_cut_that_an_earlier_start_could_not_sync() {
 }
 
 #[test]
-fn nothing_is_shared_that_a_failed_compaction_may_have_left_out() {
+fn signatures_that_a_failed_compaction_may_lack_are_not_shared() {
     let mut failed = 0;
     for call in 1.. {
-        let directory = Simulated::default();
+        let directory = SimulatedDirectory::default();
         let signatures = open(&directory, &[]);
         let ids: Vec<_> = (0..20).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
         signatures.write(true).unwrap();
-        let noted = signatures.noted();
+        let checkpoints = signatures.checkpoints();
         drop(signatures);
-        // This process has not read yet which contents there are.
-        let signatures = open(&directory, &noted);
-        let mut used = Used::default();
+        // This store has not yet read which contents exist.
+        let signatures = open(&directory, &checkpoints);
+        let mut used = UsedSignatures::default();
         used.add(ids[0]);
         let before = directory.failed();
         let calls = directory.calls();
         directory.fail_at(Some((calls + call, Fault::Device)));
-        let closed = signatures.close();
+        let closed = signatures.close_segments();
         let (_, compacted) = signatures.compact(closed, used, 50, &mut |_| Ok(()));
         let ended = directory.calls() < calls + call;
         directory.fail_at(None);
@@ -161,9 +164,9 @@ fn nothing_is_shared_that_a_failed_compaction_may_have_left_out() {
         while signatures.learn_contents(&mut learned).unwrap() {}
         let named: Vec<_> = (0..20).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
         signatures.write(true).unwrap();
-        let noted = signatures.noted();
+        let checkpoints = signatures.checkpoints();
         drop(signatures);
-        let again = open(&directory, &noted);
+        let again = open(&directory, &checkpoints);
         for (number, id) in named.into_iter().enumerate() {
             assert_eq!(again.read(id).unwrap(), signature(number as u64, 90), "{number}, call {call}");
         }
@@ -175,60 +178,61 @@ fn nothing_is_shared_that_a_failed_compaction_may_have_left_out() {
 }
 
 #[test]
-fn what_another_thread_has_written_is_synced_with_the_next_commit() {
+fn bytes_written_without_a_sync_are_synced_by_the_next_commit() {
     for seed in 0..50 {
-        let directory = Simulated::default();
+        let directory = SimulatedDirectory::default();
         let (signatures, id) = with_one_more(&directory);
         signatures.write(false).unwrap();
         signatures.write(true).unwrap();
-        let noted = signatures.noted();
+        let checkpoints = signatures.checkpoints();
         let crashed = directory.crash(&mut doppel_model::Random::new(seed));
-        assert_eq!(open(&crashed, &noted).read(id).unwrap(), signature(1, 90), "{seed}");
+        assert_eq!(open(&crashed, &checkpoints).read(id).unwrap(), signature(1, 90), "{seed}");
     }
 }
 
 #[test]
-fn copies_are_found_also_after_a_restart() {
-    let directory = Simulated::default();
+fn the_same_content_gets_the_same_id_also_after_a_restart() {
+    let directory = SimulatedDirectory::default();
     let signatures = open(&directory, &[]);
     let ids: Vec<_> = (0..30).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
     signatures.write(true).unwrap();
     assert!((0..30).all(|number| signatures.add(&signature(number, 90)).unwrap() == ids[number as usize]));
-    let noted = signatures.noted();
-    let again = open(&directory, &noted);
+    let checkpoints = signatures.checkpoints();
+    let again = open(&directory, &checkpoints);
     let mut learned = None;
     while again.learn_contents(&mut learned).unwrap() {}
     assert_eq!(lock(&again.contents).len(), 30);
     assert!((0..30).all(|number| again.add(&signature(number, 90)).unwrap() == ids[number as usize]));
-    // Another content with the same beginning is another signature.
+    // Another content with the same hash is another signature.
     let mut other = signature(3, 90);
     other[80] ^= 1;
     assert_ne!(again.add(&other).unwrap(), ids[3]);
 }
 
 #[test]
-fn signatures_of_closed_segments_are_not_shared_while_it_is_found_out_what_is_used() {
-    let signatures = open(&Simulated::default(), &[]);
+fn signatures_in_closed_segments_are_not_shared_during_a_compaction() {
+    let signatures = open(&SimulatedDirectory::default(), &[]);
     let first = signatures.add(&signature(0, 90)).unwrap();
     for number in 1..30 {
         signatures.add(&signature(number, 90)).unwrap();
     }
     signatures.write(true).unwrap();
-    let _ = signatures.close();
+    let _ = signatures.close_segments();
     assert_ne!(signatures.add(&signature(0, 90)).unwrap(), first);
-    signatures.reopen();
+    signatures.end_compaction();
 }
 
 #[test]
-fn a_segment_that_is_filled_while_it_is_found_out_what_is_used_is_not_compacted() {
-    let signatures = open(&Simulated::default(), &[]);
+fn a_segment_that_is_filled_during_a_compaction_is_not_compacted() {
+    let signatures = open(&SimulatedDirectory::default(), &[]);
     let first = signatures.add(&signature(0, 90)).unwrap();
-    let closed = signatures.close();
-    // The rows were gone through before these came.
+    let closed = signatures.close_segments();
+    // These signatures are added after the scan of the rows.
     let ids: Vec<_> = (1..40).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
     signatures.write(true).unwrap();
     assert!(ids[38].segment > first.segment + 1);
-    let (mut replaced, compacted) = signatures.compact(closed, Used::default(), 100, &mut |_| Ok(()));
+    let (mut replaced, compacted) =
+        signatures.compact(closed, UsedSignatures::default(), 100, &mut |_| Ok(()));
     compacted.unwrap();
     signatures.remove(&mut replaced);
     assert!(replaced.is_empty());
@@ -238,18 +242,18 @@ fn a_segment_that_is_filled_while_it_is_found_out_what_is_used_is_not_compacted(
 }
 
 #[test]
-fn a_signature_is_counted_once_and_one_that_is_not_found_keeps_the_segment() {
-    let directory = Simulated::default();
+fn a_signature_counts_once_and_a_missing_one_leaves_the_segment_unchanged() {
+    let directory = SimulatedDirectory::default();
     let signatures = open(&directory, &[]);
     let ids: Vec<_> = (0..30).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
     signatures.write(true).unwrap();
     let compact = |used: &[SignatureId]| {
-        let closed = signatures.close();
-        let mut all = Used::default();
+        let closed = signatures.close_segments();
+        let mut all = UsedSignatures::default();
         used.iter().for_each(|id| all.add(*id));
         signatures.compact(closed, all, 50, &mut |_| Ok(()))
     };
-    // Many pages have the first one.
+    // Many pages share the first signature.
     let files = directory.files().len();
     let elsewhere = SignatureId { offset: ids[0].offset + 1, ..ids[0] };
     let (_, compacted) = compact(&[ids[0], elsewhere]);

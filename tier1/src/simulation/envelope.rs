@@ -1,4 +1,5 @@
-//! A message between shards as the network sees it, and what a bad network can do to it.
+//! A message between shards, as the simulated network sees it, and the ways in which a bad network changes
+//! it.
 
 use std::fmt;
 
@@ -7,18 +8,27 @@ use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 use crate::machine::{Envelope as StoredEnvelope, Message, Transfer, TransferEnd};
 use crate::record::{LinkedPage, Member};
 
-/// An envelope, and whether its sender's store has it.
+/// A numbered message under way from one shard to another.
 #[derive(Clone, PartialEq)]
 pub struct Envelope {
     envelope: StoredEnvelope,
+    /// Whether the store of the sender has a row for the message.
     stored: bool,
 }
 
-/// What an envelope is about.
+/// Fields of an enrolment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SimEnrolment {
+    pub page: PageId,
+    pub membership_number: u32,
+    pub content: ContentHash,
+}
+
+/// Kind of the message in an envelope. The names are those of the machine's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    Ask,
-    Answer,
+pub enum MessageKind {
+    AskGroup,
+    AnswerGroup,
     Enroll,
     Leave,
     Assign,
@@ -28,12 +38,12 @@ pub enum Kind {
     Merge,
     TransferMembers,
     SearchAgain,
-    Rerouted,
-    Spelled,
-    Traced,
+    RouteChanged,
+    SpellingChanged,
+    TraceResult,
     AttachRedirect,
     DetachRedirect,
-    TargetLine,
+    TargetState,
     Other,
 }
 
@@ -62,72 +72,76 @@ impl Envelope {
     }
 
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MessageKind {
         match &self.envelope.message {
-            Message::AskGroup { .. } => Kind::Ask,
-            Message::AnswerGroup { .. } => Kind::Answer,
-            Message::Enroll { .. } => Kind::Enroll,
-            Message::Leave { .. } => Kind::Leave,
-            Message::Assign { .. } => Kind::Assign,
-            Message::Dissimilar { .. } => Kind::Dissimilar,
-            Message::Cover { .. } => Kind::Cover,
-            Message::Evict { .. } => Kind::Evict,
-            Message::Merge { .. } => Kind::Merge,
-            Message::TransferMembers { .. } => Kind::TransferMembers,
-            Message::SearchAgain { .. } => Kind::SearchAgain,
-            Message::RouteChanged { .. } => Kind::Rerouted,
-            Message::SpellingChanged { .. } => Kind::Spelled,
-            Message::TraceResult { .. } => Kind::Traced,
-            Message::AttachRedirect { .. } => Kind::AttachRedirect,
-            Message::DetachRedirect { .. } => Kind::DetachRedirect,
-            Message::TargetState { .. } => Kind::TargetLine,
-            _ => Kind::Other,
+            Message::AskGroup { .. } => MessageKind::AskGroup,
+            Message::AnswerGroup { .. } => MessageKind::AnswerGroup,
+            Message::Enroll { .. } => MessageKind::Enroll,
+            Message::Leave { .. } => MessageKind::Leave,
+            Message::Assign { .. } => MessageKind::Assign,
+            Message::Dissimilar { .. } => MessageKind::Dissimilar,
+            Message::Cover { .. } => MessageKind::Cover,
+            Message::Evict { .. } => MessageKind::Evict,
+            Message::Merge { .. } => MessageKind::Merge,
+            Message::TransferMembers { .. } => MessageKind::TransferMembers,
+            Message::SearchAgain { .. } => MessageKind::SearchAgain,
+            Message::RouteChanged { .. } => MessageKind::RouteChanged,
+            Message::SpellingChanged { .. } => MessageKind::SpellingChanged,
+            Message::TraceResult { .. } => MessageKind::TraceResult,
+            Message::AttachRedirect { .. } => MessageKind::AttachRedirect,
+            Message::DetachRedirect { .. } => MessageKind::DetachRedirect,
+            Message::TargetState { .. } => MessageKind::TargetState,
+            _ => MessageKind::Other,
         }
     }
 
-    /// Makes it say nothing, so that it is delivered and its number used up without effect.
+    /// Replaces the message by one without effect. The envelope still uses up its number.
     pub fn silence(&mut self) {
-        let nobody = GroupId::new((1 << 48) - 1, self.envelope.to);
-        self.envelope.message = Message::Continue { group: nobody };
+        let no_group = GroupId::new((1 << 48) - 1, self.envelope.to);
+        self.envelope.message = Message::Continue { group: no_group };
     }
 
-    /// The page, membership number and content of an enrolment.
+    /// The fields of an `Enroll` message.
     #[must_use]
-    pub fn enrolled(&self) -> Option<(PageId, u32, ContentHash)> {
+    pub fn enrolment(&self) -> Option<SimEnrolment> {
         match &self.envelope.message {
-            Message::Enroll { page, member, .. } => Some((*page, member.membership_number, member.content)),
+            Message::Enroll { page, member, .. } => Some(SimEnrolment {
+                page: *page,
+                membership_number: member.membership_number,
+                content: member.content,
+            }),
             _ => None,
         }
     }
 
-    /// Gives an enrolment another content.
+    /// Replaces the content of an `Enroll` message.
     pub fn set_enrolled_content(&mut self, to: ContentHash) {
         if let Message::Enroll { member, .. } = &mut self.envelope.message {
             member.content = to;
         }
     }
 
-    /// The page that a `Leave` or `Evict` is about.
+    /// The page of a `Leave` or `Evict` message.
     #[must_use]
-    pub fn leaver(&self) -> Option<PageId> {
+    pub fn leaving_page(&self) -> Option<PageId> {
         match &self.envelope.message {
             Message::Leave { page, .. } | Message::Evict { page, .. } => Some(*page),
             _ => None,
         }
     }
 
-    /// The member and the winner that an `Assign` names.
+    /// The member and the winner of an `Assign` message.
     #[must_use]
-    pub fn assigned(&self) -> Option<(PageId, PageId)> {
+    pub fn assignment(&self) -> Option<(PageId, PageId)> {
         match &self.envelope.message {
             Message::Assign { page, winner, .. } => Some((*page, winner.page)),
             _ => None,
         }
     }
 
-    /// The pair on which it joins two groups.
+    /// The pair that justifies a merge.
     #[must_use]
-    pub fn pair(&self) -> Option<(PageId, PageId)> {
+    pub fn evidence_pair(&self) -> Option<(PageId, PageId)> {
         match &self.envelope.message {
             Message::Merge { evidence, .. }
             | Message::TransferMembers {
@@ -138,8 +152,8 @@ impl Envelope {
         }
     }
 
-    /// Names a pair for two groups that holds in any case: of a member that comes along, and itself.
-    pub fn vouch(&mut self) {
+    /// Replaces the pair of a completed transfer by a member and itself, a pair that always holds.
+    pub fn forge_evidence(&mut self) {
         if let Message::TransferMembers { transfer, .. } = &mut self.envelope.message
             && let Transfer { members, done: Some(TransferEnd { evidence, .. }), .. } = transfer
             && let Some((page, Member { membership_number, content, .. })) = members.first()
@@ -150,8 +164,8 @@ impl Envelope {
         }
     }
 
-    /// Takes a member out of a transfer; false when it has none.
-    pub fn drop_transferred(&mut self) -> bool {
+    /// Removes a member from a transfer. Returns whether the transfer had one.
+    pub fn drop_transferred_member(&mut self) -> bool {
         match &mut self.envelope.message {
             Message::TransferMembers { transfer, .. } => transfer.members.pop().is_some(),
             _ => false,

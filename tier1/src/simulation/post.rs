@@ -1,4 +1,4 @@
-//! Posts between ranges and their answers as the network sees them.
+//! Posts between ranges and their answers, as the simulated network sees them.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use doppel_protocol::RangeMap;
 use super::Envelope;
 use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
 
-/// Envelopes of one range to another.
+/// Envelopes from one range to another.
 #[derive(Clone, PartialEq)]
 pub struct SimPost {
     from: RangeId,
@@ -16,7 +16,7 @@ pub struct SimPost {
     pub envelopes: Vec<Envelope>,
 }
 
-/// What a range answers.
+/// The answer of a range to a post.
 #[derive(Debug, Clone)]
 pub struct PostReply(Result<Receipt, PeerError>);
 
@@ -32,7 +32,7 @@ impl SimPost {
         Post { from: self.from, to: self.to, messages }
     }
 
-    /// A post of one envelope.
+    /// Creates a post of one envelope.
     #[must_use]
     pub fn alone(envelope: Envelope, map: RangeMap) -> Self {
         let (from, to) = (map.of_shard(envelope.from()), map.of_shard(envelope.to()));
@@ -59,21 +59,21 @@ impl PostReply {
         &self.0
     }
 
-    /// Whether it says what was applied.
+    /// Whether the answer is a receipt, not an error.
     #[must_use]
     pub fn is_receipt(&self) -> bool {
         self.0.is_ok()
     }
 
-    /// No answer has come in time.
+    /// The error that a sender sees if the range `by` does not answer in time.
     #[must_use]
-    pub fn none(by: RangeId) -> Self {
+    pub fn unanswered(by: RangeId) -> Self {
         Self(Err(PeerError::unreachable(by, "no answer came in time")))
     }
 
-    /// Says that all of a post was applied: a mistake, unless it was.
+    /// A receipt for all envelopes of a post, whether or not they were applied. This is a planted mistake.
     #[must_use]
-    pub fn to_all_of(post: &SimPost) -> Self {
+    pub fn forged_receipt(post: &SimPost) -> Self {
         let applied = post.envelopes.iter().map(|envelope| {
             let (from, to, number) = (envelope.from(), envelope.to(), envelope.number());
             AppliedUpTo { from, to, number }

@@ -1,4 +1,4 @@
-//! Reads between ranges that fail now and then or for a while, and answers that are short.
+//! Reads between ranges that fail now and then, or for a while, and answers that are too short.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,26 +8,28 @@ use doppel_model::{Random, RangeId};
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::txn::Row;
 
-/// The ranges of a cluster, to read. Nothing is posted here.
+/// The ranges of a cluster with faults in reads. Posts pass through unchanged.
 pub(super) struct FaultyReads {
     peers: Arc<dyn Peers>,
-    faults: Mutex<Faults>,
+    faults: Mutex<ReadFaults>,
 }
 
 #[derive(Debug)]
-struct Faults {
-    /// One in so many reads fails, and as many answers are short; 0 for none.
+struct ReadFaults {
+    /// One of `one_in` reads fails, and one of `one_in` answers is short. With 0, no read fails.
     one_in: u64,
     random: Random,
-    /// Ranges that nobody answers for.
+    /// Ranges without an owner that answers.
     away: BTreeSet<RangeId>,
 }
 
-/// What becomes of a read.
-enum Fate {
-    Whole,
-    /// The answer has one row.
+/// Outcome of a read.
+enum ReadOutcome {
+    /// The read is answered completely.
+    Complete,
+    /// The answer has at most one row.
     Short,
+    /// The read fails.
     Lost,
 }
 
@@ -35,16 +37,17 @@ impl FaultyReads {
     pub(super) fn new(peers: Arc<dyn Peers>) -> Self {
         Self {
             peers,
-            faults: Mutex::new(Faults { one_in: 0, random: Random::new(0), away: BTreeSet::new() }),
+            faults: Mutex::new(ReadFaults { one_in: 0, random: Random::new(0), away: BTreeSet::new() }),
         }
     }
 
+    /// Makes one of `one_in` reads fail, and one of `one_in` answers short; none with 0.
     pub(super) fn fail(&self, one_in: u64, seed: u64) {
         let mut faults = self.lock();
         (faults.one_in, faults.random) = (one_in, Random::new(seed));
     }
 
-    /// Nobody answers for a range, or somebody does again.
+    /// Sets whether all reads of a range fail.
     pub(super) fn set_away(&self, range: RangeId, is_away: bool) {
         let away = &mut self.lock().away;
         if is_away {
@@ -60,19 +63,19 @@ impl FaultyReads {
         faults.one_in > 0 || !faults.away.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Faults> {
+    fn lock(&self) -> MutexGuard<'_, ReadFaults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fate(&self, range: RangeId) -> Fate {
-        let Faults { one_in, random, away } = &mut *self.lock();
+    fn draw_outcome(&self, range: RangeId) -> ReadOutcome {
+        let ReadFaults { one_in, random, away } = &mut *self.lock();
         match one_in {
-            _ if away.contains(&range) => Fate::Lost,
-            0 => Fate::Whole,
+            _ if away.contains(&range) => ReadOutcome::Lost,
+            0 => ReadOutcome::Complete,
             one_in => match random.below(*one_in) {
-                0 => Fate::Lost,
-                1 => Fate::Short,
-                _ => Fate::Whole,
+                0 => ReadOutcome::Lost,
+                1 => ReadOutcome::Short,
+                _ => ReadOutcome::Complete,
             },
         }
     }
@@ -84,18 +87,18 @@ impl Peers for FaultyReads {
     }
 
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
-        match self.fate(range) {
-            Fate::Whole => self.peers.rows(range, keys),
-            Fate::Short => self.peers.rows(range, &keys[..keys.len().min(1)]),
-            Fate::Lost => Err(PeerError::unreachable(range, "the read is lost")),
+        match self.draw_outcome(range) {
+            ReadOutcome::Complete => self.peers.rows(range, keys),
+            ReadOutcome::Short => self.peers.rows(range, &keys[..keys.len().min(1)]),
+            ReadOutcome::Lost => Err(PeerError::unreachable(range, "the read is lost")),
         }
     }
 
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
-        match self.fate(range) {
-            Fate::Whole => self.peers.scan(range, from, to, limit),
-            Fate::Short => self.peers.scan(range, from, to, limit.min(1)),
-            Fate::Lost => Err(PeerError::unreachable(range, "the read is lost")),
+        match self.draw_outcome(range) {
+            ReadOutcome::Complete => self.peers.scan(range, from, to, limit),
+            ReadOutcome::Short => self.peers.scan(range, from, to, limit.min(1)),
+            ReadOutcome::Lost => Err(PeerError::unreachable(range, "the read is lost")),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Replicas of a range without a thread and a clock.
+//! Replicas of a range without threads and clocks.
 //!
-//! The product's: [`Replica`] with its chain, its entries, its take-over and its commit, which a [`SimReplica`] only calls; it
-//! waits for nothing, since its limit for an append is none. The simulation's: the disk of a replica, [`SimDisk`], which is
-//! rows in memory and the positions that they are of; and the shared log, which comes from outside.
+//! A [`SimReplica`] wraps the product's [`Replica`] with its chain, entries, take-over, and commit. All time
+//! limits are zero, so no call waits. The simulation supplies the shared log and the disk. A [`SimDisk`]
+//! keeps the rows and the positions of the copied records in memory.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -15,12 +15,15 @@ use doppel_protocol::{LogPosition, Settlement};
 use doppel_shared_log::{Entry, Sequence, SharedLog};
 
 use crate::ReplicaError;
-use crate::log::{Copied, LogId, Payload, Position, Reached};
-use crate::replica::{Chain, Copies, EachCopied, Folded, Limits, Replica, Said, UnderWay, log_id, whole};
+use crate::log::{LogId, Payload, Position, SequencedPosition, SharedRecord};
+use crate::replica::{
+    Chain, CommitInProgress, FoldedEntry, RecordBody, RecordVisitor, Replica, ReplicaLimits, ReplicaStore,
+    decode_single_part, log_id,
+};
 use crate::store::{Memory, Store, StoreError, Write};
 
-/// Records of which a disk knows what they have changed.
-const KEPT: usize = 60;
+/// Number of last records whose changes a disk keeps.
+const CHANGES_KEPT: usize = 60;
 
 fn id_of(range: RangeId) -> LogId {
     log_id("simulation", range)
@@ -30,56 +33,58 @@ fn public(range: RangeId, Position { epoch, index, hash }: Position) -> LogPosit
     LogPosition { log: id_of(range).0, epoch, index, hash }
 }
 
-/// The disk of a replica. It survives its process, but for the records that were copied last.
+/// The disk of a replica. It survives the process, except for the last copied records.
 #[derive(Debug)]
 pub struct SimDisk {
     range: RangeId,
-    /// The range as the replica has it.
+    /// Rows of the range as of the last copied record.
     pub rows: Memory,
-    state: Mutex<Disk>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Debug, Default)]
-struct Disk {
-    /// The position of every record, and its place in the shared log.
+struct DiskState {
+    /// Position of every copied record, and its sequence number in the shared log.
     copied: Vec<(Position, u64)>,
-    /// What the last records wrote, and what was there before.
-    last: VecDeque<Change>,
-    /// How many of them a crash may lose.
+    /// Changes by the last records.
+    last: VecDeque<RecordChange>,
+    /// Number of last records that a crash may lose.
     unflushed: usize,
-    /// A mistake: the position is on disk before the rows.
+    /// Planted mistake: the disk stores the position of a record before its rows.
     position_first: bool,
-    /// What was copied survives a crash at once.
+    /// Copied records survive a crash at once.
     syncs: bool,
 }
 
 #[derive(Debug)]
-struct Change {
+struct RecordChange {
     position: Position,
-    /// The hash of the record before.
+    /// Hash of the previous record.
     previous: u128,
-    /// What a take-over says; none in a commit.
-    taker: Option<Vec<u8>>,
+    /// Encoded payload if the record is a take-over; `None` for a commit.
+    take_over: Option<Vec<u8>>,
     writes: Vec<Write>,
+    /// Writes that restore the rows from before the record.
     overwritten: Vec<Write>,
 }
 
 impl SimDisk {
-    /// An empty one.
+    /// Creates an empty disk. `position_first` plants a mistake: a crash loses rows but not their position.
     #[must_use]
     pub fn new(range: RangeId, position_first: bool) -> Self {
-        let state = Mutex::new(Disk { position_first, ..Disk::default() });
+        let state = Mutex::new(DiskState { position_first, ..DiskState::default() });
         Self { range, rows: Memory::default(), state }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Disk> {
+    fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process dies: up to so many of the records that were copied since the last flush are lost.
+    /// Simulates a crash of the process. The disk loses up to `lost` of the records that were copied since
+    /// the last flush.
     ///
     /// # Errors
-    /// None that is known.
+    /// If the rows cannot be written; in memory this does not happen.
     pub fn crash(&self, lost: usize) -> Result<(), StoreError> {
         let disk = &mut *self.lock();
         for _ in 0..lost.min(disk.unflushed) {
@@ -93,29 +98,30 @@ impl SimDisk {
         Ok(())
     }
 
-    /// A crash loses nothing of what was copied so far.
+    /// Makes all records copied so far survive a crash.
     pub fn flush(&self) {
         self.lock().unflushed = 0;
     }
 
-    /// From now on what is copied survives a crash at once.
+    /// Makes every record copied from now on survive a crash at once.
     pub fn set_syncs(&self) {
         self.lock().syncs = true;
     }
 
-    /// The last record.
+    /// Position of the last copied record.
     #[must_use]
     pub fn position(&self) -> LogPosition {
         public(self.range, self.lock().copied.last().map_or(Position::default(), |(position, _)| *position))
     }
 
-    /// All records.
+    /// Positions of all copied records.
     #[must_use]
     pub fn records(&self) -> Vec<LogPosition> {
         self.lock().copied.iter().map(|(position, _)| public(self.range, *position)).collect()
     }
 
-    /// What was written after a record, if that one counts and the log reaches back to it.
+    /// Writes of all records after `since`. `None` if the disk has no record at that position, or no longer
+    /// keeps the changes.
     #[must_use]
     pub fn written_since(&self, since: LogPosition) -> Option<Vec<Write>> {
         let disk = self.lock();
@@ -123,45 +129,45 @@ impl SimDisk {
         let last = disk.last.len() - last.count();
         let first = disk.copied.len() - (disk.last.len() - last);
         let found = first.checked_sub(1).map_or(Position::default(), |at| disk.copied[at].0);
-        let is_it = public(self.range, found) == since;
-        is_it.then(|| disk.last.range(last..).flat_map(|change| change.writes.clone()).collect())
+        let is_found = public(self.range, found) == since;
+        is_found.then(|| disk.last.range(last..).flat_map(|change| change.writes.clone()).collect())
     }
 }
 
-impl Copies for SimDisk {
-    fn copied(&self) -> Reached {
+impl ReplicaStore for SimDisk {
+    fn last_copied(&self) -> SequencedPosition {
         let (position, sequence) = self.lock().copied.last().copied().unwrap_or_default();
-        Reached { position, sequence }
+        SequencedPosition { position, sequence }
     }
 
-    fn copy(&self, copied: Copied<'_>) -> Result<(), StoreError> {
-        let Copied { position, previous, sequence, payload } = copied;
+    fn copy(&self, copied: SharedRecord<'_>) -> Result<(), StoreError> {
+        let SharedRecord { position, previous, sequence, payload } = copied;
         let mut disk = self.lock();
         let (last, at) = disk.copied.last().copied().unwrap_or_default();
         if previous != last.hash || position.index != last.index + 1 || sequence <= at {
             return Err(StoreError::Engine(format!("{position:?} does not continue {last:?}")));
         }
-        let (writes, taker) = match payload {
+        let (writes, take_over) = match payload {
             Payload::Rows(rows) => (rows.into_owned(), None),
-            Payload::TakeOver(taker) => (Vec::new(), Some(taker.into_owned())),
+            Payload::TakeOver(payload) => (Vec::new(), Some(payload.into_owned())),
         };
         let overwritten = writes.iter().map(|(key, _)| Ok((key.clone(), self.rows.get(key)?)));
         let overwritten = overwritten.collect::<Result<_, StoreError>>()?;
         self.rows.commit(writes.clone())?;
         disk.copied.push((position, sequence));
-        disk.last.push_back(Change { position, previous, taker, writes, overwritten });
+        disk.last.push_back(RecordChange { position, previous, take_over, writes, overwritten });
         disk.unflushed = if disk.syncs { 0 } else { disk.unflushed + 1 };
-        if disk.last.len() > KEPT {
+        if disk.last.len() > CHANGES_KEPT {
             disk.last.pop_front();
-            disk.unflushed = disk.unflushed.min(KEPT);
+            disk.unflushed = disk.unflushed.min(CHANGES_KEPT);
         }
         Ok(())
     }
 
-    fn copied_behind(
+    fn records_after(
         &self,
         end: u64,
-        each: &mut EachCopied<'_>,
+        each: &mut RecordVisitor<'_>,
     ) -> Result<Option<&'static str>, ReplicaError> {
         let disk = self.lock();
         let first = disk.copied.partition_point(|(_, sequence)| *sequence <= end);
@@ -169,32 +175,33 @@ impl Copies for SimDisk {
         let Some(skipped) = first.checked_sub(before) else { return Ok(Some("its changes are not kept")) };
         for (at, change) in (first..).zip(disk.last.range(skipped..)) {
             let (position, sequence) = at.checked_sub(1).map(|at| disk.copied[at]).unwrap_or_default();
-            let Change { position: of, previous, taker, writes, .. } = change;
-            let payload = match taker {
-                Some(taker) => Payload::TakeOver(Cow::Owned(taker.clone())),
+            let RecordChange { position: own, previous, take_over, writes, .. } = change;
+            let payload = match take_over {
+                Some(payload) => Payload::TakeOver(Cow::Owned(payload.clone())),
                 None => Payload::Rows(Cow::Owned(writes.clone())),
             };
-            let record = Copied { position: *of, previous: *previous, sequence: disk.copied[at].1, payload };
-            each(Reached { position, sequence }, record)?;
+            let record =
+                SharedRecord { position: *own, previous: *previous, sequence: disk.copied[at].1, payload };
+            each(SequencedPosition { position, sequence }, record)?;
         }
         Ok(None)
     }
 }
 
-/// The process of a replica.
+/// A replica as its process runs it.
 pub struct SimReplica {
     replica: Replica<SimDisk>,
     range: RangeId,
 }
 
-/// A commit of an owner that is not known to count yet.
+/// A commit of an owner that is not yet known to count.
 pub struct SimCommit {
-    commit: UnderWay,
+    commit: CommitInProgress,
     range: RangeId,
 }
 
 impl SimCommit {
-    /// The position that it has if it counts.
+    /// Position of the commit's record, if the record counts.
     #[must_use]
     pub fn position(&self) -> LogPosition {
         public(self.range, self.commit.position())
@@ -202,10 +209,10 @@ impl SimCommit {
 }
 
 impl SimReplica {
-    /// Starts one, with entries of so many bytes of payload at most, whose commits are settled so.
+    /// Opens the replica of a node. Its entries have at most `part_bytes` bytes of payload.
     ///
     /// # Errors
-    /// When the log does not answer, or has another record in the place of one that the disk has.
+    /// If the log does not answer, or contradicts the records on the disk.
     pub fn open(
         range: RangeId,
         node: &str,
@@ -214,105 +221,113 @@ impl SimReplica {
         (part_bytes, settlement): (usize, Settlement),
     ) -> Result<Self, ReplicaError> {
         let nothing = Duration::ZERO;
-        // A log that loses nothing is always the one that was read.
+        // With settlement `log` the simulated log loses nothing, so the owner may always trust it.
         let trusted = if settlement == Settlement::Log { Duration::MAX } else { nothing };
-        let limits =
-            Limits { append: nothing, part_bytes, settlement, lost: nothing, trusted, report_again: nothing };
+        let limits = ReplicaLimits {
+            append_retry: nothing,
+            part_bytes,
+            settlement,
+            tail_loss_grace: nothing,
+            trusted_for: trusted,
+            report_interval: nothing,
+        };
         let (id, node, disk) = ((range, id_of(range)), node.to_owned(), Arc::clone(disk));
         Ok(Self { replica: Replica::open(limits, id, node, log, disk)?, range })
     }
 
-    /// Copies some of what is new; whether there was anything.
+    /// Copies new records of the log. Returns whether there were new entries.
     ///
     /// # Errors
-    /// When the log does not answer.
+    /// If the log does not answer or contradicts the copied records.
     pub fn follow(&self) -> Result<bool, ReplicaError> {
         self.replica.follow()
     }
 
-    /// Looks, as the owner, whether the log still has what was written, and puts back what it has lost.
+    /// Verifies, as the owner, that the log still has all written records, and puts lost records back.
     ///
     /// # Errors
-    /// When the log does not answer, and when this process does not own the range any more.
-    pub fn look(&self) -> Result<(), ReplicaError> {
-        self.replica.look()
+    /// If the log does not answer, or this process no longer owns the range.
+    pub fn check_log(&self) -> Result<(), ReplicaError> {
+        self.replica.check_log()
     }
 
-    /// Says in the log that this node owns the range.
+    /// Appends a take-over, which makes this node the owner of the range.
     ///
     /// # Errors
-    /// When another node was first, or the log does not answer.
+    /// If another node takes over first, or the log does not answer.
     pub fn take_over(&self) -> Result<Epoch, ReplicaError> {
         self.replica.take_over()
     }
 
-    /// The epoch of the last owner that it has read of.
+    /// Epoch of the last record that was copied.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.replica.owner().0
     }
 
-    /// Begins a commit as the owner of an epoch.
+    /// Begins a commit as the owner of `epoch`. Appends nothing yet.
     ///
     /// # Errors
-    /// When another node has taken over.
-    pub fn begin(&self, epoch: Epoch, writes: Vec<Write>) -> Result<SimCommit, StoreError> {
+    /// If another node has taken over.
+    pub fn begin_commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<SimCommit, StoreError> {
         Ok(SimCommit { commit: self.replica.begin_commit(epoch, writes)?, range: self.range })
     }
 
-    /// Goes on with a commit; false while it is not known whether it counts.
+    /// Appends the remaining parts of a commit. Returns whether the commit is known to count.
     ///
     /// # Errors
-    /// When another node has taken over.
-    pub fn go_on(&self, commit: &mut SimCommit) -> Result<bool, StoreError> {
+    /// If another node has taken over.
+    pub fn advance_commit(&self, commit: &mut SimCommit) -> Result<bool, StoreError> {
         Ok(self.replica.try_commit(&mut commit.commit)?.is_none())
     }
 
-    /// Whether a commit that counts is settled, as far as this process has heard.
+    /// Whether a commit that counts is known to be settled.
     #[must_use]
     pub fn is_settled(&self, commit: &SimCommit) -> bool {
         self.replica.is_settled_now(commit.commit.position())
     }
 
-    /// Whether all that the present owner began with is settled, as far as this process has heard.
+    /// Whether the last record of this process as the owner, and with it every earlier record, is known to be
+    /// settled.
     #[must_use]
-    pub fn is_begun(&self) -> bool {
-        self.replica.has_begun_now()
+    pub fn is_own_last_settled(&self) -> bool {
+        self.replica.is_own_last_settled_now()
     }
 }
 
-/// All that counts in a log, from its beginning.
-pub struct SimFold {
+/// The records that count in a log, from its beginning.
+pub struct SimChain {
     range: RangeId,
     chain: Chain,
 }
 
-impl fmt::Debug for SimFold {
+impl fmt::Debug for SimChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.chain.fmt(f)
     }
 }
 
-impl SimFold {
+impl SimChain {
     #[must_use]
     pub fn new(range: RangeId) -> Self {
-        Self { range, chain: Chain::behind(id_of(range), Position::default(), Sequence(0)) }
+        Self { range, chain: Chain::after(id_of(range), Position::default(), Sequence(0)) }
     }
 
-    /// Takes the next entry; the position of the record that counts with it.
-    pub fn take(&mut self, entry: &Entry) -> Option<LogPosition> {
-        match self.chain.take(entry) {
-            Folded::Record(record) => Some(public(self.range, record.position)),
-            Folded::Part | Folded::Void => None,
+    /// Folds the next entry. Returns the position of the record that the entry completes, if any.
+    pub fn fold(&mut self, entry: &Entry) -> Option<LogPosition> {
+        match self.chain.fold(entry) {
+            FoldedEntry::Record(record) => Some(public(self.range, record.position)),
+            FoldedEntry::Part | FoldedEntry::Void => None,
         }
     }
 
-    /// The rows of an entry that is a commit by itself, whether or not it counts: for a planted mistake.
+    /// Decodes the rows of an entry that contains a whole commit, whether or not the entry counts. A planted
+    /// mistake needs it.
     #[must_use]
-    pub fn rows_of(&self, entry: &Entry) -> Option<Vec<Write>> {
-        match whole(id_of(self.range), &entry.bytes)? {
-            Said::Rows(rows) => Some(rows),
-            Said::TakeOver { .. } => None,
+    pub fn decode_commit(&self, entry: &Entry) -> Option<Vec<Write>> {
+        match decode_single_part(id_of(self.range), &entry.bytes)? {
+            RecordBody::Rows(rows) => Some(rows),
+            RecordBody::TakeOver { .. } => None,
         }
     }
 }

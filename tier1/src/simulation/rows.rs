@@ -1,15 +1,15 @@
-//! What a store holds, as public types.
+//! The rows of a store as public types.
 
+use doppel_contract::{Status, Unresolved};
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
-use crate::store::{Store, StoreError, each};
+use crate::store::{Store, StoreError, for_each_row};
 
-/// A page.
+/// Record of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageRow {
     pub page: PageId,
@@ -17,17 +17,17 @@ pub struct PageRow {
     pub fetched_at: Timestamp,
     pub first_seen: Timestamp,
     pub popularity: Option<f64>,
-    /// Date of the version that gave the popularity.
+    /// Date of the version that has the popularity.
     pub popularity_at: Option<Timestamp>,
     pub language: Option<Box<str>>,
-    /// None for a page without content.
+    /// `None` for a page without content.
     pub content: Option<ContentHash>,
     pub redirect_to: Option<PageUrl>,
     pub attached_to: Option<PageId>,
     pub inbound_redirects: u32,
     pub membership_number: u32,
     pub purged: bool,
-    /// Its comparison is complete.
+    /// Whether the page's search is complete.
     pub compared: bool,
     pub event: u64,
     pub status: Status,
@@ -38,7 +38,7 @@ pub struct PageRow {
     pub reason: Option<Unresolved>,
 }
 
-/// A group in use.
+/// Record of a group in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
     pub group: GroupId,
@@ -49,12 +49,12 @@ pub struct GroupRow {
     pub secondaries: u64,
     pub uncovered: bool,
     pub quarantined: bool,
-    /// Distinct contents at the last repair.
+    /// Number of distinct contents at the last repair.
     pub contents_at_repair: u64,
     pub dirty: bool,
 }
 
-/// A page with content as its group's owner knows it.
+/// Member row of a page in its group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberRow {
     pub group: GroupId,
@@ -65,29 +65,29 @@ pub struct MemberRow {
     pub dissimilar: bool,
 }
 
-/// A row.
+/// A row of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
     Page(Box<PageRow>),
     Group(GroupRow),
-    /// What is left of a group that was merged.
+    /// A merged group, which redirects messages.
     Forward {
         group: GroupId,
         into: GroupId,
         done: bool,
     },
     Member(MemberRow),
-    /// The redirects of `source` end at `target`.
+    /// The chain of the redirect `source` ends at `target`.
     InboundRedirect {
         target: PageId,
         source: PageId,
     },
-    /// `source` redirects straight to `target`.
+    /// `source` redirects directly to `target`.
     Source {
         target: PageId,
         source: PageId,
     },
-    /// `page` is spelled otherwise than in its normalised form `normal`.
+    /// The URL of `page` is not in normalised form; the page id of that form is `normal`.
     Spelling {
         normal: PageId,
         page: PageId,
@@ -105,17 +105,18 @@ pub enum Row {
         from: ShardId,
         number: u64,
     },
-    /// A message of a membership still goes by a merged group.
+    /// Messages of a membership still go through a merged group.
     ForwardingEntry {
         group: GroupId,
         page: PageId,
     },
 }
 
-/// Every row of all shards but their counters and the audit.
+/// Returns all rows of all shards, except for meta rows, the audit trail, rounds, and the state of the
+/// index's router.
 ///
 /// # Errors
-/// When a row is damaged.
+/// If a row is damaged.
 pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for shard in (0..shards).map(ShardId) {
@@ -131,7 +132,7 @@ pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<Row>, StoreError> {
             Kind::Outbox,
             Kind::ForwardingEntry,
         ] {
-            each(store, shard, kind, |key, bytes| {
+            for_each_row(store, shard, kind, |key, bytes| {
                 rows.extend(row(shard, kind, key, bytes)?);
                 Ok(())
             })?;
@@ -176,7 +177,8 @@ fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Ro
             key::last_page(before_page).zip(page).map(|(normal, page)| Row::Spelling { normal, page })
         }
         Kind::Signature => {
-            let damaged = |_| StoreError::Damaged { key: format!("{key:?}"), reason: "no signature" };
+            let damaged =
+                |_| StoreError::Damaged { key: format!("{key:?}"), reason: "it is not a valid signature" };
             let content = Signature::from_bytes(bytes).map_err(damaged)?.content();
             page.map(|page| Row::Signature { page, content })
         }

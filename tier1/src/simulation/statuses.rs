@@ -1,4 +1,4 @@
-//! The status table of a range, filled step by step, and lost with its range.
+//! The status table of a range. The simulation fills it step by step, and loses it with the range.
 
 use std::io::Cursor;
 
@@ -9,7 +9,7 @@ use super::Worker;
 use crate::statuses::{Basis, Fill, Snapshot, Statuses};
 use crate::store::{Store, StoreError, Write};
 
-/// How far a status table is filled.
+/// Progress of filling a status table; `None` if the table is complete.
 pub struct StatusFill(Option<Fill>);
 
 impl StatusFill {
@@ -19,11 +19,12 @@ impl StatusFill {
         self.0.is_none()
     }
 
-    /// Puts the rows read last in the table, with `over` also over what has changed since: a mistake. Then reads up to so
-    /// many. False when the table is complete.
+    /// Puts the rows of the last step into the table, and reads up to `rows` more rows. Returns false when
+    /// the table is complete. With `over`, the rows also replace entries that have changed since they were
+    /// read, which is a planted mistake.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn step(&mut self, store: &dyn Store, rows: usize, over: bool) -> Result<bool, StoreError> {
         let Some(fill) = &mut self.0 else { return Ok(false) };
         let goes_on = if over { fill.put_over() } else { fill.put() };
@@ -37,10 +38,11 @@ impl StatusFill {
 }
 
 impl Worker {
-    /// A range starts: its table is empty, and is filled anew, from a snapshot and what was written since if there is one.
+    /// Starts with an empty table, as a range does. If there is a snapshot, fills the table from it and from
+    /// the writes since.
     ///
     /// # Panics
-    /// When tables are not kept, or the snapshot is not one of [`save_statuses`](Self::save_statuses).
+    /// If there are no status tables, or the snapshot was not made by [`save_statuses`](Self::save_statuses).
     #[must_use]
     pub fn begin_statuses(&self, range: RangeId, saved: Option<(Vec<u8>, Vec<Write>)>) -> StatusFill {
         let statuses = self.statuses();
@@ -48,36 +50,37 @@ impl Worker {
         let mut fill = statuses.fill(range);
         if let Some((snapshot, since)) = saved {
             let length = snapshot.len() as u64;
-            let snapshot = Snapshot::read(Box::new(Cursor::new(snapshot)), length).expect("a snapshot");
+            let snapshot =
+                Snapshot::read(Box::new(Cursor::new(snapshot)), length).expect("the snapshot is valid");
             fill.begin_from(snapshot, |each| {
                 since.iter().for_each(|(key, row)| each(key, row.as_deref()));
                 Ok(true)
             })
-            .expect("what was written");
+            .expect("the writes are in memory");
         }
         StatusFill(Some(fill))
     }
 
-    /// A snapshot of the table of a range.
+    /// Makes a snapshot of the status table of a range.
     ///
     /// # Panics
-    /// When tables are not kept.
+    /// If there are no status tables.
     #[must_use]
     pub fn save_statuses(&self, range: RangeId) -> Vec<u8> {
         let (statuses, moment) = (self.statuses(), LogPosition { log: 1, epoch: 1, index: 0, hash: 0 });
         let run = statuses.run(range);
         let basis = Basis { first: run.start, end: run.end, moment };
-        statuses.of_range(range).saved(basis).expect("memory takes all")
+        statuses.of_range(range).snapshot_bytes(basis).expect("a write to memory succeeds")
     }
 
     fn statuses(&self) -> &Statuses {
-        self.tier1.statuses.as_ref().expect("the tables")
+        self.tier1.statuses.as_ref().expect("this worker has status tables")
     }
 
-    /// Makes a commit of a range, of which its table hears.
+    /// Makes a commit of a range, which also updates the range's status table.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn commit(&self, range: RangeId, writes: Vec<Write>) -> Result<(), StoreError> {
         self.tier1.store_of(range).commit(writes)
     }

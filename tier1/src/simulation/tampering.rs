@@ -1,4 +1,4 @@
-//! What a bad store can do to the rows of a commit: the mistakes that tests plant.
+//! Changes to rows of a commit, as a faulty store would make them. The simulation plants them as mistakes.
 
 use doppel_model::{GroupId, PageId};
 
@@ -21,16 +21,16 @@ pub fn is_signature_row(key: &[u8]) -> bool {
     Kind::Signature.is_of(key)
 }
 
-/// The page that a row is the record of.
+/// The page whose record is the row with this key.
 #[must_use]
 pub fn page_of_row(key: &[u8]) -> Option<PageId> {
     key::last_page(key).filter(|_| Kind::Page.is_of(key))
 }
 
-/// The row of a group in use whose members have one content, as it says; none for any other row.
+/// Changes the row of a group in use so that it counts a single content. `None` for any other row.
 ///
 /// # Errors
-/// When the row is damaged.
+/// If the row is damaged.
 pub fn forget_contents(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
     if !Kind::Group.is_of(key) {
         return Ok(None);
@@ -40,10 +40,11 @@ pub fn forget_contents(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, Stor
     encode(&GroupRecord::Active(group)).map(Some)
 }
 
-/// The row of a group that merges, with another group to merge into; none for any other row.
+/// Changes the row of a group whose merge is unfinished so that it merges into another group. `None` for any
+/// other row.
 ///
 /// # Errors
-/// When the row is damaged.
+/// If the row is damaged.
 pub fn redirect_forward(
     key: &[u8],
     value: &[u8],

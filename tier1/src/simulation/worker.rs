@@ -1,4 +1,4 @@
-//! The reading side of tier 1 and its worker, over the stores of all ranges, without their threads.
+//! The reading side of tier 1 and its worker, over the stores of all ranges and without threads.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -8,7 +8,7 @@ use doppel_model::{ContentHash, GroupId, PageId, RangeId, Timestamp};
 use doppel_protocol::{Submission, Tier1Api, Tier1Error};
 
 use super::reads::FaultyReads;
-use super::{Command, Given, Settings};
+use super::{Command, Settings, SubmissionHint};
 use crate::machine::Command as MachineCommand;
 use crate::peers::Peers;
 use crate::service::job::Verify;
@@ -17,17 +17,17 @@ use crate::service::worker::{self, LastWinner};
 use crate::store::{Store, StoreError};
 use crate::{Config, Tier1};
 
-/// The signature of a page, when a store has it and it is sound.
+/// Reads the signature of a page. `None` if the store does not have it, or it is damaged.
 #[must_use]
 pub fn signature(store: &dyn Store, shards: u16, page: PageId) -> Option<Arc<Signature>> {
     let bytes = store.get(&crate::key::signature(page.shard(shards), page)).ok()??;
     Signature::from_bytes(&bytes).ok().map(Arc::new)
 }
 
-/// The content of a page, and its last ticket.
+/// Reads the content of a page and its last ticket.
 ///
 /// # Errors
-/// When its row is damaged.
+/// If the row is damaged.
 pub fn last_ticket(
     store: &dyn Store,
     shards: u16,
@@ -38,7 +38,7 @@ pub fn last_ticket(
     Ok(record.and_then(|record| Some((record.content()?.content, record.ticket))))
 }
 
-/// A tier 1 that is never started.
+/// A tier 1 whose threads are never started.
 pub struct Worker {
     pub(super) tier1: Arc<Tier1>,
     reads: Arc<FaultyReads>,
@@ -46,12 +46,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Over the rows of all ranges.
+    /// Creates a worker over the stores of all ranges.
     ///
     /// # Panics
-    /// When the store is damaged or the settings are out of range.
+    /// If a store is damaged or a setting is out of range.
     #[must_use]
-    pub fn over(stores: Vec<Arc<dyn Store>>, settings: Settings) -> Self {
+    pub fn over_stores(stores: Vec<Arc<dyn Store>>, settings: Settings) -> Self {
         let config = Config {
             dir: PathBuf::new(),
             shards: settings.shards,
@@ -75,16 +75,16 @@ impl Worker {
             reads = Some(Arc::clone(&faulty));
             faulty as Arc<dyn Peers>
         };
-        let tier1 = Tier1::over_stores(stores, &config, between).expect("a sound store");
-        Self { tier1, reads: reads.expect("something between the ranges"), settings }
+        let tier1 = Tier1::over_stores(stores, &config, between).expect("the stores are sound");
+        Self { tier1, reads: reads.expect("`over_stores` calls `between`"), settings }
     }
 
-    /// One in so many reads of rows fails from now on, and as many answers are short; 0 for none.
+    /// Makes one of `one_in` reads of rows fail from now on, and one of `one_in` answers short; none with 0.
     pub fn fail_reads(&self, one_in: u64, seed: u64) {
         self.reads.fail(one_in, seed);
     }
 
-    /// Nobody answers for a range, or somebody does again.
+    /// Sets whether all reads of a range fail.
     pub fn set_away(&self, range: RangeId, is_away: bool) {
         self.reads.set_away(range, is_away);
     }
@@ -95,29 +95,29 @@ impl Worker {
         self.reads.may_fail()
     }
 
-    /// Records, groups and the feed.
+    /// The interface for questions about pages, groups, and the feed.
     #[must_use]
     pub fn api(&self) -> &dyn Tier1Api {
         &*self.tier1
     }
 
-    /// How far the feed goes, per shard.
+    /// Sets the extent of the feed of each shard.
     pub fn set_feed(&self, ends: Vec<super::FeedExtent>) {
         *self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner) = ends;
     }
 
-    /// The comparison of a new content with the page's representative.
+    /// Compares a new content with the page's representative.
     ///
     /// # Errors
-    /// When a row is damaged.
-    pub fn hint(&self, submission: &Submission) -> Result<Option<Given>, Tier1Error> {
-        Ok(self.tier1.hints(std::slice::from_ref(submission)).pop().flatten().map(Given))
+    /// If a row is damaged.
+    pub fn hint(&self, submission: &Submission) -> Result<Option<SubmissionHint>, Tier1Error> {
+        Ok(self.tier1.hints(std::slice::from_ref(submission)).pop().flatten().map(SubmissionHint))
     }
 
-    /// Compares a member with its winner; none when one of the two has another content.
+    /// Compares a member with its winner. `None` if one of the two has another content by now.
     ///
     /// # Errors
-    /// When a row is damaged.
+    /// If a row is damaged.
     pub fn verify(
         &self,
         (page, content): (PageId, ContentHash),
@@ -130,11 +130,11 @@ impl Worker {
         Ok(found?.map(|with| Command(MachineCommand::Verified { page, content, with })))
     }
 
-    /// Recomputes a group; with `repair` as an operator does, otherwise only when it owes it. The outcome
-    /// comes in steps of [`Settings::step_rows`].
+    /// Recomputes a group by exact comparison. Without `repair`, only if the group is dirty; with it, always,
+    /// as an operator does. Returns the result in steps of [`Settings::step_rows`] rows.
     ///
     /// # Errors
-    /// When a row is damaged.
+    /// If a row is damaged.
     pub fn recompute(&self, group: GroupId, repair: bool) -> Result<Vec<Command>, Tier1Error> {
         let wanted = if repair { Wanted::Always } else { Wanted::IfOwed };
         let Some(found) = self.tier1.recompute(group, wanted)? else { return Ok(Vec::new()) };
@@ -143,10 +143,11 @@ impl Worker {
         Ok(steps.map(|step| Command(MachineCommand::Recomputed(step))).collect())
     }
 
-    /// Finds the cover of a group, if it owes one. The outcome comes in the same steps.
+    /// Finds the cover of a group, if the group needs a new one. Returns the result in steps of
+    /// [`Settings::step_rows`] rows.
     ///
     /// # Errors
-    /// When a row is damaged.
+    /// If a row is damaged.
     pub fn find_cover(&self, group: GroupId) -> Result<Vec<Command>, Tier1Error> {
         let Some(found) = self.tier1.find_cover(group)? else { return Ok(Vec::new()) };
         Ok(found
@@ -157,12 +158,12 @@ impl Worker {
 }
 
 impl Command {
-    /// A verdict or an answer made to be about the content that the page has at present: as if it were taken without
-    /// a check of that.
+    /// Changes a verdict or a search result so that it names the page's present content. This simulates a
+    /// machine that does not check the content.
     ///
     /// # Errors
-    /// When a row is damaged.
-    pub fn about_present(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
+    /// If a row is damaged.
+    pub fn with_present_content(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
         let record = |page: PageId| {
             let key = crate::key::page(page.shard(shards), page);
             crate::txn::read::<crate::record::PageRecord>(store, &key)
@@ -171,8 +172,8 @@ impl Command {
             MachineCommand::Verified { page, content, mut with } => {
                 let record = record(page)?;
                 let state = record.as_ref().and_then(crate::record::PageRecord::content);
-                let told = state.and_then(|s| s.membership.as_ref()).and_then(|m| m.winner.as_ref());
-                with.content = told.map_or(with.content, |winner| winner.content);
+                let winner = state.and_then(|s| s.membership.as_ref()).and_then(|m| m.winner.as_ref());
+                with.content = winner.map_or(with.content, |winner| winner.content);
                 MachineCommand::Verified { page, content: state.map_or(content, |s| s.content), with }
             }
             MachineCommand::Searched(mut result) => {
@@ -186,11 +187,11 @@ impl Command {
         }))
     }
 
-    /// An answer of tier 2 under the ticket that is open now.
+    /// Changes a search result so that it names the page's open ticket.
     ///
     /// # Errors
-    /// When a row is damaged.
-    pub fn under_open_ticket(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
+    /// If a row is damaged.
+    pub fn with_open_ticket(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
         Ok(Self(match self.0 {
             MachineCommand::Searched(mut result) => {
                 let key = crate::key::page(result.page.shard(shards), result.page);
@@ -203,15 +204,15 @@ impl Command {
         }))
     }
 
-    /// Whether it is an answer of tier 2.
+    /// Whether the command is a search result of tier 2.
     #[must_use]
     pub fn is_search_result(&self) -> bool {
         matches!(self.0, MachineCommand::Searched(_))
     }
 
-    /// The member of a comparison with a winner.
+    /// The member whose comparison with its winner the command reports.
     #[must_use]
-    pub fn compared(&self) -> Option<PageId> {
+    pub fn compared_page(&self) -> Option<PageId> {
         match &self.0 {
             MachineCommand::Verified { page, .. } => Some(*page),
             _ => None,

@@ -1,70 +1,73 @@
-//! What the status table keeps of a page and of a group.
+//! Entries of the status table: what it keeps of a page and of a group.
 //!
-//! A page in a group takes more room than one on its own, so there are two kinds of entries. URLs and contents are hashed
-//! with a secret key.
+//! The entry of a page in a group is larger than that of other pages, so there are two kinds. URLs and
+//! contents are hashed with a secret key.
 
+use doppel_contract::Status;
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{Rank, Status};
+use doppel_protocol::Rank;
 use serde::{Deserialize, Serialize};
 
+use super::entry_table::TableEntry;
 use super::secret::SecretKey;
-use super::slots::Entry;
 use crate::record::{ContentState, GroupRecord, PageRecord, State};
 
-/// What an entry tells. `Rows` is told of everything that is left to the rows.
+/// Status that an entry reports. `Rows` means that readers must use the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Told {
+pub(super) enum EntryStatus {
     Rows,
     Unique,
     Pending,
     Dead,
     Winner,
     Duplicate,
-    /// It was compared with the winner, and is no near-duplicate of it, nor known to be one of another kept page.
+    /// The page was compared with the winner and differs from it. It is not known to be a near-duplicate of
+    /// another kept page.
     Secondary,
 }
 
-/// A page that is in no group, or about which the rows have to be asked.
+/// The entry of a page that is in no group, or whose status only the rows have.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Alone {
+pub(super) struct UngroupedPage {
     id: PageId,
     pub(super) fetched_at: Timestamp,
     url: u32,
-    pub(super) told: Told,
+    pub(super) status: EntryStatus,
 }
 
-/// A page in a group.
+/// The entry of a page in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Grouped {
+pub(super) struct GroupedPage {
     id: PageId,
     pub(super) fetched_at: Timestamp,
     pub(super) group: GroupId,
-    /// Of a winner its id and content, of others those of the winner that they were compared with.
+    /// Hash of a page id and a content: the page's own if it is the winner, otherwise those of the winner
+    /// that it was compared with.
     pub(super) compared_with: u64,
     pub(super) similarity: f64,
     first_seen: Timestamp,
-    /// NaN for none.
+    /// Popularity of the page; NaN if unknown.
     popularity: f64,
     url: u32,
-    pub(super) told: Told,
+    pub(super) status: EntryStatus,
 }
 
-/// A page.
+/// The entry of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Page {
-    Alone(Alone),
-    Grouped(Grouped),
+pub(super) enum PageEntry {
+    Ungrouped(UngroupedPage),
+    Grouped(GroupedPage),
 }
 
-/// A group in use, and its winner; none when the rows have to be asked.
+/// The entry of an active group, with its winner. `None` means that readers must use the rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Group {
+pub(super) struct GroupEntry {
     pub(super) id: GroupId,
     pub(super) winner: Option<PageUrl>,
 }
 
-impl Entry for Alone {
+impl TableEntry for UngroupedPage {
     type Id = PageId;
 
     fn id(&self) -> PageId {
@@ -72,7 +75,7 @@ impl Entry for Alone {
     }
 }
 
-impl Entry for Grouped {
+impl TableEntry for GroupedPage {
     type Id = PageId;
 
     fn id(&self) -> PageId {
@@ -80,7 +83,7 @@ impl Entry for Grouped {
     }
 }
 
-impl Entry for Group {
+impl TableEntry for GroupEntry {
     type Id = GroupId;
 
     fn id(&self) -> GroupId {
@@ -88,56 +91,56 @@ impl Entry for Group {
     }
 }
 
-impl Alone {
-    /// The rows have to be asked about the page.
+impl UngroupedPage {
+    /// Creates an entry that sends readers to the rows.
     pub(super) fn left_to_rows(id: PageId) -> Self {
-        Self { id, fetched_at: Timestamp::from_millis(0), url: 0, told: Told::Rows }
+        Self { id, fetched_at: Timestamp::from_millis(0), url: 0, status: EntryStatus::Rows }
     }
 
-    /// Whether it is the URL on record, which has the same id.
+    /// Returns whether this is the entry of `url`. Another URL may have the same id.
     pub(super) fn is(&self, key: SecretKey, url: &PageUrl) -> bool {
         self.url == key.hash_of_url(url)
     }
 }
 
-impl Grouped {
-    /// Whether it is the URL on record, which has the same id.
+impl GroupedPage {
+    /// Returns whether this is the entry of `url`. Another URL may have the same id.
     pub(super) fn is(&self, key: SecretKey, url: &PageUrl) -> bool {
         self.url == key.hash_of_url(url)
     }
 
-    /// The page as the winner order sees it.
+    /// Returns the rank of the page in the winner order.
     pub(super) fn rank(&self, url: PageUrl) -> Rank {
         let popularity = Some(self.popularity).filter(|popularity| !popularity.is_nan());
         Rank { url, popularity, first_seen: self.first_seen }
     }
 }
 
-impl Page {
+impl PageEntry {
     pub(super) fn id(&self) -> PageId {
         match self {
-            Self::Alone(page) => page.id,
+            Self::Ungrouped(page) => page.id,
             Self::Grouped(page) => page.id,
         }
     }
 
-    /// Of a record; none when the page counts as unknown.
+    /// Creates the entry of a page from its record. Returns `None` if the page counts as unknown.
     pub(super) fn of(key: SecretKey, id: PageId, record: &PageRecord) -> Option<Self> {
-        let alone = |told| {
+        let ungrouped = |status| {
             let (fetched_at, url) = (record.fetched_at, key.hash_of_url(record.url()));
-            Self::Alone(Alone { id, fetched_at, url, told })
+            Self::Ungrouped(UngroupedPage { id, fetched_at, url, status })
         };
         let page = match &record.state {
             State::Purged => return None,
-            State::Dead => alone(Told::Dead),
-            // The chain has to be followed.
-            State::Redirect(_) => alone(Told::Rows),
+            State::Dead => ungrouped(EntryStatus::Dead),
+            // The chain of redirects must be followed.
+            State::Redirect(_) => ungrouped(EntryStatus::Rows),
             State::Content(state) => match (record.published.status, record.published.group) {
-                (Status::Unique, None) => alone(Told::Unique),
-                (Status::Pending, None) => alone(Told::Pending),
+                (Status::Unique, None) => ungrouped(EntryStatus::Unique),
+                (Status::Pending, None) => ungrouped(EntryStatus::Pending),
                 (_, Some(group)) => Self::in_group(key, id, record, state, group)
-                    .map_or_else(|| alone(Told::Rows), Self::Grouped),
-                (_, None) => alone(Told::Rows),
+                    .map_or_else(|| ungrouped(EntryStatus::Rows), Self::Grouped),
+                (_, None) => ungrouped(EntryStatus::Rows),
             },
         };
         Some(page)
@@ -149,24 +152,24 @@ impl Page {
         record: &PageRecord,
         state: &ContentState,
         group: GroupId,
-    ) -> Option<Grouped> {
+    ) -> Option<GroupedPage> {
         let hash_of = |page: PageId, content: ContentHash| key.hash_of_content(page, content);
-        let (told, compared_with, similarity) = match record.published.status {
-            Status::Pending => (Told::Pending, 0, 0.0),
-            Status::Winner => (Told::Winner, hash_of(id, state.content), 0.0),
-            // What is on record is of its present content.
+        let (status, compared_with, similarity) = match record.published.status {
+            Status::Pending => (EntryStatus::Pending, 0, 0.0),
+            Status::Winner => (EntryStatus::Winner, hash_of(id, state.content), 0.0),
+            // The record's status refers to the present content.
             Status::Duplicate | Status::Secondary => {
                 let membership = state.membership.as_ref()?;
                 let winner = membership.winner.as_ref().filter(|winner| !winner.quarantined)?;
                 let verdict = membership.verdict.filter(|verdict| verdict.content == winner.content)?;
-                // About a duplicate of another page the rows have to be asked.
+                // Only the rows say enough about a duplicate of another page than the winner.
                 let is_of_winner = verdict.similar;
                 if is_of_winner != (record.published.status == Status::Duplicate) {
                     return None;
                 }
-                let told = if is_of_winner { Told::Duplicate } else { Told::Secondary };
+                let status = if is_of_winner { EntryStatus::Duplicate } else { EntryStatus::Secondary };
                 let similarity = record.published.similarity.map_or(0.0, Similarity::as_f64);
-                (told, hash_of(winner.page, winner.content), similarity)
+                (status, hash_of(winner.page, winner.content), similarity)
             }
             _ => return None,
         };
@@ -174,7 +177,7 @@ impl Page {
             Some(popularity) if popularity.is_nan() => return None,
             popularity => popularity.unwrap_or(f64::NAN),
         };
-        Some(Grouped {
+        Some(GroupedPage {
             id,
             fetched_at: record.fetched_at,
             group,
@@ -183,14 +186,14 @@ impl Page {
             first_seen: record.rank.first_seen,
             popularity,
             url: key.hash_of_url(record.url()),
-            told,
+            status,
         })
     }
 }
 
-impl Group {
-    /// Of a record; none when there is nothing to tell of the group. A merged one has to be followed, and of a
-    /// quarantined one more is told than its winner.
+impl GroupEntry {
+    /// Creates the entry of a group from its record. Returns `None` for a merged group, which must be
+    /// followed, and for a quarantined group, whose answer has more than the winner.
     pub(super) fn of(id: GroupId, record: &GroupRecord) -> Option<Self> {
         let GroupRecord::Active(group) = record else { return None };
         let (_, winner) = group.winner.as_ref().filter(|_| !group.quarantined)?;
@@ -204,6 +207,9 @@ mod tests {
 
     #[test]
     fn entries_are_small() {
-        assert_eq!((size_of::<Alone>(), size_of::<Grouped>(), size_of::<Group>()), (32, 72, 32));
+        assert_eq!(
+            (size_of::<UngroupedPage>(), size_of::<GroupedPage>(), size_of::<GroupEntry>()),
+            (32, 72, 32)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Hashes of URLs and contents under a key that only the collection has: nobody can make two that are taken for one another.
+//! Hashes of URLs and contents under a secret key of the collection. Without the key nobody can construct two
+//! values with one hash.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -6,24 +7,25 @@ use doppel_model::{ContentHash, PageId, PageUrl};
 use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
 
-/// The key. It is in every snapshot of a table, whose hashes are made with it.
+/// A secret key for hashes. Every snapshot contains the key of its hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SecretKey(u64, u64);
 
 impl SecretKey {
-    /// A new one, of the system's random numbers.
+    /// Creates a random key.
     pub(crate) fn random() -> Self {
-        // The standard library keeps these numbers for a thread, and counts: two hashes under them tell nothing of them.
+        // The standard library draws these numbers once per thread and then counts. Two hashes under them do
+        // not reveal them.
         let random = RandomState::new();
         Self(random.hash_one(0), random.hash_one(1))
     }
 
-    /// Of the URL of a page.
+    /// Returns the hash of a URL.
     pub(super) fn hash_of_url(self, url: &PageUrl) -> u32 {
         self.hash(url.as_str().as_bytes()) as u32
     }
 
-    /// Of a page with a content.
+    /// Returns the hash of a page id with a content.
     pub(super) fn hash_of_content(self, page: PageId, content: ContentHash) -> u64 {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(page.bytes());

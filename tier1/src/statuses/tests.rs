@@ -1,11 +1,12 @@
-//! The table of one range and of several, over rows in memory.
+//! Tests of the status tables of one and of several ranges, over rows in memory.
 
 use std::sync::Arc;
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Rule, Status};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, RangeId, ShardId, Timestamp};
-use doppel_protocol::answer::Advice;
-use doppel_protocol::{RangeMap, Rank, Rule, Status, WinnerOrder};
+use doppel_protocol::{RangeMap, Rank, WinnerOrder};
 
 use super::*;
 use crate::key;
@@ -56,7 +57,7 @@ fn record(page: &str, state: State) -> PageRecord {
     record
 }
 
-fn alone(number: u8) -> State {
+fn ungrouped(number: u8) -> State {
     State::Content(ContentState {
         client: ClientId::NONE,
         content: content(number),
@@ -69,14 +70,14 @@ fn alone(number: u8) -> State {
     })
 }
 
-/// In a group whose winner it knows, as a near-duplicate of that.
+/// Returns the state of a page that is a near-duplicate of its winner.
 fn member(number: u8, group: GroupId, winner: (&str, u8)) -> State {
     compared(number, group, winner, true)
 }
 
-/// In a group whose winner it knows; compared with that.
+/// Returns the state of a page in a group that was compared with its winner.
 fn compared(number: u8, group: GroupId, winner: (&str, u8), similar: bool) -> State {
-    let State::Content(state) = alone(number) else { unreachable!() };
+    let State::Content(state) = ungrouped(number) else { unreachable!() };
     let winner_content = content(winner.1);
     let verdict = ContentComparison {
         content: winner_content,
@@ -145,12 +146,12 @@ fn gone(row: Write) -> Write {
     (row.0, None)
 }
 
-/// Ranges over rows in memory.
+/// Ranges with rows in memory and status tables.
 struct Ranges {
     map: RangeMap,
     statuses: Statuses,
     stores: Vec<Arc<Memory>>,
-    watched: Vec<Watched>,
+    watched: Vec<TrackedStore>,
 }
 
 impl Ranges {
@@ -160,7 +161,7 @@ impl Ranges {
         let stores: Vec<Arc<Memory>> = map.ranges().map(|_| Arc::default()).collect();
         let watched = map.ranges().zip(&stores);
         let watched = watched.map(|(range, store)| {
-            Watched::new(Arc::clone(store) as Arc<dyn Store>, statuses.of_range(range))
+            TrackedStore::new(Arc::clone(store) as Arc<dyn Store>, statuses.of_range(range))
         });
         Self { map, watched: watched.collect(), stores, statuses }
     }
@@ -200,7 +201,7 @@ fn a_group() -> GroupId {
     GroupId::new(7, ShardId(3))
 }
 
-/// A winner, a duplicate of it, and their group.
+/// Returns the rows of a winner, a duplicate of it, and their group.
 fn three() -> [Write; 3] {
     let winner = ("w", 1);
     [
@@ -211,7 +212,7 @@ fn three() -> [Write; 3] {
 }
 
 #[test]
-fn common_questions_are_answered_and_others_left_to_the_rows() {
+fn the_table_answers_common_questions_and_leaves_others_to_the_rows() {
     for ranges in [1, 3, 8] {
         let of = Ranges::complete(ranges);
         three().into_iter().for_each(|row| of.commit(row));
@@ -220,8 +221,8 @@ fn common_questions_are_answered_and_others_left_to_the_rows() {
             let State::Content(state) = state else { unreachable!() };
             State::Content(ContentState { search: SearchState::Pending, ..state })
         };
-        of.commit(page_row("alone", alone(3)));
-        of.commit(page_row("new", pending(alone(4))));
+        of.commit(page_row("alone", ungrouped(3)));
+        of.commit(page_row("new", pending(ungrouped(4))));
         of.commit(page_row("changed", pending(member(5, a_group(), ("w", 1)))));
         of.commit(page_row("member", compared(6, a_group(), ("w", 1), false)));
         of.commit(page_row("dead", State::Dead));
@@ -248,12 +249,16 @@ fn common_questions_are_answered_and_others_left_to_the_rows() {
         let winner = of.advise("w").unwrap();
         assert_eq!((winner.group, winner.winner, winner.rule), (copy.group, Some(url("w")), None));
         of.commit(group_row(a_group(), "w", 1, true));
-        assert_eq!((of.status("w"), of.status("copy")), (None, None), "more is told of a quarantined group");
+        assert_eq!(
+            (of.status("w"), of.status("copy")),
+            (None, None),
+            "the table answered about a quarantined group"
+        );
     }
 }
 
 #[test]
-fn a_duplicate_is_told_of_the_contents_alone_that_it_was_verified_on() {
+fn a_duplicate_is_reported_only_for_the_contents_it_was_verified_on() {
     for ranges in [1, 3, 8] {
         let of = Ranges::complete(ranges);
         three().into_iter().for_each(|row| of.commit(row));
@@ -278,11 +283,11 @@ fn a_duplicate_is_told_of_the_contents_alone_that_it_was_verified_on() {
 }
 
 #[test]
-fn a_url_with_the_id_of_another_is_another_page() {
+fn a_url_with_the_id_of_another_url_is_unknown() {
     let of = Ranges::complete(1);
-    for state in [alone(1), member(2, a_group(), ("w", 1)), State::Dead] {
+    for state in [ungrouped(1), member(2, a_group(), ("w", 1)), State::Dead] {
         three().into_iter().for_each(|row| of.commit(row));
-        // The record of another URL is found under the id.
+        // The id leads to the record of another URL.
         let (key, _) = page_row("asked", State::Dead);
         of.commit((key, page_row("other", state).1));
         assert_eq!(of.status("asked"), Some(Status::Unknown));
@@ -290,14 +295,14 @@ fn a_url_with_the_id_of_another_is_another_page() {
 }
 
 #[test]
-fn nothing_is_unknown_before_all_rows_were_read() {
+fn no_page_is_reported_unknown_before_all_rows_were_read() {
     let of = Ranges::new(1);
     three()
         .into_iter()
-        .chain([page_row("alone", alone(3))])
+        .chain([page_row("alone", ungrouped(3))])
         .for_each(|row| of.stores[0].commit(vec![row]).unwrap());
     assert_eq!((of.advise("never"), of.advise("alone")), (None, None));
-    of.commit(page_row("new", alone(3)));
+    of.commit(page_row("new", ungrouped(3)));
     assert_eq!((of.advise("never"), of.status("new")), (None, Some(Status::Unique)));
     of.fill();
     let statuses = ["never", "alone", "new", "w", "copy"].map(|page| of.status(page).unwrap());
@@ -308,9 +313,9 @@ fn nothing_is_unknown_before_all_rows_were_read() {
 }
 
 #[test]
-fn commits_win_over_rows_that_were_read_before() {
+fn commits_take_precedence_over_rows_that_were_read_earlier() {
     let of = Ranges::new(1);
-    for row in three().into_iter().chain(["a", "b", "c"].map(|page| page_row(page, alone(3)))) {
+    for row in three().into_iter().chain(["a", "b", "c"].map(|page| page_row(page, ungrouped(3)))) {
         of.stores[0].commit(vec![row]).unwrap();
     }
     let mut fill = of.statuses.fill(RangeId(0));
@@ -332,13 +337,13 @@ fn commits_win_over_rows_that_were_read_before() {
     assert_eq!(statuses, [unknown, dead, unique, None, None]);
 }
 
-/// Asks for pages while a commit is made, which may fail.
-struct Asking {
+/// Asks for pages while a commit is made. The commit may fail.
+struct QueryDuringCommit {
     ask: Box<dyn Fn() + Send + Sync>,
     fails: bool,
 }
 
-impl Intercept for Asking {
+impl Intercept for QueryDuringCommit {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         (self.ask)();
         if self.fails { Err(StoreError::DiskFull) } else { rows.commit(writes) }
@@ -346,23 +351,23 @@ impl Intercept for Asking {
 }
 
 #[test]
-fn what_a_commit_changes_is_left_to_the_rows_until_it_counts() {
+fn entries_of_a_commit_are_left_to_the_rows_until_it_counts() {
     for fails in [false, true] {
         let of = Arc::new(Ranges::complete(1));
         three().into_iter().for_each(|row| of.commit(row));
-        of.commit(page_row("alone", alone(3)));
+        of.commit(page_row("alone", ungrouped(3)));
         let asks = Arc::clone(&of);
         let ask = move || {
             let statuses = ["w", "copy", "new", "alone"].map(|page| asks.status(page));
             assert_eq!(statuses, [None, None, None, Some(Status::Unique)]);
         };
-        let store = Intercepted::new(Asking { fails, ask: Box::new(ask) });
-        let watched = Watched::new(Arc::new(store), of.statuses.of_range(RangeId(0)));
+        let store = Intercepted::new(QueryDuringCommit { fails, ask: Box::new(ask) });
+        let watched = TrackedStore::new(Arc::new(store), of.statuses.of_range(RangeId(0)));
         let done = watched.commit(vec![
             page_row("w", State::Dead),
             group_row(a_group(), "copy", 2, false),
             page_row("copy", member(2, a_group(), ("copy", 2))),
-            page_row("new", alone(5)),
+            page_row("new", ungrouped(5)),
         ]);
         assert_eq!(done.is_err(), fails);
         let statuses = ["w", "copy", "new"].map(|page| of.status(page));
@@ -372,7 +377,7 @@ fn what_a_commit_changes_is_left_to_the_rows_until_it_counts() {
 }
 
 #[test]
-fn its_bytes_are_counted() {
+fn the_size_includes_the_urls_of_winners() {
     let of = Ranges::complete(1);
     let empty = of.statuses.bytes();
     three().into_iter().for_each(|row| of.commit(row));

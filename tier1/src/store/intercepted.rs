@@ -1,22 +1,22 @@
-//! A store in memory whose commits and scans go through a test.
+//! A store in memory. A test can change or refuse its commits and scans.
 #![allow(unreachable_pub, reason = "the simulation hands it out")]
 
 use super::{Memory, Store, StoreError, Write};
 
-/// What a test does with each commit and scan.
+/// Decides what happens to each commit and scan.
 pub trait Intercept: Send + Sync {
-    /// Takes a commit to `rows`, which the store has: as it is, otherwise, or not at all.
+    /// Applies a commit to `rows`, the content of the store. A test may change the commit or drop it.
     ///
     /// # Errors
-    /// What the writer is to be told.
+    /// Returns the error that the writer should get.
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         rows.commit(writes)
     }
 
-    /// Reads rows, as [`Store::range`] does.
+    /// Reads rows as [`Store::range`] does.
     ///
     /// # Errors
-    /// What the reader is to be told.
+    /// Returns the error that the reader should get.
     fn range(
         &self,
         rows: &Memory,
@@ -28,17 +28,17 @@ pub trait Intercept: Send + Sync {
     }
 }
 
-/// The store.
+/// A store in memory whose commits and scans pass through `by`.
 #[derive(Debug, Default)]
 pub struct Intercepted<I> {
-    /// What it holds.
+    /// Rows of the store.
     pub rows: Memory,
-    /// What takes its commits and scans.
+    /// Receives the commits and scans.
     pub by: I,
 }
 
 impl<I> Intercepted<I> {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new(by: I) -> Self {
         Self { rows: Memory::default(), by }
     }

@@ -1,4 +1,5 @@
-//! The databases of all ranges as one, for tools that work on them while no server does. Each row is where its shard is.
+//! The databases of all ranges as one store, for tools that work while no server runs. Each row goes to the
+//! database of its shard's range.
 
 use doppel_model::RangeId;
 use doppel_protocol::RangeMap;
@@ -6,27 +7,28 @@ use doppel_protocol::RangeMap;
 use super::{Store, StoreError, Write};
 use crate::key;
 
-/// The databases of all ranges. Their runs of shards follow each other, so rows come in the order of their keys.
+/// The databases of all ranges as one store. Ranges have consecutive shards, so rows come in the order of
+/// their keys.
 pub struct Joined<'s> {
     map: RangeMap,
     stores: Vec<&'s dyn Store>,
 }
 
 impl<'s> Joined<'s> {
-    /// Over as many stores as there are ranges, in their order.
+    /// Joins the stores, one for each range, in the order of the ranges.
     pub fn new<S: Store + 's>(map: RangeMap, stores: impl IntoIterator<Item = &'s S>) -> Self {
         let stores: Vec<&dyn Store> = stores.into_iter().map(|store| store as &dyn Store).collect();
         debug_assert_eq!(stores.len(), map.count());
         Self { map, stores }
     }
 
-    /// Which range has which shards.
+    /// Returns the map of ranges to shards.
     #[must_use]
     pub fn map(&self) -> RangeMap {
         self.map
     }
 
-    /// Each range and its database.
+    /// Iterates over the ranges and their databases.
     pub(crate) fn databases(&self) -> impl Iterator<Item = (RangeId, &'s dyn Store)> + use<'_, 's> {
         self.map.ranges().zip(self.stores.iter().copied())
     }
@@ -49,23 +51,23 @@ impl Store for Joined<'_> {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        // What is shorter than a shard's number comes before all of that shard.
+        // A key that is shorter than a shard number comes before all keys of that shard.
         let first = if from.len() < 2 { RangeId(0) } else { key::range_of(self.map, from) };
         let last = key::range_of(self.map, to);
-        let mut goes_on = true;
+        let mut continues = true;
         for (range, store) in self.databases().filter(|(range, _)| (first..=last).contains(range)) {
-            if goes_on {
+            if continues {
                 store.range(from, to, &mut |key, value| {
-                    // A row in the database of another range is not shown.
-                    goes_on = key::range_of(self.map, key) != range || each(key, value);
-                    goes_on
+                    // Skip a row that lies in the database of another range.
+                    continues = key::range_of(self.map, key) != range || each(key, value);
+                    continues
                 })?;
             }
         }
         Ok(())
     }
 
-    /// Atomic in each database, and not over several.
+    /// Commits to each database. The commit is atomic in each database, but not across databases.
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let mut of_ranges: Vec<Vec<Write>> = self.stores.iter().map(|_| Vec::new()).collect();
         for write in writes {
@@ -100,12 +102,12 @@ mod tests {
     use crate::store::Memory;
 
     #[test]
-    fn rows_are_where_their_shards_are_and_come_in_order() {
+    fn rows_go_to_their_range_and_are_read_in_key_order() {
         let stores: Vec<Memory> = (0..3).map(|_| Memory::default()).collect();
         let joined = Joined::new(RangeMap::new(8, 3).unwrap(), &stores);
         let keys: Vec<Vec<u8>> = (0..8).map(|shard| key::feed(ShardId(shard), 5)).collect();
         joined.commit(keys.iter().rev().map(|key| (key.clone(), Some(key.clone()))).collect()).unwrap();
-        // One that is in a database of another range is not among them.
+        // A row in the database of another range is not returned.
         stores[0].commit(vec![(key::feed(ShardId(7), 6), Some(vec![1]))]).unwrap();
         let mut found = Vec::new();
         joined

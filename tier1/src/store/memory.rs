@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock};
 
 use super::{Store, StoreError, Write};
 
-/// An ordered map in memory; commits are atomic and as durable as the process.
+/// An ordered map in memory. Commits are atomic and are lost when the process ends.
 #[derive(Debug, Default)]
 pub struct Memory {
     rows: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,

@@ -1,10 +1,11 @@
-//! The store on disk. The only module that names sled.
+//! The store on disk. No other module uses sled.
 //!
-//! sled 0.34.7 acknowledges a write long before it is on disk. Nothing is flushed here but when it is asked for: the log
-//! has what a crash takes. A batch is atomic within one tree; there is only one.
+//! sled 0.34.7 acknowledges a write long before it is on disk. The log has everything that a crash takes from
+//! sled, so this module flushes only when a caller asks for it. A batch is atomic within one tree, and there
+//! is only one tree.
 //!
-//! Some damaged files make sled panic instead of failing, when it opens them or comes upon the damage later. Such a panic
-//! becomes [`StoreError::Corrupt`] here.
+//! Some damaged files make sled panic instead of returning an error, when it opens them or reads the damaged
+//! place later. This module converts such a panic to [`StoreError::Corrupt`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -16,85 +17,89 @@ use doppel_snapshot::create_directories;
 use super::{Store, StoreError, Write, is_full};
 use crate::files::sync_directory;
 
-/// Page cache of sled in bytes, of all databases together. It takes about three times this in memory.
+/// Size of sled's page cache in bytes, over all databases of a process. sled uses about three times this
+/// memory.
 const CACHE_BYTES: u64 = 128 << 20;
 
-/// What one of very many databases has.
+/// Minimum size of the page cache of one database.
 const CACHE_BYTES_MIN: u64 = 4 << 20;
 
-/// How long the engine's threads may hold a database that this process has closed, and how often it is tried.
-const CLOSING: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(10);
+/// How long to retry opening a database that sled's threads of this process may still hold, and the pause
+/// between two attempts.
+const CLOSING_TIME_MAX: Duration = Duration::from_millis(500);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// The engine's file of rows.
+/// sled's file of rows.
 const FILE: &str = "db";
 
-/// What the engine's configuration file says of every database made here, before a checksum that the engine
-/// does not hold it to.
+/// Content of sled's configuration file in every database of this program. A checksum follows, which sled
+/// does not verify.
 const CONFIGURATION: &[u8] = b"segment_size: 524288\nuse_compression: false\nversion: 0.34\n";
 const CHECKSUM_BYTES: usize = 4;
 
-/// The name of that file.
+/// Name of sled's configuration file.
 const CONFIGURATION_FILE: &str = "conf";
 
 /// A sled database with one tree.
 #[derive(Debug)]
 pub(crate) struct Sled {
-    /// None at its end alone.
+    /// `None` only while the database is dropped.
     db: Option<sled::Db>,
     dir: PathBuf,
 }
 
 impl Drop for Sled {
-    /// The engine writes and syncs what it has, and panics when it cannot.
+    /// Closes the database. sled writes and syncs its buffers then, and panics if that fails.
     fn drop(&mut self) {
-        end(&self.dir, self.db.take());
+        close(&self.dir, self.db.take());
     }
 }
 
 impl Sled {
-    /// Opens or creates the database in `dir`, where so many databases of a process share what memory there is for
-    /// their caches.
+    /// Opens or creates the database in `dir`. It is one of `databases` in this process that share the memory
+    /// for caches.
     ///
     /// # Errors
-    /// When the directory is in use by another process or is damaged.
+    /// Fails if another process uses the directory, or if its files are damaged.
     pub(crate) fn open_share(dir: &Path, databases: u16) -> Result<Self, StoreError> {
         Self::open(dir, (CACHE_BYTES / u64::from(databases.max(1))).max(CACHE_BYTES_MIN))
     }
 
-    /// The same for one whose rows are put once, in order, and not read: it has the smallest cache.
+    /// Like [`open_share`](Self::open_share), for a database whose rows are only written, once and in order.
+    /// It has the smallest cache.
     ///
     /// # Errors
-    /// The same.
+    /// Like [`open_share`](Self::open_share).
     pub(crate) fn open_to_fill(dir: &Path) -> Result<Self, StoreError> {
         Self::open(dir, CACHE_BYTES_MIN)
     }
 
     fn open(dir: &Path, cache: u64) -> Result<Self, StoreError> {
-        // The engine would create the directory without syncing the one that it lies in.
+        // sled would create the directory without syncing its parent.
         create_directories(dir).map_err(|error| StoreError::of_file("create a directory", dir, &error))?;
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache)
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms(None);
-        let deadline = Instant::now() + CLOSING;
+        let deadline = Instant::now() + CLOSING_TIME_MAX;
         let mut may_mend = true;
         loop {
-            let error = match guarded(dir, "opening", || config.open())? {
+            let error = match catching_panics(dir, "opening", || config.open())? {
                 Ok(db) => return Ok(Self { db: Some(db), dir: dir.to_owned() }),
                 Err(error) => error,
             };
-            // A file that the system does not let it read or write is not the one that is wrong.
+            // An I/O error says nothing about the configuration file, so the file must not be removed.
             let is_of_system = matches!(error, sled::Error::Io(_));
-            match failure(dir, error) {
-                StoreError::InUse if Instant::now() < deadline => thread::sleep(LOOK),
+            match store_error(dir, error) {
+                StoreError::InUse if Instant::now() < deadline => thread::sleep(RETRY_PAUSE),
                 error if is_of_system && !matches!(error, StoreError::Corrupt { .. }) => return Err(error),
-                // The engine reads this file before it locks the database. Another process that has the database does not read it again.
+                // sled reads this file before it locks the database. Removing it does not disturb another
+                // process that has the database open, because that process does not read it again.
                 _ if may_mend && remove_unfinished_configuration(dir) => may_mend = false,
-                error => match configuration(dir) {
+                error => match configuration_damage(dir) {
                     Some(damaged) => return Err(damaged),
-                    // The engine had the lock, so nobody else is writing what is removed here.
+                    // sled held the lock, so no other process is writing the files that are removed here.
                     None if matches!(error, StoreError::Corrupt { .. })
                         && remove_unfinished_snapshots(dir) => {}
                     None => return Err(error),
@@ -103,21 +108,21 @@ impl Sled {
         }
     }
 
-    /// Puts a row outside of any batch. Several threads may, at the same time.
+    /// Writes a row outside of any batch. Several threads may do so at the same time.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// Fails if the engine fails.
     pub(crate) fn put(&self, key: Vec<u8>, row: Vec<u8>) -> Result<(), StoreError> {
         let db = self.db()?;
-        let put = guarded(&self.dir, "writing", || db.insert(key, row))?;
-        put.map(drop).map_err(|error| failure(&self.dir, error))
+        let put = catching_panics(&self.dir, "writing", || db.insert(key, row))?;
+        put.map(drop).map_err(|error| store_error(&self.dir, error))
     }
 
     fn db(&self) -> Result<&sled::Db, StoreError> {
         self.db.as_ref().ok_or_else(|| StoreError::Engine("the database is closed".to_owned()))
     }
 
-    /// Whether there is a database in `dir`.
+    /// Returns whether `dir` contains a database.
     pub(crate) fn is_in(dir: &Path) -> bool {
         dir.join(FILE).is_file()
     }
@@ -126,8 +131,8 @@ impl Sled {
 impl Store for Sled {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let db = self.db()?;
-        let value = guarded(&self.dir, "reading", || db.get(key))?;
-        Ok(value.map_err(|error| failure(&self.dir, error))?.map(|value| value.to_vec()))
+        let value = catching_panics(&self.dir, "reading", || db.get(key))?;
+        Ok(value.map_err(|error| store_error(&self.dir, error))?.map(|value| value.to_vec()))
     }
 
     fn range(
@@ -137,8 +142,8 @@ impl Store for Sled {
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
         let mut rows = self.db()?.range(from..to);
-        while let Some(row) = guarded(&self.dir, "reading", || rows.next())? {
-            let (key, value) = row.map_err(|error| failure(&self.dir, error))?;
+        while let Some(row) = catching_panics(&self.dir, "reading", || rows.next())? {
+            let (key, value) = row.map_err(|error| store_error(&self.dir, error))?;
             if !each(&key, &value) {
                 break;
             }
@@ -155,19 +160,19 @@ impl Store for Sled {
             }
         }
         let db = self.db()?;
-        let applied = guarded(&self.dir, "writing", || db.apply_batch(batch))?;
-        applied.map_err(|error| failure(&self.dir, error))
+        let applied = catching_panics(&self.dir, "writing", || db.apply_batch(batch))?;
+        applied.map_err(|error| store_error(&self.dir, error))
     }
 
     fn flush(&self) -> Result<(), StoreError> {
         let db = self.db()?;
-        let flushed = guarded(&self.dir, "flushing", || db.flush())?;
-        flushed.map_err(|error| failure(&self.dir, error))?;
-        // The engine has the system write the bytes out, and not where in the file they are.
+        let flushed = catching_panics(&self.dir, "flushing", || db.flush())?;
+        flushed.map_err(|error| store_error(&self.dir, error))?;
+        // sled syncs the bytes of the file but not its metadata, such as its length.
         let path = self.dir.join(FILE);
         let synced = std::fs::File::open(&path).and_then(|file| file.sync_all());
         synced.map_err(|error| StoreError::of_file("sync a file", &path, &error))?;
-        // Long rows are files, whose names the engine does not sync.
+        // sled stores long rows as files and does not sync their names.
         let blobs = self.dir.join("blobs");
         if blobs.is_dir() { sync_directory(&blobs) } else { Ok(()) }
     }
@@ -177,8 +182,11 @@ impl Store for Sled {
     }
 }
 
-/// Removes a configuration file that has no end: the engine writes it in place and in two steps, before there is a row, and a process that
-/// is killed between them leaves a part. It says the same of every database, and the engine makes it anew. Whether there was one.
+/// Removes an incomplete configuration file. Returns whether there was one.
+///
+/// sled writes this file in place and in two steps, before any row. If the process is killed between the
+/// steps, a part of the file remains. The content is the same for every database, so sled can create it
+/// again.
 fn remove_unfinished_configuration(dir: &Path) -> bool {
     let path = dir.join(CONFIGURATION_FILE);
     let is_unfinished = |bytes: Vec<u8>| match bytes.strip_prefix(CONFIGURATION) {
@@ -188,8 +196,10 @@ fn remove_unfinished_configuration(dir: &Path) -> bool {
     std::fs::read(&path).is_ok_and(is_unfinished) && std::fs::remove_file(&path).is_ok()
 }
 
-/// Removes snapshots that the engine had not written to their ends: one that found no room, or was killed, leaves such a file, and the
-/// next start would take it for the newest snapshot and for damaged. Whether there were any.
+/// Removes incomplete snapshots of sled. Returns whether there were any.
+///
+/// If the disk was full or the process was killed, sled leaves an incomplete snapshot. The next start would
+/// take it for the newest snapshot, and report it as damaged.
 fn remove_unfinished_snapshots(dir: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(dir) else { return false };
     let is_unfinished = |path: &Path| {
@@ -201,10 +211,10 @@ fn remove_unfinished_snapshots(dir: &Path) -> bool {
     removed > 0
 }
 
-fn failure(dir: &Path, error: sled::Error) -> StoreError {
+fn store_error(dir: &Path, error: sled::Error) -> StoreError {
     match error {
         sled::Error::Io(io) if is_full(&io) => StoreError::DiskFull,
-        // The lock that another process holds; sled says so in words only.
+        // Another process holds the lock. sled says so only in the text of the error.
         sled::Error::Io(io) if io.kind() == std::io::ErrorKind::Other && io.to_string().contains("lock") => {
             StoreError::InUse
         }
@@ -223,26 +233,26 @@ fn failure(dir: &Path, error: sled::Error) -> StoreError {
     }
 }
 
-/// Calls the engine, whose panic is an error here.
-fn guarded<T>(dir: &Path, doing: &str, call: impl FnOnce() -> T) -> Result<T, StoreError> {
+/// Calls sled. A panic becomes an error.
+fn catching_panics<T>(dir: &Path, doing: &str, call: impl FnOnce() -> T) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(call))
         .map_err(|_| corrupt(dir, format!("the engine panicked on {doing} it")))
 }
 
-/// Drops what the engine has open. A panic of that leaves what is on disk as it is, and ends no thread.
-fn end<T>(dir: &Path, open: T) {
+/// Drops open parts of sled. Catches a panic, so that the thread goes on; the files stay as they are.
+fn close<T>(dir: &Path, open: T) {
     if catch_unwind(AssertUnwindSafe(|| drop(open))).is_err() {
         let dir = dir.display();
-        tracing::error!(%dir, "the engine panicked on closing a database; the log has what may be missing in its files");
+        tracing::error!(%dir, "the engine panicked while closing a database; the next start restores missing rows from the log");
     }
 }
 
-/// Whether the engine's configuration file is what kept it from opening a database.
-fn configuration(dir: &Path) -> Option<StoreError> {
+/// Returns an error if sled's configuration file is damaged and so prevented opening the database.
+fn configuration_damage(dir: &Path) -> Option<StoreError> {
     let path = dir.join(CONFIGURATION_FILE);
     let is_whole = match std::fs::read(&path) {
         Ok(bytes) => bytes.starts_with(CONFIGURATION),
-        // The engine makes a new one.
+        // sled creates a new one.
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
     (!is_whole).then(|| corrupt(dir, "its file conf is not what was written".to_owned()))
@@ -257,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_owner_is_told_so() {
+    fn opening_a_database_twice_fails_as_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let _first = Sled::open_share(dir.path(), 1).unwrap();
         assert!(matches!(Sled::open_share(dir.path(), 1), Err(StoreError::InUse)));
@@ -285,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_file_that_was_not_written_to_its_end_harms_nothing() {
+    fn an_incomplete_configuration_file_does_not_prevent_opening() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(CONFIGURATION_FILE);
         let first = Sled::open_share(dir.path(), 1).unwrap();
@@ -302,13 +312,13 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_was_not_written_to_its_end_harms_nothing() {
+    fn an_incomplete_snapshot_does_not_prevent_opening() {
         let dir = tempfile::tempdir().unwrap();
         let first = Sled::open_share(dir.path(), 1).unwrap();
         first.put(b"key".to_vec(), b"row".to_vec()).unwrap();
         first.flush().unwrap();
         drop(first);
-        // As when there was no room for it.
+        // sled leaves such a file if the disk is full.
         let unfinished = dir.path().join("snap.7FFFFFFFFFFFFFFF.generating");
         std::fs::write(&unfinished, [0; 4_096]).unwrap();
         let again = Sled::open_share(dir.path(), 1).unwrap();
@@ -317,18 +327,18 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_panics_at_its_end_ends_nobody_else() {
+    fn a_panic_while_closing_does_not_end_the_thread() {
         struct Full;
         impl Drop for Full {
             fn drop(&mut self) {
                 panic!("no space left");
             }
         }
-        end(Path::new("somewhere"), Some(Full));
+        close(Path::new("somewhere"), Some(Full));
     }
 
     #[test]
-    fn commits_are_there_after_reopening() {
+    fn commits_survive_reopening() {
         let dir = tempfile::tempdir().unwrap();
         let write = |key: &[u8], value: Option<&[u8]>| (key.to_vec(), value.map(<[u8]>::to_vec));
         {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
+use doppel_contract::{LengthBox, LoadReport, PartitionLoad};
 use doppel_model::PartitionId;
 use doppel_partitioning::{MappingLoad, fan_out_saved};
 use doppel_protocol::index_node::{HostedLoad, NodeError};
-use doppel_protocol::{LengthBox, LoadReport, PartitionLoad};
 
 use super::{Router, RouterError};
 

@@ -22,12 +22,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use doppel_contract::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 use doppel_model::{ContentHash, NodeId, PartitionId};
 use doppel_partitioning::{MappingError, PartitionAssignment, Plan};
+use doppel_protocol::IndexStateError;
 use doppel_protocol::index_node::{
     ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, IngestBatch, MovedEntry,
 };
-use doppel_protocol::{IndexStateError, RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
 use super::stored_plan::{self, LearningBasis};
 use super::{Router, RouterError, lock};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use doppel_contract::{RebalancePlan, RebalanceRequest};
 use doppel_partitioning::{
     LengthVector, MappingError, NextPlan, PartitionIndex, Plan, PlanChange, PlannedMove, Rebalancer,
 };
+use doppel_protocol::RebalanceError;
 use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
-use doppel_protocol::{RebalanceError, RebalancePlan, RebalanceRequest};
 
 use super::requests::to_rebalance_error;
 use super::stored_plan::LearningBasis;

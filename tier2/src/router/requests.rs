@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use doppel_protocol::{IndexError, IndexStateError, IndexStateItem, RebalanceError, RebalanceOutcome};
+use doppel_contract::RebalanceOutcome;
+use doppel_protocol::{IndexError, IndexStateError, IndexStateItem, RebalanceError};
 
 use super::stored_plan;
 use super::stored_requests::{self, StoredRequest};

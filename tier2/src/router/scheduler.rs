@@ -10,8 +10,8 @@
 
 use std::sync::atomic::Ordering;
 
+use doppel_contract::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 use doppel_partitioning::Plan;
-use doppel_protocol::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
 use super::migration::Migration;
 use super::stored_plan::LearningBasis;

@@ -1,7 +1,8 @@
 //! The plan at a start of the router.
 
+use doppel_contract::RebalanceRequest;
 use doppel_partitioning::{PartitionIndex, PartitionMap, Plan};
-use doppel_protocol::{IndexState, IndexStateError, RebalanceRequest};
+use doppel_protocol::{IndexState, IndexStateError};
 
 use super::requests::Requests;
 use super::stored_plan::{self, LearningBasis};

@@ -100,9 +100,10 @@ enum StoredPlanError {
 mod tests {
     use std::collections::VecDeque;
 
+    use doppel_contract::RebalanceRequest;
     use doppel_model::{NodeId, Tau};
     use doppel_partitioning::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX, PartitionIndex, PartitionMap};
-    use doppel_protocol::{INDEX_STATE_BYTES_MAX, RebalanceRequest};
+    use doppel_protocol::INDEX_STATE_BYTES_MAX;
 
     use super::*;
     use crate::router::stored_requests::{self, StoredRequest};

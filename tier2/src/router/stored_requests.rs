@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
+use doppel_contract::RebalanceRequest;
 use doppel_partitioning::Plan;
-use doppel_protocol::{IndexState, IndexStateError, IndexStateItem, RebalanceRequest};
+use doppel_protocol::{IndexState, IndexStateError, IndexStateItem};
 use serde::{Deserialize, Serialize};
 
 use super::stored_plan::LearningBasis;

@@ -7,10 +7,11 @@ mod slot;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use doppel_contract::RebalanceRequest;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, NodeId, PageId, RangeId};
 use doppel_protocol::index_node::IndexNode;
-use doppel_protocol::{ContentSource, Orders, Pair, RebalanceError, RebalanceRequest, RefusedOrders, Repeat};
+use doppel_protocol::{ContentSource, Orders, Pair, RebalanceError, RefusedOrders, Repeat};
 use hashbrown::HashSet;
 
 use crate::embedded::Parts;

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use doppel_contract::RebalanceRequest;
 use doppel_model::NodeId;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
     ContentSource, IndexOrders as _, IndexState, IndexStateError, IndexStateItem, MappingApi, RebalanceError,
-    RebalanceRequest, SearchResult, SignatureSource, Tier2Api,
+    SearchResult, SignatureSource, Tier2Api,
 };
 use tempfile::TempDir;
 

@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use doppel_contract::RebalanceRequest;
 use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, NodeId, PartitionId};
 use doppel_protocol::IndexOrders as _;
-use doppel_protocol::{
-    IndexCommand, MappingApi, RebalanceError, RebalanceRequest, Search, SearchResult, Tier2Api,
-};
+use doppel_protocol::{IndexCommand, MappingApi, RebalanceError, Search, SearchResult, Tier2Api};
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, World, open_parts, page, signature_of, text};

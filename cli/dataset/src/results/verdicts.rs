@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::io;
 
 use anyhow::Context;
+use doppel_contract::{Outcome, Status};
 use doppel_crawls::FetchedPage;
 use doppel_crawls::copy::{Fate, Judge, Note, Removal};
 use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::PageId;
-use doppel_protocol::{Line, Outcome, Status};
+use doppel_protocol::Line;
 use doppel_tier1::bulk::{Grouped, NamedRecords, Unit};
 
 use super::notes::{Notes, NotesOut, PageNote};

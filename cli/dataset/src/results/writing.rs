@@ -258,8 +258,9 @@ mod tests {
     use std::convert::Infallible;
     use std::{fs, iter};
 
+    use doppel_contract::Outcome;
     use doppel_model::PageUrl;
-    use doppel_protocol::{Line, Outcome};
+    use doppel_protocol::Line;
 
     use super::super::{ResultArgs, Verdicts};
     use super::*;

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(parse("").unwrap(), []);
         let dir = tempfile::tempdir().unwrap();
         for (text, line, says) in [
-            (entry("a b", "read", at, &hash), 2, "is no name of a token"),
+            (entry("a b", "read", at, &hash), 2, "is not a token name"),
             (entry("a", "root", at, &hash), 3, "the roles are read, write and operate"),
             (entry("a", "read", "never", &hash), 4, "RFC 3339"),
             (entry("a", "read", at, "abc"), 5, "64 hexadecimal digits"),

@@ -137,7 +137,7 @@ mod traces {
             if ENDPOINTS.into_iter().all(|name| std::env::var_os(name).is_none_or(|value| value.is_empty())) {
                 return Ok(None);
             }
-            doppel_protocol::client::install_tls();
+            doppel_contract::client::install_tls();
             let exporter = SpanExporter::builder().with_http().build();
             let exporter =
                 exporter.context("cannot send traces as the variables OTEL_EXPORTER_OTLP_* say")?;

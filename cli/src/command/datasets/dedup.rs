@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use doppel_contract::{Market, Markets};
 use doppel_dataset::results::{RecordDecisions, ResultArgs, Results, Verdicts};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::ingested::ReadingPlan;
@@ -20,7 +21,7 @@ use doppel_node::directory::manifest::{self, Manifest};
 use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
 use doppel_node::directory::policy_tables;
 use doppel_node::engine::{self, CollectionRequest, DEFAULTS};
-use doppel_protocol::{Body, Market, Markets, Submission};
+use doppel_protocol::{Body, Submission};
 use doppel_snapshot::create_directories;
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::Failure;

@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use doppel_model::PageUrl;
-use doppel_protocol::Status;
-use doppel_protocol::answer::{
+use doppel_contract::Status;
+use doppel_contract::answer::{
     Advice, Content, Criterion, Explanation, KeptBefore, Measures, Shingles, Side,
 };
-use doppel_protocol::client::{Answer, Method};
-use doppel_protocol::words;
+use doppel_contract::client::{Answer, Method};
+use doppel_contract::words;
+use doppel_model::PageUrl;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, as_of, plural, table};
 

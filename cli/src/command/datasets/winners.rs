@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use doppel_contract::{Market, Markets, Rule, words};
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_inputs::records::RecordArgs;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_node::winners::WinnerSettings;
-use doppel_protocol::{DatedPopularity, Market, Markets, Rank, Rule, WinnerOrder, words};
+use doppel_protocol::{DatedPopularity, Rank, WinnerOrder};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, say, table};
 use serde::Serialize;

@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use doppel_contract::client::Method;
 use doppel_model::tables::TablesHash;
 use doppel_node::directory::manifest::Manifest;
 use doppel_node::directory::policy_tables;
 use doppel_node::directory::served;
 use doppel_protocol::BackupSummary;
-use doppel_protocol::client::Method;
 use doppel_terminal::destination::{Destination, directory_of, refuse_input};
 use doppel_terminal::output::{Output, bytes, plural};
 use doppel_terminal::progress;
-use doppel_tier1::backup::{BackupHash, IncrementError, Offline, Reader, State, Written, increment};
+use doppel_tier1::backup::{
+    BackupHash, BackupReader, FinishedBackup, IncrementError, OfflineCollection, SeriesState, increment,
+};
 use serde::Serialize;
 
 use crate::args::ServerArgs;
@@ -79,12 +81,12 @@ impl Backup {
         refuse_input("--out", &self.out, &self.since)?;
         let out = Destination::open(&self.out)?;
         let since = self.since()?;
-        let follows = since.as_ref().map(State::hash);
+        let follows = since.as_ref().map(SeriesState::hash);
         let (written, tables) = match &self.data {
             Some(dir) => back_up_directory(dir, since, &out)?,
             None => self.ask_server(since, &out)?,
         };
-        let Written { summary, hash } = written;
+        let FinishedBackup { summary, hash } = written;
         let backed_up = BackedUp { summary, hash, follows, tables_not_in_it: tables };
         let output = Output { json: self.json };
         if matches!(out, Destination::Standard) {
@@ -105,14 +107,14 @@ impl Backup {
     }
 
     /// The state that the earlier backups give; none when a full one is wanted.
-    fn since(&self) -> anyhow::Result<Option<State>> {
+    fn since(&self) -> anyhow::Result<Option<SeriesState>> {
         if self.since.is_empty() {
             return Ok(None);
         }
         let dir = self.temp_dir.clone().unwrap_or_else(|| self.room());
         ensure!(dir.is_dir(), "{} is no directory; --temp-dir names one with room", dir.display());
         let bar = progress::waiting("reading");
-        let state = State::of(&self.since, &dir)?;
+        let state = SeriesState::of(&self.since, &dir)?;
         bar.finish_and_clear();
         Ok(Some(state))
     }
@@ -126,7 +128,7 @@ impl Backup {
     }
 
     /// Backs up what a server has.
-    fn ask_server(&self, since: Option<State>, out: &Destination) -> anyhow::Result<BackupOutcome> {
+    fn ask_server(&self, since: Option<SeriesState>, out: &Destination) -> anyhow::Result<BackupOutcome> {
         let incomplete = "the backup is incomplete; the server's log says why, and another try may do";
         let client = connect(&self.server)?;
         let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
@@ -163,14 +165,18 @@ impl Backup {
 }
 
 /// A backup, and the tables of its collection, which are not in it.
-type BackupOutcome = (Written, Option<TablesHash>);
+type BackupOutcome = (FinishedBackup, Option<TablesHash>);
 
 /// Backs up a directory that no server uses.
-fn back_up_directory(dir: &Path, since: Option<State>, out: &Destination) -> anyhow::Result<BackupOutcome> {
+fn back_up_directory(
+    dir: &Path,
+    since: Option<SeriesState>,
+    out: &Destination,
+) -> anyhow::Result<BackupOutcome> {
     let manifest = Manifest::open(dir)?;
     let (map, sealed) = (manifest.map()?, manifest.seal()?);
     let cannot = || format!("cannot back up {}", dir.display());
-    let collection = Offline::open(&dir.join("tier1"), map)
+    let collection = OfflineCollection::open(&dir.join("tier1"), map)
         .with_context(cannot)
         .map_err(|error| served::name_server(dir, error))?;
     let written = out.write(|out| match since {
@@ -182,10 +188,10 @@ fn back_up_directory(dir: &Path, since: Option<State>, out: &Destination) -> any
 
 /// Reads a backup to its end, and the tables that its collection needs. One that is incomplete has no end, and is an error.
 fn verified(input: &mut dyn Read) -> anyhow::Result<BackupOutcome> {
-    let mut reader = Reader::open(input)?;
+    let mut reader = BackupReader::open(input)?;
     let tables = tables_of(&reader.head().manifest);
     while reader.writes()?.is_some() {}
-    Ok((Written { summary: reader.summary(), hash: reader.hash() }, tables))
+    Ok((FinishedBackup { summary: reader.summary(), hash: reader.hash() }, tables))
 }
 
 fn tables_of(manifest: &str) -> Option<TablesHash> {

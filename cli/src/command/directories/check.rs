@@ -62,7 +62,7 @@ pub(crate) struct Checked {
     /// The tables that a start needs, because there are none here.
     #[serde(skip_serializing_if = "Option::is_none")]
     tables_needed: Option<TablesHash>,
-    tier1: doppel_tier1::check::Report,
+    tier1: doppel_tier1::check::CheckReport,
     tier2: doppel_tier2::check::Report,
 }
 
@@ -110,7 +110,7 @@ impl Checked {
     /// What the two checks of a directory with this manifest found.
     pub(crate) fn new(
         manifest: &Manifest,
-        tier1: doppel_tier1::check::Report,
+        tier1: doppel_tier1::check::CheckReport,
         tier2: doppel_tier2::check::Report,
     ) -> Self {
         let sound = tier1.is_sound() && tier2.damage.is_empty();

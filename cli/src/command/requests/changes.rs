@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Args;
-use doppel_protocol::Status;
-use doppel_protocol::answer::{ChangeLine, ChangesAnswer};
-use doppel_protocol::client::{Answer, Method};
+use doppel_contract::Status;
+use doppel_contract::answer::{ChangeLine, ChangesAnswer};
+use doppel_contract::client::{Answer, Method};
 use doppel_terminal::output::{Output, table};
 
 use crate::args::AskArgs;

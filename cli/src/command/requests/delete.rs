@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use doppel_contract::answer::Taken;
+use doppel_contract::client::{Answer, Method};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::Taken;
-use doppel_protocol::client::{Answer, Method};
 use doppel_terminal::output::{Output, plural, table};
 use serde_json::json;
 

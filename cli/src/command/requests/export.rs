@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_protocol::client::{Method, copy};
+use doppel_contract::client::{Method, copy};
 use doppel_terminal::destination::Destination;
 
 use crate::args::ServerArgs;

@@ -1,10 +1,10 @@
 //! `doppel group`: one group and its members.
 
 use clap::Args;
+use doppel_contract::Status;
+use doppel_contract::answer::{self, GroupPage, Member};
+use doppel_contract::client::{Answer, Method};
 use doppel_model::GroupId;
-use doppel_protocol::Status;
-use doppel_protocol::answer::{self, GroupPage, Member};
-use doppel_protocol::client::{Answer, Method};
 use doppel_terminal::output::{Output, as_of, count, plural, table};
 
 use crate::args::AskArgs;

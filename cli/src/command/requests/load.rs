@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
+use doppel_contract::answer::Flushed;
+use doppel_contract::client::{Client, Method};
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_crawls::{FetchedBody, FetchedPage, Location};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_inputs::tally::Tally;
-use doppel_protocol::answer::Flushed;
-use doppel_protocol::client::{Client, Method};
-use doppel_protocol::page::{PageBody, PageItem};
 use doppel_terminal::interrupt;
 use doppel_terminal::output::{Output, bytes, count, say, table};
 use doppel_terminal::progress;

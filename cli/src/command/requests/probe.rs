@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use doppel_contract::answer::{Advice, Probed};
+use doppel_contract::client::{Answer, Method};
+use doppel_contract::page::PageBody;
 use doppel_crawls::FetchedPage;
 use doppel_inputs::reading::one_page::OnePage;
 use doppel_inputs::records::FieldArgs;
-use doppel_protocol::answer::{Advice, Probed};
-use doppel_protocol::client::{Answer, Method};
-use doppel_protocol::page::PageBody;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, table};
 use serde_json::{Value, json};

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use doppel_contract::answer::Purged;
+use doppel_contract::client::{Client, Method};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::Purged;
-use doppel_protocol::client::{Client, Method};
 use doppel_terminal::output::{Output, plural, table};
 use serde::Serialize;
 use serde_json::{Value, json};

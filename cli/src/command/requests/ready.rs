@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use doppel_protocol::client::Method;
+use doppel_contract::client::Method;
 use doppel_terminal::output::Output;
 
 use crate::args::ServerArgs;

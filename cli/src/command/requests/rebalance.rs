@@ -6,9 +6,9 @@ mod wait;
 use std::io::Write;
 
 use clap::Args;
+use doppel_contract::client::{Answer, Method};
+use doppel_contract::{RebalancePlan, RebalanceRequest};
 use doppel_model::{NodeId, PartitionId};
-use doppel_protocol::client::{Answer, Method};
-use doppel_protocol::{RebalancePlan, RebalanceRequest};
 use doppel_terminal::output::Output;
 use serde::Serialize;
 

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use doppel_contract::answer;
+use doppel_contract::client::{Answer, Method};
 use doppel_model::GroupId;
-use doppel_protocol::answer;
-use doppel_protocol::client::{Answer, Method};
 use doppel_terminal::output::{Output, plural};
 
 use crate::args::AskArgs;

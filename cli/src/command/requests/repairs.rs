@@ -1,10 +1,11 @@
 //! `doppel repairs`: the audit trail, of repairs that were applied and of quarantines.
 
 use clap::Args;
+use doppel_contract::TrailEvent;
+use doppel_contract::answer::{AppliedRepair, AppliedRepairUrls, Trail};
+use doppel_contract::client::{Answer, Client, Method};
 use doppel_model::GroupId;
-use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, Trail};
-use doppel_protocol::client::{Answer, Client, Method};
-use doppel_protocol::{RepairId, TrailEvent};
+use doppel_protocol::RepairId;
 use doppel_terminal::output::{Output, plural, table};
 
 use super::repair::print_components;

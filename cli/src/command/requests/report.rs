@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use doppel_protocol::answer::{Group, GroupSizes, Quality, SizeClass};
-use doppel_protocol::client::{Answer, Method};
+use doppel_contract::answer::{Group, GroupSizes, Quality, SizeClass};
+use doppel_contract::client::{Answer, Method};
 use doppel_snapshot::create_directories;
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::Failure;

@@ -1,9 +1,9 @@
 //! `doppel status`: what Doppel says of pages.
 
 use clap::Args;
-use doppel_protocol::answer::{Advice, StatusAnswer};
-use doppel_protocol::client::{Client, Method};
-use doppel_protocol::{self as protocol, words};
+use doppel_contract::answer::{Advice, StatusAnswer};
+use doppel_contract::client::{Client, Method};
+use doppel_contract::words;
 use doppel_terminal::output::{Output, as_of, table};
 use serde::Deserialize;
 use serde_json::json;
@@ -94,7 +94,9 @@ pub(super) fn about(advice: &Advice) -> String {
     let why = advice.rule.map(|rule| format!(" ({})", words::rule(rule))).unwrap_or_default();
     match (&advice.duplicate_of, &advice.winner, advice.status) {
         (Some(kept), ..) => about.push(format!("of {kept}{why}")),
-        (None, Some(winner), protocol::Status::Secondary) => about.push(format!("beside {winner}{why}")),
+        (None, Some(winner), doppel_contract::Status::Secondary) => {
+            about.push(format!("beside {winner}{why}"));
+        }
         _ => {}
     }
     about.extend(advice.similarity.map(|similarity| format!("similarity {similarity:.3}")));

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use doppel_protocol::answer::{
+use doppel_contract::answer::{
     ClusterNode, ClusterRange, ClusterStatus, EngineServer, EngineStatus, EngineStream, NodeRole,
 };
-use doppel_protocol::client::{Answer, Method};
+use doppel_contract::client::{Answer, Method};
 use doppel_terminal::output::{NO_FIGURE, Output, bytes, count, headed, known, plural};
 use serde_json::json;
 

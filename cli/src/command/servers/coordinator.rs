@@ -12,7 +12,7 @@ use doppel_control::description::file::ClusterFile;
 use doppel_control::description::steps::ProcessRole;
 use doppel_control::startup_wait::StartupWait;
 use doppel_control::watch::Watch;
-use doppel_coordinator::app::{App, Directory, Services, system_clock};
+use doppel_coordinator::app::{App, MonitoredDirectory, Services, system_clock};
 use doppel_dataset::extracted::extractors;
 use doppel_engine::shard_map::ShardMap;
 use doppel_model::pairwise::Signer;
@@ -93,7 +93,7 @@ impl Coordinator {
             let awaited = awaited.clone();
             move || awaited.text()
         };
-        doppel_coordinator::wait(&front_door.doors, text, reach)
+        doppel_coordinator::serve_until_reached(&front_door.listeners, text, reach)
             .await
             .context("the server did not end well")?;
         let Some(ReachedCluster { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached?
@@ -128,15 +128,15 @@ impl Coordinator {
             markets,
             shard_map,
             ingest: Arc::new(extractors(signer, self.detect_language)?),
-            tokens: front_door.doors.access.tokens.clone(),
+            tokens: front_door.listeners.access.tokens.clone(),
             registry: Registry::default(),
             clock: system_clock(),
-            directories: vec![Directory { name: "temp", path: temp_dir.clone(), is_own: false }],
+            directories: vec![MonitoredDirectory { name: "temp", path: temp_dir.clone(), is_own: false }],
             temp_dir,
             limits: front_door.limits.clone(),
         });
         front_door.announce(&format!("doppel coordinator {}", self.name))?;
-        let served = doppel_coordinator::serve(front_door.doors, app, shutdown).await;
+        let served = doppel_coordinator::serve(front_door.listeners, app, shutdown).await;
         tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
         served.context("the server did not end well")
     }

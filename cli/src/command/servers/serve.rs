@@ -67,13 +67,13 @@ impl Serve {
         let (engine, data, temp_dir) = engine.await.context("the recovery panicked")??;
         let ingest = extractors(engine.signer.clone(), detect_language)?;
         let services = engine.services(ingest, &data, temp_dir);
-        let tokens = front_door.doors.access.tokens.clone();
+        let tokens = front_door.listeners.access.tokens.clone();
         let app = App::new(Services { limits: front_door.limits.clone(), tokens, ..services });
         let _served = Served::at(&data, &front_door.url()?);
         let pages = engine.tier1.totals().ok().map(|totals| totals.counters.live);
         tracing::info!(pages, "the collection is open");
         front_door.announce("doppel")?;
-        let served = doppel_coordinator::serve(front_door.doors, app, shutdown).await;
+        let served = doppel_coordinator::serve(front_door.listeners, app, shutdown).await;
         tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
         served.context("the server did not end well")
     }

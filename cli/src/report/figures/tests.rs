@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use doppel_contract::Outcome;
 use doppel_model::{ContentHash, GroupId, PageUrl, Random, ShardId};
-use doppel_protocol::{Line, Outcome};
+use doppel_protocol::Line;
 use doppel_tier1::bulk::{NamedRecords, PageWithContent};
 
 use super::*;

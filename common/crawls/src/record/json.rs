@@ -11,7 +11,7 @@ use std::mem;
 
 use serde::de::{self, DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use doppel_protocol::page::{ItemError, ItemReason};
+use doppel_contract::page::{ItemError, ItemReason};
 
 use super::paths::Paths;
 use super::row::{self, A_LIST, AN_OBJECT, LIST, Row, Value};

@@ -10,7 +10,7 @@
 //! Callers mend only a line that the strict parser refuses, so correct lines cost nothing. Brackets, commas
 //! and quotes stay as they are, and the parser of the mended line checks them.
 
-use doppel_protocol::page::ItemError;
+use doppel_contract::page::ItemError;
 
 use super::json::JsonRow;
 

@@ -9,8 +9,8 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
+use doppel_contract::page::is_language;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::page::is_language;
 use doppel_streams::{FieldProblem, Limits, Reason, SkipReason};
 
 use super::date::date;

@@ -1,7 +1,7 @@
 //! Tests with files of JSON lines.
 
+use doppel_contract::page::{PageBody, PageItem};
 use doppel_model::PageUrl;
-use doppel_protocol::page::{PageBody, PageItem};
 
 use super::*;
 

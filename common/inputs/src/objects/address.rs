@@ -33,7 +33,7 @@ impl Address {
     /// # Errors
     /// If the address is invalid, or the environment lacks a setting that the store needs.
     pub(super) fn parse(input: &str) -> anyhow::Result<Self> {
-        doppel_protocol::client::install_tls();
+        doppel_contract::client::install_tls();
         let (scheme, rest) = input.split_once("://").unwrap_or_default();
         if let "https" | "http" = scheme {
             return web(input);

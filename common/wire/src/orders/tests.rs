@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use doppel_contract::LoadReport;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
-    IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api,
+    IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api,
 };
 
 use super::order_sender::OrderSender;

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
+use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     GroupPosition, GroupSummary, GroupView, PageView, Question, Tier1Api, Tier1Error, Tier1Reads, Whom,
 };

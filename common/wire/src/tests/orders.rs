@@ -2,13 +2,13 @@
 
 use std::sync::Mutex;
 
+use doppel_contract::{LoadReport, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, Epoch, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::{
-    IndexCommand, IndexError, IndexOrders, LoadReport, MappingApi, Orders, Pair, PartitionLookup,
-    RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders,
-    Search, Tier2Api,
+    IndexCommand, IndexError, IndexOrders, MappingApi, Orders, Pair, PartitionLookup, RebalanceError,
+    RefusedOrders, Search, Tier2Api,
 };
 
 use super::*;

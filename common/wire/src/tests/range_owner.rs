@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc;
 
+use doppel_contract::{Backlog, Counters, Outcome};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, Epoch, GroupId, PageUrl, RangeId, ShardId, Timestamp};
 use doppel_protocol::range_owner::{
@@ -10,8 +11,8 @@ use doppel_protocol::range_owner::{
     Row,
 };
 use doppel_protocol::{
-    Aged, BACKUP_PIECE_BYTES, Backlog, Body, Counters, DecisionTimes, LogPosition, Outcome, Pair,
-    RepairReport, Repeat, SearchResult, Submission, Tier1Error, Whom,
+    Aged, BACKUP_PIECE_BYTES, Body, DecisionTimes, LogPosition, Pair, RepairReport, Repeat, SearchResult,
+    Submission, Tier1Error, Whom,
 };
 
 use super::*;

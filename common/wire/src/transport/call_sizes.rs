@@ -1,7 +1,8 @@
 //! Splitting of work that is too large for one call.
 
+use doppel_contract::Outcome;
 use doppel_model::PageUrl;
-use doppel_protocol::{Body, Outcome, Submission};
+use doppel_protocol::{Body, Submission};
 
 use crate::transport::peer::WireError;
 

@@ -24,8 +24,8 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Json<T> {
 
 #[cfg(test)]
 mod tests {
-    use doppel_protocol::RebalanceRequest;
-    use doppel_protocol::answer::Advice;
+    use doppel_contract::RebalanceRequest;
+    use doppel_contract::answer::Advice;
 
     use super::*;
 

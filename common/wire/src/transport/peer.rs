@@ -123,7 +123,7 @@ impl Runtime {
     /// # Errors
     /// If the HTTP client cannot be created.
     pub fn new(handle: Handle) -> Result<Self, reqwest::Error> {
-        doppel_protocol::client::install_tls();
+        doppel_contract::client::install_tls();
         let http = Client::builder()
             .tls_certs_only([])
             .connect_timeout(CONNECT_TIME)

@@ -11,8 +11,8 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use doppel_contract::client::in_the_clear;
 use doppel_protocol::Settlement;
-use doppel_protocol::client::in_the_clear;
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
 use serde::Deserialize;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use doppel_contract::answer::{Attention, ClusterRange, EngineServer, EngineStatus, EngineStream, Standby};
 use doppel_model::RangeId;
-use doppel_protocol::answer::{Attention, ClusterRange, EngineServer, EngineStatus, EngineStream, Standby};
 use doppel_shared_log::{Engine, EngineState, ServerState, StreamState};
 
 /// Percent of its bytes from which a stream is nearly full. With two replicas or more that follow it is trimmed from half on, and

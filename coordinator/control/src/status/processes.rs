@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use doppel_protocol::answer::Attention;
+use doppel_contract::answer::Attention;
 use serde::{Deserialize, Serialize};
 
 use crate::description::Description;

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use doppel_contract::answer::Attention;
 use doppel_model::RangeId;
-use doppel_protocol::answer::Attention;
 
 use super::{Replicas, SILENCE};
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use doppel_protocol::answer::{Attention, ClusterRange, EngineStatus, Standby};
+use doppel_contract::answer::{Attention, ClusterRange, EngineStatus, Standby};
 use doppel_protocol::membership::Membership;
 
 use super::log::{is_full, servers_away};
@@ -118,8 +118,8 @@ fn waits(owner: &str, range: &ClusterRange, running: &Running, engine: Option<&E
 
 #[cfg(test)]
 mod tests {
+    use doppel_contract::answer::EngineServer;
     use doppel_model::{Epoch, RangeId};
-    use doppel_protocol::answer::EngineServer;
     use doppel_protocol::membership::{Beat, Claim};
 
     use super::super::Replicas;

@@ -4,15 +4,16 @@ use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-fn json(n: usize) -> Source {
-    Source::Json(format!(r#"{{"url": "http://a/{n}", "text": "{}"}}"#, "word ".repeat(n % 300)).into())
+fn json(n: usize) -> PageSource {
+    PageSource::Json(format!(r#"{{"url": "http://a/{n}", "text": "{}"}}"#, "word ".repeat(n % 300)).into())
 }
 
 #[test]
 fn a_language_is_detected_only_when_asked_for_and_never_instead_of_a_given_one() {
     let english =
         "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age";
-    let page = |given| Source::Json(format!(r#"{{"url": "http://a/", "text": "{english}"{given}}}"#).into());
+    let page =
+        |given| PageSource::Json(format!(r#"{{"url": "http://a/", "text": "{english}"{given}}}"#).into());
     let languages = |ingest: io::Result<Ingest>| {
         let answers = ingest.unwrap().run(vec![page(""), page(r#", "language": "en-GB""#)], NOW);
         answers.into_iter().map(|answer| answer.unwrap().language.map(String::from)).collect::<Vec<_>>()
@@ -23,7 +24,7 @@ fn a_language_is_detected_only_when_asked_for_and_never_instead_of_a_given_one()
 }
 
 #[test]
-fn many_more_than_the_queue_in_order() {
+fn more_sources_than_the_queue_holds_are_answered_in_order() {
     let ingest = Ingest::new(3, Policy::default()).unwrap();
     let answers = ingest.run((0..3 * QUEUE).map(json).collect(), NOW);
     assert_eq!(answers.len(), 3 * QUEUE);
@@ -39,7 +40,8 @@ fn many_more_than_the_queue_in_order() {
 fn a_key_comes_back_beside_the_answer_to_its_source() {
     let ingest = Ingest::new(3, Policy::default()).unwrap();
     // Every third source is not a page, and long pages are answered later than short ones.
-    let source = |n: usize| if n.is_multiple_of(3) { Source::Json("nonsense".into()) } else { json(600 - n) };
+    let source =
+        |n: usize| if n.is_multiple_of(3) { PageSource::Json("nonsense".into()) } else { json(600 - n) };
     let answers = ingest.start_keyed((0..600).map(|n| (n, source(n))).collect(), NOW).wait();
     assert_eq!(answers.iter().map(|(key, _)| *key).collect::<Vec<_>>(), (0..600).collect::<Vec<_>>());
     for (key, answer) in answers {
@@ -67,7 +69,7 @@ fn batches_of_several_callers_do_not_mix() {
 }
 
 #[test]
-fn the_main_content_of_html_is_told_and_the_page_comes_back() {
+fn the_main_content_of_html_is_reported_and_the_page_comes_back() {
     let ingest = Ingest::new(2, Policy::default()).unwrap();
     let page = |body: &str| {
         let line = format!(r#"{{"url": "http://a/", {body}}}"#);
@@ -86,7 +88,7 @@ fn the_main_content_of_html_is_told_and_the_page_comes_back() {
 #[test]
 fn a_line_longer_than_any_page_is_not_parsed() {
     let ingest = Ingest::new(1, Policy::default()).unwrap();
-    let long = Source::Json(vec![b' '; LINE_BYTES_MAX + 1].into());
+    let long = PageSource::Json(vec![b' '; LINE_BYTES_MAX + 1].into());
     let answers = ingest.run(vec![json(1), long, json(2)], NOW);
     assert!(answers[0].is_ok() && answers[2].is_ok());
     assert_eq!(answers[1].as_ref().unwrap_err(), &IngestError::TooLong(LINE_BYTES_MAX + 1));
@@ -94,10 +96,10 @@ fn a_line_longer_than_any_page_is_not_parsed() {
 }
 
 #[test]
-fn a_content_without_a_host_is_refused_alone_where_the_site_is_read() {
+fn only_contents_without_a_host_are_refused_if_the_policy_reads_sites() {
     for policy in Policy::all().filter(|policy| !policy.reads_tables()) {
         let ingest = Ingest::new(1, policy).unwrap();
-        let page = |url: &str, body: &str| Source::Json(format!(r#"{{"url": "{url}", {body}}}"#).into());
+        let page = |url: &str, body: &str| PageSource::Json(format!(r#"{{"url": "{url}", {body}}}"#).into());
         let text = r#""text": "some words""#;
         let sources = vec![
             page("http://a/", text),

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 
-use doppel_protocol::answer::Mirror;
+use doppel_contract::answer::Mirror;
 
 use crate::limits::MIRROR_NAME_BYTES;
 
 /// Reason why a page can be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DropReason {
     Redirect,
     Copy,
     Near,
@@ -19,8 +19,8 @@ pub(super) enum Kind {
 
 /// Counters for pairs of hosts.
 #[derive(Debug)]
-pub(super) struct Mirrors {
-    pairs: HashMap<(Box<str>, Box<str>), Counts>,
+pub(super) struct MirrorCounter {
+    pairs: HashMap<(Box<str>, Box<str>), PairCounts>,
     pairs_max: usize,
     on_one_host: u64,
     across_hosts: u64,
@@ -28,7 +28,7 @@ pub(super) struct Mirrors {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Counts {
+struct PairCounts {
     copies: u64,
     near: u64,
     redirects: u64,
@@ -37,7 +37,7 @@ struct Counts {
 
 /// Result of the counting.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct MirrorSummary {
     pub(super) mirrors: Vec<Mirror>,
     pub(super) on_one_host: u64,
     pub(super) across_hosts: u64,
@@ -45,20 +45,20 @@ pub(super) struct Found {
     pub(super) cut: bool,
 }
 
-impl Counts {
+impl PairCounts {
     fn pages(&self) -> u64 {
         self.copies + self.near + self.redirects
     }
 }
 
-impl Mirrors {
+impl MirrorCounter {
     pub(super) fn new(pairs_max: usize) -> Self {
         Self { pairs: HashMap::new(), pairs_max, on_one_host: 0, across_hosts: 0, cut: false }
     }
 
     /// Counts a page of `host` that can be dropped for a page of `of`. Pages without a host, such as files
     /// and records, do not count.
-    pub(super) fn add(&mut self, host: String, of: String, kind: Kind, bytes: Option<u64>) {
+    pub(super) fn add(&mut self, host: String, of: String, kind: DropReason, bytes: Option<u64>) {
         if host.is_empty() || of.is_empty() {
             return;
         }
@@ -67,12 +67,12 @@ impl Mirrors {
             return;
         }
         self.across_hosts += 1;
-        let none = Counts { copies: 0, near: 0, redirects: 0, bytes: Some(0) };
+        let none = PairCounts { copies: 0, near: 0, redirects: 0, bytes: Some(0) };
         let counts = self.pairs.entry((name(host), name(of))).or_insert(none);
         *match kind {
-            Kind::Redirect => &mut counts.redirects,
-            Kind::Copy => &mut counts.copies,
-            Kind::Near => &mut counts.near,
+            DropReason::Redirect => &mut counts.redirects,
+            DropReason::Copy => &mut counts.copies,
+            DropReason::Near => &mut counts.near,
         } += 1;
         counts.bytes = counts.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
         if self.pairs.len() > self.pairs_max {
@@ -83,7 +83,7 @@ impl Mirrors {
     /// Removes every pair whose number of pages is at most the median.
     fn forget_rare(&mut self) {
         self.cut = true;
-        let mut pages: Vec<u64> = self.pairs.values().map(Counts::pages).collect();
+        let mut pages: Vec<u64> = self.pairs.values().map(PairCounts::pages).collect();
         let middle = pages.len() / 2;
         let (_, median, _) = pages.select_nth_unstable(middle);
         let median = *median;
@@ -91,7 +91,7 @@ impl Mirrors {
     }
 
     /// Returns the result with up to `list` pairs, those with the most pages first.
-    pub(super) fn finish(self, list: usize) -> Found {
+    pub(super) fn finish(self, list: usize) -> MirrorSummary {
         let Self { pairs, on_one_host, across_hosts, cut, .. } = self;
         let mut mirrors: Vec<Mirror> = pairs
             .into_iter()
@@ -110,7 +110,7 @@ impl Mirrors {
         });
         mirrors.truncate(list);
         let listed: u64 = mirrors.iter().map(|mirror| mirror.pages).sum();
-        Found { mirrors, on_one_host, across_hosts, left_out: across_hosts - listed, cut }
+        MirrorSummary { mirrors, on_one_host, across_hosts, left_out: across_hosts - listed, cut }
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_are_cut() {
+    fn long_names_are_truncated() {
         let longest = "a".repeat(MIRROR_NAME_BYTES);
         assert_eq!(*name(longest.clone()), longest);
         for host in [format!("{longest}a"), "a".repeat(8_000), "é".repeat(200)] {
@@ -143,17 +143,17 @@ mod tests {
                 host.starts_with(kept) && (MIRROR_NAME_BYTES - 1..=MIRROR_NAME_BYTES).contains(&cut.len())
             );
         }
-        let mut mirrors = Mirrors::new(8);
-        mirrors.add(format!("{longest}1"), "a".repeat(8_000), Kind::Copy, None);
+        let mut mirrors = MirrorCounter::new(8);
+        mirrors.add(format!("{longest}1"), "a".repeat(8_000), DropReason::Copy, None);
         assert!(mirrors.pairs.keys().all(|(host, of)| host.len() + of.len() <= 2 * MIRROR_NAME_BYTES));
         assert_eq!(mirrors.finish(1).across_hosts, 1);
     }
 
     #[test]
-    fn what_is_on_no_host_mirrors_nothing() {
-        let mut mirrors = Mirrors::new(8);
+    fn pages_without_a_host_are_not_mirrors() {
+        let mut mirrors = MirrorCounter::new(8);
         for (host, of) in [("", ""), ("a", ""), ("", "a"), ("a", "b"), ("a", "a")] {
-            mirrors.add(host.to_owned(), of.to_owned(), Kind::Copy, Some(1));
+            mirrors.add(host.to_owned(), of.to_owned(), DropReason::Copy, Some(1));
         }
         let found = mirrors.finish(8);
         let [only] = &found.mirrors[..] else { panic!("one pair has names: {found:?}") };
@@ -163,11 +163,11 @@ mod tests {
 
     #[test]
     fn frequent_pairs_outlive_rare_ones() {
-        let mut mirrors = Mirrors::new(8);
+        let mut mirrors = MirrorCounter::new(8);
         for round in 0..100 {
-            mirrors.add("a".to_owned(), "b".to_owned(), Kind::Copy, Some(2));
-            mirrors.add(format!("rare{round}"), "b".to_owned(), Kind::Near, None);
-            mirrors.add("a".to_owned(), "a".to_owned(), Kind::Near, None);
+            mirrors.add("a".to_owned(), "b".to_owned(), DropReason::Copy, Some(2));
+            mirrors.add(format!("rare{round}"), "b".to_owned(), DropReason::Near, None);
+            mirrors.add("a".to_owned(), "a".to_owned(), DropReason::Near, None);
             assert!(mirrors.pairs.len() <= 8);
         }
         let found = mirrors.finish(1);
@@ -177,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_are_all_as_rare_are_forgotten_together() {
-        let mut mirrors = Mirrors::new(4);
-        (0..5).for_each(|n| mirrors.add(format!("h{n}"), "b".to_owned(), Kind::Redirect, None));
+    fn equally_rare_pairs_are_discarded_together() {
+        let mut mirrors = MirrorCounter::new(4);
+        (0..5).for_each(|n| mirrors.add(format!("h{n}"), "b".to_owned(), DropReason::Redirect, None));
         assert_eq!(mirrors.pairs.len(), 0);
         assert_eq!(mirrors.finish(10).left_out, 5);
     }

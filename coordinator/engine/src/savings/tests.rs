@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use doppel_contract::answer::Mirror;
 use doppel_model::Tau;
 use doppel_model::signature::Builder;
-use doppel_protocol::answer::Mirror;
 use proptest::prelude::*;
 
 use super::*;
@@ -58,12 +58,12 @@ fn made() -> impl Strategy<Value = Made> {
 
 fn count(pages: &[Made], chunk_bytes: usize) -> Savings {
     let dir = tempfile::tempdir().unwrap();
-    let mut counting = Counting::with(Policy::jaccard(Tau::DEFAULT), dir.path(), chunk_bytes, 1_000);
+    let mut counting = SavingsCounter::with(Policy::jaccard(Tau::DEFAULT), dir.path(), chunk_bytes, 1_000);
     let url = |host: u8, number: usize| PageUrl::parse(&format!("http://h{host}/{number}")).unwrap();
     for (number, page) in pages.iter().enumerate() {
         let of = (page.status == Status::Duplicate).then(|| url(page.of.0, 1_000 + number));
         counting
-            .add(&Page {
+            .add(&CountedPage {
                 url: &url(page.host, number),
                 status: page.status,
                 of: of.as_ref(),
@@ -77,19 +77,19 @@ fn count(pages: &[Made], chunk_bytes: usize) -> Savings {
 }
 
 #[test]
-fn the_sort_at_the_end_is_given_up_when_the_service_stops() {
+fn the_final_sort_stops_when_the_service_stops() {
     let dir = tempfile::tempdir().unwrap();
     // Sorts once in memory and once in files.
     for chunk_bytes in [1 << 20, 100] {
-        let mut counting = Counting::with(Policy::default(), dir.path(), chunk_bytes, 1_000);
+        let mut counting = SavingsCounter::with(Policy::default(), dir.path(), chunk_bytes, 1_000);
         for number in 0..50 {
             let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
             let content = Some(hash(number));
             let (status, of, is_copy, bytes) = (Status::Winner, None, false, None);
-            counting.add(&Page { url: &url, status, of, content, is_copy, bytes }).unwrap();
+            counting.add(&CountedPage { url: &url, status, of, content, is_copy, bytes }).unwrap();
         }
         let stopped = counting.finish(false, &|| true);
-        assert!(matches!(stopped, Err(CountingError::Stopped)), "{stopped:?}");
+        assert!(matches!(stopped, Err(SavingsCountError::Stopped)), "{stopped:?}");
     }
 }
 
@@ -144,7 +144,7 @@ fn slow_mirrors(pages: &[Made]) -> Vec<Mirror> {
 
 proptest! {
     #[test]
-    fn savings_are_those_of_a_slow_count(pages in made_pages(), spills: bool) {
+    fn savings_equal_those_of_a_naive_count(pages in made_pages(), spills: bool) {
         let savings = count(&pages, if spills { 200 } else { 1 << 20 });
         let ([redirects, copies, near], held_back) = slow(&pages);
         let all = |saving: Saving| (saving.pages, saving.bytes.unwrap());
@@ -161,7 +161,7 @@ proptest! {
 }
 
 #[test]
-fn pages_without_words_are_no_copies_of_each_other() {
+fn pages_without_words_do_not_count_as_copies_of_each_other() {
     let page =
         |host, content, status| Made { host, content: Some(content), status, of: (0, 0), bytes: Some(1) };
     // Redirects point to the first two pages, so each of these pages is in a group.
@@ -177,7 +177,7 @@ fn pages_without_words_are_no_copies_of_each_other() {
 }
 
 #[test]
-fn bytes_that_are_not_known_are_not_guessed() {
+fn unknown_sizes_are_not_guessed() {
     let page = |host, status, bytes| Made { host, content: Some(1), status, of: (0, 1), bytes };
     let pages = [
         page(0, Status::Winner, Some(9)),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_without_words_is_told_under_every_policy() {
+    fn a_page_without_words_is_recognised_under_every_policy() {
         let urls = ["http://a.example/1", "http://a.example/2", "http://b.test/1"];
         // Policies that read tables compute the same content hash as `jaccard`, so the list leaves them out.
         for policy in

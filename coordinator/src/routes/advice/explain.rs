@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::{Advice, Content, Explanation, KeptBefore, PageUrlForm, Side};
+use doppel_contract::words;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, PageUrlForm, Side};
-use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
+use doppel_protocol::{Aged, PageView, Rank, Tier1Reads};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -18,26 +19,26 @@ use crate::limits::KEPT_BEFORE;
 use crate::problem::Problem;
 use crate::request::extract::{Query, page_url};
 use crate::response::answer_age::millis;
-use doppel_engine::comparison::{self, Measured};
+use doppel_engine::comparison::{self, MeasuredComparison};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExplainQuery {
-    /// One page.
+    /// URL of one page.
     #[param(value_type = PageUrlForm)]
     a: String,
-    /// The other.
+    /// URL of the other page.
     #[param(value_type = PageUrlForm)]
     b: String,
 }
 
-/// Why are two pages, or are they not, duplicates?
+/// Explain why two pages are duplicates or not.
 #[utoipa::path(
     get, path = "/v1/explain", operation_id = "explain_pair", tag = "advice", params(ExplainQuery),
     responses(
-        (status = 200, description = "What is known of both, and how they compare", body = Explanation),
-        (status = 400, description = "Not page URLs"),
+        (status = 200, description = "What the service knows of both pages, and their comparison", body = Explanation),
+        (status = 400, description = "A page URL is invalid"),
         (status = 404, description = "A page is not on record"),
         refusals::ReadsAndIndex,
     ),
@@ -52,12 +53,12 @@ pub(crate) async fn get(
         let Aged { answer: ((a, first), (b, second)), age } = app.ask(sides)?;
         let policy = app.policy();
         let compared = first.as_deref().zip(second.as_deref());
-        let measured = compared.map(|(x, y)| comparison::measured(policy, x, y));
+        let measured = compared.map(|(x, y)| comparison::compare(policy, x, y));
         Ok(Json(Explanation {
             policy: policy.to_string(),
-            duplicate: measured.as_ref().is_some_and(|(comparison, _)| comparison.similar),
+            duplicate: measured.as_ref().is_some_and(|measured| measured.comparison.similar),
             reason: reason(policy, &a, &b, measured.as_ref()),
-            measures: measured.map(|(_, measures)| measures),
+            measures: measured.map(|measured| measured.measures),
             age_ms: age.map(millis),
             a,
             b,
@@ -67,9 +68,9 @@ pub(crate) async fn get(
 }
 
 /// The report on one page, with the signature that is compared.
-type Compared = (Side, Option<Arc<Signature>>);
+type ComparedSide = (Side, Option<Arc<Signature>>);
 
-fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result<Compared, Problem> {
+fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result<ComparedSide, Problem> {
     let advice = app.advisor(reads, None).advise(url)?;
     let view = |page| -> Result<Option<PageView>, Problem> { Ok(reads.pages(&[page])?.pop().flatten()) };
     let Some(page) = view(url.id())?.filter(|page| page.rank.url == *url) else {
@@ -124,7 +125,7 @@ fn kept_before(
     Ok(compared)
 }
 
-fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&Measured>) -> String {
+fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&MeasuredComparison>) -> String {
     let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
         return lacks_content(side);
@@ -149,7 +150,7 @@ fn lacks_content(side: &Side) -> String {
     let Advice { url, redirect_to, reason, .. } = &side.advice;
     match (redirect_to, reason) {
         (Some(to), Some(reason)) => format!("{url} redirects to {to}, {}", words::unresolved(*reason)),
-        (Some(to), None) => format!("{url} redirects to {to}, which has no content at this moment"),
-        (None, _) => format!("{url} has no content at this moment"),
+        (Some(to), None) => format!("{url} redirects to {to}, which has no content at the moment"),
+        (None, _) => format!("{url} has no content at the moment"),
     }
 }

@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
+use doppel_contract::answer::{Advice, MarketForm, PageUrlForm, Probed};
+use doppel_contract::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use doppel_crawls::FetchedPage;
-use doppel_protocol::answer::{Advice, MarketForm, PageUrlForm, Probed};
-use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
+use doppel_engine::comparison;
+use doppel_engine::ingest::{self, PageSource};
 use doppel_protocol::{Submission, Tier1Reads};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -16,39 +18,38 @@ use crate::problem::Problem;
 use crate::request::extract::{self, market, page_url};
 use crate::response::answer_age::millis;
 use crate::routes::pages;
-use doppel_engine::comparison;
-use doppel_engine::ingest::{self, Source};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"url": "https://example.org/a", "text": "A text of some words, of which nothing is stored."})))]
 pub(crate) struct ProbeRequest {
-    /// An HTML document of at most 16 MiB, or
+    /// HTML document of at most 16 MiB. A probe has either this field or `text`.
     #[schema(max_length = 16_777_216)]
     html: Option<String>,
-    /// plain text or Markdown of at most 16 MiB.
+    /// Plain text or Markdown of at most 16 MiB. A probe has either this field or `html`.
     #[schema(max_length = 16_777_216)]
     text: Option<String>,
-    /// Where it was found: relative links of a redirect are resolved against it, and what is stored under
-    /// it is not taken for a partner. A policy that reads the site (`by-site`, `copies`) needs it, with a host.
+    /// URL at which the page was found. Relative links of a redirect are resolved against it, and the stored
+    /// page with this URL does not count as a partner. A policy that reads the site (`by-site`, `copies`)
+    /// needs a URL with a host.
     #[schema(value_type = Option<PageUrlForm>)]
     url: Option<String>,
-    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
-    /// such hosts.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[schema(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
-/// What would this text be? Nothing is stored.
+/// Show what a page would be, without storing it.
 ///
-/// Under the policies `content` and `copies` the answer to HTML says in `main_content` what of it is compared, and shows the beginning of
-/// what each rule leaves out.
+/// Under the policies `content` and `copies`, the answer for HTML describes in `main_content` which part of
+/// the page is compared, and shows the beginning of the text that each rule leaves out.
 #[utoipa::path(
     post, path = "/v1/probe", operation_id = "probe_page", tag = "advice", request_body = ProbeRequest,
     responses(
-        (status = 200, description = "What the text would be", body = Probed),
-        (status = 400, description = "Neither or both of html and text; no URL with a host where the policy reads the site"),
-        (status = 413, description = "The text is over the limit"),
+        (status = 200, description = "The advice on the page", body = Probed),
+        (status = 400, description = "The request has neither or both of html and text, or it has no URL with a host although the policy reads the site"),
+        (status = 413, description = "The page is over the limit"),
         refusals::ReadsAndIndex,
     ),
 )]
@@ -57,12 +58,12 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
     let body = match (probe.html, probe.text) {
         (Some(html), None) => PageBody::Html(html),
         (None, Some(text)) => PageBody::Text(text),
-        _ => return Err(Problem::bad_request("a probe has exactly one of html and text")),
+        _ => return Err(Problem::bad_request("a probe must have exactly one of html and text")),
     };
     if let PageBody::Html(content) | PageBody::Text(content) = &body
         && content.len() > PAGE_BYTES_MAX
     {
-        let detail = format!("{} bytes of text, the limit is {PAGE_BYTES_MAX}", content.len());
+        let detail = format!("{} bytes are more than the limit of {PAGE_BYTES_MAX}", content.len());
         return Err(Problem::too_large(detail));
     }
     let own = probe.url.as_deref().map(|url| page_url("url", url)).transpose()?;
@@ -88,7 +89,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
                 let (read, taken) = app.ingest().main_content(page, LEFT_OUT_CHARS)?;
                 (page, main_content) = (read, taken.map(comparison::main_content));
             }
-            let submission: Submission = pages::extract(app, Source::Fetched(page))?;
+            let submission: Submission = pages::extract(app, PageSource::Fetched(page))?;
             let advise = |reads: &dyn Tier1Reads| {
                 let mut advisor = app.advisor(reads, market.as_ref());
                 Ok(advisor.probe(app.tier2(), &submission, own.as_ref())?)

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
+use doppel_contract::answer::{Advice, MarketForm, PageUrlForm, StatusAnswers};
 use doppel_model::PageUrl;
-use doppel_protocol::answer::{Advice, MarketForm, PageUrlForm, StatusAnswers};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,7 +15,7 @@ use crate::limits::{STATUS_URLS, STATUS_URLS_AT_ONCE};
 use crate::problem::Problem;
 use crate::request::extract::{JsonBody, Query, market, page_url};
 use crate::response::answer_age::millis;
-use crate::routes::advice::status_batch::{answers, at_once, look};
+use crate::routes::advice::status_batch::{answer_all, answers_if_complete, look_up};
 
 /// Path of status requests for one page.
 pub(crate) const PATH: &str = "/v1/status";
@@ -24,24 +24,24 @@ pub(crate) const PATH: &str = "/v1/status";
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StatusQuery {
-    /// The page.
+    /// URL of the page.
     #[param(value_type = PageUrlForm)]
     url: String,
-    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
-    /// such hosts.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[param(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
-/// What is this page?
+/// Look up the status of a page.
 ///
-/// `duplicate` is verified on the present contents of the page and of the one in `duplicate_of`; every other status means:
-/// keep the page.
+/// The status `duplicate` is verified on the current contents of the page and of the page in `duplicate_of`.
+/// Every other status means: keep the page.
 #[utoipa::path(
     get, path = "/v1/status", operation_id = "get_status", tag = "advice", params(StatusQuery),
     responses(
-        (status = 200, description = "What the page is", body = Advice),
-        (status = 400, description = "No page URL, or no market"),
+        (status = 200, description = "The advice on the page", body = Advice),
+        (status = 400, description = "The page URL or the market is invalid"),
         refusals::Reads,
     ),
 )]
@@ -68,13 +68,13 @@ pub(crate) async fn get(
 }
 
 /// Returns true if a request asks for the status of one page.
-pub(crate) fn is_asked(method: &Method, uri: &Uri) -> bool {
+pub(crate) fn is_status_request(method: &Method, uri: &Uri) -> bool {
     method == Method::GET && uri.path() == PATH
 }
 
 /// Answers a status request for one page if the answer needs no read of rows. Returns `None` for every other
 /// request, including an invalid one, which [`get`] then answers.
-pub(crate) fn without_rows(app: &App, uri: &Uri) -> Option<Response> {
+pub(crate) fn answer_from_memory(app: &App, uri: &Uri) -> Option<Response> {
     let axum::extract::Query(StatusQuery { url, market: None }) =
         axum::extract::Query::try_from_uri(uri).ok()?
     else {
@@ -88,21 +88,22 @@ pub(crate) fn without_rows(app: &App, uri: &Uri) -> Option<Response> {
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"urls": ["https://example.org/a", "https://example.org/b"]})))]
 pub(crate) struct StatusRequest {
-    /// The pages, at most 1,000. What is no page URL is answered as such.
+    /// URLs of the pages, at most 1,000. A text that is not a page URL gets an error of its own in the
+    /// answer.
     #[schema(max_items = 1_000)]
     urls: Vec<String>,
-    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
-    /// such hosts.
+    /// Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then
+    /// prefers winners on hosts of this market.
     #[schema(value_type = Option<MarketForm>)]
     market: Option<String>,
 }
 
-/// What are these pages?
+/// Look up the statuses of many pages.
 #[utoipa::path(
     post, path = "/v1/status", operation_id = "get_statuses", tag = "advice", request_body = StatusRequest,
     responses(
-        (status = 200, description = "What each page is, in the order of the URLs", body = StatusAnswers),
-        (status = 400, description = "Too many URLs, or not of this form"),
+        (status = 200, description = "The advice on each page, in the order of the URLs", body = StatusAnswers),
+        (status = 400, description = "There are too many URLs, or the body is invalid"),
         refusals::Reads,
     ),
 )]
@@ -111,25 +112,25 @@ pub(crate) async fn post(
     JsonBody(StatusRequest { urls, market: asked }, share): JsonBody<StatusRequest>,
 ) -> Result<Json<StatusAnswers>, Problem> {
     if urls.len() > STATUS_URLS {
-        let detail = format!("{} URLs, the limit is {STATUS_URLS}; ask in parts", urls.len());
+        let detail = format!("{} URLs are more than the limit of {STATUS_URLS}; ask in parts", urls.len());
         return Err(Problem::field("urls", detail));
     }
     let market = market(app.markets(), asked.as_deref())?;
     let by_table = asked.is_none();
     let (mut asked, mut left) = (Vec::new(), urls);
     if left.len() <= STATUS_URLS_AT_ONCE {
-        asked = look(&app, by_table, std::mem::take(&mut left));
+        asked = look_up(&app, by_table, std::mem::take(&mut left));
     }
     if left.is_empty() {
-        match at_once(asked) {
+        match answers_if_complete(asked) {
             Ok(pages) => return Ok(Json(StatusAnswers { pages })),
             Err(some) => asked = some,
         }
     }
     app.blocking(move |app| {
         let _share = share;
-        asked.extend(look(app, by_table, left));
-        Ok(Json(StatusAnswers { pages: answers(app, asked, market.as_ref())? }))
+        asked.extend(look_up(app, by_table, left));
+        Ok(Json(StatusAnswers { pages: answer_all(app, asked, market.as_ref())? }))
     })
     .await
 }

@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::answer::Winners;
+use doppel_contract::answer::Winners;
 
 use crate::app::App;
 
-/// By which rules does a page win?
+/// Show the rules by which winners are elected, and the markets.
 ///
-/// The rules are fixed when the collection is created; the markets are those that the server was started with.
+/// The rules are fixed when the collection is created. The markets are fixed when the server starts.
 #[utoipa::path(get, path = "/v1/winners", operation_id = "get_winner_rules", tag = "advice", responses((status = 200, description = "The rules in their order, and the markets", body = Winners)))]
 pub(crate) async fn get(State(app): State<App>) -> Json<Winners> {
     let markets = app

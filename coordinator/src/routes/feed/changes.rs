@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
+use doppel_contract::answer::{ChangeLine, ChangesAnswer};
 use doppel_protocol::Changes;
-use doppel_protocol::answer::{ChangeLine, ChangesAnswer};
 use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;
@@ -30,37 +30,38 @@ const AT_END: HeaderName = HeaderName::from_static("doppel-at-end");
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChangesQuery {
-    /// As an earlier answer or an export gave it; without one the feed begins at its start.
+    /// Cursor from an earlier answer or from an export. Without a cursor, the feed begins at its start.
     #[param(min_length = 1, max_length = 34_833, pattern = "^[0-9A-Fa-f.-]+$")]
     cursor: Option<String>,
-    /// Seconds to wait for the first event, 0 to 60; 0 where none is given.
+    /// Maximum number of seconds to wait for the first event, 0 to 60. Default: 0.
     #[param(minimum = 0, maximum = 60)]
     wait: Option<u64>,
-    /// The most events of the answer, 1 to 10,000; 1,000 where none is given.
+    /// Maximum number of events in the answer, 1 to 10,000. Default: 1,000.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<usize>,
 }
 
-/// What changed since a cursor?
+/// Read the status changes since a cursor.
 ///
-/// The newest event of every page is kept, so a replay from the start gives every page once, dead ones
-/// among them. The events are without markets: they name the usual winner. With `Accept: application/x-ndjson` an answer is one event per line, and `cursor` and
-/// `at_end` are in the headers `doppel-cursor` and `doppel-at-end`.
+/// The feed keeps the newest event of every page. A replay from the start therefore gives every page once,
+/// including dead pages. Events do not depend on markets: each event names the winner without a market. With
+/// `Accept: application/x-ndjson`, the answer has one event per line, and the headers `doppel-cursor` and
+/// `doppel-at-end` have the values of `cursor` and `at_end`.
 #[utoipa::path(
     get, path = "/v1/changes", operation_id = "get_changes", tag = "feed", params(ChangesQuery),
     responses(
-        (status = 200, description = "The next events; none where nothing has changed in the time of `wait`",
+        (status = 200, description = "The next events; an empty list if no page changed within `wait` seconds",
             headers(
-                ("doppel-cursor" = String, description = "Where to continue, where the events are lines"),
-                ("doppel-at-end" = bool, description = "Whether the feed had nothing more at that moment, where the events are lines"),
+                ("doppel-cursor" = String, description = "Cursor at which to continue, if the events are JSON lines"),
+                ("doppel-at-end" = bool, description = "Whether the answer reached the end of the feed, if the events are JSON lines"),
             ),
             content(
                 (ChangesAnswer = "application/json"),
                 (ChangeLine = "application/x-ndjson"),
             ),
         ),
-        (status = 400, description = "A parameter is wrong"),
-        (status = 410, description = "The cursor is gone: export again"),
+        (status = 400, description = "A parameter is invalid"),
+        (status = 410, description = "The feed cannot continue at this cursor. Export the collection again"),
         refusals::Reads,
     ),
 )]
@@ -103,7 +104,7 @@ fn check(cursor: &str) -> Result<(), Problem> {
         return Err(Problem::field("cursor", format!("longer than {CURSOR_BYTES} bytes")));
     }
     if cursor.is_empty() || !cursor.bytes().all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b'-')) {
-        return Err(Problem::field("cursor", "not what an earlier answer or an export gave"));
+        return Err(Problem::field("cursor", "not a cursor from an earlier answer or an export"));
     }
     Ok(())
 }

@@ -5,8 +5,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::{GroupIdForm, Repair, Repairs};
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::answer::{GroupIdForm, Repair, Repairs};
 use doppel_protocol::{RepairReport, within};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -23,11 +23,12 @@ use crate::routes::groups::no_group;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RepairQuery {
-    /// Only say what would be done.
+    /// Whether to only report what the repair would do.
     #[serde(default)]
     dry_run: bool,
-    /// Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters; `anonymous` where none is
-    /// given. Where the server has tokens it is the name of the token, and to give one is an error.
+    /// Name of the person who asks for the repair, for the repair trail: at most 100 bytes without control
+    /// characters. Default: `anonymous`. If the server has tokens, the trail uses the name of the token, and
+    /// this parameter is an error.
     #[param(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]+$")]
     by: Option<String>,
 }
@@ -56,14 +57,14 @@ fn urls(pages: Vec<PageUrl>, most: usize) -> Vec<String> {
     pages.into_iter().take(most).map(String::from).collect()
 }
 
-/// Recompute a group's membership by exact comparison.
+/// Recompute the members of a group by exact comparison.
 #[utoipa::path(
     post, path = "/v1/groups/{id}/repair", operation_id = "repair_group", tag = "groups",
-    params(("id" = GroupIdForm, Path, description = "The group"), RepairQuery),
+    params(("id" = GroupIdForm, Path, description = "Id of the group"), RepairQuery),
     responses(
-        (status = 200, description = "Before and after", body = Repair),
-        (status = 400, description = "Not a group id, or a parameter is wrong"),
-        (status = 404, description = "No such group"),
+        (status = 200, description = "The members before the repair, and their sets after it", body = Repair),
+        (status = 400, description = "The group id or a parameter is invalid"),
+        (status = 404, description = "The group does not exist"),
         refusals::Writes,
     ),
 )]
@@ -87,24 +88,25 @@ pub(crate) async fn repair(
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"groups": ["g12-0"], "dry_run": true, "by": "alice"})))]
 pub(crate) struct RepairRequest {
-    /// The groups, at most 100.
+    /// Ids of the groups, at most 100.
     #[schema(value_type = Vec<GroupIdForm>, max_items = 100)]
     groups: Vec<String>,
-    /// Only say what would be done.
+    /// Whether to only report what the repair would do.
     #[serde(default)]
     dry_run: bool,
-    /// Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters; `anonymous` where none is
-    /// given. Where the server has tokens it is the name of the token, and to give one is an error.
+    /// Name of the person who asks for the repair, for the repair trail: at most 100 bytes without control
+    /// characters. Default: `anonymous`. If the server has tokens, the trail uses the name of the token, and
+    /// this parameter is an error.
     #[schema(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]+$")]
     by: Option<String>,
 }
 
-/// Recompute the membership of several groups.
+/// Recompute the members of several groups by exact comparison.
 #[utoipa::path(
     post, path = "/v1/repair", operation_id = "repair_groups", tag = "groups", request_body = RepairRequest,
     responses(
-        (status = 200, description = "Before and after", body = Repairs),
-        (status = 400, description = "Too many groups, or not group ids"),
+        (status = 200, description = "The members before the repair, and their sets after it", body = Repairs),
+        (status = 400, description = "There are too many groups, or a group id is invalid"),
         refusals::Writes,
     ),
 )]
@@ -114,7 +116,10 @@ pub(crate) async fn repair_many(
     JsonBody(RepairRequest { groups, dry_run, by }, _share): JsonBody<RepairRequest>,
 ) -> Result<Json<Repairs>, Problem> {
     if groups.len() > REPAIR_GROUPS {
-        let detail = format!("{} groups, the limit is {REPAIR_GROUPS}; repair in parts", groups.len());
+        let detail = format!(
+            "{} groups are more than the limit of {REPAIR_GROUPS}; repair them in parts",
+            groups.len()
+        );
         return Err(Problem::field("groups", detail));
     }
     let groups: Vec<GroupId> =
@@ -156,12 +161,15 @@ fn name(caller: &Caller, by: Option<String>) -> Result<String, Problem> {
     if let Some(token) = caller.name() {
         return match by {
             None => Ok(token.to_string()),
-            Some(_) => Err(Problem::field("by", "the name of the token says who it is; leave this out")),
+            Some(_) => Err(Problem::field("by", "the repair trail uses the name of the token; leave out by")),
         };
     }
     let by = by.unwrap_or_else(|| "anonymous".to_owned());
     if by.is_empty() || by.len() > NAME_BYTES || by.chars().any(char::is_control) {
-        return Err(Problem::field("by", format!("1 to {NAME_BYTES} bytes without control characters")));
+        return Err(Problem::field(
+            "by",
+            format!("must be 1 to {NAME_BYTES} bytes without control characters"),
+        ));
     }
     Ok(by)
 }
@@ -180,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sets_that_fall_out_are_listed_before_the_winners() {
+    fn sets_that_leave_the_group_are_listed_before_the_set_of_the_winner() {
         for (sets, room, kept, left) in [
             (&[4, 1, 2][..], 9, &[4, 1, 2][..], 2),
             (&[4, 1, 2], 7, &[4, 1, 2], 0),
@@ -205,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_in_no_set_is_not_left_out_by_the_limit() {
+    fn a_member_in_no_set_does_not_mark_the_answer_as_truncated() {
         // The missing member was purged between two reads.
         let mut short = report(&[2, 1]);
         short.components.pop();

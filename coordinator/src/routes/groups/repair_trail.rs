@@ -5,7 +5,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, GroupIdForm, RepairIdForm, Trail};
+use doppel_contract::answer::{AppliedRepair, AppliedRepairUrls, GroupIdForm, RepairIdForm, Trail};
 use doppel_protocol::{NoRepairPosition, RepairPosition};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -20,25 +20,25 @@ use crate::request::extract::{self, Query, RepairPath, number};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TrailQuery {
-    /// Only entries of this group. Those of a group that was merged into it stay under the old id.
+    /// Return only entries of this group. Entries of a group that was merged into it keep the old id.
     #[param(value_type = Option<GroupIdForm>)]
     group: Option<String>,
-    /// What an earlier answer gave as `next`.
+    /// Position at which the list continues: `next` of an earlier answer.
     #[param(max_length = 17_408, pattern = "^[0-9A-Fa-f]+(\\.[0-9A-Fa-f]+)*$")]
     before: Option<String>,
-    /// The most entries of the answer, 1 to 1,000; 100 where none is given.
+    /// Maximum number of entries in the answer, 1 to 1,000. Default: 100.
     #[param(minimum = 1, maximum = 1_000)]
     limit: Option<usize>,
 }
 
-/// List the repairs that were applied and the quarantines that began and ended, newest first.
+/// List applied repairs, and quarantines that began or ended, newest first.
 ///
-/// A dry run is not among them, nor what the service recomputes by itself.
+/// The list has no dry runs, and no groups that the service recomputed on its own.
 #[utoipa::path(
     get, path = "/v1/repairs", operation_id = "list_repairs", tag = "groups", params(TrailQuery),
     responses(
-        (status = 200, description = "Some entries, and where the list goes on", body = Trail),
-        (status = 400, description = "A parameter is wrong"),
+        (status = 200, description = "Some entries, and the position at which the list continues", body = Trail),
+        (status = 400, description = "A parameter is invalid"),
         refusals::Reads,
     ),
 )]
@@ -62,14 +62,14 @@ pub(crate) async fn list(
     .await
 }
 
-/// Show a repair that was applied, before and after, or a quarantine.
+/// Show an applied repair with the members before and after it, or a quarantine.
 #[utoipa::path(
     get, path = "/v1/repairs/{id}", operation_id = "get_repair", tag = "groups",
-    params(("id" = RepairIdForm, Path, description = "The entry")),
+    params(("id" = RepairIdForm, Path, description = "Id of the entry")),
     responses(
-        (status = 200, description = "The entry and its URLs", body = AppliedRepairUrls),
-        (status = 400, description = "Not the id of a repair"),
-        (status = 404, description = "No such entry, or it was dropped after its time"),
+        (status = 200, description = "The entry with its URLs", body = AppliedRepairUrls),
+        (status = 400, description = "The repair id is invalid"),
+        (status = 404, description = "The entry does not exist, or retention has deleted it"),
         refusals::Reads,
     ),
 )]

@@ -15,13 +15,14 @@ use crate::response::stream::stream;
 
 const CONTENT_TYPE: &str = "application/octet-stream";
 
-/// A backup of the state at some moment of the call, for `doppel restore`.
+/// Back up the collection, for `doppel restore`.
 ///
-/// An answer that breaks off is no backup, and the file says so: it has no end.
+/// The backup contains the state at one moment during the call. An answer that breaks off is not a backup:
+/// the file then lacks its end mark, and `doppel restore` refuses it.
 #[utoipa::path(
     get, path = "/v1/backup", operation_id = "get_backup", tag = "operations",
     responses(
-        (status = 200, description = "The file", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "The backup file", body = Vec<u8>, content_type = "application/octet-stream"),
         refusals::AsksWhetherWritable,
     ),
 )]

@@ -4,8 +4,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use doppel_contract::answer::ClusterStatus;
 use doppel_model::RangeId;
-use doppel_protocol::answer::ClusterStatus;
 use doppel_protocol::{TakeOverError, Tier1Error};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -15,9 +15,9 @@ use crate::contract::refusals;
 use crate::problem::Problem;
 use crate::request::extract::JsonBody;
 
-/// Which nodes are there, what do they have, and what needs attention?
+/// Show the nodes of the cluster, the ranges, and the faults that need attention.
 #[utoipa::path(get, path = "/v1/cluster", operation_id = "get_cluster", tag = "operations", responses(
-        (status = 200, description = "Nodes, ranges and the log; a single process has none of them", body = ClusterStatus),
+        (status = 200, description = "The nodes, the ranges and the log; none of these for a single process", body = ClusterStatus),
         refusals::Waits,
     ))]
 pub(crate) async fn cluster(State(app): State<App>) -> Result<Json<ClusterStatus>, Problem> {
@@ -38,22 +38,25 @@ pub(crate) async fn cluster(State(app): State<App>) -> Result<Json<ClusterStatus
     .await
 }
 
-/// Who is to own a range.
+/// A request to move the ownership of a range to a node.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"range": 0, "to": "record-2"})))]
 pub(crate) struct TakeOverBody {
-    /// The range.
+    /// Number of the range.
     #[schema(value_type = u16, minimum = 0, maximum = 65_535)]
     range: RangeId,
-    /// The node of tier 1, which must have a replica of it.
+    /// Name of the tier-1 node that takes over the range. The node must have a replica of the range.
     to: String,
 }
 
-/// Have a node own a range. It begins to take the range over; `GET /v1/cluster` shows when it has.
+/// Make a node the owner of a range.
+///
+/// The answer means that the node has begun to take over the range. `GET /v1/cluster` shows when the node
+/// owns it.
 #[utoipa::path(post, path = "/v1/cluster/takeover", operation_id = "take_over_range", tag = "operations", request_body = TakeOverBody,
-    responses((status = 202, description = "The node takes the range over"),
-        (status = 400, description = "No such range, or no replica of it there"),
+    responses((status = 202, description = "The node has begun to take over the range"),
+        (status = 400, description = "The range does not exist, or the node has no replica of it"),
         refusals::Orders,
     ))]
 pub(crate) async fn take_over(

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::Flushed;
 use doppel_protocol::Tier1Error;
-use doppel_protocol::answer::Flushed;
 use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;
@@ -22,22 +22,23 @@ use crate::request::extract::{Query, number};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FlushQuery {
-    /// Wait until everything accepted before the call is decided.
+    /// Whether to wait until every page accepted before the call is decided.
     #[serde(default)]
     wait: bool,
-    /// Seconds to wait at most, 1 to 3,600; 60 where none is given.
+    /// Maximum number of seconds to wait, 1 to 3,600. Default: 60.
     #[param(minimum = 1, maximum = 3_600)]
     timeout: Option<u64>,
 }
 
-/// Decide everything accepted before the call.
+/// Decide every page that was accepted before the call.
 ///
-/// The pages of all clients count, so one client's backlog delays the answer to all of them.
+/// A flush waits for the pages of all clients. A large backlog of one client therefore delays the flushes of
+/// the others.
 #[utoipa::path(
     post, path = "/v1/flush", operation_id = "flush", tag = "operations", params(FlushQuery),
     responses(
-        (status = 200, description = "Whether all is decided, and what is left", body = Flushed),
-        (status = 400, description = "A parameter is wrong"),
+        (status = 200, description = "Whether every page is decided, and the remaining backlog", body = Flushed),
+        (status = 400, description = "A parameter is invalid"),
         refusals::WritesAndIndex,
     ),
 )]

@@ -6,8 +6,8 @@
 //! removed all coordinators would make the outage worse.
 
 use axum::extract::State;
+use doppel_contract::answer::{ClusterRange, ClusterStatus};
 use doppel_protocol::Tier1Error;
-use doppel_protocol::answer::{ClusterRange, ClusterStatus};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -16,16 +16,16 @@ use crate::contract::refusals;
 use crate::problem::Problem;
 use crate::request::extract::Query;
 
-/// Which ranges have to be well.
+/// Ranges of a cluster that must be available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Ranges {
-    /// None: some node of tier 1 answers.
+enum RequiredRanges {
+    /// No particular range: at least one node of tier 1 answers.
     #[default]
     Any,
-    /// Each has an owner that takes writes.
+    /// Every range has an owner that accepts writes.
     Served,
-    /// Each has all of its replicas, too.
+    /// Every range has an owner that accepts writes, and all of its replicas.
     All,
 }
 
@@ -33,19 +33,20 @@ enum Ranges {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReadyQuery {
-    /// What has to be well in a cluster: `any`, the default, is for load balancers, and asks for one node of tier 1 that answers;
-    /// `served` asks for an owner of every range; `all` asks for all replicas of every range, too.
+    /// What must be available in a cluster. `any`, the default, is meant for load balancers: at least one
+    /// node of tier 1 must answer. With `served`, every range must also have an owner that accepts writes.
+    /// With `all`, every range must also have all of its replicas.
     #[serde(default)]
-    #[param(value_type = Option<Ranges>, inline)]
-    ranges: Ranges,
+    #[param(value_type = Option<RequiredRanges>, inline)]
+    ranges: RequiredRanges,
 }
 
-/// Does the service take work?
+/// Check whether the service is ready for requests.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "get_readiness", tag = "operations", params(ReadyQuery),
     responses(
-        (status = 200, description = "It does", body = str),
-        (status = 400, description = "A parameter is wrong"),
+        (status = 200, description = "The service is ready", body = str),
+        (status = 400, description = "A parameter is invalid"),
         refusals::AsksWhetherWritable,
     ),
 )]
@@ -61,11 +62,11 @@ pub(crate) async fn readyz(
             app.tier1().writable()?;
             Ok("ready\n".to_owned())
         }
-        (Some(cluster), Ranges::Any) if cluster.answers() => Ok("ready\n".to_owned()),
-        (Some(_), Ranges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
-        (Some(cluster), asked) => {
+        (Some(cluster), RequiredRanges::Any) if cluster.answers() => Ok("ready\n".to_owned()),
+        (Some(_), RequiredRanges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
+        (Some(cluster), required) => {
             let ClusterStatus { ranges, .. } = cluster.status();
-            all_lacking(&ranges, asked).map_or_else(|| Ok(whole(&ranges)), Err)
+            range_problem(&ranges, required).map_or_else(|| Ok(all_served(&ranges)), Err)
         }
     })
     .await
@@ -79,29 +80,29 @@ pub(crate) fn not_ready(app: &App) -> Option<Problem> {
     }
     match app.cluster() {
         None => app.tier1().writable().err().map(Problem::from),
-        Some(cluster) => all_lacking(&cluster.status().ranges, Ranges::Served),
+        Some(cluster) => range_problem(&cluster.status().ranges, RequiredRanges::Served),
     }
 }
 
-fn all_lacking(ranges: &[ClusterRange], asked: Ranges) -> Option<Problem> {
-    let lacking: Vec<String> = ranges.iter().filter_map(|range| lacking(range, asked)).collect();
-    (!lacking.is_empty()).then(|| Problem::not_ready(lacking.join("; ")))
+fn range_problem(ranges: &[ClusterRange], required: RequiredRanges) -> Option<Problem> {
+    let missing: Vec<String> = ranges.iter().filter_map(|range| missing_of(range, required)).collect();
+    (!missing.is_empty()).then(|| Problem::not_ready(missing.join("; ")))
 }
 
 /// Describes what a range lacks for the requested readiness.
-fn lacking(range: &ClusterRange, asked: Ranges) -> Option<String> {
+fn missing_of(range: &ClusterRange, required: RequiredRanges) -> Option<String> {
     let ClusterRange { range, epoch, served, replicas, live_replicas, .. } = range;
     match (epoch, served) {
         (None, _) => Some(format!("range {range} has no owner that answers")),
         (Some(_), false) => Some(format!("range {range} takes no writes")),
-        (Some(_), true) if asked == Ranges::All && live_replicas < replicas => {
+        (Some(_), true) if required == RequiredRanges::All && live_replicas < replicas => {
             Some(format!("range {range} has {live_replicas} of {replicas} replicas"))
         }
         _ => None,
     }
 }
 
-fn whole(ranges: &[ClusterRange]) -> String {
+fn all_served(ranges: &[ClusterRange]) -> String {
     let (live, replicas) =
         ranges.iter().fold((0, 0), |(live, all), range| (live + range.live_replicas, all + range.replicas));
     format!("ready\n{} ranges are served, with {live} of {replicas} replicas\n", ranges.len())

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_contract::answer::{Present, WhatIfs};
+use doppel_contract::{RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PartitionId};
 use doppel_partitioning::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
-use doppel_protocol::answer::{Present, WhatIfs};
-use doppel_protocol::{MappingApi, RebalanceOutcome, RebalancePlan, RebalanceRequest};
+use doppel_protocol::MappingApi;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -24,21 +25,22 @@ use crate::problem::Problem;
 use crate::request::extract::JsonBody;
 use crate::routes::reports;
 
-/// What is requested.
+/// A request to change the partition map, or to show what a change would do.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(examples(json!({"action": "balance", "dry_run": true}), json!({"action": "drain", "node": 1, "dry_run": true})))]
 pub(crate) struct RebalanceBody {
-    /// `balance` makes the load even with few moves, `learn` learns the map anew, `drain` takes everything from a node,
-    /// `join` gives a node its part again, and `move` puts one partition on another node.
+    /// Action to perform. `balance` evens out the load with few moves. `learn` learns a new map from the
+    /// contents. `drain` removes all partitions from a node. `join` gives a drained node its share again.
+    /// `move` moves one partition to another node.
     action: RebalanceAction,
-    /// The node that is drained, joined or moved to, from 0.
+    /// Number of the node to drain, to join, or to move the partition to. The first node is 0.
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 2_147_483_647)]
     node: Option<NodeId>,
-    /// The id of the partition that is moved.
+    /// Id of the partition to move.
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 2_147_483_647)]
     partition: Option<PartitionId>,
-    /// Only say what would be done.
+    /// Whether to only report what the request would do.
     #[serde(default)]
     dry_run: bool,
 }
@@ -53,32 +55,32 @@ pub(crate) enum RebalanceAction {
     Move,
 }
 
-/// How a request to change the mapping ended: the fields of the request, and what became of it.
+/// Outcome of a request to change the partition map, with the fields of the request.
 #[derive(ToSchema)]
 #[schema(as = RebalanceOutcome)]
 #[expect(
     dead_code,
     reason = "describes RebalanceOutcome; generators make nothing of an enumeration in another object"
 )]
-pub(crate) struct OutcomeSchema {
-    /// What was requested.
+pub(crate) struct RebalanceOutcomeSchema {
+    /// Action that was requested.
     action: RebalanceAction,
-    /// The node that was to be drained, joined or moved to; absent where all nodes were meant.
+    /// Node to drain, to join, or to move the partition to. Absent if the action concerned all nodes.
     #[schema(nullable = false)]
     node: Option<u32>,
-    /// The partition that was to be moved; absent where none was named.
+    /// Partition to move. Absent if the request named no partition.
     #[schema(nullable = false)]
     partition: Option<u32>,
-    /// Why it was not carried out; null if it was.
+    /// Reason why the request was not carried out. Null if it was carried out.
     #[schema(required = true)]
     failed: Option<String>,
-    /// Whether it was not carried out because somebody cancelled it.
+    /// Whether the request was cancelled.
     cancelled: bool,
-    /// The version of the plan in force when the request ended.
+    /// Version of the plan that was in force when the request ended.
     plan_version: u64,
-    /// The number of contents copied.
+    /// Number of contents that were copied.
     copied: u64,
-    /// Seconds from the beginning to the end.
+    /// Duration of the request in seconds.
     seconds: f64,
 }
 
@@ -93,12 +95,14 @@ impl RebalanceBody {
                 Ok(RebalanceRequest::Move { partition, node })
             }
             (RebalanceAction::Balance | RebalanceAction::Learn, Some(_), _) => {
-                Err(Problem::field("node", "this is for all nodes; name none"))
+                Err(Problem::field("node", "this action concerns all nodes; leave out node"))
             }
             (RebalanceAction::Drain | RebalanceAction::Join | RebalanceAction::Move, None, _) => {
-                Err(Problem::field("node", "which node? a number from 0"))
+                Err(Problem::field("node", "missing; this action needs the number of a node, from 0"))
             }
-            (RebalanceAction::Move, _, None) => Err(Problem::field("partition", "which partition? its id")),
+            (RebalanceAction::Move, _, None) => {
+                Err(Problem::field("partition", "missing; a move needs the id of a partition"))
+            }
             (
                 RebalanceAction::Balance
                 | RebalanceAction::Learn
@@ -106,7 +110,7 @@ impl RebalanceBody {
                 | RebalanceAction::Join,
                 _,
                 Some(_),
-            ) => Err(Problem::field("partition", "only a move is of one partition; name none")),
+            ) => Err(Problem::field("partition", "only a move concerns one partition; leave out partition")),
         }
     }
 }
@@ -115,23 +119,23 @@ impl RebalanceBody {
 ///
 /// # Errors
 /// 404 if the map of this service cannot be changed.
-pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
-    let none = || Problem::not_found("this service's index has no mapping that can be changed");
+pub(crate) fn partition_map(app: &App) -> Result<&dyn MappingApi, Problem> {
+    let none = || Problem::not_found("the index of this service has no partition map that can be changed");
     app.mapping().ok_or_else(none)
 }
 
-/// Is the mapping being changed?
+/// Show the partition plan and the progress of a change.
 #[utoipa::path(
     get, path = "/v1/rebalance", operation_id = "get_rebalance", tag = "operations",
     responses(
-        (status = 200, description = "The plan that is served, and what becomes of it", body = Present),
-        (status = 404, description = "The index has no mapping that can be changed"),
+        (status = 200, description = "The plan in force, and the progress and outcome of the latest request", body = Present),
+        (status = 404, description = "The index has no partition map that can be changed"),
         refusals::Index,
     ),
 )]
 pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
     app.blocking(|app| {
-        let mapping = mapping(app)?;
+        let mapping = partition_map(app)?;
         // The progress is read before the plan. If a change ends between the two reads, the plan is then the
         // changed one.
         let progress = mapping.progress()?;
@@ -143,15 +147,16 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
     .await
 }
 
-/// Change the mapping while everything goes on, or say what that would take.
+/// Change the partition map, or report what a change would do.
 ///
-/// While a change is under way a dry run is refused, too.
+/// The service keeps answering during the change. While a change is in progress, the service refuses further
+/// requests, including dry runs.
 #[utoipa::path(
     post, path = "/v1/rebalance", operation_id = "rebalance", tag = "operations", request_body = RebalanceBody,
     responses(
-        (status = 200, description = "What is done, or would be, or why there is nothing to do; GET says how far it is", body = RebalancePlan),
-        (status = 400, description = "No such node or partition, a drained node, or the last that may have partitions"),
-        (status = 404, description = "The index has no mapping that can be changed"),
+        (status = 200, description = "The change that has started or would start, or the reason why no change is needed", body = RebalancePlan),
+        (status = 400, description = "The node or partition does not exist, the node is drained, or it is the last node that may have partitions"),
+        (status = 404, description = "The index has no partition map that can be changed"),
         refusals::Rebalances,
     ),
 )]
@@ -163,7 +168,7 @@ pub(crate) async fn rebalance(
     let permit = app.enter_planning()?;
     app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
-        let answer = mapping(app)?.rebalance(request, dry_run)?;
+        let answer = partition_map(app)?.rebalance(request, dry_run)?;
         let (started, moved) = (answer.started, answer.contents_moved);
         tracing::info!(
             ?request,
@@ -178,33 +183,37 @@ pub(crate) async fn rebalance(
     .await
 }
 
-/// Cancel the present request: what it has begun is given up, and the plan that is served stays.
+/// Cancel the change of the partition map that is in progress.
+///
+/// The service discards the copies that the change has made, and keeps the plan in force.
 #[utoipa::path(
     delete, path = "/v1/rebalance", operation_id = "cancel_rebalance", tag = "operations",
     responses(
-        (status = 200, description = "It is cancelled; `outcome` of GET says so, too", body = RebalanceOutcome),
-        (status = 404, description = "The index has no mapping that can be changed"),
+        (status = 200, description = "The outcome of the cancelled change", body = RebalanceOutcome),
+        (status = 404, description = "The index has no partition map that can be changed"),
         refusals::Cancels,
     ),
 )]
 pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutcome>, Problem> {
     app.blocking(|app| {
-        let outcome = mapping(app)?.cancel()?;
+        let outcome = partition_map(app)?.cancel()?;
         tracing::info!(request = ?outcome.request, copied = outcome.copied, "rebalance cancelled");
         Ok(Json(outcome))
     })
     .await
 }
 
-/// What would other numbers of sub-dictionaries and nodes make of the present contents?
+/// Estimate the load balance for other numbers of sub-dictionaries and nodes.
 ///
-/// Takes some seconds, so one is made at a time. The answer may be 10 seconds old, and older where making it takes long: `age_ms` says how old. Only policies that bound lengths have one: `jaccard`, `content` and `copies`.
+/// The estimate is computed for the current contents. Making it takes some seconds, so the service makes one
+/// at a time. The answer may be 10 seconds old, or older if making the report takes long; `age_ms` gives its
+/// age. The report exists only for policies that bound lengths: `jaccard`, `content` and `copies`.
 #[utoipa::path(
     get, path = "/v1/reports/load-balance/what-if", operation_id = "get_load_balance_what_if", tag = "reports",
     responses(
-        (status = 200, description = "The figures of the present plan and of others", body = WhatIfs),
-        (status = 404, description = "The index has no mapping"),
-        (status = 422, description = "The collection's policy does not bound lengths, so every search goes to all nodes"),
+        (status = 200, description = "The figures of the plan in force and of other plans", body = WhatIfs),
+        (status = 404, description = "The index has no partition map"),
+        (status = 422, description = "The policy of the collection does not bound lengths, so every search goes to all nodes"),
         refusals::Index,
     ),
 )]
@@ -212,26 +221,26 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
     // This check comes first, because it needs no permit.
     let Some(tau) = app.policy().metric() else {
         let reason =
-            "has no bound on lengths, so every search goes to all nodes, however contents are divided";
+            "does not bound lengths, so every search goes to all nodes, however contents are divided";
         return Err(Problem::not_by_policy(app.policy(), reason));
     };
     let make = move |app: &App| {
         let _permit = app.enter_planning()?;
-        let mapping = mapping(app)?;
+        let mapping = partition_map(app)?;
         let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
         let rows = figures(&sample, tau).map_err(|error| {
             tracing::error!(%error, "cannot make the what-if report; the request gets 500");
             Problem::internal()
         })?;
-        let (contents, present) = (sample.len() as u64, of_plan(&plan, &sample));
+        let (contents, present) = (sample.len() as u64, figures_of_plan(&plan, &sample));
         Ok(WhatIfs { sample: contents, present, rows, age_ms: None })
     };
-    let (report, age_ms) = reports::kept(&app, &app.reports().what_if, make).await?;
+    let (report, age_ms) = reports::cached_report(&app, &app.reports().what_if, make).await?;
     Ok(Json(WhatIfs { age_ms, ..WhatIfs::clone(&report) }))
 }
 
 /// Computes the what-if figures of an existing plan.
-fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
+fn figures_of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
     let lengths: Vec<LengthVector> = sample.iter().map(|one| plan.map().lexicon().lengths(one)).collect();
     let all = plan.measure(&lengths);
     // A node that is being drained counts as long as it has partitions.

@@ -21,40 +21,41 @@ use crate::app::App;
 use crate::app::arrival_dates::LineDates;
 use crate::limits::CHUNK_BYTES;
 use crate::problem::Problem;
-use crate::routes::pages::line_answers::{Answers, Written, not_taken};
+use crate::routes::pages::line_answers::{CompleteAnswers, LineAnswers, not_taken};
 use crate::routes::pages::submission::submit;
-use doppel_engine::ingest::{Ingested, KeyedBatch, Source};
+use doppel_engine::ingest::{IngestResult, KeyedBatch, PageSource};
 
 /// A line of the body and its number.
 #[derive(Debug, Clone)]
-struct Line {
+struct BodyLine {
     number: usize,
     json: Bytes,
 }
 
-/// Takes the lines of `body` from `caller` and returns the answers, one line for each. Blocks.
+/// Records the pages in the lines of `body` for `caller`, and returns one answer for each line. Blocks.
 ///
 /// # Errors
-/// If there are too many lines, or if no line was taken because tier 1 refused the lines or memory was short.
-pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, Problem> {
+/// If there are too many lines, or if no line was recorded because tier 1 refused the lines or memory was
+/// short.
+pub(crate) fn record_lines(app: &App, caller: &Caller, body: &Bytes) -> Result<CompleteAnswers, Problem> {
     let limits = app.limits();
     let count = lines(body).take(limits.lines + 1).count();
     if count > limits.lines {
-        let detail = format!("more than {} lines; send them in parts", limits.lines);
+        let detail = format!("the body has more than {} lines; send them in parts", limits.lines);
         return Err(Problem::too_large(detail));
     }
-    let mut answers = Answers::new(app, caller.memory(), count)?;
+    let mut answers = LineAnswers::new(app, caller.memory(), count)?;
     let mut rest = lines(body).peekable();
-    let start = |lines: Vec<Line>| {
-        let keyed = |line: Line| {
-            let source = Source::Json(line.json.clone());
+    let start = |lines: Vec<BodyLine>| {
+        let keyed = |line: BodyLine| {
+            let source = PageSource::Json(line.json.clone());
             (line, source)
         };
-        let arrival = app.arrivals().next();
+        let arrival = app.arrival_clock().next();
         (app.ingest().start_keyed(lines.into_iter().map(keyed).collect(), arrival), arrival)
     };
     let mut refused = HashMap::new();
-    let mut dates = LineDates::new(app.arrivals());
+    let mut dates = LineDates::new(app.arrival_clock());
     let mut next = chunk(&mut rest, limits.chunk_lines).map(start);
     while let Some((batch, arrival)) = next {
         next = chunk(&mut rest, limits.chunk_lines).map(start);
@@ -62,28 +63,28 @@ pub(crate) fn take(app: &App, caller: &Caller, body: &Bytes) -> Result<Written, 
         for version in extracted.iter_mut().filter_map(|(_, one)| one.as_mut().ok()) {
             dates.date(version, arrival);
         }
-        let Err(problem) = record(app, caller, extracted, &mut refused, &mut answers)? else {
+        let Err(problem) = record_chunk(app, caller, extracted, &mut refused, &mut answers)? else {
             continue;
         };
-        if !answers.any_taken() {
+        if !answers.has_taken() {
             return Err(problem);
         }
         let started = next.take().map(|(batch, _)| KeyedBatch::into_keys(batch)).unwrap_or_default();
         for line in started.into_iter().chain(rest.by_ref()) {
-            answers.retry(line.number, None, &problem);
+            answers.push_retry(line.number, None, &problem);
         }
     }
-    Ok(answers.end())
+    Ok(answers.complete())
 }
 
 /// Records the valid lines of a chunk in one call and answers all lines of the chunk. The inner error gives
 /// the reason if no line was recorded, and means that no later line can be recorded either.
-fn record(
+fn record_chunk(
     app: &App,
     caller: &Caller,
-    extracted: Vec<(Line, Ingested)>,
+    extracted: Vec<(BodyLine, IngestResult)>,
     refused_pages: &mut HashMap<String, Problem>,
-    answers: &mut Answers<'_>,
+    answers: &mut LineAnswers<'_>,
 ) -> Result<Result<(), Problem>, Problem> {
     let mut submissions = Vec::with_capacity(extracted.len());
     let mut pages = Vec::with_capacity(extracted.len());
@@ -101,9 +102,9 @@ fn record(
         pages.push((line.number, page));
     }
     // Every recorded line must be answered, so the memory for the answers is reserved first.
-    if !answers.make_room(pages.iter().map(|(_, page)| page)) {
+    if !answers.reserve_texts(pages.iter().map(|(_, page)| page)) {
         let problem = Problem::memory_full();
-        pages.iter().for_each(|(line, _)| answers.retry(*line, None, &problem));
+        pages.iter().for_each(|(line, _)| answers.push_retry(*line, None, &problem));
         return Ok(Err(problem));
     }
     let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { submit(app, caller, submissions) };
@@ -116,16 +117,16 @@ fn record(
     for (line, page) in pages {
         let outcome = outcomes.next_if(|(of, _)| *of == line);
         match (page, outcome) {
-            (Err(not_taken), _) => answers.not_taken(not_taken),
-            (Ok(url), Some((_, Ok(outcome)))) => answers.taken(url, outcome),
+            (Err(not_taken), _) => answers.push_not_taken(not_taken),
+            (Ok(url), Some((_, Ok(outcome)))) => answers.push_taken(url, outcome),
             (Ok(url), Some((_, Err(refused)))) => {
                 let problem = Problem::from(refused);
-                answers.retry(line, Some(url.clone()), &problem);
+                answers.push_retry(line, Some(url.clone()), &problem);
                 refused_pages.insert(url, problem);
             }
             (Ok(url), None) if refused_pages.contains_key(&url) => {
                 let problem = &refused_pages[&url];
-                answers.retry(line, Some(url), problem);
+                answers.push_retry(line, Some(url), problem);
             }
             (Ok(url), None) => {
                 tracing::error!(line, url, "tier 1 returned no outcome for a line; the request gets 500");
@@ -137,7 +138,7 @@ fn record(
 }
 
 /// Iterates over the lines that are not blank. Lines are numbered from 1, and blank lines count.
-fn lines(body: &Bytes) -> impl Iterator<Item = Line> {
+fn lines(body: &Bytes) -> impl Iterator<Item = BodyLine> {
     let (mut begin, mut number) = (0, 0);
     std::iter::from_fn(move || {
         while begin < body.len() {
@@ -146,7 +147,7 @@ fn lines(body: &Bytes) -> impl Iterator<Item = Line> {
             begin = end + 1;
             number += 1;
             if !body[range.clone()].trim_ascii().is_empty() {
-                return Some(Line { number, json: body.slice(range) });
+                return Some(BodyLine { number, json: body.slice(range) });
             }
         }
         None
@@ -155,7 +156,7 @@ fn lines(body: &Bytes) -> impl Iterator<Item = Line> {
 
 /// Takes the next chunk: up to `count` lines and [`CHUNK_BYTES`]. A single longer line forms its own chunk.
 /// Returns `None` at the end of the body.
-fn chunk(rest: &mut Peekable<impl Iterator<Item = Line>>, count: usize) -> Option<Vec<Line>> {
+fn chunk(rest: &mut Peekable<impl Iterator<Item = BodyLine>>, count: usize) -> Option<Vec<BodyLine>> {
     let first = rest.next()?;
     let mut bytes = first.json.len();
     let mut lines = vec![first];
@@ -167,7 +168,7 @@ fn chunk(rest: &mut Peekable<impl Iterator<Item = Line>>, count: usize) -> Optio
     Some(lines)
 }
 
-impl Line {
+impl BodyLine {
     /// Returns the URL of the page, if the line is JSON with a valid URL.
     fn url(&self) -> Option<String> {
         #[derive(Deserialize)]

@@ -5,33 +5,33 @@
 //! never records a page that it could not answer for lack of memory.
 
 use axum::body::Bytes;
-use doppel_protocol::Outcome;
-use doppel_protocol::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
+use doppel_contract::Outcome;
+use doppel_contract::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
 
 use crate::app::App;
 use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::request::memory::BodyMemory;
-use crate::request::memory::Share;
+use crate::request::memory::MemoryShare;
 use doppel_engine::ingest::IngestError;
 
 /// The answers written so far.
-pub(crate) struct Answers<'m> {
+pub(crate) struct LineAnswers<'m> {
     metrics: &'m Metrics,
     bytes: Vec<u8>,
-    share: Share,
+    share: MemoryShare,
     /// Number of lines that have no answer yet.
-    left: usize,
-    any_taken: bool,
-    any_retry: bool,
+    unanswered: usize,
+    has_taken: bool,
+    needs_retry: bool,
 }
 
 /// The complete answers. They hold their share of the memory budget until they are sent.
-pub(crate) struct Written {
+pub(crate) struct CompleteAnswers {
     pub(crate) bytes: Bytes,
     /// Whether the client must send some lines again.
-    pub(crate) any_retry: bool,
+    pub(crate) needs_retry: bool,
 }
 
 /// Builds the answer to a line that is not a valid page.
@@ -56,7 +56,7 @@ fn text_bytes(not_taken: &NotTaken) -> usize {
     [url.as_deref(), field.as_deref(), Some(reason)].into_iter().flatten().map(json_bytes).sum()
 }
 
-impl<'m> Answers<'m> {
+impl<'m> LineAnswers<'m> {
     /// Reserves memory for the answers to `lines` lines, not counting the texts that the answers repeat.
     ///
     /// # Errors
@@ -67,17 +67,24 @@ impl<'m> Answers<'m> {
             return Err(Problem::memory_full());
         }
         let bytes = Vec::with_capacity(room);
-        Ok(Self { metrics: app.metrics(), bytes, share, left: lines, any_taken: false, any_retry: false })
+        Ok(Self {
+            metrics: app.metrics(),
+            bytes,
+            share,
+            unanswered: lines,
+            has_taken: false,
+            needs_retry: false,
+        })
     }
 
     /// Reserves memory for the texts of the next answers: the URLs of pages, and the reasons why lines are
     /// not pages. Returns false if there is not enough memory.
-    pub(crate) fn make_room<'p>(
+    pub(crate) fn reserve_texts<'p>(
         &mut self,
         pages: impl Iterator<Item = &'p Result<String, NotTaken>>,
     ) -> bool {
         let texts = pages.map(|page| page.as_ref().map_or_else(text_bytes, json_bytes));
-        let more = texts.sum::<usize>() + self.left * LINE_ANSWER_BYTES;
+        let more = texts.sum::<usize>() + self.unanswered * LINE_ANSWER_BYTES;
         let is_there = self.share.grow_to(self.bytes.len() + more);
         if is_there {
             self.bytes.reserve_exact(more);
@@ -86,26 +93,26 @@ impl<'m> Answers<'m> {
     }
 
     /// Returns true if at least one line was accepted.
-    pub(crate) fn any_taken(&self) -> bool {
-        self.any_taken
+    pub(crate) fn has_taken(&self) -> bool {
+        self.has_taken
     }
 
-    pub(crate) fn taken(&mut self, url: String, outcome: Outcome) {
-        self.any_taken = true;
+    pub(crate) fn push_taken(&mut self, url: String, outcome: Outcome) {
+        self.has_taken = true;
         self.push(&LineAnswer::Taken(Taken { url, outcome }));
     }
 
-    pub(crate) fn not_taken(&mut self, not_taken: NotTaken) {
+    pub(crate) fn push_not_taken(&mut self, not_taken: NotTaken) {
         self.metrics.not_taken(not_taken.error.code);
         self.push(&LineAnswer::NotTaken(not_taken));
     }
 
     /// Refuses a line for now. The client may send the line again.
-    pub(crate) fn retry(&mut self, line: usize, url: Option<String>, problem: &Problem) {
-        self.any_retry = true;
+    pub(crate) fn push_retry(&mut self, line: usize, url: Option<String>, problem: &Problem) {
+        self.needs_retry = true;
         let reason = shortened(problem.detail()).to_owned();
         let error = LineError { code: LineCode::Retry, field: None, reason };
-        self.not_taken(NotTaken { line, url, error });
+        self.push_not_taken(NotTaken { line, url, error });
     }
 
     fn push(&mut self, answer: &LineAnswer) {
@@ -114,15 +121,15 @@ impl<'m> Answers<'m> {
             tracing::error!(%error, "cannot write the answer to a line as JSON; the client gets an incomplete line");
         }
         self.bytes.push(b'\n');
-        self.left = self.left.saturating_sub(1);
-        debug_assert!(self.bytes.len() + self.left * LINE_ANSWER_BYTES <= self.share.bytes());
+        self.unanswered = self.unanswered.saturating_sub(1);
+        debug_assert!(self.bytes.len() + self.unanswered * LINE_ANSWER_BYTES <= self.share.bytes());
     }
 
     /// Completes the answers and returns the memory that they do not need.
-    pub(crate) fn end(mut self) -> Written {
+    pub(crate) fn complete(mut self) -> CompleteAnswers {
         self.bytes.shrink_to_fit();
         self.share.shrink_to(self.bytes.len());
-        Written { bytes: self.share.hold(self.bytes), any_retry: self.any_retry }
+        CompleteAnswers { bytes: self.share.hold(self.bytes), needs_retry: self.needs_retry }
     }
 }
 
@@ -158,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_takes_no_more_in_json_than_is_reckoned(
+        fn a_text_takes_no_more_bytes_in_json_than_estimated(
             text in "\\PC*|[\0-\x7f]{0,90}|[\"\\\\ß\u{10348}]{0,99}",
         ) {
             let json = serde_json::to_string(&text).unwrap();
@@ -170,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_fits_its_room_but_for_its_texts() {
+    fn an_answer_without_its_texts_fits_the_reserved_memory() {
         let text = || "x".repeat(100);
         let retry = NotTaken {
             line: usize::MAX,
@@ -178,7 +185,7 @@ mod tests {
             error: LineError { code: LineCode::Retry, field: None, reason: "x".repeat(RETRY_REASON_BYTES) },
         };
         let json = serde_json::to_string(&LineAnswer::NotTaken(retry)).unwrap();
-        assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reason of a retry is within");
+        assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reserved memory includes the reason of a retry");
         let error = LineError { code: LineCode::Internal, field: Some(text()), reason: text() };
         let invalid = NotTaken { line: usize::MAX, url: Some(text()), error };
         let (texts, json) = (text_bytes(&invalid), serde_json::to_string(&invalid).unwrap());

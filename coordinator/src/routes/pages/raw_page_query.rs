@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use axum::http::{HeaderMap, header};
+use doppel_contract::answer::{PageUrlForm, TimeForm};
+use doppel_contract::page::{self, ItemError, ItemReason};
 use doppel_model::Timestamp;
-use doppel_protocol::answer::{PageUrlForm, TimeForm};
-use doppel_protocol::page::{self, ItemError, ItemReason};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::request::body::media_type;
 use crate::request::extract::page_url;
 use doppel_engine::ingest::IngestError;
-use doppel_engine::raw_page::{Media, RawPageHead};
+use doppel_engine::raw_page::{PageMedia, RawPageHead};
 
 /// Media types of pages that are sent as raw bodies.
 pub(crate) const MEDIA_TYPES: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
@@ -24,16 +24,16 @@ pub(crate) const MEDIA_TYPES: [&str; 3] = ["text/html", "application/xhtml+xml",
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RawPageQuery {
-    /// The page, if the body is the page as it is. JSON has all fields in the body.
+    /// URL of the page, if the body is a raw page. A JSON body has all fields itself.
     #[param(value_type = Option<PageUrlForm>)]
     url: Option<String>,
-    /// When the page was fetched; RFC 3339, now where none is given, at most 24 hours ahead.
+    /// Time at which the page was fetched, in RFC 3339, at most 24 hours ahead. Default: now.
     #[param(value_type = Option<TimeForm>)]
     fetched_at: Option<String>,
     /// Any measure of popularity, not negative.
     #[param(minimum = 0)]
     popularity: Option<f64>,
-    /// Language tag.
+    /// Language tag of the page.
     #[param(pattern = "^[A-Za-z0-9-]{1,35}$")]
     language: Option<String>,
 }
@@ -55,8 +55,9 @@ impl RawPageQuery {
             None => Ok(()),
             Some((field, _)) => {
                 let types = MEDIA_TYPES.join(", ");
-                let detail =
-                    format!("JSON has this field in the body; the query has it for a body of {types}");
+                let detail = format!(
+                    "a JSON body has this field itself; the query may have it only for a body of {types}"
+                );
                 Err(Problem::field(field, detail))
             }
         }
@@ -69,7 +70,7 @@ impl RawPageQuery {
     pub(crate) fn head(self, headers: &HeaderMap, now: Timestamp) -> Result<RawPageHead, Problem> {
         let Self { url, fetched_at, popularity, language } = self;
         let Some(url) = url else {
-            let detail = "missing; a page that is sent as it is has its URL in the query: /v1/pages?url=URL";
+            let detail = "missing; give the URL of a raw page in the query: /v1/pages?url=URL";
             return Err(Problem::field("url", detail));
         };
         let refused = |field: &'static str, reason| {
@@ -85,9 +86,9 @@ impl RawPageQuery {
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default();
         let media = match media_type(headers).as_str() {
-            "text/plain" => Media::Text,
-            "application/xhtml+xml" => Media::Xhtml,
-            _ => Media::Html,
+            "text/plain" => PageMedia::Text,
+            "application/xhtml+xml" => PageMedia::Xhtml,
+            _ => PageMedia::Html,
         };
         Ok(RawPageHead {
             url: page_url("url", &url)?,

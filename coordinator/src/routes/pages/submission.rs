@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use doppel_contract::Outcome;
 use doppel_model::ClientId;
-use doppel_protocol::{Outcome, Submission, Tier1Error};
+use doppel_protocol::{Submission, Tier1Error};
 
 use crate::access::Caller;
 use crate::app::App;
@@ -17,8 +18,8 @@ use crate::problem::Problem;
 /// Error for a number of outcomes that differs from the number of submissions. All submissions were recorded,
 /// and the client may send them again.
 #[derive(Debug, thiserror::Error)]
-#[error("tier 1 gave {outcomes} outcomes for {submissions} submissions")]
-pub(crate) struct Unpaired {
+#[error("tier 1 returned {outcomes} outcomes for {submissions} submissions")]
+pub(crate) struct OutcomeCountError {
     /// Number of submissions.
     submissions: usize,
     /// Number of outcomes.
@@ -26,7 +27,7 @@ pub(crate) struct Unpaired {
 }
 
 /// Key of a submission, with the outcome or the refusal.
-type Recorded<K> = (K, Result<Outcome, Tier1Error>);
+type KeyedOutcome<K> = (K, Result<Outcome, Tier1Error>);
 
 /// Records submissions of a client in tier 1. Returns each key with the outcome or refusal of its submission.
 /// Blocks.
@@ -37,12 +38,12 @@ pub(crate) fn submit<K>(
     app: &App,
     caller: &Caller,
     submissions: Vec<(K, Submission)>,
-) -> Result<Vec<Recorded<K>>, Unpaired> {
+) -> Result<Vec<KeyedOutcome<K>>, OutcomeCountError> {
     let (keys, submissions): (Vec<K>, Vec<Submission>) = submissions.into_iter().unzip();
     let span = tracing::debug_span!("submit", pages = submissions.len());
     let outcomes = span.in_scope(|| app.tier1().submit_each(caller.client(), submissions));
     if outcomes.len() != keys.len() {
-        return Err(Unpaired { submissions: keys.len(), outcomes: outcomes.len() });
+        return Err(OutcomeCountError { submissions: keys.len(), outcomes: outcomes.len() });
     }
     let is_full = |refused: &&Tier1Error| matches!(refused, Tier1Error::ClientFull { .. });
     if let Some(full) = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).find(is_full) {
@@ -76,8 +77,8 @@ fn warn_of_flood(caller: &Caller, full: &Tier1Error) {
     }
 }
 
-impl From<Unpaired> for Problem {
-    fn from(error: Unpaired) -> Self {
+impl From<OutcomeCountError> for Problem {
+    fn from(error: OutcomeCountError) -> Self {
         tracing::error!(%error, "cannot match outcomes to submissions; the request gets 500");
         Self::internal()
     }

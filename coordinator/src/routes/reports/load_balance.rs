@@ -7,10 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use doppel_contract::LoadReport;
+use doppel_contract::answer::{LoadBalance, LoadHistory, NodeLoad};
 use doppel_model::NodeId;
 use doppel_partitioning::Plan;
-use doppel_protocol::answer::{LoadBalance, LoadHistory, NodeLoad};
-use doppel_protocol::{LoadReport, MappingApi};
+use doppel_protocol::MappingApi;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -19,7 +20,7 @@ use crate::contract::refusals;
 use crate::problem::Problem;
 use crate::request::extract::Query;
 
-/// How evenly is the load spread?
+/// Report how evenly the load is spread over partitions and nodes.
 #[utoipa::path(get, path = "/v1/reports/load-balance", operation_id = "get_load_balance", tag = "reports", responses(
         (status = 200, description = "The load of partitions and nodes", body = LoadBalance),
         refusals::Index,
@@ -30,7 +31,7 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
         let mapping = app.mapping();
         let plan = mapping.map(MappingApi::plan).transpose()?;
         let all = plan.as_ref().map_or(0, Plan::nodes);
-        let history = app.history().points();
+        let history = app.balance_history().points();
         let table = app.shard_map();
         Ok(Json(LoadBalance {
             nodes: per_node(&load, all),
@@ -50,17 +51,17 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct HistoryQuery {
-    /// Only points later than this, in milliseconds since 1970.
+    /// Return only points after this time, in milliseconds since 1970.
     since: Option<i64>,
 }
 
-/// How was the load in the last six hours?
+/// Report the load of the last six hours.
 ///
-/// Every front door has its own memory of it, which begins with its start.
+/// Every coordinator records its own history, which begins when the coordinator starts.
 #[utoipa::path(get, path = "/v1/load/history", operation_id = "get_load_history", tag = "reports", params(HistoryQuery),
     responses(
-        (status = 200, description = "The points of the last hours", body = LoadHistory),
-        (status = 400, description = "A parameter is wrong"),
+        (status = 200, description = "The points of the last six hours", body = LoadHistory),
+        (status = 400, description = "A parameter is invalid"),
         refusals::Waits,
     ))]
 pub(crate) async fn history(
@@ -69,8 +70,10 @@ pub(crate) async fn history(
 ) -> Result<Response, Problem> {
     // The answer has some megabytes, so a blocking thread serialises it.
     let text = app.blocking(move |app| {
-        let history =
-            LoadHistory { now_ms: app.arrivals().now().millis(), points: app.load_points().since(since) };
+        let history = LoadHistory {
+            now_ms: app.arrival_clock().now().millis(),
+            points: app.load_recorder().since(since),
+        };
         serde_json::to_vec(&history).map_err(|_| Problem::internal())
     });
     Ok(([(header::CONTENT_TYPE, "application/json")], text.await?).into_response())

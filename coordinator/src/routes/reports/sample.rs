@@ -15,7 +15,7 @@ use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS, SAMPLE_TIME};
 use crate::problem::Problem;
 use crate::request::extract::Query;
 use crate::response::stream::stream;
-use crate::routes::operations::rebalance::mapping;
+use crate::routes::operations::rebalance::partition_map;
 
 const CONTENT_TYPE: &str = "application/octet-stream";
 
@@ -23,23 +23,25 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SampleQuery {
-    /// How many, 1 to 100,000; those with the least hashes, which are a random sample and always the same.
+    /// Number of contents, 1 to 100,000. The service selects the contents with the smallest hashes, which are
+    /// a random sample that stays the same.
     #[param(minimum = 1, maximum = 100_000)]
     contents: Option<usize>,
 }
 
-/// Signatures of some of the contents that are stored.
+/// Download the signatures of a sample of the stored contents.
 ///
-/// There is one at a time. A client that has had one leaves the place to others for 10 seconds, or for as long as its sample took.
+/// The service sends one sample at a time. After a sample, a client must pause for 10 seconds, or for as long
+/// as the sample took if that was longer, so that other clients get their turn.
 ///
-/// They follow each other without anything between, in the order of their contents' hashes, each in the layout of
-/// doppel-model's `signature`. Without `contents` 100,000, or about 256 MB of them if that is less.
+/// The signatures are concatenated in the order of the content hashes, each in the layout of doppel-model's
+/// `signature`. Without `contents`, the sample has 100,000 contents, or as many as fit in about 256 MB.
 #[utoipa::path(
     get, path = "/v1/sample", operation_id = "get_sample", tag = "reports", params(SampleQuery),
     responses(
-        (status = 200, description = "The signatures", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 400, description = "Out of range"),
-        (status = 404, description = "The index has no mapping"),
+        (status = 200, description = "The concatenated signatures", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 400, description = "The number of contents is out of range"),
+        (status = 404, description = "The index has no partition map"),
         refusals::Index,
     ),
 )]
@@ -50,7 +52,7 @@ pub(crate) async fn sample(
 ) -> Result<Response, Problem> {
     let contents = query.contents.unwrap_or(SAMPLE_CONTENTS);
     if !(1..=SAMPLE_CONTENTS).contains(&contents) {
-        return Err(Problem::field("contents", format!("1 to {SAMPLE_CONTENTS}, not {contents}")));
+        return Err(Problem::field("contents", format!("{contents} is not from 1 to {SAMPLE_CONTENTS}")));
     }
     let (permit, planning) = (app.enter_sample()?, app.enter_planning()?);
     // The turn is dropped before the permit. The client's pause has then begun when the permit becomes free,
@@ -59,7 +61,7 @@ pub(crate) async fn sample(
     // The call continues if the client disconnects, so it keeps the permits.
     let sample = move |app: &App| {
         let _planning = planning;
-        Ok((mapping(app)?.sample(contents)?, permit))
+        Ok((partition_map(app)?.sample(contents)?, permit))
     };
     let (signatures, permit) = app.blocking_within(LONG_CALL_TIME, sample).await?;
     let body = stream(permit, ("sample", Some(SAMPLE_TIME)), move |out| {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use doppel_contract::{Outcome, Status, Unresolved};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    Body, Compared, FetchResult, GroupState, GroupSummary, Line, Outcome, PageView, Rank, Status, Submission,
-    Unresolved, VersionPlace,
+    Body, Compared, FetchResult, GroupState, GroupSummary, Line, PageView, Rank, Submission, VersionPlace,
 };
 
 use super::{Page, State};

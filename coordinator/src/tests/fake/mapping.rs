@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
+use doppel_contract::{RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use doppel_model::signature::Signature;
 use doppel_partitioning::{LengthVector, MappingError, Plan, Rebalancer};
-use doppel_protocol::{
-    IndexError, MappingApi, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,
-    RebalanceRequest,
-};
+use doppel_protocol::{IndexError, MappingApi, RebalanceError};
 
 use super::Fake;
 

@@ -4,26 +4,27 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use doppel_contract::answer::Advice;
+use doppel_contract::{Backlog, Counters, Outcome, Status};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
-use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    Aged, Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters,
-    DecisionTimes, GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView,
-    Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
-    ScanPosition, ShardTotals, Status, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
+    Aged, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, DecisionTimes, GroupFilter,
+    GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, PageView, Question,
+    RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, ShardTotals,
+    Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
 
 use super::{Fake, Page};
 
 /// Reads for one question, in which some pages come from replicas.
-struct Asked<'t> {
+struct FakeReads<'t> {
     of: &'t Fake,
     question: Question,
 }
 
-impl Asked<'_> {
+impl FakeReads<'_> {
     /// Gives the answer the age of the oldest of these pages.
     fn aged<T>(&self, answer: T, pages: impl Iterator<Item = PageId>) -> T {
         let (mut age, mut took) = (None, Duration::ZERO);
@@ -36,7 +37,7 @@ impl Asked<'_> {
     }
 }
 
-impl Tier1Reads for Asked<'_> {
+impl Tier1Reads for FakeReads<'_> {
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         Ok(self.aged(self.of.pages(pages)?, pages.iter().copied()))
     }
@@ -152,7 +153,7 @@ impl Tier1Api for Fake {
         if self.state().may_change {
             question.owners_may_change();
         }
-        Some(Box::new(Asked { of: self, question: question.clone() }))
+        Some(Box::new(FakeReads { of: self, question: question.clone() }))
     }
 
     fn groups(

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use doppel_contract::{LengthBox, LoadReport, PartitionLoad};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageId, PartitionId};
-use doppel_protocol::{IndexError, LengthBox, LoadReport, Pair, PartitionLoad, PartitionLookup, Tier2Api};
+use doppel_protocol::{IndexError, Pair, PartitionLookup, Tier2Api};
 
 use super::Fake;
 

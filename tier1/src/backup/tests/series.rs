@@ -1,4 +1,4 @@
-//! A full backup and its increments give the state of the last, and nothing else passes for a series.
+//! Tests that a series gives the state of its last backup, and that files that are not a series are refused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backup::state::State;
+use crate::backup::state::SeriesState;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -26,24 +26,24 @@ fn apply(rows: &mut Rows, writes: &[Write]) {
     }
 }
 
-/// A full backup that reads `rows`, while `changes` are committed.
+/// A full backup of `rows`, during which `changes` are committed.
 fn full(rows: &Rows, changes: &[Write], manifest: &str) -> Vec<u8> {
     let mut file = Vec::new();
-    let mut writer = Writer::begin(&mut file, manifest).unwrap();
+    let mut writer = BackupWriter::begin(&mut file, manifest).unwrap();
     for (key, value) in rows {
-        writer.entry(Kind::Rows, key, Some(value)).unwrap();
+        writer.entry(BlockKind::Rows, key, Some(value)).unwrap();
     }
     for (key, value) in changes {
-        writer.entry(Kind::Changes, key, value.as_deref()).unwrap();
+        writer.entry(BlockKind::Changes, key, value.as_deref()).unwrap();
     }
     writer.end().unwrap();
     file
 }
 
-/// Backups in files.
+/// Backup files in a temporary directory.
 struct Backups {
     dir: TempDir,
-    /// Bytes that are sorted in memory.
+    /// Memory for sorting changes, in bytes.
     sorted: usize,
 }
 
@@ -58,19 +58,19 @@ impl Backups {
         path
     }
 
-    fn state(&self, files: &[PathBuf]) -> Result<State, SeriesError> {
-        State::sorted_in(files, self.dir.path(), self.sorted)
+    fn state(&self, files: &[PathBuf]) -> Result<SeriesState, SeriesError> {
+        SeriesState::sorted_in(files, self.dir.path(), self.sorted)
     }
 
-    /// An increment after these files, of what a full backup has.
-    fn increment(&self, files: &[PathBuf], mut full: &[u8], name: &str) -> (PathBuf, Written) {
+    /// Makes the increment from the series `files` to the full backup `full`.
+    fn increment(&self, files: &[PathBuf], mut full: &[u8], name: &str) -> (PathBuf, FinishedBackup) {
         let mut out = Vec::new();
         let written = increment(self.state(files).unwrap(), &mut full, &mut out).unwrap();
         assert_eq!(written.summary.bytes, out.len() as u64);
         (self.keep(name, &out), written)
     }
 
-    /// Three files of a series, the last of which deletes a row.
+    /// A series of three files, the last of which only deletes a row.
     fn three(&self) -> [PathBuf; 3] {
         let mut rows: Rows = (0..9).map(|n| (vec![n], vec![n; 9])).collect();
         let first = self.keep("first", &full(&rows, &[(vec![4], None)], MANIFEST));
@@ -86,14 +86,14 @@ impl Backups {
         assert_eq!(
             (written.summary.rows, written.summary.changes),
             (1, 0),
-            "it has more than the row that went"
+            "the increment has more than the deletion"
         );
         [first, second, third]
     }
 }
 
-/// What a restore makes of the files.
-fn restored(files: &[PathBuf]) -> (Rows, Verified) {
+/// The rows and totals that a restore gets from the files.
+fn restored(files: &[PathBuf]) -> (Rows, VerifiedSeries) {
     let (mut rows, mut series) = (Rows::new(), Series::open(files).unwrap());
     while let Some((_, writes)) = series.writes().unwrap() {
         apply(&mut rows, &writes);
@@ -108,7 +108,7 @@ fn writes(most: usize) -> impl Strategy<Value = Vec<Write>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Full, then three increments, each of them of rows that are read while others are changed.
+    /// A full backup and three increments. Rows change while each backup is taken.
     #[test]
     fn a_series_gives_the_state_of_its_last_backup(
         steps in vec((writes(60), writes(20)), 4..=4),
@@ -130,7 +130,7 @@ proptest! {
                 let (file, written) = backups.increment(&files, &whole, &name);
                 let differ = read.iter().filter(|(key, value)| old.get(*key) != Some(*value)).count();
                 let gone = old.keys().filter(|key| !read.contains_key(*key)).count();
-                prop_assert_eq!(written.summary.rows, (differ + gone) as u64, "it has rows that did not change");
+                prop_assert_eq!(written.summary.rows, (differ + gone) as u64, "the increment has unchanged rows");
                 prop_assert_eq!(written.summary.changes, during.len() as u64);
                 files.push(file);
                 hashes.push(written.hash);
@@ -142,7 +142,7 @@ proptest! {
             prop_assert_eq!(verified.summary.bytes, bytes);
             let in_order: Vec<_> = backups.state(&files).unwrap().map(Result::unwrap).collect();
             prop_assert_eq!(in_order, state.clone().into_iter().collect::<Vec<_>>());
-            // Increments may also follow the full backup, each of them alone.
+            // An increment may also follow the full backup directly.
             let (cumulative, _) = backups.increment(&files[..1], &whole, "cumulative");
             prop_assert_eq!(&restored(&[files[0].clone(), cumulative]).0, &state);
             old = state.clone();
@@ -151,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn what_did_not_change_is_not_in_an_increment() {
+fn an_increment_has_no_unchanged_rows() {
     let backups = Backups::new(usize::MAX);
     let rows: Rows = (0..200).map(|n| (vec![n], vec![n; 1_000])).collect();
     let whole = full(&rows, &[], MANIFEST);
@@ -160,7 +160,7 @@ fn what_did_not_change_is_not_in_an_increment() {
     assert_eq!((written.summary.rows, written.summary.changes), (0, 0));
     let files = [files[0].clone(), again];
     assert_eq!(restored(&files).0, rows);
-    // It is another backup nevertheless, and has a place of its own in the series.
+    // An empty increment is still a backup with its own hash and its own place in the series.
     let (_, next) = backups.increment(&files, &whole, "next");
     assert_ne!(next.hash, written.hash);
 }
@@ -210,7 +210,7 @@ fn files_that_are_missing_mixed_up_or_of_another_collection_are_refused_by_name(
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_of_an_increment_is_noticed() {
+fn every_flipped_bit_and_every_cut_of_an_increment_is_detected() {
     let backups = Backups::new(usize::MAX);
     let [first, second, _] = backups.three();
     let sound = fs::read(&second).unwrap();
@@ -226,14 +226,14 @@ fn every_flipped_bit_and_every_cut_of_an_increment_is_noticed() {
         assert!(bad(&flipped), "byte {at} of {}", sound.len());
         assert!(bad(&sound[..at]), "cut at {at} of {}", sound.len());
     }
-    // An increment does not become a full backup by its first line.
+    // An increment with the signature of a full backup is still refused as a full backup.
     let renamed = [&MAGIC[..], &sound[MAGIC.len()..]].concat();
     let files = [backups.keep("renamed", &renamed)];
     assert!(matches!(Series::open(&files), Err(SeriesError::Unusable { .. })));
 }
 
 #[test]
-fn a_backup_that_breaks_off_makes_no_increment() {
+fn no_increment_is_made_of_an_incomplete_backup() {
     let backups = Backups::new(usize::MAX);
     let files = backups.three();
     let whole = full(&restored(&files).0, &[(vec![1], None)], MANIFEST);
@@ -247,27 +247,27 @@ fn a_backup_that_breaks_off_makes_no_increment() {
 }
 
 #[test]
-fn rows_out_of_order_are_not_compared() {
+fn backups_with_rows_out_of_order_are_refused() {
     let backups = Backups::new(usize::MAX);
     let mut file = Vec::new();
-    let mut writer = Writer::begin(&mut file, MANIFEST).unwrap();
+    let mut writer = BackupWriter::begin(&mut file, MANIFEST).unwrap();
     for key in [[1], [3], [2]] {
-        writer.entry(Kind::Rows, &key, Some(&[0])).unwrap();
+        writer.entry(BlockKind::Rows, &key, Some(&[0])).unwrap();
     }
     writer.end().unwrap();
     let unordered = [backups.keep("unordered", &file)];
     let state: Result<Vec<_>, _> = backups.state(&unordered).unwrap().collect();
-    assert!(matches!(state, Err(SeriesError::Unusable { source: Unusable::Unordered, .. })));
+    assert!(matches!(state, Err(SeriesError::Unusable { source: BackupFileError::Unordered, .. })));
     let since = backups.state(&backups.three()).unwrap();
     let refused = increment(since, &mut file.as_slice(), &mut Vec::new()).unwrap_err();
     assert!(matches!(refused, IncrementError::Unordered), "{refused}");
 }
 
 #[test]
-fn a_file_that_is_changed_between_its_two_readings_is_noticed() {
+fn a_file_that_changes_between_its_two_passes_is_detected() {
     let backups = Backups::new(usize::MAX);
     let whole = |seed: u64| {
-        // They cannot be packed, so that the file is longer than what is read of it at once.
+        // The values cannot be compressed, so the file is longer than one read.
         let value = |n: u64| {
             (0..8_000)
                 .flat_map(move |at: u64| stable_hash64(&(seed + 10_000 * n + at).to_le_bytes()).to_le_bytes())
@@ -278,7 +278,7 @@ fn a_file_that_is_changed_between_its_two_readings_is_noticed() {
     let (sound, other) = (whole(0), whole(1 << 40));
     let files = [backups.keep("full", &sound)];
     let since = backups.state(&files).unwrap();
-    // The same file, not another one of its name.
+    // `since` has the file open, so only a change in place reaches it.
     fs::write(&files[0], &other).unwrap();
     let refused = increment(since, &mut sound.as_slice(), &mut Vec::new()).unwrap_err();
     assert!(matches!(refused, IncrementError::Series(SeriesError::Unusable { .. })), "{refused}");

@@ -1,14 +1,14 @@
-//! Records that are judged each on its own.
+//! Tests in which each record is judged on its own.
 
 use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use doppel_protocol::Counters;
+use doppel_contract::Counters;
 
 use super::*;
 
-/// Groups records, each with its number as it is given here.
+/// Groups records. The number of each is its position; the flag says whether it is a reference.
 fn judged(records: Vec<(Submission, bool)>) -> Grouped {
     let mut bulk = bulk_of(Unit::Record, 100);
     for ((submission, is_reference), number) in records.into_iter().zip(0..) {
@@ -21,7 +21,7 @@ fn of_own(versions: Vec<Submission>) -> Grouped {
     judged(versions.into_iter().map(|version| (version, false)).collect())
 }
 
-/// The status of each line, and the record that it is a duplicate of.
+/// Returns the status of each line, and the record that it is a duplicate of.
 fn decided(grouped: &Grouped) -> Vec<(Status, Option<u64>)> {
     grouped.pages_with_contents().map(|page| (page.line.status, page.records.duplicate_of)).collect()
 }
@@ -46,17 +46,21 @@ fn records_of_one_url_stay_apart() {
 }
 
 #[test]
-fn the_position_replaces_the_url() {
+fn the_position_takes_the_place_of_the_url_in_the_winner_order() {
     let copies = ["http://h/c", "http://h/b", "http://h/a"].map(|url| version(url, 1, content(0..100)));
     let grouped = of_own(copies.to_vec());
     let of_first = (Status::Duplicate, Some(0));
     assert_eq!(decided(&grouped), [(Status::Winner, None), of_first, of_first]);
     let dated = [version("http://h/a", 2, content(0..100)), version("http://h/a", 1, content(0..100))];
-    assert_eq!(decided(&of_own(dated.to_vec()))[0], (Status::Duplicate, Some(1)), "the earlier date wins");
+    assert_eq!(
+        decided(&of_own(dated.to_vec()))[0],
+        (Status::Duplicate, Some(1)),
+        "the record with the earlier date does not win"
+    );
 }
 
 #[test]
-fn a_redirect_leads_to_the_record_that_covers_the_newest_of_its_target() {
+fn a_redirect_is_a_duplicate_of_the_kept_record_for_its_newest_target() {
     let grouped = of_own(vec![
         version("http://h/from", 1, redirect("http://h/to")),
         version("http://h/k", 1, content(0..100)),
@@ -75,7 +79,7 @@ fn a_redirect_leads_to_the_record_that_covers_the_newest_of_its_target() {
 }
 
 #[test]
-fn a_record_that_refers_to_another_never_wins_against_it() {
+fn a_reference_never_wins_against_a_record_with_content() {
     let short = version("http://h/", 1, content(0..100));
     let long = version("http://h/long/path?of=it", 9, content(0..100));
     let grouped = judged(vec![(long, false), (short, true)]);
@@ -92,14 +96,14 @@ struct Drawn {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Against the definition: groups are the components of F, and every record that is not kept is F with the record that is named,
-    /// which is kept and precedes it.
+    /// Compares the result with the definition. Groups are the components of F. Every removed record is F
+    /// with the named record, which is kept and precedes it.
     #[test]
-    fn every_removed_record_names_a_kept_one(drawn in prop::collection::vec(
+    fn every_removed_record_names_a_kept_record(drawn in prop::collection::vec(
         (0..4_usize, 0..3_i64, 0..8_usize).prop_map(|(url, at, body)| Drawn { url, at, body }), 1..24,
     )) {
         let urls = ["http://h/", "http://h/bb", "http://h/cc", "http://g/?d"];
-        // Neighbours are near-duplicates of each other, others are not.
+        // Neighbouring contents are near-duplicates, others are not.
         let bodies: Vec<Arc<Signature>> = (0..6).map(|n| text(n * 40..n * 40 + 500)).collect();
         let records: Vec<Submission> = drawn
             .iter()
@@ -124,7 +128,7 @@ proptest! {
                 let kept = &drawn[of as usize];
                 prop_assert!(matches!(found[&of].line.status, Status::Winner | Status::Secondary));
                 let similar = Policy::default().compare(&bodies[one.body], &bodies[kept.body]).similar;
-                prop_assert!(similar && kept.body < 6, "{} is removed for {}", number, of);
+                prop_assert!(similar && kept.body < 6, "record {} is removed in favour of {}, which is not F", number, of);
             }
             prop_assert_eq!(page.line.status == Status::Dead, one.body == 6);
         }

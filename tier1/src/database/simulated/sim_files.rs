@@ -9,35 +9,35 @@ use crate::database::Inner;
 pub use crate::files::simulated::Forgotten;
 use crate::store::{StoreError, Write};
 
-/// Bytes of a segment of signatures.
+/// Maximum length of a segment of signatures in bytes.
 const SEGMENT_BYTES: u32 = 20_000;
 
 /// Used share of a segment below which it is compacted, in percent.
 const USED_PERCENT: u64 = 50;
 
-/// The database of a range, over files in memory that fail and lose what disks lose.
+/// The database of a range on simulated files, which fail and lose data as disks do.
 pub struct SimFiles {
     disk: Disk,
     inner: Option<Inner>,
 }
 
 impl SimFiles {
-    /// An empty database.
+    /// Creates an empty database.
     ///
     /// # Errors
-    /// None that is known.
+    /// Fails only if the simulated files fail, which they do not at first.
     pub fn new() -> Result<Self, StoreError> {
         let disk = Disk { segment_bytes: SEGMENT_BYTES, ..Disk::new() };
         let inner = Some(disk.open()?);
         Ok(Self { disk, inner })
     }
 
-    /// Calls that change something fail with this probability from here on, one in so many; none does with 0.
+    /// Makes calls that change a file fail with the probability 1 / `one_in`; 0 means never.
     pub fn fail(&self, one_in: u64, seed: u64, forgotten: Option<Forgotten>) {
         self.disk.fail(one_in, seed, forgotten);
     }
 
-    /// How many calls have failed so far.
+    /// Returns the number of calls that have failed so far.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.disk.failed()
@@ -47,29 +47,29 @@ impl SimFiles {
         self.inner.as_ref().ok_or_else(|| StoreError::Engine("the database is not open".to_owned()))
     }
 
-    /// Makes a commit.
+    /// Makes a commit, as a range does.
     ///
     /// # Errors
-    /// When a file fails, or has failed in an earlier commit.
+    /// Fails if a file fails, or has failed in an earlier commit.
     pub fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         self.inner()?.commit(writes).map(drop)
     }
 
-    /// Moves rows from memory to the store of rows, and may compact signatures.
+    /// Moves rows from memory to the store of rows. With `compacts`, also compacts signatures.
     ///
     /// # Errors
-    /// When a file fails.
+    /// Fails if a file fails.
     pub fn tend(&self, compacts: bool) -> Result<(), StoreError> {
         let inner = self.inner()?;
         inner.move_rows()?;
         if compacts { inner.compact(USED_PERCENT).map(drop) } else { Ok(()) }
     }
 
-    /// The process ends, and with a seed the machine, too: then its disk loses what was not synced. The database is opened again over
-    /// files that do not fail. Gives all rows.
+    /// Ends the process and opens the database again, on files that no longer fail. With a seed, the machine
+    /// crashes and its disk loses data that was not synced. Returns all rows.
     ///
     /// # Errors
-    /// When the files are not what the database has written.
+    /// Fails if the files are damaged.
     pub fn restart(&mut self, crash: Option<u64>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, StoreError> {
         self.inner = None;
         self.disk.fail(0, 0, None);

@@ -1,4 +1,5 @@
-//! A store of rows whose commits survive a crash when they were flushed, and some of the later ones otherwise: as sled's.
+//! A store of rows that loses commits as sled does. Flushed commits survive a crash. Of the later commits,
+//! the first ones may survive.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,22 +8,23 @@ use doppel_model::Random;
 
 use crate::store::{Memory, Store, StoreError, Write};
 
-/// The store.
+/// A store of rows in memory, with the commits that a crash may lose.
 #[derive(Default)]
 pub(in crate::database) struct Volatile {
     now: Memory,
     flushed: Memory,
     /// Commits since the last flush.
     since: Mutex<Vec<Vec<Write>>>,
-    /// Every row that was ever written.
+    /// Key of every row that was ever written.
     written: Mutex<Vec<Vec<u8>>>,
-    /// Commits wait while somebody has it, and how many have come.
+    /// Commits wait while a test has this locked.
     pub(in crate::database) gate: Mutex<()>,
+    /// Number of commits that have arrived.
     pub(in crate::database) came: AtomicUsize,
 }
 
 impl Volatile {
-    /// What is left after a crash: what was flushed and the first of the commits since.
+    /// Returns the store after a crash: the flushed commits and the first of the later ones.
     pub(in crate::database) fn crash(&self, random: &mut Random) -> Self {
         let left = Self::default();
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +44,7 @@ impl Volatile {
         left
     }
 
-    /// How often rows of such keys were written.
+    /// Returns how often rows with such keys were written.
     #[cfg(test)]
     pub(in crate::database) fn writes(&self, of: impl Fn(&[u8]) -> bool) -> usize {
         self.written.lock().unwrap_or_else(PoisonError::into_inner).iter().filter(|key| of(key)).count()

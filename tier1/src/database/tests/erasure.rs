@@ -1,16 +1,17 @@
-//! What a purge makes unused leaves the files, whatever happens.
+//! Tests that unused signatures leave the files after a purge, whatever happens.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use doppel_contract::Status;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::{Rank, Status};
+use doppel_protocol::Rank;
 
 use super::*;
-use crate::log::{Copied, Payload, Position};
+use crate::log::{Payload, Position, SharedRecord};
 use crate::record::{PageRecord, PublicState, State, encode};
 
-/// Pages with contents of their own, of which some get another one.
+/// Creates a database of pages with different contents. Some pages get another content.
 fn filled() -> (Disk, Inner) {
     let disk = Disk::new();
     let inner = disk.open().unwrap();
@@ -24,7 +25,7 @@ fn put(inner: &Inner, number: u64, content: Option<u64>) {
     inner.commit(vec![write]).unwrap();
 }
 
-/// The contents whose bytes are in the files of signatures.
+/// Returns the contents whose bytes are in the files of signatures.
 fn on_disk(disk: &Disk) -> Vec<u64> {
     let files = disk.signatures.files();
     let has = |content: &u64| {
@@ -34,7 +35,7 @@ fn on_disk(disk: &Disk) -> Vec<u64> {
     (0..200).filter(has).collect()
 }
 
-/// The contents of pages 0 to 29 after pages 2 and 20 to 29 were purged.
+/// Returns the contents of pages 0 to 29 after pages 2 and 20 to 29 were purged.
 fn expected() -> Vec<u64> {
     [5..20, 100..102, 103..105].into_iter().flatten().collect()
 }
@@ -46,22 +47,22 @@ fn purge(inner: &Inner) {
 }
 
 #[test]
-fn a_purge_takes_the_bytes_of_earlier_contents_along() {
+fn a_purge_also_erases_the_signatures_of_earlier_contents() {
     let (disk, inner) = filled();
     inner.erase_if_owed().unwrap();
     inner.move_rows().unwrap();
-    assert_eq!(on_disk(&disk).len(), 35, "nothing is owed before");
+    assert_eq!(on_disk(&disk).len(), 35, "an erasure ran before any purge");
     purge(&inner);
     inner.erase_if_owed().unwrap();
     assert_eq!(on_disk(&disk), expected());
-    assert!(!lock(&inner.moving).applied.erasing);
-    // The last one was a moment ago.
+    assert!(!lock(&inner.moving).checkpoint.erasing);
+    // The last erasure was a moment ago.
     put(&inner, 40, Some(150));
     let purge = inner.begin_purge().unwrap();
     put(&inner, 40, None);
     drop(purge);
     inner.erase_if_owed().unwrap();
-    assert!(on_disk(&disk).contains(&150) && lock(&inner.moving).applied.erasing);
+    assert!(on_disk(&disk).contains(&150) && lock(&inner.moving).checkpoint.erasing);
     drop(inner);
     let next = disk.open().unwrap();
     next.erase_if_owed().unwrap();
@@ -70,14 +71,14 @@ fn a_purge_takes_the_bytes_of_earlier_contents_along() {
 }
 
 #[test]
-fn a_purge_that_is_under_way_keeps_it_owed() {
+fn an_erasure_stays_owed_while_a_purge_is_under_way() {
     let (disk, inner) = filled();
     purge(&inner);
     let later = inner.begin_purge().unwrap();
     inner.erase_if_owed().unwrap();
     put(&inner, 7, None);
     drop(later);
-    assert!(on_disk(&disk).contains(&7) && lock(&inner.moving).applied.erasing);
+    assert!(on_disk(&disk).contains(&7) && lock(&inner.moving).checkpoint.erasing);
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn an_acknowledged_purge_is_carried_out_after_a_crash() {
     for (seed, calls) in (0..).zip(0..60) {
         let (disk, inner) = filled();
         purge(&inner);
-        // It dies somewhere in the erasure, or after it.
+        // The process dies during the erasure or after it.
         disk.allow(Some((u64::MAX, calls)));
         drop(inner.erase_if_owed());
         drop(inner);
@@ -100,7 +101,7 @@ fn an_acknowledged_purge_is_carried_out_after_a_crash() {
 }
 
 #[test]
-fn segments_stay_few_however_often_it_is_erased() {
+fn many_erasures_leave_few_segments() {
     let disk = Disk { segment_bytes: 16_000, ..Disk::new() };
     let inner = disk.open().unwrap();
     for n in 0..120 {
@@ -109,7 +110,7 @@ fn segments_stay_few_however_often_it_is_erased() {
         put(&inner, 2 * n + 1, Some(2 * n + 1));
         put(&inner, 2 * n + 1, None);
         drop(purge);
-        lock(&inner.erasure).forget_pause();
+        lock(&inner.erasure).end_pause();
         inner.erase_if_owed().unwrap();
         assert!(!on_disk(&disk).contains(&(2 * n + 1)));
     }
@@ -124,20 +125,20 @@ fn segments_stay_few_however_often_it_is_erased() {
 }
 
 #[test]
-fn an_erasure_begins_a_segment_only_where_the_last_has_something_unused() {
+fn an_erasure_starts_a_segment_only_if_the_last_one_has_unused_signatures() {
     let disk = Disk { segment_bytes: 16_000, ..Disk::new() };
     let inner = disk.open().unwrap();
     for n in 0..20 {
         put(&inner, n, Some(n));
         drop(inner.begin_purge().unwrap());
-        lock(&inner.erasure).forget_pause();
+        lock(&inner.erasure).end_pause();
         inner.erase_if_owed().unwrap();
     }
     assert_eq!(disk.signatures.files().len(), 1);
 }
 
 #[test]
-fn a_segment_that_could_not_be_begun_does_no_harm() {
+fn a_failed_start_of_a_segment_loses_nothing() {
     for (seed, calls) in (0..50).flat_map(|seed| (0..8).map(move |calls| (seed, calls))) {
         let (disk, inner) = filled();
         purge(&inner);
@@ -148,24 +149,24 @@ fn a_segment_that_could_not_be_begun_does_no_harm() {
             continue;
         }
         put(&inner, 50, Some(160));
-        // It dies in a commit: written, and not synced.
+        // The process dies in a commit, after a write without a sync.
         disk.allow(Some((u64::MAX, 1)));
         let write = (key::signature(ShardId(0), page(51)), Some(signature(161)));
         drop(inner.commit(vec![write]));
         drop(inner);
         disk.allow(None);
         let inner = disk.crash(&mut Random::new(seed)).open().unwrap();
-        inner.signatures.each(&mut |_, _| true).unwrap();
+        inner.signatures.for_each(&mut |_, _| true).unwrap();
         inner.erase_if_owed().unwrap();
     }
 }
 
 #[test]
-fn a_damaged_segment_does_not_keep_the_others() {
+fn a_damaged_segment_does_not_prevent_the_erasure_of_others() {
     let (disk, inner) = filled();
     inner.move_all().unwrap();
     drop(inner);
-    // The length before a signature, in a file that is to be written anew.
+    // Damage the length before a signature, in a file that the erasure will rewrite.
     let of_19 = |(name, bytes): (String, Vec<u8>)| {
         let at = bytes.windows(8).position(|part| part == &signature(19)[..8])?;
         Some((name, bytes, at))
@@ -177,24 +178,24 @@ fn a_damaged_segment_does_not_keep_the_others() {
     purge(&inner);
     put(&inner, 18, None);
     assert!(inner.erase_if_owed().is_err());
-    assert!(lock(&inner.moving).applied.erasing);
+    assert!(lock(&inner.moving).checkpoint.erasing);
     let left = on_disk(&disk);
     assert!(left.contains(&18) && (23..30).all(|content| !left.contains(&content)), "{left:?}");
 }
 
 #[test]
-fn nobody_who_only_reads_waits_for_it() {
+fn a_tool_that_only_reads_does_not_wait_for_an_erasure() {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::open(dir.path(), true).unwrap();
     database.purge(|| ()).unwrap();
     drop(database);
     let database = Database::open_existing(dir.path()).unwrap();
-    let live = database.live().unwrap();
+    let live = database.current().unwrap();
     live.inner.erase_if_owed().unwrap();
-    assert!(lock(&live.inner.moving).applied.erasing);
+    assert!(lock(&live.inner.moving).checkpoint.erasing);
 }
 
-/// A row of a page, which is purged or has died.
+/// Returns the row of a page that was purged or has died.
 fn row(number: u64, state: State, event: u64) -> Write {
     let url = PageUrl::parse(&format!("http://a.example/{number}")).unwrap();
     let record = PageRecord {
@@ -216,18 +217,18 @@ fn row(number: u64, state: State, event: u64) -> Write {
 
 /// Copies the next record of another node.
 fn copy(inner: &Inner, rows: Vec<Write>) -> Result<(), StoreError> {
-    let before = inner.copied();
+    let before = inner.last_copied();
     let index = before.position.index + 1;
     let position = Position { epoch: 1, index, hash: u128::from(index) };
     let (previous, payload) = (before.position.hash, Payload::Rows(Cow::Owned(rows)));
-    inner.copy(Copied { position, previous, sequence: before.sequence + 1, payload }).map(drop)
+    inner.copy(SharedRecord { position, previous, sequence: before.sequence + 1, payload }).map(drop)
 }
 
 pub(super) fn copy_content(inner: &Inner, number: u64, content: Option<u64>) {
     copy(inner, vec![(key::signature(ShardId(0), page(number)), content.map(signature))]).unwrap();
 }
 
-/// The replica of another node's pages, each with a content of its own; one of them has had another one before.
+/// Creates a replica of another node's pages with different contents. One page had another content before.
 fn followed() -> (Disk, Inner) {
     let disk = Disk::new();
     let inner = disk.open_as(Some(LogId(7))).unwrap();
@@ -236,39 +237,39 @@ fn followed() -> (Disk, Inner) {
     (disk, inner)
 }
 
-/// What another node writes when it purges a page.
+/// Returns the rows that another node writes when it purges a page.
 fn purged(number: u64) -> Vec<Write> {
     vec![row(number, State::Purged, 1), (key::signature(ShardId(0), page(number)), None)]
 }
 
 #[test]
-fn a_purge_of_another_node_takes_the_bytes_along_some_minutes_later() {
+fn a_copied_purge_erases_signatures_some_minutes_later() {
     let (disk, inner) = followed();
     copy(&inner, vec![row(5, State::Dead, 1), (key::signature(ShardId(0), page(5)), None)]).unwrap();
-    lock(&inner.erasure).forget_pause();
+    lock(&inner.erasure).end_pause();
     inner.erase_if_owed().unwrap();
-    assert_eq!(on_disk(&disk).len(), 21, "nothing is owed before");
+    assert_eq!(on_disk(&disk).len(), 21, "an erasure ran before any purge");
     copy(&inner, purged(2)).unwrap();
-    assert!(lock(&inner.moving).applied.erasing);
-    // The node that has purged it is to have erased it before, and not at the same time.
+    assert!(lock(&inner.moving).checkpoint.erasing);
+    // The node that made the purge must erase first, and not at the same time.
     inner.erase_if_owed().unwrap();
     assert_eq!(on_disk(&disk).len(), 21);
-    lock(&inner.erasure).forget_pause();
+    lock(&inner.erasure).end_pause();
     inner.erase_if_owed().unwrap();
     let left: Vec<u64> = (0..20).filter(|n| ![2, 5].contains(n)).collect();
     assert_eq!(on_disk(&disk), left);
-    assert!(!lock(&inner.moving).applied.erasing);
-    // Its row is written again, and nothing more is owed.
+    assert!(!lock(&inner.moving).checkpoint.erasing);
+    // The row is written again, and no further erasure is owed.
     copy(&inner, vec![row(2, State::Purged, 2)]).unwrap();
-    assert!(!lock(&inner.moving).applied.erasing);
-    // It has come back meanwhile.
+    assert!(!lock(&inner.moving).checkpoint.erasing);
+    // The page has come back meanwhile.
     copy(&inner, vec![row(2, State::Dead, 3)]).unwrap();
     copy(&inner, purged(2)).unwrap();
-    assert!(lock(&inner.moving).applied.erasing);
+    assert!(lock(&inner.moving).checkpoint.erasing);
 }
 
 #[test]
-fn a_purge_of_this_node_is_not_put_off_by_its_copies() {
+fn a_purge_of_this_node_is_not_delayed_by_copied_purges() {
     let (disk, inner) = followed();
     let purge = inner.begin_purge().unwrap();
     copy(&inner, purged(2)).unwrap();
@@ -282,10 +283,10 @@ fn a_copied_purge_is_carried_out_after_a_crash() {
     let (mut whole, mut without) = (0, 0);
     for (seed, calls) in (0..4).flat_map(|seed| (0..12).map(move |calls| (seed, calls))) {
         let (disk, inner) = followed();
-        // It dies somewhere in the copy or in the erasure, or after it.
+        // The process dies during the copy, during the erasure, or after it.
         disk.allow(Some((calls, u64::MAX)));
         if copy(&inner, purged(2)).is_ok() {
-            lock(&inner.erasure).forget_pause();
+            lock(&inner.erasure).end_pause();
             disk.allow(Some((u64::MAX, calls)));
             drop(inner.erase_if_owed());
         }
@@ -293,11 +294,15 @@ fn a_copied_purge_is_carried_out_after_a_crash() {
         disk.allow(None);
         let disk = disk.crash(&mut Random::new(seed));
         let inner = disk.open_as(Some(LogId(7))).unwrap();
-        let is_copied = inner.copied().position.index == 22;
+        let is_copied = inner.last_copied().position.index == 22;
         let before = on_disk(&disk);
         inner.erase_if_owed().unwrap();
-        assert_eq!(on_disk(&disk), before, "the log may have lost its end at the same time");
-        lock(&inner.erasure).forget_pause();
+        assert_eq!(
+            on_disk(&disk),
+            before,
+            "the erasure ran at once, though the shared log may need the signatures"
+        );
+        lock(&inner.erasure).end_pause();
         inner.erase_if_owed().unwrap();
         let left = on_disk(&disk);
         assert!(!is_copied || !left.contains(&2) && !left.contains(&102), "{seed}, {calls} calls: {left:?}");
@@ -307,9 +312,9 @@ fn a_copied_purge_is_carried_out_after_a_crash() {
     assert!(whole > 10 && without > 0, "{whole} {without}");
 }
 
-/// The erasure is noted in the store of rows, which a move holds for long.
+/// Recording an erasure changes the store of rows, which a move locks for long.
 #[test]
-fn a_copied_purge_waits_for_no_move_where_one_is_noted() {
+fn a_copied_purge_does_not_wait_for_a_move_if_an_erasure_is_already_recorded() {
     let (_disk, inner) = followed();
     copy(&inner, purged(2)).unwrap();
     let moving = lock(&inner.moving);

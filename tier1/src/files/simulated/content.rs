@@ -1,18 +1,19 @@
-//! What is in a file of the simulated directory: as it is read, and as it is on the disk.
+//! The content of a simulated file: as read, and as on the disk.
 
 use doppel_model::Random;
 
-/// A write at a place, or a cut.
-pub(super) type Change = (u64, Option<Vec<u8>>);
+/// An offset with the bytes written there, or with `None` if the file was cut there.
+pub(super) type FileChange = (u64, Option<Vec<u8>>);
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Content {
-    /// As it is read.
+pub(super) struct FileContent {
+    /// Content that readers get.
     pub(super) now: Vec<u8>,
     pub(super) synced: Vec<u8>,
-    /// Changes since the last sync, and those whose sync has failed.
-    pub(super) unsynced: Vec<Change>,
-    pub(super) failed: Vec<Change>,
+    /// FileChanges since the last sync.
+    pub(super) unsynced: Vec<FileChange>,
+    /// Writes whose sync has failed.
+    pub(super) failed: Vec<FileChange>,
 }
 
 pub(super) fn apply(bytes: &mut Vec<u8>, offset: u64, write: Option<&[u8]>) {
@@ -29,8 +30,8 @@ pub(super) fn apply(bytes: &mut Vec<u8>, offset: u64, write: Option<&[u8]>) {
     }
 }
 
-/// What of a write is outside of a part of the file.
-fn outside((offset, write): Change, from: u64, to: u64) -> Vec<Change> {
+/// Returns the parts of a write that lie outside of `from .. to`. Returns nothing for a cut.
+fn outside((offset, write): FileChange, from: u64, to: u64) -> Vec<FileChange> {
     let Some(bytes) = write else { return Vec::new() };
     let end = offset + bytes.len() as u64;
     let piece = |from: u64, to: u64| {
@@ -41,7 +42,8 @@ fn outside((offset, write): Change, from: u64, to: u64) -> Vec<Change> {
     before.into_iter().chain(after).collect()
 }
 
-impl Content {
+impl FileContent {
+    /// Applies a write or a cut, without syncing it.
     pub(super) fn change(&mut self, offset: u64, write: Option<Vec<u8>>) {
         apply(&mut self.now, offset, write.as_deref());
         self.unsynced.push((offset, write));
@@ -56,21 +58,22 @@ impl Content {
         }
     }
 
-    /// What was written never comes to the disk. A cut does with the next sync, because a file system keeps lengths in its journal.
+    /// Notes that a sync has failed. Its writes never reach the disk. Its cuts do with the next sync, because
+    /// a file system keeps lengths in its journal.
     pub(super) fn fail_sync(&mut self) {
         let (cuts, writes) =
             std::mem::take(&mut self.unsynced).into_iter().partition(|(_, write)| write.is_none());
         self.unsynced = cuts;
-        self.failed.extend::<Vec<Change>>(writes);
+        self.failed.extend::<Vec<FileChange>>(writes);
     }
 
-    /// What is left of it after a crash.
+    /// Returns the content of the file after a crash.
     pub(super) fn after_crash(&self, random: &mut Random) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         for (offset, write) in self.failed.iter().chain(&self.unsynced) {
             match (random.below(4), write.as_deref()) {
                 (0, _) => {}
-                // The file may be longer than what came into it.
+                // The file may have its new length without the new bytes.
                 (1, Some(write)) => {
                     let end = usize::try_from(*offset).unwrap_or(usize::MAX) + write.len();
                     bytes.resize(bytes.len().max(end), 0);

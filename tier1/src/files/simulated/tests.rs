@@ -1,10 +1,10 @@
-//! The simulated directory by itself.
+//! Tests of the simulated directory.
 
 use super::*;
 
 #[test]
-fn what_a_failed_sync_had_to_write_is_read_until_it_is_cut_or_overwritten_and_may_be_lost() {
-    let directory = Simulated::default();
+fn data_of_a_failed_sync_is_readable_until_overwritten_and_may_be_lost_in_a_crash() {
+    let directory = SimulatedDirectory::default();
     let file = directory.create("file").unwrap();
     directory.sync().unwrap();
     file.write(b"abcdef", 0).unwrap();
@@ -29,9 +29,9 @@ fn what_a_failed_sync_had_to_write_is_read_until_it_is_cut_or_overwritten_and_ma
 }
 
 #[test]
-fn one_call_fails_and_those_after_it_do_not() {
+fn a_planned_fault_fails_one_call_only() {
     for (fault, left) in [(Fault::Device, 0), (Fault::Full, 2), (Fault::Short, 2)] {
-        let directory = Simulated::default();
+        let directory = SimulatedDirectory::default();
         let file = directory.create("file").unwrap();
         directory.fail_at(Some((2, fault)));
         let error = file.write(b"1234", 0).unwrap_err();

@@ -1,8 +1,8 @@
 //! Several versions of a page in one batch. The newest is applied first, and the record is the same as after
 //! any other order.
 
+use doppel_contract::Outcome;
 use doppel_model::ClientId;
-use doppel_protocol::Outcome;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Pages with many redirects that change faster than the redirects can be told.
 
-use doppel_protocol::CROWDED_REDIRECTS;
+use doppel_contract::CROWDED_REDIRECTS;
 
 use super::*;
 use crate::machine::Message;
@@ -30,8 +30,10 @@ fn assert_statuses(world: &World, pages: &[PageId], status: Status) {
     for page in pages {
         assert_eq!(world.record(*page).unwrap().published.status, status);
     }
-    each(&world.store, ShardId(0), Kind::FanOut, |key, _| panic!("a round is still under way: {key:?}"))
-        .unwrap();
+    for_each_row(&world.store, ShardId(0), Kind::FanOut, |key, _| {
+        panic!("a round is still under way: {key:?}")
+    })
+    .unwrap();
 }
 
 /// Creates a version that ends the target or brings it back.

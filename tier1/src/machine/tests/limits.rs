@@ -1,7 +1,7 @@
 //! Single rules at their limits, for which random runs are too coarse.
 
+use doppel_contract::{Outcome, TrailEvent};
 use doppel_model::pairwise::Similarity;
-use doppel_protocol::{Outcome, TrailEvent};
 
 use super::*;
 use crate::machine::{Envelope, EvictedMember, Message, Transfer};

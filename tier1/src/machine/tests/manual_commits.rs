@@ -1,7 +1,7 @@
 //! Helpers for tests of single rules: commits, messages and answers built by hand.
 
+use doppel_contract::Outcome;
 use doppel_model::ClientId;
-use doppel_protocol::Outcome;
 
 use super::*;
 use crate::machine::{EvictedMember, Message};
@@ -134,7 +134,7 @@ impl World {
     /// Counts the distinct contents of a group without the members in `evicted`.
     fn contents_of(&self, group: GroupId, evicted: &[EvictedMember]) -> u64 {
         let mut contents = HashSet::new();
-        each(&self.store, group.shard(), Kind::Member, |key, bytes| {
+        for_each_row(&self.store, group.shard(), Kind::Member, |key, bytes| {
             let member: Member = decode(key, bytes)?;
             let page = key::last_page(key).unwrap();
             if key.starts_with(&key::members(group)) && evicted.iter().all(|member| member.page != page) {

@@ -1,8 +1,9 @@
 //! The record of a page is a function of its versions, independent of their order of arrival. Bulk grouping
 //! gives the same record.
 
+use doppel_contract::Outcome;
 use doppel_model::ClientId;
-use doppel_protocol::{FetchResult, Outcome};
+use doppel_protocol::FetchResult;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,7 +1,9 @@
-//! Following by what writers tell of their entries. The log is asked for what is not told, and for its end.
+//! Copying of entries that the owner announces. A standby asks the log only for entries that were not
+//! announced, and for its end.
 //!
-//! Invariant: an entry that was told is copied only where it continues the chain, which names the hash of all before it. So it is
-//! the one that was acknowledged there, whatever was lost, late, or told twice.
+//! Invariant: the replica copies an announced entry only if it continues the chain. The entry names the hash
+//! of everything before it, so it is the entry that the log acknowledged at this position. Announcements may
+//! be lost, late, or repeated.
 
 use std::time::{Duration, Instant};
 
@@ -9,40 +11,48 @@ use crate::replica::{Replica, ReplicaError, lock};
 use crate::store::StoreError;
 
 impl Replica {
-    /// Copies what is told until `limit` is over, or nothing is told for a while, or what is told does not go on from here: then
-    /// [`follow`](Self::follow) shows what there is.
+    /// Copies announced entries for at most `limit`. Returns earlier if no entry was announced, or if an
+    /// announced entry does not continue the chain. The caller then reads the log with
+    /// [`follow`](Self::follow).
     ///
     /// # Errors
-    /// When the database fails.
-    pub(crate) fn hear(&self, limit: Duration) -> Result<(), ReplicaError> {
+    /// If the database fails or this process stops.
+    pub(crate) fn follow_announced(&self, limit: Duration) -> Result<(), ReplicaError> {
         let until = Instant::now() + limit;
         loop {
-            let seen = lock(&self.state).chain.seen();
+            let seen = lock(&self.state).chain.last_read();
             self.log.wait(seen, until.saturating_duration_since(Instant::now()));
-            if !self.take_told()? || Instant::now() >= until {
+            if !self.take_announced()? || Instant::now() >= until {
                 return Ok(());
             }
         }
     }
 
-    /// Copies what was told; false where that was nothing.
-    pub(in crate::replica) fn take_told(&self) -> Result<bool, ReplicaError> {
-        self.go_on()?;
+    /// Copies the entries that were announced so far. Returns false if there were none, or if one does not
+    /// continue the chain.
+    ///
+    /// # Errors
+    /// If the database fails or this process stops.
+    pub(in crate::replica) fn take_announced(&self) -> Result<bool, ReplicaError> {
+        self.ensure_running()?;
         let mut state = lock(&self.state);
-        if state.failed {
-            return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
+        if state.database_failed {
+            return Err(StoreError::Engine(
+                "the replica copies no records after its database has failed".to_owned(),
+            )
+            .into());
         }
-        let told = self.log.told(state.chain.seen());
-        for entry in &told {
-            let Some(folded) = state.chain.take_told(entry) else {
+        let announced = self.log.told(state.chain.last_read());
+        for entry in &announced {
+            let Some(folded) = state.chain.fold_announced(entry) else {
                 self.report(&mut state);
                 return Ok(false);
             };
             self.copy(&mut state, folded)?;
         }
-        if !told.is_empty() {
+        if !announced.is_empty() {
             self.report(&mut state);
         }
-        Ok(!told.is_empty())
+        Ok(!announced.is_empty())
     }
 }

@@ -1,4 +1,5 @@
-//! Entries to the log, each behind the last one that was read, and from it.
+//! Appending to the log, reading from the log, and copying records into the database. A replica appends an
+//! entry only after the last entry that it has read.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -8,49 +9,57 @@ use bytes::Bytes;
 use doppel_model::Epoch;
 use doppel_shared_log::{AppendError, Entry, LogError, append_surely};
 
-use crate::log::{Copied, Payload};
-use crate::replica::entry::taker;
-use crate::replica::{Copies, Folded, Ownership, READ_BYTES, Replica, ReplicaError, Said, State, lock};
+use crate::log::{Payload, SharedRecord};
+use crate::replica::entry::encode_take_over;
+use crate::replica::{
+    FoldedEntry, LastOwner, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore, lock,
+};
 use crate::store::StoreError;
 
-impl<D: Copies> Replica<D> {
-    /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
-    /// one that may pass; the entry is nowhere then, or will be found there the next time.
+impl<D: ReplicaStore> Replica<D> {
+    /// Appends an entry after the last entry that was read, and folds it into the chain. If other entries are
+    /// there, folds those instead. The caller compares the chain before and after the call to see whether its
+    /// entry was appended.
+    ///
+    /// # Errors
+    /// The inner error is transient: the log has not taken the entry, or a later read will find it. The outer
+    /// error is final.
     pub(in crate::replica) fn append(
         &self,
-        state: &mut State,
+        state: &mut ReplicaState,
         entry: &Bytes,
     ) -> Result<Result<(), ReplicaError>, ReplicaError> {
         loop {
-            self.go_on()?;
+            self.ensure_running()?;
             let sent = Instant::now();
-            let (begun, seen) = (state.chain.last(), state.chain.seen());
-            let parts = state.chain.unfinished();
+            let (begun, seen) = (state.chain.last(), state.chain.last_read());
+            let parts = state.chain.unfinished_parts();
             let has_changed =
-                |state: &State| state.chain.last() != begun || state.chain.unfinished() != parts;
-            if state.is_doubtful || !self.has_contact(self.limits.trusted) {
-                // An entry of somebody else may have the place of one that the log has lost: what is appended behind it is void.
-                match self.ensure_read(state) {
-                    Err(error) if self.may_pass(&error) => return Ok(Err(error)),
+                |state: &ReplicaState| state.chain.last() != begun || state.chain.unfinished_parts() != parts;
+            if state.is_doubtful || !self.has_contact(self.limits.trusted_for) {
+                // Another node may have written an entry in the place of one that the log has lost. An entry
+                // appended after that one would be void.
+                match self.read_to_end(state) {
+                    Err(error) if self.is_transient(&error) => return Ok(Err(error)),
                     other => other?,
                 }
-                // Behind something else it would be void.
+                // The entry was encoded for the previous chain, so it would be void now.
                 if has_changed(state) {
                     return Ok(Ok(()));
                 }
             }
-            match append_surely(&*self.log, state.chain.seen(), entry, self.limits.append) {
-                Ok(sequence) if sequence == state.chain.seen().next() => {
+            match append_surely(&*self.log, state.chain.last_read(), entry, self.limits.append_retry) {
+                Ok(sequence) if sequence == state.chain.last_read().next() => {
                     self.note_contact(sent);
                     self.take(state, &Entry { sequence, bytes: entry.clone() })?;
-                    // It has the place behind all that is here.
-                    self.note_complete(sent);
+                    // The entry follows everything that this replica has, so the replica is complete.
+                    self.note_complete_as_of(sent);
                     return Ok(Ok(()));
                 }
-                // One that is said to be elsewhere is not behind what was read: what is there is read, too.
+                // The entry does not follow the last read entry, so other entries are in between. Read them.
                 Ok(_) | Err(AppendError::Refused) => {
-                    match self.ensure_read(state) {
-                        Err(error) if self.may_pass(&error) => {
+                    match self.read_to_end(state) {
+                        Err(error) if self.is_transient(&error) => {
                             state.is_doubtful = true;
                             return Ok(Err(error));
                         }
@@ -59,42 +68,44 @@ impl<D: Copies> Replica<D> {
                     if has_changed(state) {
                         return Ok(Ok(()));
                     }
-                    if state.chain.seen() == seen {
+                    if state.chain.last_read() == seen {
                         state.is_doubtful = true;
-                        let (log, why) =
-                            (self.range.to_string(), "it refuses an entry, and does not show why".to_owned());
+                        let log = self.range.to_string();
+                        let why = "it refuses an entry, but has no newer entry to read".to_owned();
                         return Ok(Err(LogError::Unavailable { log, why }.into()));
                     }
                 }
                 Err(AppendError::Unknown(error) | AppendError::Failed(error)) => {
                     if let LogError::Full { .. } = error {
-                        // A leader of nobody says so, too.
+                        // A leader of the log that has lost its followers also reports `Full`, so the answer
+                        // counts as contact only if the leader also reports its end.
                         let asked = Instant::now();
-                        if self.log.end().is_ok_and(|end| end == state.chain.seen()) {
+                        if self.log.end().is_ok_and(|end| end == state.chain.last_read()) {
                             self.note_contact(asked);
                         }
                     } else {
                         state.is_doubtful = true;
                     }
                     let error = ReplicaError::from(error);
-                    return if self.may_pass(&error) { Ok(Err(error)) } else { Err(error) };
+                    return if self.is_transient(&error) { Ok(Err(error)) } else { Err(error) };
                 }
             }
         }
     }
 
-    /// Reads to the end, of a log that has what was copied from it.
-    fn ensure_read(&self, state: &mut State) -> Result<(), ReplicaError> {
-        self.ensure(state)?;
+    /// Reads to the end of the log after verifying that the log has the last copied record.
+    fn read_to_end(&self, state: &mut ReplicaState) -> Result<(), ReplicaError> {
+        self.ensure_intact(state)?;
         while self.read_more(state)? {}
         Ok(())
     }
 
-    /// Whether what an owner waits for may go on later. A tail that is missing may come back: a leader that lags behind its
-    /// followers does not show it, and meanwhile its word is none that allows to answer.
-    fn may_pass(&self, error: &ReplicaError) -> bool {
+    /// Whether an owner may succeed later after this error. A missing tail may reappear, because a log leader
+    /// that lags behind its followers does not show it. Meanwhile the owner must not answer questions on the
+    /// word of this leader.
+    fn is_transient(&self, error: &ReplicaError) -> bool {
         match error {
-            // An owner does not trim what it has not read, so another node owns the range.
+            // An owner never trims entries that it has not read, so another node owns the range.
             ReplicaError::Log(LogError::Trimmed { .. }) => false,
             ReplicaError::Log(_) => true,
             ReplicaError::LostTail { .. } | ReplicaError::NotPutBack { .. } => true,
@@ -102,62 +113,79 @@ impl<D: Copies> Replica<D> {
         }
     }
 
-    /// Reads and takes some of what is behind; false at the end.
-    pub(in crate::replica) fn read_more(&self, state: &mut State) -> Result<bool, ReplicaError> {
-        self.go_on()?;
-        if state.failed {
-            return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
+    /// Reads the next entries of the log and copies their records. Returns false at the end of the log.
+    ///
+    /// # Errors
+    /// If the log does not answer or was trimmed too far, the database fails, or this process stops.
+    pub(in crate::replica) fn read_more(&self, state: &mut ReplicaState) -> Result<bool, ReplicaError> {
+        self.ensure_running()?;
+        if state.database_failed {
+            return Err(StoreError::Engine(
+                "the replica copies no records after its database has failed".to_owned(),
+            )
+            .into());
         }
-        let entries = self.log.read(state.chain.seen(), READ_BYTES)?;
+        let entries = self.log.read(state.chain.last_read(), READ_BYTES)?;
         for entry in &entries {
-            let folded = state.chain.take(entry);
-            // One that does not count here may count for those that read another log in its time.
-            state.is_doubtful |= folded == Folded::Void && entry.sequence > state.verified;
+            let folded = state.chain.fold(entry);
+            // The entry is void here, but it may have counted if the log had other entries before it.
+            state.is_doubtful |= folded == FoldedEntry::Void && entry.sequence > state.verified_through;
             self.copy(state, folded)?;
         }
         Ok(!entries.is_empty())
     }
 
-    /// Takes an entry: copies it where it counts.
-    pub(in crate::replica) fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
-        let folded = state.chain.take(entry);
+    /// Folds an entry into the chain, and copies its record if one counts.
+    pub(in crate::replica) fn take(
+        &self,
+        state: &mut ReplicaState,
+        entry: &Entry,
+    ) -> Result<(), ReplicaError> {
+        let folded = state.chain.fold(entry);
         self.copy(state, folded)
     }
 
-    pub(in crate::replica) fn copy(&self, state: &mut State, folded: Folded) -> Result<(), ReplicaError> {
-        let Folded::Record(record) = folded else { return Ok(()) };
-        let (payload, owner) = match record.said {
-            Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
-            Said::TakeOver { owner, incarnation } => {
-                (Payload::TakeOver(Cow::Owned(taker(&owner, incarnation))), Some(owner))
+    /// Copies the record of a folded entry into the database, if the entry completes a record.
+    pub(in crate::replica) fn copy(
+        &self,
+        state: &mut ReplicaState,
+        folded: FoldedEntry,
+    ) -> Result<(), ReplicaError> {
+        let FoldedEntry::Record(record) = folded else { return Ok(()) };
+        let (payload, owner) = match record.body {
+            RecordBody::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
+            RecordBody::TakeOver { owner, incarnation } => {
+                (Payload::TakeOver(Cow::Owned(encode_take_over(&owner, incarnation))), Some(owner))
             }
         };
         let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
-        state.failed = true;
-        self.database.copy(Copied { position, previous, sequence, payload }).inspect_err(|error| {
+        state.database_failed = true;
+        self.database.copy(SharedRecord { position, previous, sequence, payload }).inspect_err(|error| {
             if matches!(error, StoreError::DiskFull) {
-                self.disk_is_full();
+                self.note_full_disk();
             }
         })?;
-        state.failed = false;
+        state.database_failed = false;
         self.index.store(position.index, Ordering::Relaxed);
         self.sequence.store(sequence, Ordering::Relaxed);
         if let Some(owner) = owner {
-            // Whoever has said so himself notes it when he has read it.
-            state.own = None;
-            let taken = Some((owner, Instant::now()));
-            *lock(&self.owner) = Ownership { epoch: Epoch(position.epoch), taken };
+            // Any take-over ends the previous ownership. `take_over` sets `own_last` again if it is its own.
+            state.own_last = None;
+            let take_over = Some((owner, Instant::now()));
+            *lock(&self.last_owner) = LastOwner { epoch: Epoch(position.epoch), take_over };
         }
         Ok(())
     }
 
+    /// Records that the log has answered a request that was sent at `sent`.
     pub(in crate::replica) fn note_contact(&self, sent: Instant) {
-        let mut contact = lock(&self.contact);
+        let mut contact = lock(&self.last_contact);
         *contact = (*contact).max(Some(sent));
     }
 
-    pub(in crate::replica) fn go_on(&self) -> Result<(), StoreError> {
-        if self.stopping.load(Ordering::Relaxed) {
+    /// Fails if this process stops.
+    pub(in crate::replica) fn ensure_running(&self) -> Result<(), StoreError> {
+        if self.is_stopping.load(Ordering::Relaxed) {
             return Err(StoreError::Deposed(self.range));
         }
         Ok(())

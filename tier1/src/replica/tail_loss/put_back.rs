@@ -1,54 +1,60 @@
-//! What the log has lost is appended to it again, from what a replica has copied.
+//! Puts lost records back into the log: appends them again, from the copies of a replica.
 //!
-//! Servers that acknowledge what is not on their disks lose the end of a stream with their power, and so do those that are put
-//! back to an older copy of their directories. A record that counted goes back with the same bytes to the same place, and where
-//! there were entries that did not count something is put that does not, either. So whoever has copied the lost records finds
-//! them where they were, and of two replicas that do this at once one finds done what it was about to do.
+//! Each record goes back with the same bytes to the same sequence number. A filler entry, which is void as
+//! well, takes the place of each lost void entry. Other replicas that have copied the lost records
+//! therefore find them where they were. If two replicas put records back at the same time, one of them finds
+//! entries that the other has already appended.
 //!
-//! Invariant: nothing is appended but in the place behind what was read, and only what had that place in the chain. Where the log
-//! has gone on in another way it is left alone.
+//! Invariant: the replica appends only after the last entry that it has read, and only the record that the
+//! chain had at that position. If the log has continued differently since, the replica leaves it alone.
 
 use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
 
-use crate::log::{Copied, LogId, Payload, Reached};
-use crate::replica::entry::{VOID, encode, said_by_taker};
-use crate::replica::{Chain, Copies, Folded, READ_BYTES, Replica, ReplicaError, Said, State};
+use crate::log::{LogId, Payload, SequencedPosition, SharedRecord};
+use crate::replica::entry::{VOID, decode_take_over, encode};
+use crate::replica::{
+    Chain, FoldedEntry, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore,
+};
 
-/// What a log has where a record is to be.
+/// What a log contains at the position of a copied record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    It,
-    Another,
-    /// The log ends before.
-    Nothing,
+pub(crate) enum RecordLookup {
+    /// The copied record.
+    Same,
+    /// Another entry.
+    Different,
+    /// The log ends before this position.
+    PastEnd,
 }
 
-/// Looks whether a log has a record in its place.
+/// Looks up a copied record in a log, by the sequence number of its last part.
 ///
 /// # Errors
-/// When the log does not answer, or was trimmed up to there.
-pub(crate) fn find(
+/// If the log does not answer, or the record was trimmed.
+pub(crate) fn look_up_record(
     log: &dyn SharedLog,
     id: LogId,
-    Reached { position, sequence }: Reached,
-) -> Result<Found, LogError> {
-    let Some(before) = sequence.checked_sub(1) else { return Ok(Found::It) };
+    SequencedPosition { position, sequence }: SequencedPosition,
+) -> Result<RecordLookup, LogError> {
+    let Some(before) = sequence.checked_sub(1) else { return Ok(RecordLookup::Same) };
     let entries = log.read(Sequence(before), 1)?;
-    let is_it = |entry: &Entry| Chain::behind(id, position, Sequence(sequence)).is_last(&entry.bytes);
+    let is_same =
+        |entry: &Entry| Chain::after(id, position, Sequence(sequence)).is_end_of_last_record(&entry.bytes);
     Ok(match entries.first() {
-        Some(entry) if is_it(entry) => Found::It,
-        Some(_) => Found::Another,
-        None => Found::Nothing,
+        Some(entry) if is_same(entry) => RecordLookup::Same,
+        Some(_) => RecordLookup::Different,
+        None => RecordLookup::PastEnd,
     })
 }
 
-impl<D: Copies> Replica<D> {
-    /// Appends what the log does not have any more of what was copied from it.
+impl<D: ReplicaStore> Replica<D> {
+    /// Appends the copied records that the log has lost.
     ///
     /// # Errors
-    /// When the log does not answer, or has gone on in another way; and when what is missing is not here any more.
-    pub(in crate::replica) fn put_back(&self, state: &State) -> Result<(), ReplicaError> {
-        let (end, copied) = (self.log.end()?, state.chain.last_at());
+    /// If the log does not answer or has continued differently, or if this node no longer keeps a lost
+    /// record.
+    pub(in crate::replica) fn put_back(&self, state: &ReplicaState) -> Result<(), ReplicaError> {
+        let (end, copied) = (self.log.end()?, state.chain.last_sequence());
         if end >= copied {
             return Ok(());
         }
@@ -57,72 +63,76 @@ impl<D: Copies> Replica<D> {
             range = range.0,
             end,
             copied = copied.0,
-            "the log has lost its end, which is put back"
+            "the log has lost its last entries; this node appends its copies of them"
         );
-        let mut again = Again { replica: self, chain: None, end, copied: copied.0 };
-        let gone = self.database.copied_behind(end, &mut |before, record| again.put(before, record))?;
-        if let Some(why) = gone {
-            return Err(again.not(why));
+        let mut writer = TailWriter { replica: self, chain: None, end, copied: copied.0 };
+        let reason = self.database.records_after(end, &mut |before, record| writer.put(before, record))?;
+        if let Some(why) = reason {
+            return Err(writer.cannot_put_back(why));
         }
-        tracing::warn!(range = range.0, "the log has its end again");
+        tracing::warn!(range = range.0, "the log has the lost entries again");
         Ok(())
     }
 }
 
-/// Records on their way back.
-struct Again<'r, D> {
+/// Appends copied records to a log that has lost them.
+struct TailWriter<'r, D> {
     replica: &'r Replica<D>,
-    /// What the log has; none before the first record.
+    /// The chain of the log as it is now. `None` before the first record is put back.
     chain: Option<Chain>,
+    /// Sequence number of the log's last entry when the loss was noticed.
     end: u64,
+    /// Sequence number of the last copied record.
     copied: u64,
 }
 
-impl<D: Copies> Again<'_, D> {
-    fn not(&self, why: &'static str) -> ReplicaError {
+impl<D: ReplicaStore> TailWriter<'_, D> {
+    fn cannot_put_back(&self, why: &'static str) -> ReplicaError {
         let Self { end, copied, .. } = *self;
         ReplicaError::NotPutBack { range: self.replica.range, copied, end, why }
     }
 
-    fn contradicts(&self, at: u64) -> ReplicaError {
-        ReplicaError::Contradicts { range: self.replica.range, at }
+    fn contradiction(&self, at: u64) -> ReplicaError {
+        ReplicaError::Contradiction { range: self.replica.range, at }
     }
 
-    /// Puts a record where it was, which is behind another one.
-    fn put(&mut self, before: Reached, record: Copied<'static>) -> Result<(), ReplicaError> {
-        let Copied { position, sequence, payload, .. } = record;
+    /// Puts `record` back to its sequence number. The previous record is at `before`.
+    fn put(&mut self, before: SequencedPosition, record: SharedRecord<'static>) -> Result<(), ReplicaError> {
+        let SharedRecord { position, sequence, payload, .. } = record;
         let mut chain = match self.chain.take() {
             Some(chain) => chain,
             None => self.begin(before)?,
         };
-        let said = match payload {
-            Payload::Rows(rows) => Some(Said::Rows(rows.into_owned())),
-            Payload::TakeOver(said) => said_by_taker(&said),
+        let body = match payload {
+            Payload::Rows(rows) => Some(RecordBody::Rows(rows.into_owned())),
+            Payload::TakeOver(body) => decode_take_over(&body),
         };
-        let said = said.ok_or_else(|| self.not("an earlier release has copied it, which kept less"))?;
+        let body =
+            body.ok_or_else(|| self.cannot_put_back("an earlier release copied it and kept less of it"))?;
         let limits = &self.replica.limits;
-        let encoded = encode(self.replica.id, (before.position, position.epoch), &said, limits.part_bytes);
+        let encoded = encode(self.replica.id, (before.position, position.epoch), &body, limits.part_bytes);
         let encoded = encoded.ok().filter(|encoded| encoded.position == position);
-        let encoded = encoded.ok_or_else(|| self.not("what this node has copied is not what was there"))?;
+        let encoded =
+            encoded.ok_or_else(|| self.cannot_put_back("this node's copy encodes to other bytes"))?;
         while chain.last().index < position.index {
             if chain.last() != before.position {
-                return Err(self.contradicts(chain.last_at().0));
+                return Err(self.contradiction(chain.last_sequence().0));
             }
-            let begun = chain.begun(&encoded.parts);
+            let begun = chain.parts_read(&encoded.parts);
             let left = (encoded.parts.len() - begun) as u64;
-            let entry = match sequence.checked_sub(chain.seen().0 + left) {
+            let entry = match sequence.checked_sub(chain.last_read().0 + left) {
                 Some(0) => encoded.parts[begun].clone(),
                 Some(_) => VOID,
-                None => return Err(self.not("other entries are in its place")),
+                None => return Err(self.cannot_put_back("other entries are at its position")),
             };
-            self.replica.go_on()?;
-            match append_surely(&*self.replica.log, chain.seen(), &entry, limits.append) {
-                Ok(at) if at == chain.seen().next() => {
-                    drop(chain.take(&Entry { sequence: at, bytes: entry }));
+            self.replica.ensure_running()?;
+            match append_surely(&*self.replica.log, chain.last_read(), &entry, limits.append_retry) {
+                Ok(at) if at == chain.last_read().next() => {
+                    drop(chain.fold(&Entry { sequence: at, bytes: entry }));
                 }
                 Ok(_) | Err(AppendError::Refused) => {
                     if !self.read(&mut chain)? {
-                        let why = "it refuses an entry, and does not show why".to_owned();
+                        let why = "it refuses an entry, but has no newer entry to read".to_owned();
                         let log = self.replica.range.to_string();
                         return Err(LogError::Unavailable { log, why }.into());
                     }
@@ -130,41 +140,46 @@ impl<D: Copies> Again<'_, D> {
                 Err(AppendError::Unknown(error) | AppendError::Failed(error)) => return Err(error.into()),
             }
         }
-        // Indices and places grow together, so this record is nowhere where one of a later index comes before its place.
+        // Indices and sequence numbers grow together. A record with a later index at an earlier sequence
+        // number proves that the log does not have this record.
         let is_another = chain.last().index == position.index && chain.last() != position;
-        let is_past = chain.last().index > position.index && chain.last_at().0 < sequence;
+        let is_past = chain.last().index > position.index && chain.last_sequence().0 < sequence;
         if is_another || is_past {
-            return Err(self.contradicts(chain.last_at().0));
+            return Err(self.contradiction(chain.last_sequence().0));
         }
         self.chain = Some(chain);
         Ok(())
     }
 
-    /// What the log has behind the last record that it has not lost.
-    fn begin(&self, before: Reached) -> Result<Chain, ReplicaError> {
-        match find(&*self.replica.log, self.replica.id, before) {
-            Ok(Found::It) => {}
-            Ok(Found::Another) => return Err(self.contradicts(before.sequence)),
-            // It loses more while this looks.
-            Ok(Found::Nothing) => return Err(self.not("it becomes shorter still")),
+    /// Reads what the log contains after the last record that it has not lost, which is at `before`.
+    fn begin(&self, before: SequencedPosition) -> Result<Chain, ReplicaError> {
+        match look_up_record(&*self.replica.log, self.replica.id, before) {
+            Ok(RecordLookup::Same) => {}
+            Ok(RecordLookup::Different) => return Err(self.contradiction(before.sequence)),
+            // The log has lost more entries since its end was read.
+            Ok(RecordLookup::PastEnd) => {
+                return Err(self.cannot_put_back("the log still loses entries"));
+            }
             Err(LogError::Trimmed { .. }) => {
-                return Err(self.not("the log does not have what it comes behind any more"));
+                return Err(self.cannot_put_back("the log no longer has the record before it"));
             }
             Err(error) => return Err(error.into()),
         }
-        let mut chain = Chain::behind(self.replica.id, before.position, Sequence(before.sequence));
+        let mut chain = Chain::after(self.replica.id, before.position, Sequence(before.sequence));
         while self.read(&mut chain)? {}
         Ok(chain)
     }
 
-    /// Reads some of what the log has; whether there was anything.
+    /// Reads the next entries of the log into `chain`. Returns false at the end of the log.
     fn read(&self, chain: &mut Chain) -> Result<bool, ReplicaError> {
-        let entries = match self.replica.log.read(chain.seen(), READ_BYTES) {
-            Err(LogError::Trimmed { .. }) => return Err(self.not("it is trimmed meanwhile")),
+        let entries = match self.replica.log.read(chain.last_read(), READ_BYTES) {
+            Err(LogError::Trimmed { .. }) => {
+                return Err(self.cannot_put_back("the log was trimmed in the meantime"));
+            }
             read => read?,
         };
         for entry in &entries {
-            let _: Folded = chain.take(entry);
+            let _: FoldedEntry = chain.fold(entry);
         }
         Ok(!entries.is_empty())
     }

@@ -1,85 +1,97 @@
-//! Whether the log still has what was copied from it: it may have lost its end, or have been made anew.
+//! Checks whether the log still has the records that a replica has copied. The log may have lost its tail, or
+//! an operator may have created it anew.
 
 use std::sync::TryLockError;
 use std::time::Instant;
 
-use super::put_back::{Found, find};
-use crate::log::Reached;
-use crate::replica::{Copies, Replica, ReplicaError, State, lock};
+use super::put_back::{RecordLookup, look_up_record};
+use crate::log::SequencedPosition;
+use crate::replica::{Replica, ReplicaError, ReplicaState, ReplicaStore, lock};
 use crate::store::StoreError;
 
-impl<D: Copies> Replica<D> {
-    /// Looks whether the log still has what the owner has written, and has grown by others, unless an append is under way, which
-    /// shows it, too.
+impl<D: ReplicaStore> Replica<D> {
+    /// Verifies that the log still has the owner's records, and reads entries that other nodes have appended.
+    /// Does nothing while an append is under way, because the append verifies the log as well.
     ///
     /// # Errors
-    /// See [`follow`](Replica::follow).
-    pub(crate) fn look(&self) -> Result<(), ReplicaError> {
-        let looked = self.look_at_end();
-        if looked.as_ref().is_err_and(ReplicaError::is_final) {
+    /// Fails as [`follow`](Replica::follow) does. A final error also ends the ownership of this process.
+    pub(crate) fn check_log(&self) -> Result<(), ReplicaError> {
+        let checked = self.check_log_end();
+        if checked.as_ref().is_err_and(ReplicaError::is_final) {
             self.end_ownership();
         }
-        looked
+        checked
     }
 
-    fn look_at_end(&self) -> Result<(), ReplicaError> {
+    fn check_log_end(&self) -> Result<(), ReplicaError> {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
-        // Only its end comes of a leader that is known to lead: a read may be answered by one that is cut off.
+        // Only a leader that reaches most of the log's copies reports the end. A leader that is cut off may
+        // still answer a read, so a read proves nothing.
         let asked = Instant::now();
         let end = self.log.end()?;
-        let is_ahead = state.chain.seen() > end;
-        self.ensure(&mut state)?;
-        // What is behind the last record is read again each time, and may be nothing that counts.
-        while self.read_more(&mut state)? && state.chain.seen() < end {}
-        if state.chain.seen() >= end && !is_ahead && !state.is_doubtful {
+        let is_ahead = state.chain.last_read() > end;
+        self.ensure_intact(&mut state)?;
+        // `ensure_intact` rewinds the chain, so the entries after the last record are read again. They may
+        // all be void.
+        while self.read_more(&mut state)? && state.chain.last_read() < end {}
+        if state.chain.last_read() >= end && !is_ahead && !state.is_doubtful {
             self.note_contact(asked);
-            self.note_complete(asked);
+            self.note_complete_as_of(asked);
         }
         Ok(())
     }
 
-    /// Ensures that the log has what was copied from it: it may have lost its tail since, or have been made anew. What is behind
-    /// the last record is read again, for that may be lost alone.
-    pub(in crate::replica) fn verify(&self, state: &mut State) -> Result<(), ReplicaError> {
+    /// Verifies that the log has the last copied record. Then rewinds the chain to that record, because the
+    /// log may have lost only the entries after it.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Contradiction`] if the log has another entry at that position, and
+    /// [`ReplicaError::LostTail`] if the log ends before it.
+    pub(in crate::replica) fn verify(&self, state: &mut ReplicaState) -> Result<(), ReplicaError> {
         let (range, sent) = (self.range, Instant::now());
-        let (position, at) = (state.chain.last(), state.chain.last_at().0);
-        match find(&*self.log, self.id, Reached { position, sequence: at })? {
-            Found::It => {
-                state.verified = state.verified.max(state.chain.seen());
+        let (position, at) = (state.chain.last(), state.chain.last_sequence().0);
+        match look_up_record(&*self.log, self.id, SequencedPosition { position, sequence: at })? {
+            RecordLookup::Same => {
+                state.verified_through = state.verified_through.max(state.chain.last_read());
                 state.chain.rewind();
                 (state.is_doubtful, state.lost_since, state.verified_at) = (false, None, Some(sent));
                 Ok(())
             }
-            Found::Another => {
+            RecordLookup::Different => {
                 self.end_ownership();
                 state.is_doubtful = true;
-                Err(ReplicaError::Contradicts { range, at })
+                Err(ReplicaError::Contradiction { range, at })
             }
-            Found::Nothing => {
-                // Its word is none that allows to answer.
-                *lock(&self.contact) = None;
+            RecordLookup::PastEnd => {
+                // The owner must not answer questions on the word of this log.
+                *lock(&self.last_contact) = None;
                 state.is_doubtful = true;
                 Err(ReplicaError::LostTail { range, copied: at, end: self.log.end()?.0 })
             }
         }
     }
 
-    /// The same, but what the log has lost is put back once it has shown for a while that it is lost. An owner is none any more
-    /// then: the take-over of another may have been lost as well, and one that has more may put it back.
-    pub(in crate::replica) fn mend(&self, state: &mut State) -> Result<(), ReplicaError> {
+    /// Like [`verify`](Self::verify), but puts the tail back if the log has appeared to lack it for
+    /// [`tail_loss_grace`](super::super::ReplicaLimits::tail_loss_grace). Putting the tail back ends the
+    /// ownership of this process. The log may also have lost the take-over of another node, and a replica
+    /// that has copied it may put it back.
+    pub(in crate::replica) fn verify_or_put_back(
+        &self,
+        state: &mut ReplicaState,
+    ) -> Result<(), ReplicaError> {
         match self.verify(state) {
             Err(lost @ ReplicaError::LostTail { .. }) => {
                 let since = *state.lost_since.get_or_insert_with(Instant::now);
-                if since.elapsed() < self.limits.lost {
+                if since.elapsed() < self.limits.tail_loss_grace {
                     return Err(lost);
                 }
                 self.put_back(state)?;
                 self.verify(state)?;
-                if state.own.take().is_some() {
+                if state.own_last.take().is_some() {
                     self.end_ownership();
                 }
                 Ok(())
@@ -88,11 +100,15 @@ impl<D: Copies> Replica<D> {
         }
     }
 
-    /// The same for an owner.
-    pub(in crate::replica) fn ensure(&self, state: &mut State) -> Result<(), ReplicaError> {
-        let owns = state.own.is_some();
-        self.mend(state)?;
-        if owns && state.own.is_none() {
+    /// Like [`verify_or_put_back`](Self::verify_or_put_back), but also fails if putting the tail back has
+    /// ended the ownership of this process.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] in that case.
+    pub(in crate::replica) fn ensure_intact(&self, state: &mut ReplicaState) -> Result<(), ReplicaError> {
+        let owns = state.own_last.is_some();
+        self.verify_or_put_back(state)?;
+        if owns && state.own_last.is_none() {
             return Err(StoreError::Deposed(self.range).into());
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! Replicas over real servers of the log, of every version that there is: who may write is in the log alone.
+//! Tests of replicas over real log servers, with every installed version of the server program. The log alone
+//! decides which node may write.
 
 use std::path::Path;
 
@@ -24,10 +25,10 @@ fn create(servers: &Servers) -> JetStreamLog {
     patiently(|| engine.create("range", settings).map_err(|error| error.to_string()))
 }
 
-/// A process of its own, with a connection of its own.
+/// Opens a replica with its own connection, like a separate process.
 fn replica(servers: &Servers, number: usize, settlement: Settlement) -> Arc<Replica> {
     let log = patiently(|| servers.connect().open("range", COPIES).map_err(|error| error.to_string()));
-    let (id, limits) = (log_id("cluster", RANGE), Limits::of(settlement));
+    let (id, limits) = (log_id("cluster", RANGE), ReplicaLimits::new(settlement));
     let database = Arc::new(Disk::new().open_replica(id).unwrap());
     let name = format!("node-{number}");
     Arc::new(Replica::open(limits, (RANGE, id), name, Arc::new(log), database).unwrap())
@@ -46,9 +47,10 @@ fn named(text: &str) -> Vec<Write> {
     vec![(b"\0\0pkey".to_vec(), Some(text.as_bytes().to_vec()))]
 }
 
-/// The first is refused, and the second accepted behind the take-over: the log alone is no fence, and the chain is.
+/// The log refuses the first append, but accepts the second append after the take-over. Only the chain makes
+/// the second entry void.
 #[test]
-fn of_two_appends_under_way_none_counts_behind_a_take_over() {
+fn no_append_under_way_counts_after_a_take_over() {
     with_each(|servers| {
         let log = create(servers);
         let [old, new, standby] = [0, 1, 2].map(|number| replica(servers, number, Settlement::Log));
@@ -56,7 +58,7 @@ fn of_two_appends_under_way_none_counts_behind_a_take_over() {
         owned.commit(named("before")).unwrap();
         let last = lock(&old.state).chain.last();
         let record = |behind: Position, text| {
-            encode(old.id, (behind, last.epoch), &Said::Rows(named(text)), PART_BYTES).unwrap()
+            encode(old.id, (behind, last.epoch), &RecordBody::Rows(named(text)), PART_BYTES).unwrap()
         };
         let first = record(last, "first");
         let second = record(first.position, "second");
@@ -76,28 +78,28 @@ fn of_two_appends_under_way_none_counts_behind_a_take_over() {
 }
 
 #[test]
-fn an_owner_that_was_deposed_in_its_sleep_writes_nothing_that_counts() {
+fn entries_of_an_owner_that_was_deposed_while_suspended_do_not_count() {
     with_each(|servers| {
         let log = create(servers);
         let [old, new, late] = [0, 1, 2].map(|number| replica(servers, number, Settlement::Log));
         let owned = take_over(&old);
         owned.commit(named("before")).unwrap();
-        // It sleeps in the middle of a long record.
+        // The old owner is suspended in the middle of a long record.
         let long: Vec<u8> = (0..3 * PART_BYTES).map(|byte| byte as u8).collect();
         let mut commit = {
             let rows = vec![(b"\0\0plong".to_vec(), Some(long))];
-            old.begin(&lock(&old.state), Epoch(1), rows).unwrap()
+            old.start_commit(&lock(&old.state), Epoch(1), rows).unwrap()
         };
         let part = commit.part(0);
         let end = append_surely(&log, log.end().unwrap(), &part, APPEND).unwrap();
         let owned_by_new = take_over(&new);
         owned_by_new.commit(named("by the new owner")).unwrap();
         let expected = follow(&new);
-        // It goes on with that, and then with something else.
-        let woken = old.go_on_with(&mut lock(&old.state), &mut commit);
+        // The old owner continues with that record, and then with another commit.
+        let woken = old.advance_commit(&mut lock(&old.state), &mut commit);
         assert!(matches!(woken, Err(StoreError::Deposed(RANGE))), "{woken:?}");
         assert!(matches!(owned.commit(named("late")), Err(StoreError::Deposed(RANGE))));
-        // Another copy of what it had under way lands wherever the log ends.
+        // The remaining parts of that record land at the end of the log.
         for number in 1..3 {
             append_surely(&log, log.end().unwrap(), &commit.part(number), APPEND).unwrap();
         }
@@ -113,7 +115,7 @@ fn an_owner_that_was_deposed_in_its_sleep_writes_nothing_that_counts() {
 }
 
 #[test]
-fn a_standby_tells_the_owner_at_once_what_it_has() {
+fn a_standby_reports_its_records_to_the_owner_at_once() {
     with_each(|servers| {
         let _log = create(servers);
         let [owner, standby] = [0, 1].map(|number| replica(servers, number, Settlement::Standby));
@@ -121,8 +123,8 @@ fn a_standby_tells_the_owner_at_once_what_it_has() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stopped.load(Ordering::Relaxed) {
-                    // A server that elects does not answer.
-                    drop(standby.follow().and_then(|_| standby.hear(Duration::from_millis(300))));
+                    // A log server does not answer during an election.
+                    drop(standby.follow().and_then(|_| standby.follow_announced(Duration::from_millis(300))));
                 }
             });
             let owned = take_over(&owner);
@@ -133,8 +135,8 @@ fn a_standby_tells_the_owner_at_once_what_it_has() {
             }
             let took = began.elapsed();
             stopped.store(true, Ordering::Relaxed);
-            println!("a hundred commits that a standby has took {took:?}");
-            // Far less than a beat each.
+            println!("100 commits that are settled by a standby took {took:?}");
+            // Each commit takes much less than the time between two beats.
             assert!(took < Duration::from_secs(12), "{took:?}");
         });
         assert_eq!(follow(&standby).len(), 100);

@@ -1,40 +1,40 @@
-//! Commits that are settled when a standby has them.
+//! Tests of commits that are settled by a standby.
 
 use std::thread::{scope, yield_now};
 
 use super::*;
 
-const STANDBY: Limits = Limits { settlement: Settlement::Standby, ..LIMITS };
+const STANDBY: ReplicaLimits = ReplicaLimits { settlement: Settlement::Standby, ..LIMITS };
 
 fn nodes(log: &MemoryLog) -> [Node; 3] {
     [0, 1, 2].map(|number| Node::within(STANDBY, number, log))
 }
 
 fn await_trouble(node: &Node) {
-    while node.replica.trouble().is_none() {
+    while node.replica.wait_reason().is_none() {
         yield_now();
     }
 }
 
 #[test]
-fn a_commit_waits_until_a_standby_has_it_and_says_so() {
+fn a_commit_waits_until_a_standby_reports_it() {
     let log = MemoryLog::default();
     let [mut owner, standby, _] = nodes(&log);
     owner.take_over().unwrap();
     scope(|scope| {
         let commit = scope.spawn(|| owner.commit(1));
         await_trouble(&owner);
-        let trouble = owner.replica.trouble().unwrap();
+        let trouble = owner.replica.wait_reason().unwrap();
         assert!(trouble.contains("no standby") && trouble.contains("range 3"), "{trouble}");
-        // It is read already, and the log is looked at meanwhile.
+        // The commit can already be read, and the owner can check the log while the commit waits.
         assert_eq!(owner.rows().len(), 1);
-        owner.replica.look().unwrap();
+        owner.replica.check_log().unwrap();
         assert!(owner.replica.has_contact(Duration::from_secs(60)) && !commit.is_finished());
         standby.replica.follow().unwrap();
         commit.join().unwrap().unwrap();
     });
-    assert!(owner.replica.trouble().is_none());
-    // A report of the record before is none of this one, and one that is lost is made again.
+    assert!(owner.replica.wait_reason().is_none());
+    // A report of the previous record does not settle this one, and lost reports are repeated.
     scope(|scope| {
         let commit = scope.spawn(|| owner.commit(2));
         log.lose_reports(3);
@@ -49,9 +49,9 @@ fn a_commit_waits_until_a_standby_has_it_and_says_so() {
     });
 }
 
-/// While the settlement is changed, the owner may still have the one before.
+/// While an operator changes the settlement, the owner may still have the previous one.
 #[test]
-fn a_standby_that_needs_no_reports_itself_makes_them_all_the_same() {
+fn a_standby_with_settlement_log_reports_as_well() {
     let log = MemoryLog::default();
     let (mut owner, standby) = (Node::within(STANDBY, 0, &log), Node::within(LIMITS, 1, &log));
     owner.take_over().unwrap();
@@ -67,7 +67,7 @@ fn a_standby_that_needs_no_reports_itself_makes_them_all_the_same() {
 }
 
 #[test]
-fn a_deposition_and_the_end_of_the_process_end_the_wait() {
+fn a_take_over_or_the_end_of_the_process_ends_the_wait_for_a_report() {
     let log = MemoryLog::default();
     let [mut owner, mut next, _] = nodes(&log);
     owner.take_over().unwrap();
@@ -75,8 +75,9 @@ fn a_deposition_and_the_end_of_the_process_end_the_wait() {
         let commit = scope.spawn(|| owner.commit(1));
         await_trouble(&owner);
         next.take_over().unwrap();
-        // It has the record, and so it counts, but the owner before did not learn in time that it may say so.
-        owner.replica.look().unwrap();
+        // The next owner has the record, so the record counts. The previous owner may not have learnt this in
+        // time to acknowledge it.
+        owner.replica.check_log().unwrap();
         let deposed = commit.join().unwrap();
         assert!(matches!(deposed, Ok(()) | Err(StoreError::Deposed(RANGE))), "{deposed:?}");
     });
@@ -88,7 +89,7 @@ fn a_deposition_and_the_end_of_the_process_end_the_wait() {
     });
 }
 
-/// Whether a commit that waits for a standby ends when something has happened.
+/// Asserts that a commit that waits for a standby fails after `happens`.
 fn ends_the_wait(owner: &Node, happens: impl FnOnce()) {
     scope(|scope| {
         let commit = scope.spawn(|| owner.commit(9));
@@ -97,12 +98,12 @@ fn ends_the_wait(owner: &Node, happens: impl FnOnce()) {
         let ended = commit.join().unwrap();
         assert!(matches!(ended, Err(StoreError::Deposed(RANGE))), "{ended:?}");
     });
-    assert!(owner.replica.is_over());
+    assert!(owner.replica.is_ownership_over());
 }
 
 #[test]
-fn a_log_that_has_gone_on_without_the_owner_ends_the_wait() {
-    // The log is shorter than what the owner has, as long, and longer; and trimmed past it.
+fn a_log_that_has_continued_without_the_owner_ends_the_wait() {
+    // The log is shorter than the owner's copy, as long, longer, or trimmed past the owner's last record.
     for (entries, is_trimmed) in [(1, false), (2, false), (5, false), (5, true)] {
         let log = MemoryLog::default();
         let [mut owner, behind, standby] = nodes(&log);
@@ -127,32 +128,32 @@ fn a_log_that_has_gone_on_without_the_owner_ends_the_wait() {
             if is_trimmed {
                 log.trim(Sequence(5)).unwrap();
             }
-            let found = owner.replica.look().unwrap_err();
+            let found = owner.replica.check_log().unwrap_err();
             assert!(found.is_final(), "{found}");
         });
     }
 }
 
 #[test]
-fn the_end_of_an_ownership_ends_the_wait() {
+fn the_end_of_an_ownership_ends_the_waits_for_a_report_and_for_the_log() {
     let log = MemoryLog::default();
     let [mut owner, ..] = nodes(&log);
     owner.take_over().unwrap();
     ends_the_wait(&owner, || owner.replica.end_ownership());
-    // And the one for the log.
+    // The commit now waits for the log.
     owner.take_over().unwrap();
     log.set_missing(true);
     ends_the_wait(&owner, || owner.replica.end_ownership());
 }
 
 #[test]
-fn only_a_replica_of_the_range_settles_a_commit() {
+fn only_a_configured_replica_of_the_range_settles_a_commit() {
     let log = MemoryLog::default();
     let [mut owner, standby, former] = nodes(&log);
     let id = log_id("cluster", RANGE);
     let database = Arc::clone(owner.replica.database());
     let opened = Replica::open(STANDBY, (RANGE, id), "node-0".to_owned(), Arc::new(log.clone()), database);
-    owner.replica = Arc::new(opened.unwrap().of(&["node-0", "node-1"].map(str::to_owned)));
+    owner.replica = Arc::new(opened.unwrap().with_replicas(&["node-0", "node-1"].map(str::to_owned)));
     owner.take_over().unwrap();
     let last = lock(&owner.replica.state).chain.last();
     former.replica.follow().unwrap();
@@ -161,9 +162,10 @@ fn only_a_replica_of_the_range_settles_a_commit() {
     assert!(owner.replica.is_settled(last, Duration::ZERO));
 }
 
-/// What an owner begins with may be settled by nobody: the owner before may have died with what only the log had.
+/// The records before a take-over may not be settled yet, because the previous owner may have died before a
+/// standby had copied them.
 #[test]
-fn what_an_owner_begins_with_is_settled_before_anything_leaves() {
+fn records_before_a_take_over_are_settled_before_effects_leave() {
     let log = MemoryLog::default();
     let [mut owner, standby, _] = nodes(&log);
     owner.take_over().unwrap();
@@ -175,14 +177,14 @@ fn what_an_owner_begins_with_is_settled_before_anything_leaves() {
         standby.replica.follow().unwrap();
         settled.join().unwrap().unwrap();
     });
-    assert!(owner.replica.has_settled(epoch) && owner.replica.trouble().is_none());
+    assert!(owner.replica.has_settled(epoch) && owner.replica.wait_reason().is_none());
     let mut alone = Node::new(7, &MemoryLog::default());
     alone.take_over().unwrap();
     assert!(alone.owned.as_ref().unwrap().settle().is_ok() && alone.replica.has_settled(epoch));
 }
 
 #[test]
-fn a_standby_with_another_record_of_that_index_settles_nothing() {
+fn a_standby_with_another_record_at_the_same_index_settles_nothing() {
     let log = MemoryLog::default();
     let [mut owner, mut fork, _] = nodes(&log);
     owner.take_over().unwrap();
@@ -193,7 +195,7 @@ fn a_standby_with_another_record_of_that_index_settles_nothing() {
     elsewhere.take_over().unwrap();
     elsewhere.replica.follow().unwrap();
     assert_ne!(elsewhere.replica.index(), 0);
-    // The same index, another hash.
+    // The two records have the same index and different hashes.
     let report = |node: &Node| lock(&node.replica.state).chain.last();
     assert_eq!(report(&elsewhere).index, report(&owner).index);
     assert!(!owner.replica.is_settled(report(&elsewhere), Duration::ZERO));
@@ -202,17 +204,17 @@ fn a_standby_with_another_record_of_that_index_settles_nothing() {
 }
 
 #[test]
-fn all_replicas_but_one_have_to_say_what_they_have() {
+fn with_settlement_standby_all_replicas_but_one_must_report() {
     let of = |settlement: Settlement| [1, 2, 3, 5].map(|replicas| settlement.answers(replicas));
     assert_eq!(of(Settlement::Log), [1, 1, 1, 1]);
     assert_eq!(of(Settlement::Standby), [1, 1, 2, 4]);
 }
 
-/// The log loses its end again and again, owners die, and others take over with one replica that says nothing. What was
-/// acknowledged counts in the end.
+/// The log loses its tail again and again, owners die, and other nodes take over while one replica is silent.
+/// Every acknowledged commit counts in the end.
 #[test]
-fn what_was_acknowledged_is_not_lost_with_the_tail_of_the_log() {
-    let (mut lost, mut settled, mut wiped, mut taken) = (0, 0, 0, 0);
+fn acknowledged_commits_survive_the_loss_of_the_logs_tail() {
+    let (mut lost, mut settled, mut wiped, mut take_overs) = (0, 0, 0, 0);
     for seed in 0..40 {
         let random = &mut Random::new(seed);
         let log = MemoryLog::default();
@@ -233,11 +235,12 @@ fn what_was_acknowledged_is_not_lost_with_the_tail_of_the_log() {
                     let committed = scope(|scope| {
                         let commit = scope.spawn(|| owned.commit(rows.clone()));
                         let mut turns = 0;
-                        // A standby that has something else settles nothing, and an owner that is none any more finds out.
+                        // A standby with other records settles nothing, and a deposed owner notices that it
+                        // is deposed.
                         while !commit.is_finished() && turns < 1_000 {
                             drop(standby.replica.follow());
                             if turns == 300 {
-                                drop(node.replica.look());
+                                drop(node.replica.check_log());
                             }
                             turns += 1;
                             std::thread::sleep(Duration::from_micros(100));
@@ -265,17 +268,17 @@ fn what_was_acknowledged_is_not_lost_with_the_tail_of_the_log() {
                     nodes[at] = Some(followed(node, &log, &mut wiped));
                 }
                 8..10 => {
-                    // Of the other two one says nothing.
-                    let said = others[random.index(2)];
-                    for one in [said, at] {
+                    // One of the other two replicas is silent.
+                    let reporting = others[random.index(2)];
+                    for one in [reporting, at] {
                         let node = nodes[one].take().unwrap();
                         nodes[one] = Some(followed(node, &log, &mut wiped));
                     }
-                    let ahead = nodes[said].as_ref().unwrap().replica.index();
+                    let ahead = nodes[reporting].as_ref().unwrap().replica.index();
                     let node = nodes[at].as_mut().unwrap();
                     if ahead <= node.replica.index() {
                         node.take_over().unwrap();
-                        taken += 1;
+                        take_overs += 1;
                     }
                 }
                 10 => {
@@ -285,7 +288,8 @@ fn what_was_acknowledged_is_not_lost_with_the_tail_of_the_log() {
                 11..13 => {
                     let end = log.end().unwrap().0;
                     log.lose_tail(Sequence(end.saturating_sub(random.below(9))));
-                    // An owner that sleeps through the loss of what deposed it is left to a person.
+                    // An owner that misses the loss of the record that deposed it needs an operator, so such
+                    // owners give up here.
                     let last = nodes.iter().flatten().map(|node| node.replica.owner().0).max();
                     for node in nodes.iter_mut().flatten().filter(|node| Some(node.replica.owner().0) != last)
                     {
@@ -310,16 +314,20 @@ fn what_was_acknowledged_is_not_lost_with_the_tail_of_the_log() {
             assert_eq!(node.rows(), model, "seed {seed}");
         }
     }
-    assert!(lost > 150 && settled > 100 && wiped > 5 && taken > 80, "{lost} {settled} {wiped} {taken}");
+    assert!(
+        lost > 150 && settled > 100 && wiped > 5 && take_overs > 80,
+        "{lost} {settled} {wiped} {take_overs}"
+    );
 }
 
-/// A node that has followed to the end; with an empty disk where what it had contradicts the log.
+/// The node after it has followed the log to its end. If its records contradict the log, the node starts with
+/// an empty disk.
 fn followed(node: Node, log: &MemoryLog, wiped: &mut u32) -> Node {
     loop {
         match node.replica.follow() {
             Ok(true) => {}
             Ok(false) => return node,
-            Err(ReplicaError::Contradicts { .. }) => break,
+            Err(ReplicaError::Contradiction { .. }) => break,
             Err(error) => panic!("{error}"),
         }
     }
@@ -328,13 +336,13 @@ fn followed(node: Node, log: &MemoryLog, wiped: &mut u32) -> Node {
     followed(Node::within(STANDBY, number, log), log, wiped)
 }
 
-/// A node whose process is killed and started anew.
+/// The node after its process was killed and restarted.
 fn restarted(node: &mut Node, random: &mut Random, log: &MemoryLog, wiped: &mut u32) -> Option<Node> {
     let disk = node.disk.crash(random);
     let name = node.name.clone();
     match open_within(STANDBY, &disk, &name, log) {
         Ok(replica) => Some(Node { name, disk, limits: STANDBY, replica, owned: None }),
-        Err(ReplicaError::Contradicts { .. }) => {
+        Err(ReplicaError::Contradiction { .. }) => {
             *wiped += 1;
             let number = name.strip_prefix("node-").unwrap().parse().unwrap();
             Some(Node::within(STANDBY, number, log))

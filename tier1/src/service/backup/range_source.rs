@@ -1,4 +1,4 @@
-//! A range that is backed up: of this process, or of another one.
+//! A range as a backup reads it, in this process or in another one.
 
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use doppel_model::RangeId;
 use doppel_protocol::range_owner::{BackupId, PeerError, RangeOwner};
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, Tier1Error};
 
-use crate::backup::{Writer, copy_piece, copy_rows};
+use crate::backup::{BackupWriter, copy_piece, copy_rows};
 use crate::check::rows::END;
 use crate::service::changes::{Changes, FollowCommits};
 use crate::service::owner::Owner;
@@ -18,16 +18,16 @@ use crate::service::room::{Place, Reply};
 use crate::service::rows::PIECE_ROWS;
 use crate::service::task::Task;
 
-/// Another process is told so often that the backup goes on.
+/// How often another process is told that the backup goes on.
 const TOUCH: Duration = Duration::from_secs(30);
 
-/// A range of this process. Its writer follows with the changes until this is dropped at the latest.
+/// A range of this process in a backup. Its writer spills commits until this value is dropped at the latest.
 pub(in crate::service) struct Following {
     pub(in crate::service) owner: Arc<Owner>,
     pub(in crate::service) changes: Arc<Changes>,
 }
 
-/// A range of another process. It forgets the backup when this is dropped.
+/// A range of another process in a backup. That process forgets the backup when this value is dropped.
 pub(super) struct Remote {
     node: Arc<dyn RangeOwner>,
     range: RangeId,
@@ -35,14 +35,14 @@ pub(super) struct Remote {
     touched: Mutex<Instant>,
 }
 
-/// A range.
+/// A range in a backup.
 pub(super) enum RangeSource {
     Here(Following),
     There(Remote),
 }
 
 impl Following {
-    /// Begins with the changes of a range, which are kept in `dir`.
+    /// Has the writer spill the commits of a range to a file in `dir`.
     pub(in crate::service) fn begin(owner: &Arc<Owner>, dir: &Path) -> Result<Self, BackupError> {
         let changes = Changes::new(dir);
         let changes = changes.map_err(|source| BackupError::Spill { dir: dir.to_owned(), source })?;
@@ -56,12 +56,12 @@ impl Following {
         self.owner.ask(0, |reply| Task::FollowCommits(FollowCommits { changes, on, reply }))?.wait()
     }
 
-    /// Ends with the changes.
+    /// Ends the spill after the commits so far.
     pub(in crate::service) fn cut(&self) -> Result<(), Tier1Error> {
         self.follow(false)
     }
 
-    /// Holds messages to other ranges back, and returns when none is under way.
+    /// Holds messages to other ranges back, and returns when no post is under way.
     pub(in crate::service) fn hold(&self) -> Result<(), Tier1Error> {
         self.owner.ask(0, |reply| Task::Hold { reply })?.wait()
     }
@@ -74,7 +74,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // One at the end of each backup.
+        // This task needs no space in the queue, because each backup sends it once.
         let reply = Reply::new(bounded(1).0, Place::default());
         let follow = FollowCommits { changes: Arc::clone(&self.changes), on: false, reply };
         let _ = self.owner.tasks.send(Task::FollowCommits(follow));
@@ -82,7 +82,7 @@ impl Drop for Following {
 }
 
 impl Remote {
-    /// Has another process begin with the changes of a range.
+    /// Has another process spill the commits of a range.
     pub(super) fn begin(
         node: &Arc<dyn RangeOwner>,
         range: RangeId,
@@ -95,17 +95,18 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // It forgets it by itself after a while.
+        // The other process forgets the backup by itself after a while.
         let _ = self.node.forget(self.range, self.backup);
     }
 }
 
 impl RangeSource {
-    /// Copies a piece of the rows from `from` on, and moves `from` behind it; false when there are no more.
+    /// Copies a piece of the rows from `from` on, and moves `from` behind it. Returns false if there are no
+    /// more rows.
     pub(super) fn copy_piece<W: io::Write>(
         &self,
         from: &mut Vec<u8>,
-        writer: &mut Writer<W>,
+        writer: &mut BackupWriter<W>,
     ) -> Result<bool, BackupError> {
         match self {
             Self::Here(following) => copy_piece(&*following.owner.store, from, writer),
@@ -116,7 +117,7 @@ impl RangeSource {
         }
     }
 
-    /// See [`Following::hold`].
+    /// Holds messages back, see [`Following::hold`].
     pub(super) fn hold(&self) -> Result<(), Tier1Error> {
         match self {
             Self::Here(following) => following.hold(),
@@ -124,7 +125,7 @@ impl RangeSource {
         }
     }
 
-    /// Lets messages go. Whether they were held back all the time.
+    /// Lets messages leave again. Returns whether they were held back all the time.
     pub(super) fn release(&self) -> Result<bool, Tier1Error> {
         match self {
             Self::Here(following) => {
@@ -135,7 +136,7 @@ impl RangeSource {
         }
     }
 
-    /// See [`Following::cut`].
+    /// Ends the spill, see [`Following::cut`].
     pub(super) fn cut(&self) -> Result<(), Tier1Error> {
         match self {
             Self::Here(following) => following.cut(),
@@ -143,7 +144,7 @@ impl RangeSource {
         }
     }
 
-    /// Ensures that all changes were kept so far.
+    /// Ensures that all commits were spilled so far.
     pub(super) fn check(&self, dir: &Path) -> Result<(), BackupError> {
         match self {
             Self::Here(following) => following.changes.check(dir),
@@ -158,7 +159,7 @@ impl RangeSource {
         }
     }
 
-    /// The changes after the cut.
+    /// The spilled commits, to read after the cut.
     pub(super) fn changes(&self) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
             Self::Here(following) => Box::new(following.changes.read()?),
@@ -170,7 +171,7 @@ impl RangeSource {
     }
 }
 
-/// The changes that another process has kept.
+/// Reads the commits that another process has spilled.
 struct KeptThere {
     node: Arc<dyn RangeOwner>,
     range: RangeId,

@@ -1,9 +1,11 @@
-//! A replica that has something else than its log. Where it was never settled it makes way for a copy; elsewhere it may be the
-//! only copy of what the log has lost, and stays.
+//! Replicas whose files contradict their log.
 //!
-//! That it stays is noted in its directory. The log shows the contradiction only until it is trimmed up to there, and without the
-//! note the next process would take the directory for one that is merely behind, and put a copy in its place. The note goes with
-//! the directory, and when the log and the directory agree again.
+//! If the contradicting records were never settled, the files make way for a copy. Otherwise they may be the
+//! only copy of what the log has lost, and they stay.
+//!
+//! A note in the directory says so. The log shows the contradiction only until it is trimmed past that point.
+//! Without the note, the next process would think that the directory is only behind, and replace it by a
+//! copy. The note disappears with the directory, or when the log and the directory agree again.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,21 +21,21 @@ use crate::store::StoreError;
 
 const NAME: &str = "contradicts-its-log";
 
-/// The note of a directory.
+/// Path of the note in the directory of a replica.
 pub(super) struct Contradiction(PathBuf);
 
 impl Contradiction {
-    /// That of a directory.
+    /// The note of the replica in `dir`.
     pub(super) fn in_directory(dir: &Path) -> Self {
         Self(dir.join(NAME))
     }
 
-    /// Whether there is one.
+    /// Whether the note exists.
     pub(super) fn is_noted(&self) -> Result<bool, StoreError> {
         self.0.try_exists().map_err(|error| self.failed("look for", &error))
     }
 
-    /// Makes the note, with the reason for whoever finds it.
+    /// Writes the note with the reason, for the operator who finds it.
     pub(super) fn note(&self, why: &ReplicaError) -> Result<(), StoreError> {
         let write = || {
             let mut file = File::create(&self.0)?;
@@ -44,7 +46,7 @@ impl Contradiction {
         self.sync()
     }
 
-    /// Takes it away.
+    /// Removes the note, if it exists.
     pub(super) fn end(&self) -> Result<(), StoreError> {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("remove", &error)),
@@ -62,13 +64,14 @@ impl Contradiction {
 }
 
 impl Shared {
-    /// Whether what is on the disk contradicts the log, where that happens without harm: it was never settled, for two replicas
-    /// have what is.
+    /// Whether the files contradict the log without harm. Records that were never settled may go, because two
+    /// replicas have every settled record.
     pub(super) fn is_void(&self, state: &KeptState) -> bool {
         state.contradicts && !state.is_noted && self.replication.settlement == Settlement::Standby
     }
 
-    /// The log has gone on in another way than what is here.
+    /// Handles a log that continues otherwise than the files here. Copies the range if that does no harm, and
+    /// fails otherwise.
     pub(super) fn contradicted(
         &self,
         of: &ReplicatedRange,
@@ -92,7 +95,7 @@ impl Shared {
         Err(error.into())
     }
 
-    /// The log and what is here agree, as a turn has just shown.
+    /// Notes that the log and the files agree, as a turn has just shown.
     pub(super) fn agrees(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
         if lock(&kept.state).contradicts {
             Contradiction::in_directory(&self.dir(of.range)).end()?;

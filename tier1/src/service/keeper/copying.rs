@@ -1,14 +1,16 @@
-//! A replica that cannot go on from what it has: it copies the range from its owner.
+//! Copies a range from its owner, if the replica cannot continue from its own files.
 
 use std::time::{Duration, Instant};
 
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Database;
-use crate::replica::{Found, Source, TransferError, find, log_id, settle, transfer};
+use crate::replica::{
+    RecordLookup, TransferError, TransferSource, install_transfer, log_id, look_up_record, transfer,
+};
 use crate::service::open::Error;
 use crate::store::StoreError;
 
-/// The pause before a copy that has filled the disk is begun again.
+/// Pause after a copy has filled the disk, before the next copy begins.
 const FULL_PAUSE: Duration = Duration::from_secs(60);
 
 fn is_full(error: &Error) -> bool {
@@ -19,8 +21,11 @@ fn is_full(error: &Error) -> bool {
 }
 
 impl Shared {
-    /// Copies the range from its owner, for the log does not reach back to what is here, or has gone on in another way.
-    /// One for which there is no room goes from the disk at once, and is begun again after a while: it may be large.
+    /// Copies the range from its owner, because the log does not reach back to the files here or has
+    /// continued otherwise.
+    ///
+    /// A copy that fills the disk is deleted at once, because it may be large. The next copy begins after a
+    /// pause.
     pub(super) fn transfer(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
         let copied = self.copy(of, kept);
         if copied.as_ref().is_err_and(is_full) {
@@ -28,14 +33,14 @@ impl Shared {
                 let mut state = lock(&kept.state);
                 (state.needs_room, state.room_from) = (true, Some(Instant::now() + FULL_PAUSE));
             }
-            settle(&self.dir(of.range))?;
+            install_transfer(&self.dir(of.range))?;
         }
         copied
     }
 
     fn copy(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
         self.end(of, kept);
-        // It is closed without the lock, for that takes time.
+        // Closing takes time, so it happens without the lock.
         let replica = lock(&kept.state).replica.take();
         drop(replica);
         let (range, dir) = (of.range, self.dir(of.range));
@@ -45,15 +50,15 @@ impl Shared {
             state.is_known = false;
             self.is_void(&state)
         };
-        let (has, epoch) = {
+        let (last_index, contradicting_epoch) = {
             let database = Database::open_replica(&dir, log, self.share())?;
-            // Nobody else has it any more: the files of another one will be in its place. What does not count says nothing
-            // of how far an owner has to be.
-            let here = database.copied().position;
+            // No other thread has the database open any more: the copy will take the place of its files.
+            // Records that do not count say nothing about how far an owner must be.
+            let here = database.last_copied().position;
             if is_void { (0, here.epoch) } else { (here.index, 0) }
         };
         let shared = (of.log)()?;
-        let counts = |copied| Ok(find(&*shared, log, copied)? == Found::It);
+        let is_in_log = |copied| Ok(look_up_record(&*shared, log, copied)? == RecordLookup::Same);
         let owner = || self.tier1.ranges.other(range).ok();
         let mut progress = |so_far: Option<(u64, u64)>| {
             if self.is_stopping() {
@@ -75,11 +80,12 @@ impl Shared {
             range = range.0,
             "the log does not go on from what is here: the range is copied from its owner"
         );
-        let (share, counts, owner) = (self.share(), &counts, &owner);
-        let source = Source { range, log, has, epoch, counts, owner, share };
+        let (databases, is_in_log, owner) = (self.share(), &is_in_log, &owner);
+        let source =
+            TransferSource { range, log, last_index, contradicting_epoch, is_in_log, owner, databases };
         transfer(&source, &dir, &mut progress)?;
         tracing::info!(range = range.0, "the range was copied from its owner");
-        settle(&dir)?;
+        install_transfer(&dir)?;
         let mut state = lock(&kept.state);
         (state.contradicts, state.is_noted) = (false, false);
         Ok(())

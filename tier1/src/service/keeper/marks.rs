@@ -1,12 +1,12 @@
-//! What something was at which time, as far back as a window.
+//! The history of a value over a window of time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Marks of a window.
+/// Number of marks in a window.
 const MARKS: u32 = 60;
 
-/// The marks.
+/// Values and when they were seen, oldest first.
 #[derive(Debug)]
 pub(super) struct Marks<T>(VecDeque<(Instant, T)>);
 
@@ -17,18 +17,18 @@ impl<T> Default for Marks<T> {
 }
 
 impl<T: Copy> Marks<T> {
-    /// Takes note of what it is now, unless that was done shortly before.
+    /// Records the present value, unless that was done shortly before.
     pub(super) fn put(&mut self, now: Instant, window: Duration, what: T) {
         if self.0.back().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= window / MARKS) {
             self.0.push_back((now, what));
         }
-        // One that is old enough stays.
+        // Keep one mark that is older than the window.
         while self.0.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= window) {
             self.0.pop_front();
         }
     }
 
-    /// What it was before the window; none where that is not known.
+    /// The value before the window. `None` if it is not known.
     pub(super) fn before(&self, now: Instant, window: Duration) -> Option<T> {
         let before = self.0.front().filter(|(at, _)| now.saturating_duration_since(*at) >= window);
         before.map(|(_, what)| *what)

@@ -1,4 +1,4 @@
-//! A replica is opened, and let go when its database has failed, to be opened anew.
+//! Opens replicas, and closes those whose database has failed, so that they can be opened anew.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
@@ -9,22 +9,23 @@ use super::contradiction::Contradiction;
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Database;
 use crate::log::LogId;
-use crate::replica::{Limits, Replica, ReplicaError, log_id, settle};
+use crate::replica::{Replica, ReplicaError, ReplicaLimits, install_transfer, log_id};
 use crate::service::free_room::ensure_room;
 use crate::service::open::Error;
 use crate::store::StoreError;
 
-/// Between two looks whether it is the turn of a range.
+/// Time between two attempts to get the turn.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Shared {
-    /// Lets a replica go whose database has failed, to open it anew.
+    /// Closes a replica whose database has failed.
     pub(super) fn give_up(&self, of: &ReplicatedRange, kept: &Kept) {
         let failed = {
             let mut state = lock(&kept.state);
             let failed = state.replica.take_if(|replica| replica.has_failed());
             if let Some(failed) = &failed {
-                // What has failed may be less on the disk, and says nothing before it is open again.
+                // The disk may have less than the failed database, so its index does not count until it is
+                // open again.
                 (state.index, state.is_known) = (failed.index(), false);
                 state.needs_room = failed.has_full_disk();
             }
@@ -39,7 +40,7 @@ impl Shared {
         let log = (of.log)()?;
         let id = log_id(&self.replication.cluster, of.range);
         let dir = self.dir(of.range);
-        // Beats look at the state while the database is opened.
+        // Beats read the state while the database is opened, so the lock is not kept.
         let needs_room = {
             let state = lock(&kept.state);
             if state.room_from.is_some_and(|from| Instant::now() < from) {
@@ -48,24 +49,24 @@ impl Shared {
             state.needs_room
         };
         let database = self.open_database(of.range, id, needs_room)?;
-        let reached = database.copied();
+        let reached = database.last_copied();
         {
             let mut state = lock(&kept.state);
             (state.index, state.needs) = (reached.position.index, reached.sequence);
         }
-        let (node, limits) = (self.replication.node.clone(), Limits::of(self.replication.settlement));
+        let (node, limits) = (self.replication.node.clone(), ReplicaLimits::new(self.replication.settlement));
         let is_noted = Contradiction::in_directory(&dir).is_noted()?;
         let opened = Replica::open(limits, (of.range, id), node, log, database);
         {
             let mut state = lock(&kept.state);
-            state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradicts { .. }));
+            state.contradicts = is_noted || matches!(opened, Err(ReplicaError::Contradiction { .. }));
             (state.is_noted, state.is_known, state.needs_room) = (is_noted, true, false);
         }
-        Ok(Arc::new(opened?.of(&of.replicas)))
+        Ok(Arc::new(opened?.with_replicas(&of.replicas)))
     }
 
-    /// Opens the database of a replica. One whose disk was full is opened once there is room; until then this node takes nothing
-    /// over that it had owned.
+    /// Opens the database of a replica. If its disk was full, there must be room first. Until then this node
+    /// takes over no range that it had owned.
     fn open_database(
         &self,
         range: RangeId,
@@ -78,7 +79,7 @@ impl Shared {
             if needs_room {
                 ensure_room(&dir)?;
             }
-            settle(&dir)?;
+            install_transfer(&dir)?;
             Database::open_replica(&dir, id, self.share())
         };
         let opened = open().inspect_err(|error| drop(refusals.still_refuses(range, error)))?;
@@ -89,7 +90,7 @@ impl Shared {
         Ok(Arc::new(opened))
     }
 
-    /// Waits until no other range goes on after its disk was full.
+    /// Waits until no other range is being opened after its disk was full.
     fn turn_to_open(&self) -> Result<MutexGuard<'_, ()>, StoreError> {
         loop {
             if let Some(turn) = self.tier1.refusals.try_turn() {

@@ -1,4 +1,4 @@
-//! What a node is told of the replication of its ranges, and how long an owner may answer.
+//! The configuration of a node's replicas, and the lease of an owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,48 +14,50 @@ use crate::replica::Replica;
 
 /// A range of which this node has a replica.
 pub struct ReplicatedRange {
-    /// The range.
+    /// Id of the range.
     pub range: RangeId,
-    /// The nodes that have replicas, the one first that is to own it where nothing else is known.
+    /// Nodes that have replicas. The first one owns the range if nothing else is known.
     pub replicas: Vec<String>,
-    /// Opens its log.
+    /// Opens the log of the range.
     pub log: Box<dyn Fn() -> Result<Arc<dyn SharedLog>, EngineError> + Send + Sync>,
 }
 
-/// What a node is told of the replication of its ranges.
+/// How the ranges of a node are replicated.
 pub struct Replication {
-    /// The cluster's id.
+    /// Id of the cluster.
     pub cluster: String,
-    /// The name of this node.
+    /// Name of this node.
     pub node: String,
-    /// Those of which it has a replica.
+    /// Ranges of which this node has a replica.
     pub ranges: Vec<ReplicatedRange>,
-    /// What the nodes say of themselves; the beats of this one must be in it, too.
+    /// What all nodes report of themselves. The beats of this node must be in it, too.
     pub membership: Arc<Membership>,
-    /// When commits are settled; the same for all nodes.
+    /// When commits are settled. All nodes have the same setting.
     pub settlement: Settlement,
-    /// How long the log keeps what all replicas have, while there is room.
+    /// How long the log keeps entries that all replicas have, while there is room.
     pub log_window: Duration,
-    /// Tells all nodes a beat.
+    /// Sends a beat to all nodes.
     pub tell: Box<dyn Fn(&Beat) + Send + Sync>,
-    /// Called when this node has begun to own a range, and, with false, when it has ended.
+    /// Called with true when this node has begun to own a range, and with false when it has ended.
     pub owned: Box<dyn Fn(RangeId, bool) + Send + Sync>,
 }
 
-/// So much later than it was deposed an owner may answer: it trusts what its log has said for the lease, and that trusts its leader.
+/// An owner that was deposed may answer for this long: it trusts the last answer of its log for the lease,
+/// and the log trusts its leader.
 const _: () = assert!(LEASE.as_millis() + LED.as_millis() <= OWNERS_LAG.as_millis());
 
-/// What is to be committed is refused once a commit has waited for so long: a stream that is full and standbys that are away may
-/// stay so for hours.
+/// New tasks are refused once a commit has waited for this long. A full stream, or standbys that are away,
+/// may hold commits up for hours.
 const WAITS: Duration = Duration::from_secs(5);
 
-/// An owner may answer as long as its log answers it: for the lease after it sent the last request that the log has answered.
+/// The lease of an owner under an epoch. The owner may answer for [`LEASE`] after it sent the last request
+/// that its log has answered.
 pub(super) struct LogLease(pub(super) Arc<Replica>, pub(super) Epoch);
 
 impl Lease for LogLease {
     fn check(&self) -> Result<(), PeerError> {
-        // What deposes it is an answer, too.
-        if self.0.owner().0 != self.1 || self.0.is_over() {
+        // The answer of the log may have deposed the owner.
+        if self.0.owner().0 != self.1 || self.0.is_ownership_over() {
             return Err(PeerError::NotOwner(self.0.range()));
         }
         if self.0.has_contact(LEASE) {
@@ -71,11 +73,11 @@ impl Lease for LogLease {
     }
 
     fn disk_is_full(&self) {
-        self.0.disk_is_full();
+        self.0.note_full_disk();
     }
 
     fn check_commits(&self) -> Result<(), PeerError> {
-        match self.0.trouble_after(WAITS) {
+        match self.0.wait_reason_after(WAITS) {
             Some(why) => Err(PeerError::unreachable(self.0.range(), format!("its commits wait: {why}"))),
             None => Ok(()),
         }
@@ -88,13 +90,13 @@ mod tests {
 
     use super::*;
     use crate::database::Database;
-    use crate::replica::{Limits, log_id};
+    use crate::replica::{ReplicaLimits, log_id};
 
     #[test]
     fn an_owner_says_whether_it_is_deposed_or_its_log_is_silent() {
         let (dir, log, range) = (tempfile::tempdir().unwrap(), MemoryLog::default(), RangeId(3));
         let replica = |node: &str| {
-            let (id, limits) = (log_id("cluster", range), Limits::of(Settlement::Log));
+            let (id, limits) = (log_id("cluster", range), ReplicaLimits::new(Settlement::Log));
             let database = Arc::new(Database::open_replica(&dir.path().join(node), id, 1).unwrap());
             let log = Arc::new(log.clone());
             Arc::new(Replica::open(limits, (range, id), node.to_owned(), log, database).unwrap())

@@ -1,4 +1,4 @@
-//! When a node takes a range over, how it begins to own it, and how that ends.
+//! Decides when a node takes a range over, begins its ownership, and ends it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,42 +10,43 @@ use doppel_protocol::membership::{Replica as Heard, SILENCE};
 
 use super::replication::LogLease;
 use super::{Kept, ReplicatedRange, Shared, lock};
-use crate::database::Reader;
+use crate::database::LogConsumer;
 use crate::progress;
 use crate::replica::{OwnedRows, Replica, ReplicaError};
 use crate::service::open::Error;
 use crate::service::owner::Opened;
 
-/// Each further replica waits so much longer, so that they do not all try at once.
+/// Each further replica in the list waits this much longer, so that not all try at once.
 const NEXT: Duration = Duration::from_millis(500);
 
-/// What a replica has said counts for so long as its answer to how far it is: a beat or two, and less than servers of the log
-/// take to come back.
+/// How long the report of a replica counts as its answer to how far it is. This is one or two beats, and less
+/// than the servers of the log take to come back.
 const ANSWER: Duration = Duration::from_millis(700);
 
-/// The first owner of a range has so much longer to come when nobody has owned the range since this process began.
+/// How much longer the other replicas wait for the first owner, if no node has owned the range since this
+/// process began.
 const START: Duration = Duration::from_secs(5);
 
-/// A person who wants a node to take over does so for so long, whatever fails meanwhile.
+/// How long an operator's request to take over holds, whatever fails in the meantime.
 const WISH: Duration = Duration::from_secs(30);
 
-/// A node that could not begin a range that it had taken over leaves it to others for so long.
+/// How long a node leaves a range to others after it took the range over and could not begin it.
 const REST: Duration = Duration::from_secs(30);
 
 /// A replica that is about to take over.
 struct Here<'h> {
     range: RangeId,
-    /// The name of this node.
+    /// Name of this node.
     own: &'h str,
-    /// The index of the last record that is here.
+    /// Index of the last record of this replica.
     index: u64,
-    /// The nodes that are to have the range.
+    /// Nodes that are to have the range.
     replicas: &'h [String],
 }
 
 impl Here<'_> {
-    /// Whether what the replicas of a range have said allows this one to take over. A person who wants it answers for those that
-    /// say nothing.
+    /// Whether this replica may take over, after what the other replicas have reported. An operator's request
+    /// stands in for replicas that report nothing.
     fn may_take_over(
         &self,
         settlement: Settlement,
@@ -59,12 +60,12 @@ impl Here<'_> {
         let (heard, count) = (others().filter(answers).count() + 1, self.replicas.len());
         let needed = settlement.answers(count);
         let is_enough = heard >= needed;
-        // Where enough have said what they have, what only a silent one has was never settled.
+        // If enough replicas have reported, a record that only a silent replica has was never settled.
         let is_settled_here = settlement == Settlement::Standby && is_enough;
         for ahead in others().filter(|other| other.index > here) {
             let (node, has) = (&ahead.node, ahead.index);
             if ahead.age < SILENCE || !is_wanted && !is_settled_here {
-                return Err(ReplicaError::Ahead { range, node: node.clone() });
+                return Err(ReplicaError::OtherAhead { range, node: node.clone() });
             }
             tracing::warn!(
                 range = range.0,
@@ -76,21 +77,21 @@ impl Here<'_> {
             );
         }
         if !is_enough && !is_wanted {
-            return Err(ReplicaError::TooFew { range, heard, needed, replicas: count });
+            return Err(ReplicaError::TooFewReports { range, heard, needed, replicas: count });
         }
         Ok(())
     }
 }
 
-/// The index and the status table read at another owner now.
+/// Releases the log from the index and the status table, which read it at another owner now.
 fn nobody_reads(replica: &Replica) {
-    for reader in [Reader::Index, Reader::Statuses] {
+    for reader in [LogConsumer::Index, LogConsumer::Statuses] {
         replica.database().keep_log(reader, None);
     }
 }
 
 impl Kept {
-    /// Whether a person wants this node to take over, and it may.
+    /// Whether an operator wants this node to take over, and the node may.
     pub(super) fn is_wanted(&self) -> bool {
         let is_new = lock(&self.wanted).is_some_and(|wish| wish.elapsed() < WISH);
         is_new && !self.barred.load(Ordering::Relaxed)
@@ -98,8 +99,8 @@ impl Kept {
 }
 
 impl Shared {
-    /// Whether it is for this node to take over: nobody has claimed the range for a while, and all that come before it in the
-    /// list are silent or have had their time.
+    /// Whether it is this node's turn to take over. No node has claimed the range for a while, and every node
+    /// before this one in the list is silent or has had its time.
     pub(super) fn is_due(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) -> bool {
         if kept.barred.load(Ordering::Relaxed)
             || self.tier1.check().is_err()
@@ -116,12 +117,12 @@ impl Shared {
         let mut wait = SILENCE + NEXT * u32::try_from(before.count()).unwrap_or(u32::MAX);
         let alive = now.saturating_duration_since(self.begun);
         let silence = membership.owner_silence(of.range, now);
-        // While a cluster starts, each range is left to the node that is to have it.
+        // While a cluster starts, each range is left to its first node.
         if silence.is_none() && of.replicas.first() != Some(&self.replication.node) {
             wait += START;
         }
-        // Whoever has just taken over needs a moment before it claims the range.
-        let silence = silence.unwrap_or(alive).min(replica.owned_for().unwrap_or(alive));
+        // A node that has just taken over needs a moment before it claims the range.
+        let silence = silence.unwrap_or(alive).min(replica.time_since_take_over().unwrap_or(alive));
         silence.min(alive) >= wait
     }
 
@@ -134,16 +135,16 @@ impl Shared {
         let is_wanted = kept.is_wanted();
         let began = Instant::now();
         let replicas = self.replication.membership.replicas(of.range, began);
-        // What they have said to have must be in the log.
+        // The records that the other replicas have reported must be in the log.
         while replica.follow()? {}
         let (settlement, own) = (self.replication.settlement, &self.replication.node);
         let here = Here { range: of.range, own, index: replica.index(), replicas: &of.replicas };
         here.may_take_over(settlement, &replicas, is_wanted)?;
         let epoch = match replica.take_over() {
             Ok(epoch) => epoch,
-            Err(ReplicaError::Outrun { owner, .. }) => {
+            Err(ReplicaError::LostRace { owner, .. }) => {
                 tracing::info!(range = of.range.0, owner, "another node has taken the range over");
-                // It may have been wanted there, later.
+                // A later request may have asked the other node.
                 *lock(&kept.wanted) = None;
                 return Ok(());
             }
@@ -151,7 +152,7 @@ impl Shared {
         };
         if let Err(error) = self.begin(of.range, replica, epoch) {
             nobody_reads(replica);
-            // The log says that this node owns it: others are to have their turn.
+            // The log says that this node owns the range. Other nodes get their turn.
             lock(&kept.state).rests_until = Instant::now().checked_add(REST);
             *lock(&kept.wanted) = None;
             return Err(error);
@@ -165,13 +166,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Begins to own a range that was taken over.
+    /// Begins to own a range that this node has taken over.
     fn begin(&self, id: RangeId, replica: &Arc<Replica>, epoch: Epoch) -> Result<(), Error> {
         let database = replica.database();
-        // The index says later from where on it needs it.
-        database.keep_log(Reader::Index, Some(0));
-        // It has no snapshot of a table that others have changed rows under.
-        database.keep_log(Reader::Statuses, None);
+        // The index says later from where on it needs the log.
+        database.keep_log(LogConsumer::Index, Some(0));
+        // A snapshot of the status table from an earlier ownership is void, because others have changed the
+        // rows since.
+        database.keep_log(LogConsumer::Statuses, None);
         let dir = self.dir(id);
         let opened = Opened {
             store: Arc::new(OwnedRows::new(Arc::clone(replica), epoch)),
@@ -187,14 +189,14 @@ impl Shared {
         self.tier1.begin_range(opened, range)
     }
 
-    /// This node owns a range no longer.
+    /// Ends owning a range, if this node owns it.
     pub(super) fn end(&self, of: &ReplicatedRange, kept: &Kept) {
         let (owned, replica) = {
             let mut state = lock(&kept.state);
             (state.owned.take(), state.replica.clone())
         };
         if owned.is_some() {
-            // Its writer may wait for the log or a standby, and it is waited for.
+            // The writer may wait for the log or a standby, and `end_range` waits for the writer.
             if let Some(replica) = &replica {
                 replica.end_ownership();
             }
@@ -209,7 +211,7 @@ impl Shared {
         }
     }
 
-    /// Says that this node owns a range, once all that it began with may leave it.
+    /// Announces that this node owns a range, once everything that it began with is settled.
     pub(super) fn say_owned(&self, of: &ReplicatedRange, kept: &Kept, (replica, epoch): (&Replica, Epoch)) {
         if replica.has_settled(epoch) && !std::mem::replace(&mut lock(&kept.state).is_said, true) {
             (self.replication.owned)(of.range, true);
@@ -239,8 +241,8 @@ mod tests {
         let replicas = ["a", "b", "c"].map(str::to_owned);
         let here = Here { range: RangeId(3), own: "c", index: 5, replicas: &replicas };
         here.may_take_over(settlement, others, is_wanted).map_err(|error| match error {
-            ReplicaError::Ahead { node, .. } => node,
-            ReplicaError::TooFew { heard, .. } => heard.to_string(),
+            ReplicaError::OtherAhead { node, .. } => node,
+            ReplicaError::TooFewReports { heard, .. } => heard.to_string(),
             other => panic!("{other}"),
         })
     }
@@ -266,12 +268,12 @@ mod tests {
         assert_eq!(allowed(Settlement::Log, &others, false), Err("a".to_owned()));
         assert_eq!(allowed(Settlement::Log, &others, true), Ok(()));
         assert_eq!(allowed(Settlement::Standby, &others, false), Ok(()));
-        // The second one of those that were settled may have it, too, as long as it has not said what it has.
+        // The second replica may have the settled record, too, as long as it has not reported.
         let unheard = [heard("a", 9, silent), heard("b", 5, ANSWER)];
         assert_eq!(allowed(Settlement::Standby, &unheard, false), Err("a".to_owned()));
         assert_eq!(allowed(Settlement::Standby, &unheard[1..], false), Err("1".to_owned()));
         assert_eq!(allowed(Settlement::Standby, &unheard, true), Ok(()));
-        // A node that is to have the range no more does not answer for it.
+        // A node that is not to have the range any more does not count.
         let strange = [heard("a", 9, silent), heard("d", 5, live)];
         assert_eq!(allowed(Settlement::Standby, &strange, false), Err("a".to_owned()));
     }

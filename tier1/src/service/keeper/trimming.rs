@@ -1,7 +1,8 @@
-//! What the owner of a range lets go of its log.
+//! Decides which entries of its log the owner of a range trims.
 //!
-//! Entries go that two replicas have on their disks, and all others that are heard of. They stay for a while all the same, so
-//! that a node that was away reads on instead of copying the range; less long when the log fills.
+//! An entry may go when two replicas, and all others that are heard of, have it on their disks. It stays for
+//! a window all the same, so that a node that was away reads on instead of copying the range. The window
+//! shrinks as the log fills.
 
 use std::time::{Duration, Instant};
 
@@ -12,22 +13,22 @@ use super::marks::Marks;
 use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::replica::Replica;
 
-/// Time between two looks.
+/// Time between two checks.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// A node that copies a range has the log kept so long after its last beat.
+/// How long the log is kept for a node that copies the range, after its last beat.
 const COPIES: Duration = Duration::from_secs(60);
 
-/// Another replica.
+/// How far another replica is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Other {
-    /// How far it has the log on its disk.
+    /// Sequence up to which the replica has the log on its disk.
     pub(super) has: u64,
-    /// Behind which place it will read the log.
+    /// Sequence after which the replica will read the log.
     pub(super) needs: u64,
 }
 
-/// Where the log was at which time.
+/// When the log was trimmed last, and the end of the log over time.
 #[derive(Debug, Default)]
 pub(super) struct Trimming {
     marks: Marks<Sequence>,
@@ -35,12 +36,12 @@ pub(super) struct Trimming {
 }
 
 impl Trimming {
-    /// Takes note of how far the log is.
+    /// Records the present end of the log.
     pub(super) fn mark(&mut self, now: Instant, window: Duration, end: Sequence) {
         self.marks.put(now, window, end);
     }
 
-    /// Trims the log of a replica that owns its range, from time to time. `others` is how far the other replicas are that are
+    /// Trims the log of an owner, if the last check was some time ago. `others` are the replicas that are
     /// heard of.
     pub(super) fn trim(
         &mut self,
@@ -70,10 +71,10 @@ impl Trimming {
     }
 }
 
-/// The last entry that is to go; `before` is where the log was before the window.
+/// The last entry to trim. `before` is the end of the log before the window.
 fn through(extent: Extent, own: Sequence, others: &[Other], before: Option<Sequence>) -> Option<Sequence> {
     let second = others.iter().map(|other| other.has).max()?.min(own.0);
-    // Whoever needs what has gone already cannot read on, whatever is kept.
+    // A replica whose next entry is gone already cannot read on, whatever the log keeps.
     let needs = others.iter().map(|other| other.needs).filter(|needs| *needs >= extent.trimmed.0);
     let last = needs.min().unwrap_or(own.0).min(second);
     let is_filled = |quarters| extent.bytes_max.is_some_and(|max| extent.bytes >= max / 4 * quarters);
@@ -83,16 +84,16 @@ fn through(extent: Extent, own: Sequence, others: &[Other], before: Option<Seque
         Some(before) => last.min(before.0),
         None => return None,
     };
-    // The last entry that a replica has shows it that the log is the one that it has copied.
+    // The last entry of each replica stays. It shows the replica that this is the log that it has copied.
     let through = through.saturating_sub(1);
     (through > extent.trimmed.0).then_some(Sequence(through))
 }
 
 impl Shared {
-    /// Has the log of an own range let go of what is not needed any more.
+    /// Trims the log of a range that this node owns.
     pub(super) fn trim(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) {
         let (now, window) = (Instant::now(), self.replication.log_window);
-        // A copy on its way is not lost for a beat that is.
+        // A copy that is under way is not lost because one beat is.
         let is_there =
             |other: &Heard| other.age < if other.sequence < other.needs { COPIES } else { SILENCE };
         let others = || {
@@ -125,13 +126,13 @@ mod tests {
         assert_eq!(at(extent(10, 100), &[80, 40], Some(50)), Some(40));
         assert_eq!(at(extent(10, 100), &[80, 70], None), None, "the window is not over");
         assert_eq!(at(extent(10, 100), &[80, 70], Some(10)), None, "it has gone already");
-        // One replica alone is no second copy.
+        // Without another replica there is no second copy.
         assert_eq!(at(extent(10, 100), &[], Some(50)), None);
         assert_eq!(at(extent(10, 999), &[], Some(50)), None);
-        // One that has to copy the range anyway holds nothing up, but is no second copy.
+        // A replica that has to copy the range anyway delays nothing, but it is no second copy.
         assert_eq!(at(extent(10, 100), &[80, 9], Some(50)), Some(50));
         assert_eq!(at(extent(10, 999), &[9], Some(50)), None);
-        // One that copies is no second copy, and what it will read stays.
+        // A replica that copies is no second copy, and the entries that it will read stay.
         let copying = |needs| Other { has: 0, needs };
         let with = |others: &[Other], bytes| {
             through(extent(10, bytes), Sequence(90), others, Some(Sequence(50))).map(|through| through.0 + 1)
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(with(&[copying(80)], 999), None);
         assert_eq!(with(&[copying(40), Other { has: 70, needs: 70 }], 100), Some(40));
         assert_eq!(with(&[copying(85), Other { has: 80, needs: 80 }], 999), Some(80));
-        // The fuller the log, the less waits for whoever is late.
+        // The fuller the log, the less it keeps for late replicas.
         assert_eq!(at(extent(10, 500), &[80, 70], Some(50)), Some(70));
         assert_eq!(at(extent(10, 750), &[80, 70], None), Some(80));
         assert_eq!(at(extent(10, 750), &[95, 70], None), Some(90));

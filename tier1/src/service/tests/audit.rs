@@ -1,12 +1,13 @@
-//! The trail of repairs: written with what it tells of, read back in pieces, dropped, and cleared of pages
-//! that are forgotten.
+//! The trail of repairs: entries are written together with their repair, read in pieces, dropped after their
+//! time, and cleared of forgotten pages.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Instant;
 
+use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, ShardId};
-use doppel_protocol::{RangeMap, RepairEntry, RepairId, TrailEvent};
+use doppel_protocol::{RangeMap, RepairEntry, RepairId};
 
 use super::*;
 use crate::check::rows::pieces;
@@ -16,7 +17,7 @@ use crate::store::{Intercept, Intercepted, Joined, StoreError, Write};
 
 const SHARDS: u16 = 3;
 
-/// Remembers the commits of a store, so that one can be made as it was after each of them.
+/// Remembers the commits of a store, so that the state after each of them can be restored.
 #[derive(Default)]
 struct Journal(Mutex<Vec<Vec<Write>>>);
 
@@ -36,20 +37,21 @@ over_ranges! {
     a_purged_page_is_on_the_trail_no_more,
 }
 
-/// Like no other page.
+/// A content that shares no token with any other page.
 fn lone(page: u64) -> Body {
     let tokens: Vec<u64> = (0..100).map(|i| page * 1_000 + i).collect();
     Body::Content(Arc::new(Builder::new().build(&tokens)))
 }
 
-/// Pages 0 to 2 are alike, `lone_pages` more are like no other, and the index has linked them all in one group.
+/// Starts a service in which the index has linked all pages in one group. Pages 0 to 2 are near-duplicates,
+/// and `lone_pages` more are like no other.
 fn mixed<S: Store + 'static>(
     store: &Arc<S>,
     retention: Retention,
     lone_pages: u64,
     ranges: u16,
 ) -> (Arc<Tier1>, GroupId) {
-    // A quarantine would be on the trail, too.
+    // A quarantine would also write an entry.
     let config = Config {
         pending_max: 10_000,
         low_cohesion_percent: 0,
@@ -107,7 +109,7 @@ fn sound<S: Store>(store: &S, ranges: u16) {
     assert_sound(&stores, SHARDS, WinnerOrder::DEFAULT);
 }
 
-/// Writes entries down as repairs did: moments of each shard's, oldest first.
+/// Writes entries as repairs of these moments would. The moments of each shard come oldest first.
 fn written(store: &Memory, moments: [&[i64]; SHARDS as usize], group: impl Fn(ShardId, u64) -> GroupId) {
     for (shard, moments) in (0..).map(ShardId).zip(moments) {
         let mut writes = Vec::new();
@@ -166,7 +168,7 @@ fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not(ranges: u16) {
     tier1.stop();
 }
 
-/// So many pages are put out in more than one commit, whether or not somebody asks for pages meanwhile.
+/// So many pages are put out in more than one commit, whether or not callers ask for pages in the meantime.
 const LONE_PAGES: u64 = 1_600;
 
 /// A crash can fall between any two commits.
@@ -200,7 +202,7 @@ fn no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry(ran
         if members > 3 && has_entry {
             halfway += 1;
             sound(&replayed, ranges);
-            // The rest is done after the crash.
+            // After the crash the rest of the repair is done.
             let survivor = Arc::new(Memory::default());
             for writes in &commits[..=number] {
                 survivor.commit(writes.clone()).unwrap();
@@ -230,7 +232,7 @@ fn the_trail_is_read_newest_first_in_pieces_over_all_shards(ranges: u16) {
         let of_group = trail(&tier1, Some(GroupId::new(1, ShardId(2))), limit);
         assert_eq!(named(of_group), ["r3-2@25", "r1-2@15"], "{limit}");
     }
-    // What other collections gave.
+    // Cursors of other collections.
     for (position, rest) in [("0.0.0", 0), ("3", 3), ("1.1.1.1", 2), ("ff.ff.ff", 6), ("0.0.2", 2)] {
         let piece = tier1.repairs(None, Some(&position.parse().unwrap()), 100).unwrap();
         assert_eq!(piece.repairs.len(), rest, "{position}");
@@ -256,7 +258,7 @@ fn entries_are_dropped_after_their_time_and_never_numbered_anew(ranges: u16) {
     let keeping = |audit| Retention { audit, ..Retention::DEFAULT };
     let store = Arc::new(Memory::default());
     let today = Timestamp::now().millis();
-    // The third of shard 0 was written with a wrong clock, and waits for the second.
+    // The third entry of shard 0 was written with a wrong clock, and waits for the second.
     let moments: [&[i64]; 3] = [&[1, today, 2, today], &[3], &[today]];
     written(&store, moments, |shard, _| GroupId::new(0, shard));
     let tier1 = start_keeping(&store, keeping(day), ranges);
@@ -266,7 +268,7 @@ fn entries_are_dropped_after_their_time_and_never_numbered_anew(ranges: u16) {
     tier1.stop();
     sound(&*store, ranges);
 
-    // None is kept.
+    // With no retention, no entry is kept.
     let tier1 = start_keeping(&store, keeping(Duration::ZERO), ranges);
     wait_until("all entries to be dropped", || trail(&tier1, None, 10).is_empty());
     tier1.stop();
@@ -276,7 +278,7 @@ fn entries_are_dropped_after_their_time_and_never_numbered_anew(ranges: u16) {
     assert!(trail(&tier1, None, 10).is_empty());
     tier1.stop();
 
-    // A repair of each shard's has a number of its own.
+    // The numbers of each shard continue.
     let (tier1, _) = start_with(&store, &config(keeping(day), ranges), 0);
     tier1.repair(group, false, "ann").unwrap().unwrap();
     let number = [5, 2, 2][usize::from(group.shard().0)];
@@ -297,17 +299,17 @@ fn a_purged_page_is_on_the_trail_no_more(ranges: u16) {
     let names = |page: u64| stored().urls().filter(|url| **url == super::url(page)).count();
     assert_eq!((names(1), names(3)), (2, 2));
     tier1.purge(&[url(1).id(), url(3).id()]).unwrap();
-    // At once in answers.
+    // Answers hide the URLs at once.
     let details = tier1.repair_details(id).unwrap().unwrap();
     assert_eq!((details.before.len(), details.forgotten), (3, 2));
     assert_eq!((details.entry.members, details.entry.component_count), (5, 3));
     let sizes: Vec<usize> = details.components.iter().map(Vec::len).collect();
     assert!(sizes == [2, 0, 1] || sizes == [2, 1, 0], "{sizes:?}");
-    // Then in the record.
+    // The sweep then deletes them from the record.
     wait_until("the URLs to go", || names(1) + names(3) == 0);
     assert_eq!((stored().before.len(), stored().members), (3, 5));
     assert_eq!(tier1.repair_details(id).unwrap().unwrap(), details);
-    // A dead page is one on record.
+    // A dead page is still on record.
     submit(&tier1, 2, 9, Body::Dead);
     assert!(tier1.flush(PATIENCE).unwrap());
     assert_eq!(tier1.repair_details(id).unwrap().unwrap(), details);

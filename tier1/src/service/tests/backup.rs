@@ -1,9 +1,10 @@
-//! A backup as a stream: it advances only when it is asked, holds nobody up, and says when it is whole.
+//! A backup as a stream: it advances only when the caller takes a piece, delays no writes, and says when it
+//! is complete.
 
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupSummary};
 
 use super::*;
-use crate::backup::Reader;
+use crate::backup::BackupReader;
 
 over_ranges! {
     what_is_committed_between_two_pieces_is_in_the_backup,
@@ -49,7 +50,7 @@ fn what_is_committed_between_two_pieces_is_in_the_backup(ranges: u16) {
     assert!(summary.changes > 0 && summary.bytes == file.len() as u64, "{summary:?}");
     let restored = Memory::default();
     let mut input = file.as_slice();
-    let mut reader = Reader::open(&mut input).unwrap();
+    let mut reader = BackupReader::open(&mut input).unwrap();
     while let Some(writes) = reader.writes().unwrap() {
         restored.commit(writes).unwrap();
     }

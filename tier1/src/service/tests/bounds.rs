@@ -1,4 +1,4 @@
-//! Lists of one call have a limit, and a longer one is refused before anything is done.
+//! Limits of lists in one call. A longer list is refused before anything is done.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! A range whose messages do not leave: submissions wait, and what tier 2 says does not.
+//! A range whose messages do not leave: submissions wait, and results of tier 2 do not.
 
 use doppel_model::ClientId;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::range::UNFINISHED_MAX;
 use crate::service::room::Arriving;
 use crate::txn::Row;
 
-/// Peers that take no posts while it is set.
+/// Peers that refuse all posts while `is_silent` is set.
 struct Silent {
     peers: Arc<dyn Peers>,
     is_silent: AtomicBool,

@@ -22,13 +22,13 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::check::check;
-use crate::database::{Database, Reader};
+use crate::database::{Database, LogConsumer};
 use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
 use crate::store::Joined;
 
 const RANGES: u16 = 3;
 
-/// What the nodes share.
+/// What the nodes of a cluster share.
 struct Cluster {
     logs: Vec<MemoryLog>,
     membership: Arc<Membership>,
@@ -44,7 +44,7 @@ struct Node {
     keeper: Keeper,
 }
 
-/// The nodes as they claim their ranges.
+/// A directory of owners, as the nodes claim their ranges.
 struct Claimed {
     own: String,
     membership: Arc<Membership>,
@@ -91,7 +91,7 @@ impl Cluster {
         Self { logs, membership: Arc::default(), nodes: Arc::default(), log_window, settlement, home }
     }
 
-    /// Starts a node, which has a replica of all ranges.
+    /// Starts a node that has a replica of every range.
     fn start(&self, number: u64) -> Node {
         let name = format!("node-{number}");
         let dir = self.home.path().join(&name);
@@ -128,7 +128,7 @@ impl Cluster {
         self.end_in(node, || {});
     }
 
-    /// Ends a node, and then what has asked it something.
+    /// Ends a node. `then` runs after its threads have ended, and waits for callers of the node.
     fn end_in(&self, node: Node, then: impl FnOnce()) {
         let Node { name, tier1, keeper } = node;
         keeper.stop();
@@ -138,7 +138,7 @@ impl Cluster {
         await_that("the database to be closed", || Arc::strong_count(&tier1) == 1);
     }
 
-    /// Who owns the ranges.
+    /// The owner of each range.
     fn owners(&self) -> Vec<Option<String>> {
         (0..RANGES).map(|range| self.membership.owner(RangeId(range)).map(|(_, owner)| owner)).collect()
     }
@@ -152,13 +152,13 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The first page from a number on that the first range has.
+/// The first page from `from` on that belongs to the first range.
 fn of_first_range(from: u64) -> u64 {
     let map = RangeMap::new(config(Retention::DEFAULT, RANGES).shards, RANGES).unwrap();
     (from..).find(|page| map.of_shard(url(*page).id().shard(map.shards())) == RangeId(0)).unwrap()
 }
 
-/// Submits a page until it is taken.
+/// Submits a page until it is accepted.
 fn submit(tier1: &Tier1, page: u64) {
     await_that("a page to be taken", || match Tier1Api::submit(tier1, vec![submission(page)]) {
         Ok(_) => true,
@@ -167,7 +167,7 @@ fn submit(tier1: &Tier1, page: u64) {
     });
 }
 
-/// All pages are there and decided, each by itself.
+/// Asserts that all pages are decided, each in a group of its own.
 fn assert_at_rest(tier1: &Tier1, pages: u64) {
     await_that("everything to be decided", || tier1.flush(Duration::from_secs(5)).unwrap_or(false));
     let ids: Vec<PageId> = (0..pages).map(|page| url(page).id()).collect();
@@ -199,7 +199,7 @@ fn the_ranges_of_a_node_that_ends_go_on_at_others_with_all_their_pages() {
     }
 }
 
-/// What a node says to a question about pages: the age of the answer, in which all of them are.
+/// Asks a node about pages, all of which must be known. Returns the age of the answer.
 fn ask(tier1: &Tier1, pages: std::ops::Range<u64>) -> Result<Option<Duration>, Tier1Error> {
     let question = Question::default();
     let ids: Vec<PageId> = pages.map(|page| url(page).id()).collect();
@@ -221,7 +221,7 @@ fn replicas_answer_questions_with_their_age_while_a_range_has_no_owner() {
     (0..60).for_each(|page| submit(&nodes[0].tier1, page));
     assert_at_rest(&nodes[0].tier1, 60);
     nodes.iter().for_each(|node| assert_eq!(ask(&node.tier1, 0..60), Ok(None)));
-    // Beats and looks at the log go on, so every standby has reached its end a moment ago.
+    // Beats and looks at the log go on, so every standby has reached the end of its log a moment ago.
     cluster.end(nodes.remove(1));
     let began = Instant::now();
     let (mut old, mut refused) = (0, 0);
@@ -231,7 +231,7 @@ fn replicas_answer_questions_with_their_age_while_a_range_has_no_owner() {
             let age = ask(&node.tier1, 0..60).expect("an answer");
             assert!(age.is_none_or(|age| age < Duration::from_secs(2)), "{age:?}");
             old += u32::from(age.is_some());
-            // What the service does by itself does not read of replicas, nor does the index.
+            // Neither the service itself nor the index reads from replicas.
             refused += u32::from(node.tier1.pages(&ids).is_err());
             let read = SignatureSource::signatures(&*node.tier1, &ids);
             assert!(read.is_ok() || age.is_some() || cluster.owners() != first);
@@ -260,7 +260,7 @@ fn without_their_logs_answers_grow_old_and_end_after_five_seconds() {
     let (began, mut last, mut steps) = (Instant::now(), Duration::ZERO, 0);
     let refused = loop {
         match ask(front, 0..30) {
-            // An owner answers for a second.
+            // An owner answers for one second.
             Ok(None) => assert!(last.is_zero() && began.elapsed() < Duration::from_secs(2)),
             Ok(Some(age)) => {
                 // Another replica answers once the first one is too old.
@@ -299,7 +299,7 @@ fn a_node_that_is_asked_takes_a_range_over_and_the_owner_gives_it_up() {
     (20..40).for_each(|page| submit(&nodes[0].tier1, page));
     assert_at_rest(&nodes[0].tier1, 40);
     assert!(nodes[0].keeper.take_over(RangeId(9)).is_err());
-    // Whoever has said to have more is waited for while it is heard, and the wish is not forgotten.
+    // A node waits for a live replica that has reported more records, and does not forget the request.
     let claim = Claim {
         range: RangeId(0),
         epoch: Epoch(1),
@@ -319,7 +319,7 @@ fn a_node_that_is_asked_takes_a_range_over_and_the_owner_gives_it_up() {
     }
 }
 
-/// What a node has last told of its replica of the first range.
+/// The index and the trouble that a node has last reported of the first range.
 fn told(cluster: &Cluster, node: &str) -> (u64, String) {
     let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
     let told = replicas.into_iter().find(|replica| replica.node == node);
@@ -333,7 +333,7 @@ fn a_node_that_is_to_have_a_range_no_more_does_not_take_it_over() {
     let owner = || cluster.membership.owner(RangeId(0)).map(|(_, owner)| owner);
     await_that("the first owner", || owner().as_deref() == Some("node-0"));
     (0..20).for_each(|page| submit(&nodes[1].tier1, page));
-    // The next in order.
+    // This node is the next in the order of the replicas.
     nodes[1].keeper.keep_to(&[RangeId(1), RangeId(2)]);
     assert!(nodes[1].keeper.take_over(RangeId(0)).is_err());
     cluster.end(nodes.remove(0));
@@ -354,24 +354,24 @@ fn a_range_whose_log_has_lost_its_end_waits_for_whoever_has_it() {
     await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
     (0..20).for_each(|page| submit(&nodes[0].tier1, page));
     assert_at_rest(&nodes[0].tier1, 20);
-    // Each record is one entry here. What they have told may be of before the pages.
+    // Each record is one entry here. The last reports may be older than the pages.
     let records = || cluster.logs[0].end().unwrap().0;
     await_that("all to be told", || {
         ["node-0", "node-1"].map(|node| told(&cluster, node).0) == [records(); 2]
     });
     cluster.end(nodes.remove(0));
     cluster.end(nodes.remove(0));
-    // Less than one of them has told, and they may have told of less than they have.
+    // The nodes may have reported less than they have. The log keeps less than what one of them has reported.
     let end = ["node-0", "node-1"].map(|node| told(&cluster, node).0).into_iter().max().unwrap();
     cluster.logs[0].lose_tail(Sequence(end - 2));
     // Nor is it told.
     (end - 1..=end + 9).for_each(|place| cluster.logs[0].lose_news(Sequence(place)));
-    // A new node has less than those have said to have.
+    // A new node has fewer records than the others have reported.
     let third = cluster.start(2);
     await_that("the loss to be noticed", || told(&cluster, "node-2").1.contains("has lost"));
     let (_, before) = cluster.membership.owner(RangeId(0)).unwrap();
     assert!(before != "node-2" && records() == end - 2, "{before}");
-    // One of them has what is missing, and puts it back.
+    // This node has the missing entries and puts them back.
     let second = cluster.start(1);
     assert_at_rest(&third.tier1, 20);
     assert!(records() > end);
@@ -446,7 +446,8 @@ fn with_too_few_replicas_a_person_decides() {
     cluster.end(alone);
 }
 
-/// What only an owner has that died, and the log not any more, was never acknowledged, and does not keep that node away.
+/// Records that only a dead owner has, and that the log has lost, were never acknowledged. They do not keep
+/// that node away.
 #[test]
 fn what_was_never_settled_makes_way_for_what_counts() {
     let cluster = Cluster { settlement: Settlement::Standby, ..Cluster::new() };
@@ -456,11 +457,12 @@ fn what_was_never_settled_makes_way_for_what_counts() {
     assert_at_rest(&nodes[0].tier1, 10);
     let ends: Vec<u64> = cluster.logs.iter().map(|log| log.end().unwrap().0).collect();
     let owner = nodes.remove(0);
-    // The others stop, it goes on alone, and what it writes is lost with its node and the end of the log.
+    // The others stop and the owner goes on alone. What it writes is lost with its node and with the end of
+    // the log.
     nodes.drain(..).for_each(|node| cluster.end(node));
     owner.keeper.take_over(RangeId(0)).unwrap();
     let front = Arc::clone(&owner.tier1);
-    // Nobody takes it.
+    // Nobody accepts the page.
     let submits = thread::spawn(move || {
         assert!(Tier1Api::submit(&*front, vec![submission(of_first_range(10))]).is_err());
     });
@@ -472,7 +474,7 @@ fn what_was_never_settled_makes_way_for_what_counts() {
     let nodes: Vec<Node> = [1, 2].map(|number| cluster.start(number)).into();
     thread::sleep(Duration::from_secs(2));
     for node in &nodes {
-        // What the first has told to have was never settled; a person says so.
+        // The first node has reported records that were never settled, so an operator asks for the take-over.
         for range in 0..RANGES {
             node.keeper.take_over(RangeId(range)).unwrap();
         }
@@ -497,7 +499,7 @@ fn a_node_copies_a_range_whose_log_does_not_reach_back() {
     assert_at_rest(&nodes[0].tier1, 60);
     let is_trimmed = |log: &MemoryLog| log.extent().unwrap().trimmed.0 > 1;
     await_that("the logs to be trimmed", || cluster.logs.iter().all(is_trimmed));
-    // It begins with nothing, and pages go on to change while it copies.
+    // The third node begins with nothing, and pages change while it copies.
     let third = cluster.start(2);
     (0..120).for_each(|page| submit(&nodes[1].tier1, page));
     let lags = || {
@@ -516,7 +518,7 @@ fn a_node_copies_a_range_whose_log_does_not_reach_back() {
     (120..140).for_each(|page| submit(&third.tier1, page));
     assert_at_rest(&third.tier1, 140);
     cluster.end(third);
-    // What was copied is sound by itself.
+    // The copied database is sound by itself.
     let config = config(Retention::DEFAULT, RANGES);
     let map = RangeMap::new(config.shards, RANGES).unwrap();
     let databases = Database::open_ranges(&cluster.home.path().join("node-2"), map).unwrap();
@@ -541,7 +543,7 @@ fn what_the_router_keeps_goes_to_the_next_owner_and_a_deposed_one_keeps_nothing(
     let (plan, requests) = (IndexStateItem::Plan, IndexStateItem::Requests);
     let first = nodes[0].tier1.index_state().unwrap();
     assert_eq!((first.check(), first.load(plan), first.load(requests)), (Ok(()), Ok(None), Ok(None)));
-    // Longer than a message of the log.
+    // More bytes than one message of the log carries.
     let long: Vec<u8> = (0..INDEX_STATE_BYTES_MAX).map(|byte| byte as u8).collect();
     first.store(plan, &long).unwrap();
     first.store(requests, b"drain one").unwrap();
@@ -554,7 +556,7 @@ fn what_the_router_keeps_goes_to_the_next_owner_and_a_deposed_one_keeps_nothing(
     assert_eq!(second.load(plan), Ok(Some(long)));
     assert_eq!(second.load(requests), Ok(Some(b"drain another".to_vec())));
     let deposed = |state: &dyn IndexState| {
-        // At once, whether or not its node knows that the range has another owner.
+        // A deposed router is refused at once, whether or not its node knows the new owner of the range.
         for refused in [state.store(plan, b"of a deposed router"), state.remove(requests)] {
             assert!(matches!(refused, Err(IndexStateError::Unavailable(_))), "{refused:?}");
         }
@@ -572,7 +574,7 @@ fn what_the_router_keeps_goes_to_the_next_owner_and_a_deposed_one_keeps_nothing(
     deposed(&second);
     assert_eq!((third.load(plan), third.load(requests)), (Ok(Some(b"the next one".to_vec())), Ok(None)));
 
-    // Also where its node is gone.
+    // The state survives the end of its node.
     drop((first, third));
     cluster.end(nodes.remove(0));
     await_that("the node that is left", || nodes[0].tier1.index_state().is_ok());

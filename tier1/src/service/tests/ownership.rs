@@ -9,15 +9,15 @@ use doppel_protocol::range_owner::{self, PeerError, RangeDirectory};
 
 use super::statuses::await_advice;
 use super::*;
-use crate::database::{Database, Reader};
+use crate::database::{Database, LogConsumer};
 use crate::lease::Lease;
 use crate::service::owner::Opened;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
 
-/// The range that comes and goes.
+/// The range that begins and ends.
 const MOVING: RangeId = RangeId(1);
 
-/// Other processes, of which none is known to own anything.
+/// A directory that knows no owner of any range.
 pub(super) struct Nobody;
 
 impl RangeDirectory for Nobody {
@@ -30,7 +30,7 @@ impl RangeDirectory for Nobody {
     }
 }
 
-/// A log that has taken another owner for this one's, or not.
+/// A log that reports on request that another node owns the range.
 #[derive(Default)]
 struct Deposing(AtomicBool);
 
@@ -40,7 +40,7 @@ impl Intercept for Deposing {
     }
 }
 
-/// A lease that has run out, or not.
+/// A lease that has run out while the switch is set.
 #[derive(Default)]
 struct Switch(AtomicBool);
 
@@ -55,7 +55,7 @@ impl Lease for Switch {
     }
 }
 
-/// A lease that runs out after so many questions.
+/// A lease that runs out after this many checks.
 struct RunsOut(AtomicU64);
 
 impl Lease for RunsOut {
@@ -73,7 +73,7 @@ struct Process {
     tier1: Arc<Tier1>,
     tier2: Arc<Everybody>,
     stores: Vec<Arc<Intercepted<Deposing>>>,
-    /// Of the one that comes and goes.
+    /// Lease of the range that begins and ends.
     lease: Arc<Switch>,
     epochs: AtomicU64,
 }
@@ -87,7 +87,7 @@ impl Process {
         assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
         let stores = (0..3).map(|_| Arc::default()).collect();
         let this = Self { tier1, tier2, stores, lease: Arc::default(), epochs: AtomicU64::new(1) };
-        // One of them begins after the start.
+        // Two ranges begin before the start, and one after it.
         this.begin(RangeId(0));
         this.begin(MOVING);
         this.tier1.start(Arc::clone(&this.tier2) as Arc<dyn IndexOrders>).unwrap();
@@ -108,7 +108,7 @@ impl Process {
         self.tier1.map.of_page(url(page).id()) == MOVING
     }
 
-    /// A page of the range that comes and goes, or of another one; each from a number on.
+    /// The first page from `from` on that is, or is not, in the range that begins and ends.
     fn page(&self, moving: bool, from: u64) -> u64 {
         (from..).find(|page| self.is_moving(*page) == moving).unwrap()
     }
@@ -125,7 +125,7 @@ impl Process {
         Ok(self.tier1.submit(vec![submission])?[0])
     }
 
-    /// Nothing is told of the range, and nothing is taken for it.
+    /// Asserts that the range answers no question and accepts no page.
     fn assert_away(&self) {
         for page in [0, 1_000].map(|from| self.page(true, from)) {
             let id = url(page).id();
@@ -143,7 +143,7 @@ impl Process {
         }
     }
 
-    /// Everything is decided: one group, of which the table says what the rows say.
+    /// Asserts that everything is decided in one group, and that the status table agrees with the rows.
     fn assert_at_rest(&self, pages: &[u64]) {
         assert!(self.tier1.flush(PATIENCE * 3).unwrap());
         let ids: Vec<PageId> = pages.iter().map(|page| url(*page).id()).collect();
@@ -314,16 +314,16 @@ fn what_the_index_asks_of_an_owner_that_ends_meanwhile_is_not_kept() {
     for before in [Some(3), None] {
         lease.0.store(u64::MAX, Ordering::Relaxed);
         keep(before).unwrap();
-        assert_eq!(database.is_kept_after(Reader::Index), before);
+        assert_eq!(database.kept_log_after(LogConsumer::Index), before);
         lease.0.store(1, Ordering::Relaxed);
         assert_eq!(keep(Some(4)), Err(PeerError::NotOwner(MOVING)));
-        assert_eq!(database.is_kept_after(Reader::Index), before);
+        assert_eq!(database.kept_log_after(LogConsumer::Index), before);
     }
-    // What was said since holds.
-    let ended = database.keep_log_if(Reader::Index, Some(4), || {
-        database.keep_log(Reader::Index, Some(5));
+    // A later request of the index keeps its effect.
+    let ended = database.keep_log_if(LogConsumer::Index, Some(4), || {
+        database.keep_log(LogConsumer::Index, Some(5));
         Err(())
     });
-    assert_eq!((ended, database.is_kept_after(Reader::Index)), (Err(()), Some(5)));
+    assert_eq!((ended, database.kept_log_after(LogConsumer::Index)), (Err(()), Some(5)));
     tier1.stop();
 }

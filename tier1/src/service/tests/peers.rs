@@ -1,5 +1,5 @@
-//! Ranges that do not answer: messages go again until they are confirmed, nothing is applied twice, and what could not
-//! be read is read later.
+//! Ranges that do not answer: messages are sent again until they are confirmed, no message is applied twice,
+//! and failed reads are repeated later.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -18,11 +18,11 @@ struct Unreliable {
     peers: Arc<dyn Peers>,
     loses: bool,
     posts: AtomicUsize,
-    /// Rows of an answer at most.
+    /// Most rows of an answer.
     rows: usize,
-    /// Reads by key.
+    /// Number of reads by key.
     reads: AtomicUsize,
-    /// Reads fail while it is set.
+    /// Reads fail while this is set.
     is_down: AtomicBool,
 }
 
@@ -45,7 +45,7 @@ impl Peers for Unreliable {
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError> {
         match self.posts.fetch_add(1, Ordering::Relaxed) % 4 {
             0 if self.loses => Err(PeerError::unreachable(post.to, "it is lost")),
-            // It arrives and is applied, and the answer is lost.
+            // The post arrives and is applied, and its answer is lost.
             1 if self.loses => {
                 drop(self.peers.post(post)?);
                 Ok(bounded(1).1)
@@ -66,7 +66,7 @@ impl Peers for Unreliable {
     }
 }
 
-/// Three ranges with such peers between them.
+/// Starts three ranges with such peers between them.
 fn start_between(loses: bool, rows: usize) -> (Arc<Tier1>, Arc<Unreliable>) {
     let store = Arc::new(Memory::default());
     let stores = (0..3).map(|_| Arc::clone(&store) as Arc<dyn Store>).collect();
@@ -112,14 +112,14 @@ fn a_range_that_does_not_answer_for_a_while_is_not_taken_for_the_end() {
     }
     assert!(tier1.flush(PATIENCE).unwrap());
     peers.is_down.store(true, Ordering::Relaxed);
-    // The others are to be recomputed now.
+    // The other pages now owe a recomputation.
     submit(&tier1, 0, 2, Body::Dead);
     let is_transient = |refused| matches!(refused, Tier1Error::Unavailable(_));
     assert!(is_transient(tier1.flush(Duration::from_secs(2)).unwrap_err()));
     assert!(is_transient(tier1.pages(&[url(1).id()]).unwrap_err()));
-    // An update is taken; only its comparison with the representative is left out.
+    // The update is accepted without a comparison with its representative.
     assert_eq!(submit(&tier1, 1, 2, content(9)), Outcome::Pending);
-    // Whoever waits for the end is not told of what passes: it is waited for.
+    // A flush waits for a range that is away, and does not fail because of it.
     thread::scope(|scope| {
         let flush = scope.spawn(|| tier1.flush(PATIENCE));
         thread::sleep(Duration::from_millis(200));
@@ -146,7 +146,7 @@ fn signatures_are_read_many_at_once() {
         let signatures = tier1.signatures(&pages).unwrap();
         (peers.reads.load(Ordering::Relaxed) - before, signatures)
     };
-    // What is done in the background reads, too, for a while.
+    // Background work reads, too, for a while.
     let begin = Instant::now();
     let (reads, signatures) = loop {
         let (reads, signatures) = read();
@@ -166,14 +166,14 @@ fn signatures_are_read_many_at_once() {
 #[test]
 fn a_flush_ends_at_its_limit_though_a_range_does_not_answer() {
     let store = Arc::new(Memory::default());
-    // Nothing runs before the start.
+    // No thread runs before the start.
     let tier1 = Tier1::over(vec![store as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
     assert!(!tier1.flush(Duration::ZERO).unwrap());
 }
 
 #[test]
 fn the_signature_of_a_winner_is_read_once_for_all_members() {
-    // What is done in the background reads, too, for a while; never less is read.
+    // Background work reads, too, for a while. The least number of reads is what the updates need.
     let begin = Instant::now();
     let mut least = [usize::MAX; 2];
     while least != [3 + 1, 3] {
@@ -183,7 +183,7 @@ fn the_signature_of_a_winner_is_read_once_for_all_members() {
     }
 }
 
-/// Reads for the hints of two updates of all members of a group, in turn.
+/// Numbers of reads for the hints of two successive updates of all members of a group.
 fn reads_of_two_updates() -> [usize; 2] {
     let (tier1, peers) = start_between(false, usize::MAX);
     for page in 0..12 {

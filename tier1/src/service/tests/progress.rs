@@ -1,4 +1,4 @@
-//! The mark of how far the collection has come, as the store sees it.
+//! The mark that says how far a collection has come, as the store sees it.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -12,13 +12,13 @@ use crate::record::Meta;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
 use crate::txn::read;
 
-/// Looks at the mark inside each commit, before a row of it is written.
+/// Reads the mark inside each commit, before a row of the commit is written.
 struct Watch {
     dir: PathBuf,
     commits: AtomicUsize,
-    /// The commit that fails.
+    /// Number of the commit that fails.
     fails_at: usize,
-    /// Commits that saw a mark.
+    /// Number of commits that saw a mark.
     marked: AtomicUsize,
     /// Commits at which the mark was ahead of the rows.
     ahead: Mutex<Vec<usize>>,
@@ -32,7 +32,7 @@ impl Watch {
         Intercepted::new(Self { dir, commits, fails_at, marked, ahead: Mutex::default() })
     }
 
-    /// What a start from these rows would say of the mark.
+    /// Verifies the mark as a start from these rows would.
     fn verify(&self, rows: &Memory) -> Result<(), StoreError> {
         let metas: Vec<Meta> =
             (0..3).filter_map(|shard| read(rows, &key::meta(ShardId(shard))).unwrap()).collect();
@@ -83,7 +83,7 @@ fn progress_is_never_ahead_of_the_store() {
     store.by.verify(&store.rows).unwrap();
 }
 
-/// The rows of a commit that failed may be lost; the shards in memory have them.
+/// The rows of a failed commit may be lost, although the shards in memory have them.
 #[test]
 fn a_commit_that_fails_leaves_no_mark() {
     for fails_at in [1, 2, 5] {

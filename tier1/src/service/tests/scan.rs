@@ -1,4 +1,5 @@
-//! A scan in pages: every live page once, and with the feed from before it the newest state of all.
+//! A scan in pages: it returns every live page once. Together with the feed since before the scan it shows
+//! the newest state of all pages.
 
 use doppel_protocol::{SCAN_LINES_MAX, Scan};
 

@@ -1,4 +1,4 @@
-//! What one client may have of what may be pending.
+//! The part of the limit of pending pages that one client may use.
 
 use doppel_model::ClientId;
 
@@ -7,7 +7,7 @@ use super::*;
 const ONE: ClientId = ClientId(1);
 const OTHER: ClientId = ClientId(2);
 
-/// Tier 1 beside an index that takes no orders, so that every page with a content stays pending.
+/// Starts tier 1 beside an index that accepts no orders, so that every page with a content stays pending.
 fn start_without_decisions(store: &Arc<Memory>) -> Arc<Tier1> {
     let tier1 =
         Tier1::over(vec![Arc::clone(store) as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
@@ -17,7 +17,7 @@ fn start_without_decisions(store: &Arc<Memory>) -> Arc<Tier1> {
     tier1
 }
 
-/// Hands in pages from a number on until one is refused.
+/// Submits pages from `first` on until one is refused. Returns how many were accepted, and the refusal.
 fn refused(tier1: &Tier1, client: ClientId, first: u64) -> (u64, Tier1Error) {
     let submit = |page: u64| tier1.submit_for(client, vec![submission(page)]);
     (first..first + 1_000).find_map(|page| Some((page - first, submit(page).err()?))).unwrap()
@@ -29,11 +29,11 @@ fn a_client_has_half_of_what_may_be_pending_also_after_a_start() {
     let tier1 = start_without_decisions(&store);
     let full = Tier1Error::ClientFull { pending: 50, limit: 50 };
     assert_eq!(refused(&tier1, ONE, 0), (50, full.clone()));
-    // What is decided at once takes no room, and makes some where a page was pending.
+    // A dead page is decided at once and takes no room. It frees the room of a page that was pending.
     let gone = version(0, 2, Body::Dead);
     assert_eq!(tier1.submit_for(ONE, vec![gone]), Ok(vec![Outcome::Confirmed]));
     assert_eq!(refused(&tier1, ONE, 100), (1, full.clone()));
-    // A newer content of a page is of the client that sends it.
+    // A newer content of a page counts for the client that sends it.
     tier1.submit_for(OTHER, vec![version(1, 2, content(900))]).unwrap();
     assert_eq!(refused(&tier1, ONE, 200), (1, full.clone()));
     tier1.stop();
@@ -45,7 +45,7 @@ fn a_client_has_half_of_what_may_be_pending_also_after_a_start() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(refused(&tier1, ONE, 300), (0, full));
-    // The other one has the rest, and callers without limits have no more than there is.
+    // The other client may use the rest. Callers without a limit of their own get no more than that.
     assert_eq!(refused(&tier1, OTHER, 400), (49, Tier1Error::Full { pending: 100, limit: 100 }));
     assert_eq!(refused(&tier1, ClientId::NONE, 500).0, 0);
     tier1.stop();

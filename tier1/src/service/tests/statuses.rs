@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use doppel_protocol::answer::Advice;
+use doppel_contract::answer::Advice;
 
 use super::*;
 use crate::key::Kind;
@@ -15,7 +15,7 @@ over_ranges! {
     a_start_goes_on_from_the_snapshot_of_a_stop,
 }
 
-/// Waits until the table has an answer that is wanted.
+/// Waits until the table has an answer for which `wanted` holds.
 pub(super) fn await_advice(tier1: &Tier1, page: u64, wanted: impl Fn(&Advice) -> bool) -> Advice {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -36,7 +36,7 @@ fn a_start_fills_the_table_beside_the_service(ranges: u16) {
     submit(&tier1, 50, 1, Body::Dead);
     assert!(tier1.flush(PATIENCE).unwrap());
     let all = || (0..40).chain([50, 60]);
-    // What was never heard of is known to be unknown at the end alone.
+    // Only a complete table knows that a page is unknown.
     let answers = |tier1: &Tier1| -> Vec<Advice> {
         await_advice(tier1, 1_000, |_| true);
         all().map(|page| await_advice(tier1, page, |_| true)).collect()
@@ -50,7 +50,7 @@ fn a_start_fills_the_table_beside_the_service(ranges: u16) {
     tier1.stop();
 }
 
-/// Pages that cannot be scanned, as those of a database that is opened anew.
+/// A store whose pages cannot be scanned while this is set, like a database that is being opened anew.
 #[derive(Default)]
 struct Unreadable(AtomicBool);
 
@@ -83,7 +83,7 @@ fn rows_that_could_not_be_read_for_a_while_come_into_the_table_all_the_same() {
     let tier1 = start();
     std::thread::sleep(Duration::from_millis(300));
     assert!(tier1.known_advice(&url(1_000)).is_none(), "the rows could not be read");
-    // Meanwhile commits go on.
+    // Commits go on in the meantime.
     submit(&tier1, 3, 2, Body::Dead);
     submit(&tier1, 30, 1, content(30_000));
     store.by.0.store(false, Ordering::SeqCst);
@@ -119,7 +119,7 @@ fn a_start_goes_on_from_the_snapshot_of_a_stop(ranges: u16) {
     let mut before = answers(&tier1);
     tier1.stop();
     drop(tier1);
-    // A sound one, one of before, one that is damaged, and none.
+    // The snapshots are sound, then outdated, then damaged, then missing.
     let mut old = Vec::new();
     for turn in 0_u64..4 {
         for (at, path) in snapshots.iter().enumerate() {

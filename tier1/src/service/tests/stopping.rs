@@ -1,4 +1,4 @@
-//! The end of the threads.
+//! The end of the service and its threads.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::service::room::Arriving;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
 
-/// Says when a commit begins, and asks whether it is to be made.
+/// Reports when a commit begins, and asks whether to make it.
 struct Gate {
     begun: Sender<()>,
     is_made: Receiver<bool>,
@@ -38,7 +38,7 @@ fn a_stop_ends_though_the_last_commit_fails() {
     };
     let first = submit(1);
     begins.recv_timeout(PATIENCE).unwrap();
-    // These wait while the first commit is made, so the writer meets them together.
+    // Both wait while the first commit is made, so the writer takes them together.
     let second = submit(2);
     let (stopped, ends) = unbounded();
     let stopping = Arc::clone(&tier1);
@@ -56,10 +56,10 @@ fn a_stop_ends_though_the_last_commit_fails() {
     thread.join().unwrap();
 }
 
-/// Where a commit says that it begins, and waits until it may go on.
+/// Where a commit reports that it begins, and waits until it may go on.
 type NextCommit = (Sender<()>, Receiver<()>);
 
-/// Counts commits, and makes the next one wait when it is told to.
+/// Counts commits, and makes the next one wait on request.
 #[derive(Default)]
 struct Counting {
     commits: Arc<AtomicUsize>,

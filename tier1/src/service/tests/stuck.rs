@@ -1,4 +1,4 @@
-//! Work that cannot be done: a flush is told of it, and it is done as soon as it can be.
+//! Work that fails: a flush reports the reason, and the work is done as soon as it can be.
 
 use std::thread;
 use std::time::Instant;
@@ -17,7 +17,7 @@ over_ranges! {
     nothing_is_stuck_when_the_rows_have_been_gone_through_again,
 }
 
-/// Three near-duplicates, decided.
+/// A service with three near-duplicates, which are decided.
 fn three(store: &Arc<Memory>, ranges: u16) -> Arc<Tier1> {
     let tier1 = start(store, ranges);
     for page in 0..3 {
@@ -61,7 +61,7 @@ fn another_version_mends_a_member(ranges: u16) {
     tier1.stop();
 }
 
-/// A group that owes a recomputation, with a row that is damaged, and what mends that.
+/// Prepares a group that owes a recomputation and whose row is damaged. Returns the write that mends the row.
 fn damaged_and_owing(store: &Arc<Memory>, ranges: u16) -> (GroupId, Write) {
     let tier1 = three(store, ranges);
     let group: GroupId = tier1.pages(&[url(0).id()]).unwrap()[0].as_ref().unwrap().line.group.unwrap();
@@ -85,7 +85,7 @@ fn what_a_damaged_row_owes_is_done_when_it_is_mended(ranges: u16) {
     let (_, owing) = damaged_and_owing(&store, ranges);
     let tier1 = start(&store, ranges);
     is_damaged(&tier1);
-    // Everything else is served.
+    // All other questions are answered.
     assert!(tier1.pages(&[url(0).id()]).unwrap()[0].is_some());
     store.commit(vec![owing]).unwrap();
     assert!(tier1.flush(PATIENCE).unwrap());
@@ -106,7 +106,7 @@ fn nothing_is_stuck_when_the_rows_have_been_gone_through_again(ranges: u16) {
     };
     is_stuck(true);
     store.commit(vec![owing]).unwrap();
-    // As after its disk was full; no caller waits for a flush.
+    // The writer sends this job after its disk was full. No caller waits for a flush.
     owner.jobs.send(Job::FindOwedAgain).unwrap();
     is_stuck(false);
     drop(owner);

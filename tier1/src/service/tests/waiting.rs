@@ -1,4 +1,4 @@
-//! What waits for a writer that waits itself has bounds, whether or not its callers still wait.
+//! Bounds of what waits for a writer that is stuck, whether or not its callers still wait.
 
 use doppel_model::ClientId;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use crate::store::{Intercept, Intercepted, StoreError, Write};
 
 const RANGE: RangeId = RangeId(0);
 
-/// A log that takes nothing until it is told to.
+/// A log that accepts nothing until it is told to.
 struct Full {
     begun: Sender<()>,
     goes_on: Receiver<()>,
@@ -24,14 +24,14 @@ struct Full {
 
 impl Intercept for Full {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
-        // The end of either is an answer, too.
+        // A dropped channel is an answer, too.
         let _ = self.begun.send(());
         let _ = self.goes_on.recv();
         rows.commit(writes)
     }
 }
 
-/// Commits wait for long, or not.
+/// A lease that reports waiting commits while this is set.
 #[derive(Default)]
 struct Waits(AtomicBool);
 
@@ -48,7 +48,7 @@ impl Lease for Waits {
     }
 }
 
-/// A process of three ranges. The first waits in its first commit.
+/// A process of three ranges. The first range waits in its first commit.
 struct Process {
     tier1: Arc<Tier1>,
     owner: Arc<Owner>,
@@ -83,12 +83,12 @@ impl Process {
         this
     }
 
-    /// The first page of the range from a number on.
+    /// The first page from `from` on that belongs to the range.
     fn page(&self, from: u64) -> u64 {
         (from..).find(|page| self.tier1.map.of_page(url(*page).id()) == RANGE).unwrap()
     }
 
-    /// Hands a page in, as a call does whose caller is about to go away.
+    /// Submits a page as a caller does that goes away before the answer.
     fn begin(&self, page: u64) -> Result<(), Tier1Error> {
         let page = submission(page);
         let arriving = self.tier1.admit(ClientId::NONE, std::slice::from_ref(&page))?;
@@ -99,7 +99,7 @@ impl Process {
         self.tier1.arriving.all()
     }
 
-    /// A post of another range.
+    /// Sends a post of another range.
     fn post(&self, from: RangeId) -> Receiver<Result<Receipt, PeerError>> {
         let post = EncodedPost { from, to: RANGE, messages: Vec::new() };
         let (reply, answer) = bounded(1);
@@ -107,7 +107,7 @@ impl Process {
         answer
     }
 
-    /// The commit goes on, and all later ones do not wait.
+    /// Lets the commit go on. Later commits do not wait.
     fn go_on(&mut self) {
         self.goes_on = unbounded().0;
     }
@@ -151,23 +151,23 @@ fn what_waits_for_a_writer_has_a_bound_in_bytes_whatever_it_is() {
         process.owner.submit(vec![submission(page)], arriving).map(drop)
     };
     let taken = (0..1_000).take_while(|_| begin(process.first).is_ok()).count();
-    // Three ranges share what the process has, and each has two rooms.
+    // Three ranges share the memory of the process, and each has two queue spaces.
     assert!(taken > 0 && taken * size <= (512 << 20) / 6, "{taken} of {size} bytes");
     assert!(matches!(begin(process.first), Err(Tier1Error::Unavailable(_))));
-    // Reports, results and the like have room of their own.
+    // Reports, results and the like have a queue space of their own.
     assert!(process.owner.deliver(Vec::new()).is_ok());
     process.go_on();
     process.await_all_taken();
     process.tier1.stop();
 }
 
-/// Of what is wanted again and again its threads are told once, until they take note.
+/// A thread is told once of a repeated request, until it takes note.
 #[test]
 fn a_hurry_waits_once() {
     let tier1 = Tier1::open_none(&config(Retention::DEFAULT, 3), Arc::new(ownership::Nobody)).unwrap();
     let opened = Opened { epoch: Some(Epoch(1)), ..Opened::over(Arc::new(Memory::default()), None) };
     let range = tier1.open_range(RANGE, &opened).unwrap();
-    // Its threads are not started: nobody takes anything.
+    // The threads are not started, so nobody takes the tasks.
     tier1.begin_range(opened, range).unwrap();
     let owner = tier1.own(RANGE).unwrap();
     let hurry = |again| {
@@ -222,7 +222,7 @@ fn a_range_whose_commits_wait_for_long_takes_nothing_and_the_others_take_theirs(
     let repeat = RangeOwner::repeat(&*process.tier1, RANGE, Vec::new());
     assert!(matches!(repeat, Err(PeerError::Refused(Tier1Error::Unavailable(_)))), "{repeat:?}");
     assert!(began.elapsed() < PATIENCE && process.arriving() == 1);
-    // Nothing waits for it.
+    // An empty batch waits for nothing.
     assert_eq!(Tier1Api::submit(&*process.tier1, Vec::new()).unwrap(), Vec::new());
     let again = batch(3);
     process.waits.0.store(false, Ordering::Relaxed);

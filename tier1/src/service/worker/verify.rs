@@ -1,4 +1,4 @@
-//! Members against the winners of their groups.
+//! Comparison of members with the winners of their groups.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,14 @@ use crate::record::ContentComparison;
 use crate::service::Tier1;
 use crate::service::job::Verify;
 
-/// The winner that was compared with last: a group's members come one after the other.
+/// The winner of the last comparison, because the members of one group follow each other.
 #[derive(Debug, Default)]
 pub(crate) struct LastWinner(Option<(ContentHash, Arc<Signature>)>);
 
-/// Compares members with their winners, and hands each outcome to `each`: none when one of the two has another
-/// content by now. Signatures are read as many together as fit one answer.
+/// Compares members with their winners and passes each outcome to `each`. The outcome is `None` if the member
+/// or the winner has another content by now.
+///
+/// As many signatures are read together as fit one answer.
 pub(crate) fn verify(
     tier1: &Tier1,
     members: Vec<Verify>,
@@ -33,7 +35,7 @@ pub(crate) fn verify(
         }
         members.push(of);
     }
-    // The one that is there already comes first.
+    // The winner that is in memory comes first.
     let known = last.0.take();
     let is_known = |content: ContentHash| known.as_ref().is_some_and(|(known, _)| *known == content);
     let (now, mut left): (Vec<_>, Vec<_>) = winners.into_iter().partition(|(_, content)| is_known(*content));
@@ -51,7 +53,7 @@ pub(crate) fn verify(
     for winner in now {
         compare(winner, Ok(known.as_ref().map(|(_, signature)| Arc::clone(signature))));
     }
-    // In order of shards, so that those of one range are read together.
+    // In order of shards, so that signatures of one range are read together.
     left.sort_unstable_by_key(|(page, _)| page.shard(tier1.map.shards()));
     while !left.is_empty() {
         let pages: Vec<PageId> = left.iter().map(|(page, _)| *page).collect();
@@ -89,7 +91,7 @@ fn compare_all(
     }
 }
 
-/// The comparison of a content with another, as records keep it.
+/// The comparison of two contents, as records keep it.
 pub(crate) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) -> ContentComparison {
     let comparison = tier1.settings.policy.compare(signature, with);
     ContentComparison {

@@ -1,4 +1,4 @@
-//! What other ranges answer to posts.
+//! The answers of other ranges to posts.
 
 use doppel_model::RangeId;
 use doppel_protocol::Tier1Error;
@@ -8,9 +8,11 @@ use super::Writer;
 use crate::store::StoreError;
 
 impl Writer<'_> {
-    /// What became of a post. Ranges that know different things of their messages were put back to different moments, where each has
-    /// one owner for good. Where another node may own one of them, the one that knows less asks or answers for an ownership
-    /// that is over.
+    /// Takes the answer to a post.
+    ///
+    /// If the two ranges disagree about which messages were sent or applied, and each range has one owner for
+    /// good, then their databases were restored to different moments. If another node may own one of the
+    /// ranges, the range that knows fewer messages belongs to an ownership that is over.
     pub(super) fn confirmed(
         &mut self,
         by: RangeId,

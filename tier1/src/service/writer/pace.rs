@@ -1,9 +1,9 @@
-//! When a commit is made that has little in it, and how much one takes in.
+//! How often commits are made, and how large they become.
 //!
-//! Where ranges are apart, each commit costs requests to other processes, and where they are replicated the work of all servers
-//! of the log. Ranges that answer each other at once would make a commit for each few messages. So commits that come all the
-//! time have a pause between them, in which more gathers; the first ones after a rest have none, so what comes alone does not
-//! wait.
+//! If other processes own ranges, each commit costs requests to them. If the range is replicated, it also
+//! costs work of all servers of the log. Ranges that answer each other at once would make one commit for
+//! every few messages. Frequent commits therefore have a pause between them, in which more tasks gather. The
+//! first commits after a rest have no pause, so a task that comes alone does not wait.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -14,44 +14,45 @@ use super::{ASKED, TASKS_MAX, Writer};
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES};
 use crate::service::writer::waiting::Waiting;
 
-/// The time between two commits that come all the time, where they cost requests, and where they cost entries of a shared log.
+/// Time between two frequent commits: if commits cost requests, and if they cost entries of a shared log.
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_REPLICATED: Duration = Duration::from_millis(40);
 
-/// Commits after a rest that come without a pause.
+/// Number of commits after a rest that have no pause.
 const AT_ONCE: u32 = 8;
 
-/// How long rows of confirmed messages wait for a commit that has something else.
+/// How long rows of confirmed messages wait for a commit that has other work, too.
 const CONFIRMED: Duration = Duration::from_millis(50);
 
 /// The pace of a range's commits.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// None where nothing is won by a pause.
+    /// `None` if a pause has no advantage.
     pause: Option<Duration>,
-    /// The commits so far were due up to here, at a pause each.
+    /// When the next commit would be due if every commit so far had taken one pause.
     due: Instant,
 }
 
 impl Pace {
-    /// Of a range beside which other processes have some or not, and which is replicated or not.
+    /// The pace of a range. `apart` says whether other processes own ranges, and `replicated` whether this
+    /// range is replicated.
     pub(super) fn new(apart: bool, replicated: bool, now: Instant) -> Self {
         let pause = if replicated { PAUSE_REPLICATED } else { PAUSE };
         Self { pause: (apart || replicated).then_some(pause), due: now }
     }
 
-    /// Whether commits that come all the time have a pause between them.
+    /// Whether frequent commits have a pause between them.
     pub(super) fn has_pause(&self) -> bool {
         self.pause.is_some()
     }
 
-    /// How long the next commit waits for more.
+    /// How long the next commit waits for more tasks.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         let Some(pause) = self.pause else { return Duration::ZERO };
         self.due.saturating_duration_since(now).saturating_sub(pause * AT_ONCE)
     }
 
-    /// A commit is made.
+    /// Notes that a commit is made.
     pub(super) fn commit(&mut self, now: Instant) {
         if let Some(pause) = self.pause {
             self.due = self.due.max(now) + pause;
@@ -62,9 +63,10 @@ impl Pace {
 /// How large a commit may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommitSize {
-    /// Its row limit.
+    /// Most rows of the commit.
     pub(super) rows: usize,
-    /// Whether few pages wait for it beside much else. Then no rows are moved while it is built.
+    /// Whether few pages wait for the commit beside much other work. If so, no rows are moved while it is
+    /// built.
     pub(super) is_beside_few: bool,
 }
 
@@ -79,9 +81,11 @@ fn rows(is_beside_few: bool, is_backlogged: bool, is_asked: bool) -> usize {
 }
 
 impl Writer<'_> {
-    /// How large the next commit may be. Few pages have others beside them if many pages wait too, or if messages are on their way, such as
-    /// those that tell the members of a giant group of another winner. Where a commit costs requests to other processes, few pages wait for the
-    /// pause between commits in any case.
+    /// The size of the next commit.
+    ///
+    /// A submission of few pages has other work beside it if many pages wait, too, or if many messages are on
+    /// their way, as when a giant group changes its winner. If commits cost requests to other processes, few
+    /// pages wait for the pause between commits in any case.
     pub(super) fn commit_size(&mut self) -> CommitSize {
         let now = Instant::now();
         if self.owner.asked.swap(false, Ordering::Relaxed) {
@@ -96,7 +100,7 @@ impl Writer<'_> {
         CommitSize { rows: rows(is_beside_few, is_backlogged, is_recent(self.last_asked)), is_beside_few }
     }
 
-    /// Whether there is something for a commit that no caller waits for.
+    /// Whether there is work for a commit that no caller waits for.
     pub(super) fn must_commit(&mut self) -> bool {
         if self.range.has_messages() || !self.range.has_work() {
             self.forget_at = None;
@@ -107,8 +111,9 @@ impl Writer<'_> {
         at <= now
     }
 
-    /// Takes the tasks that are there, so that posts and receipts of all ranges share a commit. Where commits come all the time
-    /// it waits for more, but not with as much as one commit takes.
+    /// Takes the tasks that have come, so that posts and receipts of all ranges share a commit.
+    ///
+    /// If commits are frequent it waits for more, but not once there is enough for one commit.
     pub(super) fn gather(&mut self) -> Result<(), Tier1Error> {
         for task in self.tasks.try_iter().take(TASKS_MAX) {
             self.take(task)?;
@@ -160,7 +165,7 @@ mod tests {
             assert_eq!(rows(true, false, is_asked), COMMIT_ROWS_BESIDE_FEW);
             assert_eq!(rows(true, true, is_asked), COMMIT_ROWS_BESIDE_MESSAGES);
         }
-        // A quarter for messages, the rest of a step, and the last quarter, which is kept for messages.
+        // One quarter for messages, then a whole step, and the last quarter, which is kept for messages.
         const { assert!(COMMIT_ROWS_BESIDE_MESSAGES / 4 + STEP_ROWS <= COMMIT_ROWS_BESIDE_MESSAGES / 4 * 3) };
     }
 }

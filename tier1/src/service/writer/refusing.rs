@@ -1,4 +1,4 @@
-//! What a writer says to whoever waits for it when it takes nothing any more.
+//! How a writer that accepts nothing more refuses its callers.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,16 @@ use super::waiting::Waiting;
 use crate::service::task::Task;
 
 impl Writer<'_> {
-    /// Tells all callers, also those that come later, that nothing is taken any more.
+    /// Refuses all writes of the process for good, and all tasks until the service stops.
     pub(super) fn fail(mut self, refused: Tier1Error) {
         let refused = self.tier1.refusals.refuse_for_good(refused);
         self.refuse_until_end(&refused);
     }
 
-    /// The disk of a replica is full. Its keeper ends this ownership and opens the replica anew when there is room; until then this
-    /// process claims no range, so that others take them over.
+    /// Gives up a range of a replica whose disk is full.
+    ///
+    /// The keeper ends this ownership and opens the replica anew when there is room. Until then this process
+    /// claims no range, so other nodes take them over.
     pub(super) fn leave(mut self, refused: &Tier1Error) {
         let range = self.owner.id;
         tracing::error!(%refused, range = range.0, "the disk is full; the range is left to other nodes");
@@ -27,10 +29,12 @@ impl Writer<'_> {
         self.refuse_until_end(refused);
     }
 
-    /// The process ends. What callers have handed in is still committed, unless it is held back until messages have left. Messages,
-    /// searches and recomputations are in the rows, and the next start goes on with them.
+    /// Leaves tasks undone because the process ends.
+    ///
+    /// What callers have handed in is still committed, unless it is held back until messages leave. Messages,
+    /// searches and recomputations are in the rows, and the next start continues with them.
     pub(super) fn leave_unowed(&mut self) {
-        let holds_back = self.range.holds_back();
+        let holds_back = self.range.is_holding_back();
         let (kept, left) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|entry| entry.is_owed_at_the_end(holds_back));
@@ -41,14 +45,14 @@ impl Writer<'_> {
 
     fn refuse_until_end(&mut self, refused: &Tier1Error) {
         self.refuse_all(refused);
-        // The order to stop, when it was taken before, comes no second time.
+        // The order to stop may have been taken already. It does not come twice.
         while !self.stopping {
             let Ok(task) = self.tasks.recv() else { return };
             self.refuse(task, refused);
         }
     }
 
-    /// Tells those whose commands were taken.
+    /// Refuses the callers whose tasks were taken, and the posts of other ranges.
     pub(super) fn refuse_waiting(&mut self, refused: &Tier1Error) {
         for entry in std::mem::take(&mut self.waiting) {
             entry.refuse(refused);
@@ -58,7 +62,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Tells all. Whoever comes later finds nobody who takes anything.
+    /// Refuses all tasks that have come so far. Later callers find that the writer has ended.
     pub(super) fn refuse_all(&mut self, refused: &Tier1Error) {
         self.refuse_waiting(refused);
         if let Some(task) = self.set_aside.take() {

@@ -1,8 +1,8 @@
-//! A range whose disk is full: it takes nothing until there is room, and then goes on from what is on disk.
+//! A range whose disk is full: it accepts nothing until there is room, and then continues from the disk.
 //!
-//! The commit that failed left the shards in memory ahead of the store, so the database is opened anew and the shards are read
-//! from it, as at a start. What the commits before have left to do is kept; what the failed one had taken from that is found again
-//! in the records.
+//! The commit that failed has left the shards in memory ahead of the store. The database is therefore opened
+//! anew, and the shards are read from it as at a start. Work that earlier commits have left to do is kept.
+//! Work that the failed commit had taken is found again in the records.
 
 use std::time::{Duration, Instant};
 
@@ -16,25 +16,25 @@ use crate::service::free_room::ensure_room;
 use crate::service::task::Task;
 use crate::store::StoreError;
 
-/// Pauses between two looks whether there is room: the first, and the longest of those that follow, each twice as long as the one
-/// before.
+/// First and longest pause between two checks for room. Each pause is twice as long as the one before.
 const LOOK: Duration = Duration::from_millis(250);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// How long somebody may keep the database from being opened anew before that is said.
+/// How long a reader may delay the reopening before callers are told.
 const HELD_UP: Duration = Duration::from_secs(5);
 
-/// A range that stops again sooner than this has not found the room that it was told of.
+/// A range that stops again sooner than this has not found the room that the check promised.
 const STEADY: Duration = Duration::from_millis(500);
 
 impl Writer<'_> {
-    /// Whether the range can be opened anew here. That of a replica is, with it.
+    /// Whether the range can be opened anew here. The range of a replica is opened anew together with the
+    /// replica, by its keeper.
     pub(super) fn can_reopen(&self) -> bool {
         self.owner.lease.is_none()
             && self.owner.database.as_ref().is_some_and(|database| database.can_reopen())
     }
 
-    /// Refuses everything until the range goes on; false when it is to end before.
+    /// Refuses everything until the range continues. Returns false if the range has to end before.
     pub(super) fn wait_for_room(&mut self, mut refused: Tier1Error) -> bool {
         let range = self.owner.id;
         tracing::error!(%refused, range = range.0, "the disk is full; the range takes no writes until there is room");
@@ -43,7 +43,7 @@ impl Writer<'_> {
         if let Some(task) = self.set_aside.take() {
             self.meanwhile(task, &refused);
         }
-        // Where the file system says that there is room and yet takes nothing, it is not tried again and again.
+        // If the file system reports room and yet accepts no writes, the checks become rarer.
         let relapse = self.went_on.take().filter(|(at, _)| at.elapsed() < STEADY);
         let mut pause = relapse.map_or(LOOK, |(_, pause)| pause.saturating_mul(2).min(LOOK_MAX));
         let mut next = Instant::now() + pause;
@@ -60,9 +60,10 @@ impl Writer<'_> {
                         self.went_on = Some((Instant::now(), pause));
                         return true;
                     }
-                    // Another range goes on, which is soon over.
+                    // Another range is being opened, which is soon done.
                     Ok(false) => next = Instant::now() + LOOK,
-                    // There is room: somebody reads, or has the files, which is mostly soon over.
+                    // There is room, but another thread reads the database or another process has its files.
+                    // Both are mostly short.
                     Err(error @ (StoreError::Busy | StoreError::InUse)) => {
                         next = Instant::now() + LOOK;
                         if held_up_since.get_or_insert_with(Instant::now).elapsed() >= HELD_UP {
@@ -82,7 +83,7 @@ impl Writer<'_> {
         false
     }
 
-    /// Says why the range cannot go on yet, where that was not said.
+    /// Notes why the range cannot continue yet, and logs it if the reason is new.
     fn still_refuse(&self, error: &StoreError, refused: &mut Tier1Error) {
         let range = self.owner.id;
         if let Some(why) = self.tier1.refusals.still_refuses(range, error) {
@@ -91,7 +92,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes a task while nothing is committed. Of background work it is noted that it was done: it is found again.
+    /// Takes a task while nothing is committed.
+    ///
+    /// Background work is only noted as done. It is found again in the records.
     fn meanwhile(&mut self, task: Task, refused: &Tier1Error) {
         match task {
             Task::Recomputed { group, took } => self.background.recomputed(group, took),
@@ -112,7 +115,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Opens the database anew and reads the shards from it; false where it is the turn of another range.
+    /// Opens the database anew and reads the shards from it. Returns false if another range has its turn.
     fn reopen(&mut self) -> Result<bool, StoreError> {
         let Some((database, dir)) = self.owner.database.as_ref().zip(self.owner.dir.as_ref()) else {
             return Err(StoreError::Engine("there is nothing to open anew".to_owned()));

@@ -1,36 +1,40 @@
-//! Tasks that are under way, and where their answers go.
+//! Tasks that wait for commits, in their order, and where their answers go.
 //!
-//! Few pages do not wait for many: a submission of up to [`FEW`] passes larger ones, and work that nobody waits for, so that one client
-//! who sends batches without a pause does not keep others waiting for all of them. Each task is passed [`PASSED_MAX`] times at most.
-//! What is passed is not answered yet; but its caller may have given up, so nothing passes a change of the same page, and nothing
-//! passes what is applied by an operator.
+//! Few pages do not wait for many. A submission of up to [`FEW`] pages passes larger ones, and work that no
+//! caller waits for. So one client that sends batches without a pause does not make the others wait for all
+//! of them. Each task is passed at most [`PASSED_MAX`] times.
+//!
+//! A task that is passed is not answered yet, but its caller may have given up and sent a newer version. A
+//! submission therefore never passes a change of the same page, and nothing passes the commands of an
+//! operator.
 
 use std::collections::{HashSet, VecDeque};
 
+use doppel_contract::Outcome;
 use doppel_model::PageUrl;
-use doppel_protocol::{Outcome, Tier1Error};
+use doppel_protocol::Tier1Error;
 
 use crate::machine::Command;
 use crate::range::Range;
 use crate::service::room::{Arriving, Place, Reply};
 use crate::service::task::{Report, Task};
 
-/// The most commands of a submission that does not wait for larger tasks.
+/// Most pages of a submission that passes larger tasks.
 const FEW: usize = 16;
 
-/// How often a task is passed by others; as many pages as a batch has, if each is alone.
+/// How often a task may be passed: as often as a batch has pages, if each comes alone.
 const PASSED_MAX: usize = 256;
 
-/// A task whose commands are on their way.
+/// A task whose commands wait for commits.
 pub(super) struct Waiting {
     pub(super) commands: VecDeque<Command>,
     pub(super) answered: Vec<Outcome>,
     to: To,
-    /// How many submissions that came later were put before it.
+    /// How many later submissions were put before this task.
     passed: usize,
 }
 
-/// Where the answer goes. What the task has taken of the bounds is kept until then.
+/// Where the answer goes. The space that the task has reserved is kept until then.
 enum To {
     Submit(Reply<Result<Vec<Outcome>, Tier1Error>>, Arriving),
     Apply { may_wait: bool, to: Reply<Result<(), Tier1Error>> },
@@ -39,7 +43,8 @@ enum To {
 }
 
 impl Waiting {
-    /// The commands of a task and where its answer goes; the task itself when it is of another kind.
+    /// Splits a task into commands and the receiver of its answer. Returns the task itself if it has no
+    /// commands for the machine.
     pub(super) fn new(task: Task) -> Result<Self, Task> {
         let (commands, to) = match task {
             Task::Submit { submissions, arriving, reply } => {
@@ -60,12 +65,12 @@ impl Waiting {
         Ok(Self { commands, answered: Vec::new(), to, passed: 0 })
     }
 
-    /// Whether it is a submission of few pages, for which somebody waits.
+    /// Whether the task is a submission of few pages.
     pub(super) fn is_of_few(&self) -> bool {
         matches!(self.to, To::Submit(..)) && self.commands.len() <= FEW
     }
 
-    /// Whether a submission that comes later may be put before it.
+    /// Whether the later submission `to` may be put before this task.
     fn gives_way(&self, to: &Self) -> bool {
         let is_other = match self.to {
             To::Submit(..) => {
@@ -79,7 +84,7 @@ impl Waiting {
         is_other && self.passed < PASSED_MAX
     }
 
-    /// Takes its place among those that wait.
+    /// Puts the task in its place in the queue.
     pub(super) fn line_up(self, all: &mut VecDeque<Self>) {
         let may_pass = self.is_of_few();
         let passed = all.iter_mut().rev().take_while(|entry| may_pass && entry.gives_way(&self));
@@ -87,7 +92,8 @@ impl Waiting {
         all.insert(all.len() - passed, self);
     }
 
-    /// Whether it waits while too many messages are on their way. Submissions do, and commands that say so.
+    /// Whether the task waits while too many messages wait to leave the range. Submissions do, and commands
+    /// that say so.
     pub(super) fn may_wait(&self) -> bool {
         let may_wait = match self.to {
             To::Submit(..) => true,
@@ -97,7 +103,7 @@ impl Waiting {
         may_wait && !self.commands.is_empty()
     }
 
-    /// Whether a caller has handed it in and can have its answer before the process ends.
+    /// Whether a caller has handed in the task and can still get its answer before the process ends.
     pub(super) fn is_owed_at_the_end(&self, holds_back: bool) -> bool {
         match self.to {
             To::Submit(..) | To::Apply { .. } => self.is_done() || self.is_due(holds_back),
@@ -109,18 +115,20 @@ impl Waiting {
         self.commands.is_empty()
     }
 
-    /// Whether a commit can do anything for it.
+    /// Whether a commit can apply a command of the task.
     pub(super) fn is_due(&self, holds_back: bool) -> bool {
         !(self.is_done() || (holds_back && self.may_wait()))
     }
 
-    /// Whether it is answered only after all before it.
+    /// Whether the task is answered only after all tasks before it.
     fn comes_last(&self) -> bool {
         matches!(self.to, To::Report(_))
     }
 
-    /// Takes out what is done and can be answered. While submissions are held back, the commands behind them are done
-    /// first, and only a report waits for what is before it.
+    /// Takes the tasks that are done and can be answered.
+    ///
+    /// While submissions are held back, commands behind them are done first. Only a report waits for the
+    /// tasks before it.
     pub(super) fn take_done(all: &mut VecDeque<Self>) -> Vec<Self> {
         let (mut done, mut left) = (Vec::new(), VecDeque::new());
         for entry in std::mem::take(all) {
@@ -134,7 +142,7 @@ impl Waiting {
         done
     }
 
-    /// Answers. The pages are in the totals by now.
+    /// Sends the answer. The figures contain the pages by now.
     pub(super) fn finish(self, range: &Range) {
         match self.to {
             To::Submit(reply, arriving) => {
@@ -177,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// Of pages with these numbers.
+    /// A submission of the pages with these numbers.
     fn submission(pages: Range<usize>) -> Task {
         let page = |at: usize| Submission {
             url: PageUrl::parse(&format!("http://a.example/{at}")).unwrap(),
@@ -217,7 +225,7 @@ mod tests {
             Waiting::new(submit(1)).ok().unwrap().line_up(&mut all);
         }
         let end = sizes(&all).split_off(all.len() - 14);
-        // The smaller one had been passed once more before.
+        // The smaller submission had been passed once more before.
         assert_eq!(end, [vec![200, 1, 201], vec![1; 11]].concat());
         let apply = |pages: usize| Task::Apply {
             commands: (0..pages).map(|_| Command::Purge { page: PageId::from_bytes([1; 16]) }).collect(),

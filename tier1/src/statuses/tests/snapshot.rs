@@ -1,4 +1,4 @@
-//! A table that is written while commits go on, and taken up by the next process.
+//! Tests of a snapshot that is written while commits go on and is read by the next process.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use doppel_protocol::LogPosition;
 use proptest::prelude::*;
 
 use super::*;
-use crate::statuses::snapshot::Saving;
+use crate::statuses::snapshot::TableWriter;
 
 const PAGES: [&str; 12] = ["w", "copy", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
@@ -16,7 +16,7 @@ fn basis() -> Basis {
     Basis { first: ShardId(0), end: ShardId(SHARDS), moment }
 }
 
-/// Any row that a table follows.
+/// Returns a random row of a page or group.
 fn some_row(random: &mut Random) -> Write {
     let page = PAGES[random.below(PAGES.len() as u64) as usize];
     let number = random.below(3) as u8;
@@ -25,14 +25,14 @@ fn some_row(random: &mut Random) -> Write {
         0 => gone(page_row(page, State::Dead)),
         1 => page_row(page, State::Dead),
         2 => page_row(page, State::Purged),
-        3 => page_row(page, alone(number)),
+        3 => page_row(page, ungrouped(number)),
         4 => group_row(a_group(), winner, number, random.below(4) == 0),
         5 => gone(group_row(a_group(), winner, number, false)),
         _ => page_row(page, compared(number, a_group(), (winner, number), random.below(3) > 0)),
     }
 }
 
-/// Takes up a snapshot over the rows of `before`, then goes on like it. `commits` are made between two steps of the start.
+/// Starts from a snapshot over the rows of `before`. Calls `commits` between the steps of the start.
 fn started_from(
     before: &Ranges,
     snapshot: Vec<u8>,
@@ -43,7 +43,7 @@ fn started_from(
     let snapshot = Snapshot::read(Box::new(Cursor::new(snapshot)), length).unwrap();
     let statuses = Statuses::new(before.map, WinnerOrder::DEFAULT, snapshot.key);
     let store = Arc::clone(&before.stores[0]);
-    let watched = Watched::new(Arc::clone(&store) as Arc<dyn Store>, statuses.of_range(RangeId(0)));
+    let watched = TrackedStore::new(Arc::clone(&store) as Arc<dyn Store>, statuses.of_range(RangeId(0)));
     let of = Ranges { map: before.map, statuses, stores: vec![store], watched: vec![watched] };
     let mut fill = of.statuses.fill(RangeId(0));
     let from_snapshot = fill.begin_from(snapshot, |each| {
@@ -53,7 +53,7 @@ fn started_from(
     assert!(from_snapshot.unwrap());
     loop {
         commits(&of);
-        fill.read(&Unread, 1).unwrap();
+        fill.read(&UnreadableStore, 1).unwrap();
         commits(&of);
         if !fill.put() {
             return of;
@@ -61,33 +61,33 @@ fn started_from(
     }
 }
 
-/// Rows that nobody may read.
-struct Unread;
+/// A store that must not be read.
+struct UnreadableStore;
 
-impl Store for Unread {
+impl Store for UnreadableStore {
     fn get(&self, _: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        panic!("a row was read")
+        panic!("the start read a row")
     }
 
     fn range(&self, _: &[u8], _: &[u8], _: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
-        panic!("rows were read")
+        panic!("the start read rows")
     }
 
     fn commit(&self, _: Vec<Write>) -> Result<(), StoreError> {
-        panic!("a row was written")
+        panic!("the start wrote a row")
     }
 }
 
 proptest! {
     #[test]
-    fn what_is_taken_up_is_what_the_rows_say(seed: u64) {
+    fn a_table_filled_from_a_snapshot_agrees_with_the_rows(seed: u64) {
         let random = &mut Random::new(seed);
         let of = Ranges::complete(1);
         for _ in 0..random.below(40) {
             of.commit(some_row(random));
         }
         let table = of.statuses.of_range(RangeId(0));
-        let mut saving = Saving::new(&table, basis(), Vec::new()).unwrap();
+        let mut saving = TableWriter::new(&table, basis(), Vec::new()).unwrap();
         let mut since = Vec::new();
         while saving.step(&table).unwrap() {
             if random.below(10) == 0 {
@@ -120,11 +120,11 @@ proptest! {
 }
 
 #[test]
-fn where_the_log_does_not_tell_or_the_snapshot_breaks_off_rows_are_read() {
+fn rows_are_read_if_the_log_is_incomplete_or_the_snapshot_breaks_off() {
     let of = Ranges::complete(1);
     three().into_iter().for_each(|row| of.commit(row));
     let table = of.statuses.of_range(RangeId(0));
-    let bytes = table.saved(basis()).unwrap();
+    let bytes = table.snapshot_bytes(basis()).unwrap();
     for (cut, is_known) in [(0, false), (9, true)] {
         let whole = bytes.len() as u64;
         let part = bytes[..bytes.len() - cut].to_vec();
@@ -146,7 +146,7 @@ fn where_the_log_does_not_tell_or_the_snapshot_breaks_off_rows_are_read() {
 }
 
 #[test]
-fn a_file_is_put_in_the_place_of_the_one_before_and_damage_is_noticed() {
+fn a_snapshot_file_replaces_the_earlier_one_and_damage_is_detected() {
     let of = Ranges::complete(1);
     three().into_iter().for_each(|row| of.commit(row));
     let table = of.statuses.of_range(RangeId(0));
@@ -172,24 +172,24 @@ fn a_file_is_put_in_the_place_of_the_one_before_and_damage_is_noticed() {
 }
 
 #[test]
-fn pages_of_a_commit_under_way_are_not_lost_between_two_parts() {
+fn a_snapshot_during_a_commit_misses_no_page() {
     let of = Ranges::complete(1);
     let pages: Vec<String> = (0..1_000).map(|n| format!("page-{n}")).collect();
     of.commit(group_row(a_group(), "w", 1, false));
     of.commit(page_row("w", member(1, a_group(), ("w", 1))));
-    pages.iter().for_each(|page| of.commit(page_row(page, alone(3))));
+    pages.iter().for_each(|page| of.commit(page_row(page, ungrouped(3))));
     let table = of.statuses.of_range(RangeId(0));
-    // The rows count, and the table does not have them yet.
+    // The rows are committed, but the table does not have them yet.
     let rows = || pages.iter().map(|page| page_row(page, member(3, a_group(), ("w", 1))));
     let changes: Vec<_> =
-        rows().filter_map(|(key, row)| Change::of(table.key, &key, row.as_deref())).collect();
+        rows().filter_map(|(key, row)| EntryChange::of(table.key, &key, row.as_deref())).collect();
     table.leave_to_rows(&changes);
     rows().for_each(|row| of.stores[0].commit(vec![row]).unwrap());
-    let mut saving = Saving::new(&table, basis(), Vec::new()).unwrap();
+    let mut saving = TableWriter::new(&table, basis(), Vec::new()).unwrap();
     (0..100).for_each(|_| assert!(saving.step(&table).unwrap()));
-    table.take(changes);
+    table.apply(changes);
     while saving.step(&table).unwrap() {}
     let next = started_from(&of, saving.finish().unwrap(), &[], |_| ());
-    let told = |page: &String| next.status(page).is_none_or(|status| status == Status::Duplicate);
-    assert!(pages.iter().all(told), "a page is told to be what it is, or left to the rows");
+    let is_right = |page: &String| next.status(page).is_none_or(|status| status == Status::Duplicate);
+    assert!(pages.iter().all(is_right), "the table reports a wrong status");
 }

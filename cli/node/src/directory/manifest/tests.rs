@@ -1,6 +1,6 @@
 //! What a directory is, and what is refused.
 
-use doppel_protocol::Rule;
+use doppel_contract::Rule;
 
 use super::*;
 

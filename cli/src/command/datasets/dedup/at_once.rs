@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
+use doppel_contract::answer::ExportLine;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted;
 use doppel_dataset::extracted::{ExtractedBatch, ExtractedPage};
@@ -23,7 +24,6 @@ use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::{NewDirectory, WHOLE};
 use doppel_node::directory::policy_tables;
 use doppel_node::engine::{CollectionRequest, DEFAULTS};
-use doppel_protocol::answer::ExportLine;
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};

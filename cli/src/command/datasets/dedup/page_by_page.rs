@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use doppel_contract::Outcome;
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::extracted::{self, BATCH_PAGES, ExtractedPage};
 use doppel_dataset::results::Verdicts;
@@ -18,7 +19,7 @@ use doppel_model::Timestamp;
 use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::NewDirectory;
 use doppel_node::engine::{CollectionRequest, LocalEngine};
-use doppel_protocol::{Body, Line, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_protocol::{Body, Line, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::Unit;

@@ -7,14 +7,15 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use doppel_engine::{comparison, ingest};
+use doppel_contract::answer::{LeftOut, MainContent, Measures};
+use doppel_engine::comparison::{self, MeasuredComparison};
+use doppel_engine::ingest;
 use doppel_inputs::reading::one_page::OnePage;
 use doppel_inputs::records::FieldArgs;
 use doppel_model::pairwise::Signer;
 use doppel_model::signature::Signature;
 use doppel_node::args::PolicyArgs;
 use doppel_node::directory::policy_tables;
-use doppel_protocol::answer::{LeftOut, MainContent, Measures};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, plural, table};
 use doppel_text::{Extraction, Extractor};
@@ -82,9 +83,9 @@ impl FilesArgs {
             .map(|(option, file, url)| OnePage { file, option, url: url.as_deref(), fields: &self.fields })
             .map(|page| side(&page, &signer, chars));
         let ((a, x), (b, y)) = (a?, b?);
-        let measured = comparison::measured(policy, &x, &y);
+        let measured = comparison::compare(policy, &x, &y);
         let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
-        let (comparison, measures) = measured;
+        let MeasuredComparison { comparison, measures } = measured;
         let compared =
             Compared { a, b, policy: policy.to_string(), measures, duplicate: comparison.similar, reason };
         output.print(&compared, |out| print(&compared, out))?;

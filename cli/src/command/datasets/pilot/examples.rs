@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use doppel_contract::Status;
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::Status;
 use doppel_tier1::bulk::{Grouped, PageWithContent};
 use serde::Serialize;
 

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use doppel_contract::Outcome;
+use doppel_contract::answer::Savings;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted::{self, ExtractedPage};
 use doppel_dataset::weights::Weights;
-use doppel_engine::savings::{Counting, Page};
+use doppel_engine::savings::{CountedPage, SavingsCounter};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::processor;
 use doppel_inputs::tally::Tally;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::TablesHash;
-use doppel_protocol::answer::Savings;
-use doppel_protocol::{Body, Outcome, WinnerOrder};
+use doppel_protocol::{Body, WinnerOrder};
 use doppel_terminal::output::plural;
 use doppel_terminal::progress;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Unit, Within};
@@ -227,12 +228,12 @@ impl Grouping {
         weights: &Weights,
         temp_dir: &Path,
     ) -> anyhow::Result<Self> {
-        let mut counting = Counting::new(policy, temp_dir);
+        let mut counting = SavingsCounter::new(policy, temp_dir);
         if unit == Unit::Record {
             counting = counting.keeping_redirects();
         }
         for page in grouped.pages_with_contents() {
-            counting.add(&Page {
+            counting.add(&CountedPage {
                 url: &page.line.url,
                 status: page.line.status,
                 of: page.line.duplicate_of.as_ref(),

@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use doppel_contract::client::Method;
 use doppel_control::layout;
 use doppel_coordinator::limits::SAMPLE_CONTENTS;
 use doppel_dataset::extracted;
@@ -13,7 +14,6 @@ use doppel_inputs::tally::Tally;
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageUrl, Timestamp};
-use doppel_protocol::client::Method;
 use doppel_protocol::{Body, VersionPlace};
 use doppel_terminal::progress;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use doppel_protocol::BackupSummary;
 use doppel_terminal::output::{Output, bytes, plural};
 use doppel_terminal::progress;
-use doppel_tier1::backup::{BackupHash, Series, Verified};
+use doppel_tier1::backup::{BackupHash, Series, VerifiedSeries};
 use serde::Serialize;
 
 /// Backups that are whole and follow each other. Others are an error.
@@ -24,7 +24,7 @@ struct CheckedBackups {
 /// When one is damaged or cut off, is of another collection, or does not follow that before it.
 pub(super) fn check(files: &[PathBuf], output: Output) -> anyhow::Result<()> {
     let bar = progress::waiting("reading");
-    let Verified { summary, hashes } = Series::open(files)?.verify()?;
+    let VerifiedSeries { summary, hashes } = Series::open(files)?.verify()?;
     bar.finish_and_clear();
     output.print(&CheckedBackups { sound: true, summary, hashes: hashes.clone() }, |out| {
         for (file, hash) in files.iter().zip(&hashes) {

@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
+use doppel_contract::Outcome;
+use doppel_contract::answer::{LineAnswer, LineCode, NotTaken, Problem, Taken};
+use doppel_contract::client::{CONTENT_TYPE, Client, ClientError, Method, StatusCode};
+use doppel_contract::page::{LINE_BYTES_MAX, PageItem};
 use doppel_coordinator::limits::WIRE_BYTES;
 use doppel_crawls::Reason;
 use doppel_inputs::reading::crawl::PagePosition;
 use doppel_inputs::records::bad_records::BadFile;
 use doppel_model::Timestamp;
-use doppel_protocol::Outcome;
-use doppel_protocol::answer::{LineAnswer, LineCode, NotTaken, Problem, Taken};
-use doppel_protocol::client::{CONTENT_TYPE, Client, ClientError, Method, StatusCode};
-use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use doppel_terminal::output::say;
 use serde::{Serialize, Serializer};
 

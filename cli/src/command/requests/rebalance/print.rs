@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceRequest};
+use doppel_contract::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use doppel_terminal::output::{count, headed, percent, plural};
 
 use super::wait::CompletedChange;

@@ -4,9 +4,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use doppel_protocol::answer::{LoadBalance, Present};
-use doppel_protocol::client::{Answer, Client, ClientError, Method, StatusCode};
-use doppel_protocol::{RebalanceOutcome, RebalancePlan, RebalanceRequest};
+use doppel_contract::answer::{LoadBalance, Present};
+use doppel_contract::client::{Answer, Client, ClientError, Method, StatusCode};
+use doppel_contract::{RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use doppel_terminal::interrupt;
 use doppel_terminal::output::say;
 use serde::Serialize;

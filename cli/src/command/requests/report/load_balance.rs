@@ -4,9 +4,9 @@ mod panels;
 
 use std::io::{self, Write};
 
+use doppel_contract::answer::LoadBalance;
+use doppel_contract::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
 use doppel_model::NodeId;
-use doppel_protocol::answer::LoadBalance;
-use doppel_protocol::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
 use doppel_terminal::output::{NO_FIGURE, bytes, count, headed, known, percent, plural};
 
 pub(super) use panels::panels;

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use doppel_contract::answer::WhatIfs;
 use doppel_control::layout;
 use doppel_partitioning::WhatIf;
-use doppel_protocol::answer::WhatIfs;
 use doppel_terminal::output::{headed, of_several, percent, plural};
 use doppel_terminal::svg::{Panel, PlotSeries};
 

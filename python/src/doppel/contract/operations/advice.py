@@ -19,11 +19,11 @@ class AdviceCalls(Caller):
     """Operations of the tag `advice`."""
 
     def explain_pair(self, a: str, b: str) -> Explanation:
-        """Why are two pages, or are they not, duplicates?
+        """Explain why two pages are duplicates or not.
 
-        `a`: One page.
+        `a`: URL of one page.
 
-        `b`: The other.
+        `b`: URL of the other page.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -32,21 +32,21 @@ class AdviceCalls(Caller):
     def probe_page(
         self, *, html: str | None = None, market: str | None = None, text: str | None = None, url: str | None = None
     ) -> Probed:
-        """What would this text be? Nothing is stored.
+        """Show what a page would be, without storing it.
 
-        Under the policies `content` and `copies` the answer to HTML says in `main_content` what of it is
-        compared, and shows the beginning of what each rule leaves out.
+        Under the policies `content` and `copies`, the answer for HTML describes in `main_content` which part
+        of the page is compared, and shows the beginning of the text that each rule leaves out.
 
-        `html`: An HTML document of at most 16 MiB, or
+        `html`: HTML document of at most 16 MiB. A probe has either this field or `text`.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
-        `text`: plain text or Markdown of at most 16 MiB.
+        `text`: Plain text or Markdown of at most 16 MiB. A probe has either this field or `html`.
 
-        `url`: Where it was found: relative links of a redirect are resolved against it, and what is stored
-        under it is not taken for a partner. A policy that reads the site (`by-site`, `copies`) needs it, with
-        a host.
+        `url`: URL at which the page was found. Relative links of a redirect are resolved against it, and the
+        stored page with this URL does not count as a partner. A policy that reads the site (`by-site`,
+        `copies`) needs a URL with a host.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -55,37 +55,37 @@ class AdviceCalls(Caller):
         )
 
     def get_status(self, url: str, *, market: str | None = None) -> Advice:
-        """What is this page?
+        """Look up the status of a page.
 
-        `duplicate` is verified on the present contents of the page and of the one in `duplicate_of`; every
-        other status means: keep the page.
+        The status `duplicate` is verified on the current contents of the page and of the page in
+        `duplicate_of`. Every other status means: keep the page.
 
-        `url`: The page.
+        `url`: URL of the page.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
         A server with tokens asks for one with the role `read`.
         """
         return self.ask(Call("GET", "/v1/status", Advice, query={"url": url, "market": market}))
 
     def get_statuses(self, urls: list[str], *, market: str | None = None) -> StatusAnswers:
-        """What are these pages?
+        """Look up the statuses of many pages.
 
-        `urls`: The pages, at most 1,000. What is no page URL is answered as such.
+        `urls`: URLs of the pages, at most 1,000. A text that is not a page URL gets an error of its own in
+        the answer.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
         A server with tokens asks for one with the role `read`.
         """
         return self.ask(Call("POST", "/v1/status", StatusAnswers, body={"urls": urls, "market": market}))
 
     def get_winner_rules(self) -> Winners:
-        """By which rules does a page win?
+        """Show the rules by which winners are elected, and the markets.
 
-        The rules are fixed when the collection is created; the markets are those that the server was started
-        with.
+        The rules are fixed when the collection is created. The markets are fixed when the server starts.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -96,11 +96,11 @@ class AsyncAdviceCalls(AsyncCaller):
     """Operations of the tag `advice`, to be awaited."""
 
     async def explain_pair(self, a: str, b: str) -> Explanation:
-        """Why are two pages, or are they not, duplicates?
+        """Explain why two pages are duplicates or not.
 
-        `a`: One page.
+        `a`: URL of one page.
 
-        `b`: The other.
+        `b`: URL of the other page.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -109,21 +109,21 @@ class AsyncAdviceCalls(AsyncCaller):
     async def probe_page(
         self, *, html: str | None = None, market: str | None = None, text: str | None = None, url: str | None = None
     ) -> Probed:
-        """What would this text be? Nothing is stored.
+        """Show what a page would be, without storing it.
 
-        Under the policies `content` and `copies` the answer to HTML says in `main_content` what of it is
-        compared, and shows the beginning of what each rule leaves out.
+        Under the policies `content` and `copies`, the answer for HTML describes in `main_content` which part
+        of the page is compared, and shows the beginning of the text that each rule leaves out.
 
-        `html`: An HTML document of at most 16 MiB, or
+        `html`: HTML document of at most 16 MiB. A probe has either this field or `text`.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
-        `text`: plain text or Markdown of at most 16 MiB.
+        `text`: Plain text or Markdown of at most 16 MiB. A probe has either this field or `html`.
 
-        `url`: Where it was found: relative links of a redirect are resolved against it, and what is stored
-        under it is not taken for a partner. A policy that reads the site (`by-site`, `copies`) needs it, with
-        a host.
+        `url`: URL at which the page was found. Relative links of a redirect are resolved against it, and the
+        stored page with this URL does not count as a partner. A policy that reads the site (`by-site`,
+        `copies`) needs a URL with a host.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -132,37 +132,37 @@ class AsyncAdviceCalls(AsyncCaller):
         )
 
     async def get_status(self, url: str, *, market: str | None = None) -> Advice:
-        """What is this page?
+        """Look up the status of a page.
 
-        `duplicate` is verified on the present contents of the page and of the one in `duplicate_of`; every
-        other status means: keep the page.
+        The status `duplicate` is verified on the current contents of the page and of the page in
+        `duplicate_of`. Every other status means: keep the page.
 
-        `url`: The page.
+        `url`: URL of the page.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
         A server with tokens asks for one with the role `read`.
         """
         return await self.ask(Call("GET", "/v1/status", Advice, query={"url": url, "market": market}))
 
     async def get_statuses(self, urls: list[str], *, market: str | None = None) -> StatusAnswers:
-        """What are these pages?
+        """Look up the statuses of many pages.
 
-        `urls`: The pages, at most 1,000. What is no page URL is answered as such.
+        `urls`: URLs of the pages, at most 1,000. A text that is not a page URL gets an error of its own in
+        the answer.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
         A server with tokens asks for one with the role `read`.
         """
         return await self.ask(Call("POST", "/v1/status", StatusAnswers, body={"urls": urls, "market": market}))
 
     async def get_winner_rules(self) -> Winners:
-        """By which rules does a page win?
+        """Show the rules by which winners are elected, and the markets.
 
-        The rules are fixed when the collection is created; the markets are those that the server was started
-        with.
+        The rules are fixed when the collection is created. The markets are fixed when the server starts.
 
         A server with tokens asks for one with the role `read`.
         """

@@ -17,18 +17,19 @@ class FeedCalls(Caller):
     def get_changes(
         self, *, cursor: str | None = None, wait: int | None = None, limit: int | None = None
     ) -> ChangesAnswer:
-        """What changed since a cursor?
+        """Read the status changes since a cursor.
 
-        The newest event of every page is kept, so a replay from the start gives every page once, dead ones
-        among them. The events are without markets: they name the usual winner. With `Accept:
-        application/x-ndjson` an answer is one event per line, and `cursor` and `at_end` are in the headers
-        `doppel-cursor` and `doppel-at-end`.
+        The feed keeps the newest event of every page. A replay from the start therefore gives every page
+        once, including dead pages. Events do not depend on markets: each event names the winner without a
+        market. With `Accept: application/x-ndjson`, the answer has one event per line, and the headers
+        `doppel-cursor` and `doppel-at-end` have the values of `cursor` and `at_end`.
 
-        `cursor`: As an earlier answer or an export gave it; without one the feed begins at its start.
+        `cursor`: Cursor from an earlier answer or from an export. Without a cursor, the feed begins at its
+        start.
 
-        `wait`: Seconds to wait for the first event, 0 to 60; 0 where none is given.
+        `wait`: Maximum number of seconds to wait for the first event, 0 to 60. Default: 0.
 
-        `limit`: The most events of the answer, 1 to 10,000; 1,000 where none is given.
+        `limit`: Maximum number of events in the answer, 1 to 10,000. Default: 1,000.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -49,18 +50,19 @@ class AsyncFeedCalls(AsyncCaller):
     async def get_changes(
         self, *, cursor: str | None = None, wait: int | None = None, limit: int | None = None
     ) -> ChangesAnswer:
-        """What changed since a cursor?
+        """Read the status changes since a cursor.
 
-        The newest event of every page is kept, so a replay from the start gives every page once, dead ones
-        among them. The events are without markets: they name the usual winner. With `Accept:
-        application/x-ndjson` an answer is one event per line, and `cursor` and `at_end` are in the headers
-        `doppel-cursor` and `doppel-at-end`.
+        The feed keeps the newest event of every page. A replay from the start therefore gives every page
+        once, including dead pages. Events do not depend on markets: each event names the winner without a
+        market. With `Accept: application/x-ndjson`, the answer has one event per line, and the headers
+        `doppel-cursor` and `doppel-at-end` have the values of `cursor` and `at_end`.
 
-        `cursor`: As an earlier answer or an export gave it; without one the feed begins at its start.
+        `cursor`: Cursor from an earlier answer or from an export. Without a cursor, the feed begins at its
+        start.
 
-        `wait`: Seconds to wait for the first event, 0 to 60; 0 where none is given.
+        `wait`: Maximum number of seconds to wait for the first event, 0 to 60. Default: 0.
 
-        `limit`: The most events of the answer, 1 to 10,000; 1,000 where none is given.
+        `limit`: Maximum number of events in the answer, 1 to 10,000. Default: 1,000.
 
         A server with tokens asks for one with the role `read`.
         """

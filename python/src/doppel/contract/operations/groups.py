@@ -24,12 +24,12 @@ class GroupsCalls(Caller):
     ) -> GroupList:
         """List groups.
 
-        `suspicious`: Only groups that are quarantined or have at least this share of members, in percent,
-        dissimilar to their winner; 1 to 100.
+        `suspicious`: Return only groups that are in quarantine, or in which at least this percentage of the
+        members differ from the winner; 1 to 100.
 
-        `after`: Go on after this group.
+        `after`: Return groups after this group id, which an earlier answer gave as `next`.
 
-        `limit`: The most groups of the answer, 1 to 1,000; 100 where none is given.
+        `limit`: Maximum number of groups in the answer, 1 to 1,000. Default: 100.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -42,16 +42,16 @@ class GroupsCalls(Caller):
     ) -> GroupPage:
         """Show a group and its members.
 
-        The id of a group that was merged away answers with `merged_into` and no members.
+        For a group that was merged into another, the answer has `merged_into` and no members.
 
-        `id`: The group
+        `id`: Id of the group
 
-        `after`: What an earlier answer gave as `next`.
+        `after`: Position at which the list continues: `next` of an earlier answer.
 
-        `limit`: The most members of the answer, 1 to 1,000; 100 where none is given. Redirects come on top.
+        `limit`: Maximum number of members in the answer, 1 to 1,000, not counting redirects. Default: 100.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -62,54 +62,55 @@ class GroupsCalls(Caller):
         )
 
     def repair_group(self, id: str, *, dry_run: bool | None = None, by: str | None = None) -> Repair:
-        """Recompute a group's membership by exact comparison.
+        """Recompute the members of a group by exact comparison.
 
-        `id`: The group
+        `id`: Id of the group
 
-        `dry_run`: Only say what would be done.
+        `dry_run`: Whether to only report what the repair would do.
 
-        `by`: Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters;
-        `anonymous` where none is given. Where the server has tokens it is the name of the token, and to give
-        one is an error.
+        `by`: Name of the person who asks for the repair, for the repair trail: at most 100 bytes without
+        control characters. Default: `anonymous`. If the server has tokens, the trail uses the name of the
+        token, and this parameter is an error.
 
         A server with tokens asks for one with the role `operate`.
         """
         return self.ask(Call("POST", f"/v1/groups/{segment(id)}/repair", Repair, query={"dry_run": dry_run, "by": by}))
 
     def repair_groups(self, groups: list[str], *, by: str | None = None, dry_run: bool | None = None) -> Repairs:
-        """Recompute the membership of several groups.
+        """Recompute the members of several groups by exact comparison.
 
-        `groups`: The groups, at most 100.
+        `groups`: Ids of the groups, at most 100.
 
-        `by`: Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters;
-        `anonymous` where none is given. Where the server has tokens it is the name of the token, and to give
-        one is an error.
+        `by`: Name of the person who asks for the repair, for the repair trail: at most 100 bytes without
+        control characters. Default: `anonymous`. If the server has tokens, the trail uses the name of the
+        token, and this parameter is an error.
 
-        `dry_run`: Only say what would be done.
+        `dry_run`: Whether to only report what the repair would do.
 
         A server with tokens asks for one with the role `operate`.
         """
         return self.ask(Call("POST", "/v1/repair", Repairs, body={"groups": groups, "by": by, "dry_run": dry_run}))
 
     def list_repairs(self, *, group: str | None = None, before: str | None = None, limit: int | None = None) -> Trail:
-        """List the repairs that were applied and the quarantines that began and ended, newest first.
+        """List applied repairs, and quarantines that began or ended, newest first.
 
-        A dry run is not among them, nor what the service recomputes by itself.
+        The list has no dry runs, and no groups that the service recomputed on its own.
 
-        `group`: Only entries of this group. Those of a group that was merged into it stay under the old id.
+        `group`: Return only entries of this group. Entries of a group that was merged into it keep the old
+        id.
 
-        `before`: What an earlier answer gave as `next`.
+        `before`: Position at which the list continues: `next` of an earlier answer.
 
-        `limit`: The most entries of the answer, 1 to 1,000; 100 where none is given.
+        `limit`: Maximum number of entries in the answer, 1 to 1,000. Default: 100.
 
         A server with tokens asks for one with the role `read`.
         """
         return self.ask(Call("GET", "/v1/repairs", Trail, query={"group": group, "before": before, "limit": limit}))
 
     def get_repair(self, id: str) -> AppliedRepairUrls:
-        """Show a repair that was applied, before and after, or a quarantine.
+        """Show an applied repair with the members before and after it, or a quarantine.
 
-        `id`: The entry
+        `id`: Id of the entry
 
         A server with tokens asks for one with the role `read`.
         """
@@ -124,12 +125,12 @@ class AsyncGroupsCalls(AsyncCaller):
     ) -> GroupList:
         """List groups.
 
-        `suspicious`: Only groups that are quarantined or have at least this share of members, in percent,
-        dissimilar to their winner; 1 to 100.
+        `suspicious`: Return only groups that are in quarantine, or in which at least this percentage of the
+        members differ from the winner; 1 to 100.
 
-        `after`: Go on after this group.
+        `after`: Return groups after this group id, which an earlier answer gave as `next`.
 
-        `limit`: The most groups of the answer, 1 to 1,000; 100 where none is given.
+        `limit`: Maximum number of groups in the answer, 1 to 1,000. Default: 100.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -142,16 +143,16 @@ class AsyncGroupsCalls(AsyncCaller):
     ) -> GroupPage:
         """Show a group and its members.
 
-        The id of a group that was merged away answers with `merged_into` and no members.
+        For a group that was merged into another, the answer has `merged_into` and no members.
 
-        `id`: The group
+        `id`: Id of the group
 
-        `after`: What an earlier answer gave as `next`.
+        `after`: Position at which the list continues: `next` of an earlier answer.
 
-        `limit`: The most members of the answer, 1 to 1,000; 100 where none is given. Redirects come on top.
+        `limit`: Maximum number of members in the answer, 1 to 1,000, not counting redirects. Default: 100.
 
-        `market`: A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer
-        winners of such hosts.
+        `market`: Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer
+        then prefers winners on hosts of this market.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -162,15 +163,15 @@ class AsyncGroupsCalls(AsyncCaller):
         )
 
     async def repair_group(self, id: str, *, dry_run: bool | None = None, by: str | None = None) -> Repair:
-        """Recompute a group's membership by exact comparison.
+        """Recompute the members of a group by exact comparison.
 
-        `id`: The group
+        `id`: Id of the group
 
-        `dry_run`: Only say what would be done.
+        `dry_run`: Whether to only report what the repair would do.
 
-        `by`: Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters;
-        `anonymous` where none is given. Where the server has tokens it is the name of the token, and to give
-        one is an error.
+        `by`: Name of the person who asks for the repair, for the repair trail: at most 100 bytes without
+        control characters. Default: `anonymous`. If the server has tokens, the trail uses the name of the
+        token, and this parameter is an error.
 
         A server with tokens asks for one with the role `operate`.
         """
@@ -179,15 +180,15 @@ class AsyncGroupsCalls(AsyncCaller):
         )
 
     async def repair_groups(self, groups: list[str], *, by: str | None = None, dry_run: bool | None = None) -> Repairs:
-        """Recompute the membership of several groups.
+        """Recompute the members of several groups by exact comparison.
 
-        `groups`: The groups, at most 100.
+        `groups`: Ids of the groups, at most 100.
 
-        `by`: Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters;
-        `anonymous` where none is given. Where the server has tokens it is the name of the token, and to give
-        one is an error.
+        `by`: Name of the person who asks for the repair, for the repair trail: at most 100 bytes without
+        control characters. Default: `anonymous`. If the server has tokens, the trail uses the name of the
+        token, and this parameter is an error.
 
-        `dry_run`: Only say what would be done.
+        `dry_run`: Whether to only report what the repair would do.
 
         A server with tokens asks for one with the role `operate`.
         """
@@ -198,15 +199,16 @@ class AsyncGroupsCalls(AsyncCaller):
     async def list_repairs(
         self, *, group: str | None = None, before: str | None = None, limit: int | None = None
     ) -> Trail:
-        """List the repairs that were applied and the quarantines that began and ended, newest first.
+        """List applied repairs, and quarantines that began or ended, newest first.
 
-        A dry run is not among them, nor what the service recomputes by itself.
+        The list has no dry runs, and no groups that the service recomputed on its own.
 
-        `group`: Only entries of this group. Those of a group that was merged into it stay under the old id.
+        `group`: Return only entries of this group. Entries of a group that was merged into it keep the old
+        id.
 
-        `before`: What an earlier answer gave as `next`.
+        `before`: Position at which the list continues: `next` of an earlier answer.
 
-        `limit`: The most entries of the answer, 1 to 1,000; 100 where none is given.
+        `limit`: Maximum number of entries in the answer, 1 to 1,000. Default: 100.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -215,9 +217,9 @@ class AsyncGroupsCalls(AsyncCaller):
         )
 
     async def get_repair(self, id: str) -> AppliedRepairUrls:
-        """Show a repair that was applied, before and after, or a quarantine.
+        """Show an applied repair with the members before and after it, or a quarantine.
 
-        `id`: The entry
+        `id`: Id of the entry
 
         A server with tokens asks for one with the role `read`.
         """

@@ -21,67 +21,73 @@ class OperationsCalls(Caller):
     """Operations of the tag `operations`."""
 
     def get_operator_page(self) -> str:
-        """The operator's page."""
+        """Open the operator's page."""
         return self.ask(Call("GET", "/", str))
 
     def get_operator_page_file(self, file: str) -> str:
-        """A file of the operator's page.
+        """Read a file of the operator's page.
 
-        `file`: Its name
+        `file`: Name of the file
         """
         return self.ask(Call("GET", f"/assets/{segment(file)}", str))
 
     def get_health(self) -> str:
-        """Is the process alive?"""
+        """Check whether the process is alive."""
         return self.ask(Call("GET", "/healthz", str, retried=False))
 
     def get_metrics(self) -> str:
-        """Metrics in the OpenMetrics text form, or in the classic text form of Prometheus where `Accept` prefers
-        `text/plain`.
+        """Read the metrics.
+
+        The answer is in the OpenMetrics text format, or in the classic Prometheus text format if `Accept`
+        prefers `text/plain`.
 
         A server with tokens asks for one with the role `read`.
         """
         return self.ask(Call("GET", "/metrics", str))
 
     def get_openapi(self) -> dict[str, Any]:
-        """This contract as an OpenAPI document."""
+        """Read this contract as an OpenAPI document."""
         return self.ask(Call("GET", "/openapi.json", dict))
 
     def get_readiness(self, *, ranges: Literal["any", "served", "all"] | None = None) -> str:
-        """Does the service take work?
+        """Check whether the service is ready for requests.
 
-        `ranges`: What has to be well in a cluster: `any`, the default, is for load balancers, and asks for
-        one node of tier 1 that answers; `served` asks for an owner of every range; `all` asks for all
-        replicas of every range, too.
+        `ranges`: What must be available in a cluster. `any`, the default, is meant for load balancers: at
+        least one node of tier 1 must answer. With `served`, every range must also have an owner that accepts
+        writes. With `all`, every range must also have all of its replicas.
         """
         return self.ask(Call("GET", "/readyz", str, query={"ranges": ranges}, retried=False))
 
     def get_cluster(self) -> ClusterStatus:
-        """Which nodes are there, what do they have, and what needs attention?
+        """Show the nodes of the cluster, the ranges, and the faults that need attention.
 
         A server with tokens asks for one with the role `read`.
         """
         return self.ask(Call("GET", "/v1/cluster", ClusterStatus))
 
     def take_over_range(self, range: int, to: str) -> None:
-        """Have a node own a range. It begins to take the range over; `GET /v1/cluster` shows when it has.
+        """Make a node the owner of a range.
 
-        `range`: The range.
+        The answer means that the node has begun to take over the range. `GET /v1/cluster` shows when the node
+        owns it.
 
-        `to`: The node of tier 1, which must have a replica of it.
+        `range`: Number of the range.
+
+        `to`: Name of the tier-1 node that takes over the range. The node must have a replica of the range.
 
         A server with tokens asks for one with the role `operate`.
         """
         return self.ask(Call("POST", "/v1/cluster/takeover", type(None), body={"range": range, "to": to}))
 
     def flush(self, *, wait: bool | None = None, timeout: int | None = None) -> Flushed:
-        """Decide everything accepted before the call.
+        """Decide every page that was accepted before the call.
 
-        The pages of all clients count, so one client's backlog delays the answer to all of them.
+        A flush waits for the pages of all clients. A large backlog of one client therefore delays the flushes
+        of the others.
 
-        `wait`: Wait until everything accepted before the call is decided.
+        `wait`: Whether to wait until every page accepted before the call is decided.
 
-        `timeout`: Seconds to wait at most, 1 to 3,600; 60 where none is given.
+        `timeout`: Maximum number of seconds to wait, 1 to 3,600. Default: 60.
 
         A server with tokens asks for one with the role `write`.
         """
@@ -96,7 +102,7 @@ class OperationsCalls(Caller):
         )
 
     def get_rebalance(self) -> Present:
-        """Is the mapping being changed?
+        """Show the partition plan and the progress of a change.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -110,19 +116,20 @@ class OperationsCalls(Caller):
         node: int | None = None,
         partition: int | None = None,
     ) -> RebalancePlan:
-        """Change the mapping while everything goes on, or say what that would take.
+        """Change the partition map, or report what a change would do.
 
-        While a change is under way a dry run is refused, too.
+        The service keeps answering during the change. While a change is in progress, the service refuses
+        further requests, including dry runs.
 
-        `action`: `balance` makes the load even with few moves, `learn` learns the map anew, `drain` takes
-        everything from a node, `join` gives a node its part again, and `move` puts one partition on another
-        node.
+        `action`: Action to perform. `balance` evens out the load with few moves. `learn` learns a new map
+        from the contents. `drain` removes all partitions from a node. `join` gives a drained node its share
+        again. `move` moves one partition to another node.
 
-        `dry_run`: Only say what would be done.
+        `dry_run`: Whether to only report what the request would do.
 
-        `node`: The node that is drained, joined or moved to, from 0.
+        `node`: Number of the node to drain, to join, or to move the partition to. The first node is 0.
 
-        `partition`: The id of the partition that is moved.
+        `partition`: Id of the partition to move.
 
         A server with tokens asks for one with the role `operate`.
         """
@@ -136,7 +143,9 @@ class OperationsCalls(Caller):
         )
 
     def cancel_rebalance(self) -> RebalanceOutcome:
-        """Cancel the present request: what it has begun is given up, and the plan that is served stays.
+        """Cancel the change of the partition map that is in progress.
+
+        The service discards the copies that the change has made, and keeps the plan in force.
 
         A server with tokens asks for one with the role `operate`.
         """
@@ -147,67 +156,73 @@ class AsyncOperationsCalls(AsyncCaller):
     """Operations of the tag `operations`, to be awaited."""
 
     async def get_operator_page(self) -> str:
-        """The operator's page."""
+        """Open the operator's page."""
         return await self.ask(Call("GET", "/", str))
 
     async def get_operator_page_file(self, file: str) -> str:
-        """A file of the operator's page.
+        """Read a file of the operator's page.
 
-        `file`: Its name
+        `file`: Name of the file
         """
         return await self.ask(Call("GET", f"/assets/{segment(file)}", str))
 
     async def get_health(self) -> str:
-        """Is the process alive?"""
+        """Check whether the process is alive."""
         return await self.ask(Call("GET", "/healthz", str, retried=False))
 
     async def get_metrics(self) -> str:
-        """Metrics in the OpenMetrics text form, or in the classic text form of Prometheus where `Accept` prefers
-        `text/plain`.
+        """Read the metrics.
+
+        The answer is in the OpenMetrics text format, or in the classic Prometheus text format if `Accept`
+        prefers `text/plain`.
 
         A server with tokens asks for one with the role `read`.
         """
         return await self.ask(Call("GET", "/metrics", str))
 
     async def get_openapi(self) -> dict[str, Any]:
-        """This contract as an OpenAPI document."""
+        """Read this contract as an OpenAPI document."""
         return await self.ask(Call("GET", "/openapi.json", dict))
 
     async def get_readiness(self, *, ranges: Literal["any", "served", "all"] | None = None) -> str:
-        """Does the service take work?
+        """Check whether the service is ready for requests.
 
-        `ranges`: What has to be well in a cluster: `any`, the default, is for load balancers, and asks for
-        one node of tier 1 that answers; `served` asks for an owner of every range; `all` asks for all
-        replicas of every range, too.
+        `ranges`: What must be available in a cluster. `any`, the default, is meant for load balancers: at
+        least one node of tier 1 must answer. With `served`, every range must also have an owner that accepts
+        writes. With `all`, every range must also have all of its replicas.
         """
         return await self.ask(Call("GET", "/readyz", str, query={"ranges": ranges}, retried=False))
 
     async def get_cluster(self) -> ClusterStatus:
-        """Which nodes are there, what do they have, and what needs attention?
+        """Show the nodes of the cluster, the ranges, and the faults that need attention.
 
         A server with tokens asks for one with the role `read`.
         """
         return await self.ask(Call("GET", "/v1/cluster", ClusterStatus))
 
     async def take_over_range(self, range: int, to: str) -> None:
-        """Have a node own a range. It begins to take the range over; `GET /v1/cluster` shows when it has.
+        """Make a node the owner of a range.
 
-        `range`: The range.
+        The answer means that the node has begun to take over the range. `GET /v1/cluster` shows when the node
+        owns it.
 
-        `to`: The node of tier 1, which must have a replica of it.
+        `range`: Number of the range.
+
+        `to`: Name of the tier-1 node that takes over the range. The node must have a replica of the range.
 
         A server with tokens asks for one with the role `operate`.
         """
         return await self.ask(Call("POST", "/v1/cluster/takeover", type(None), body={"range": range, "to": to}))
 
     async def flush(self, *, wait: bool | None = None, timeout: int | None = None) -> Flushed:
-        """Decide everything accepted before the call.
+        """Decide every page that was accepted before the call.
 
-        The pages of all clients count, so one client's backlog delays the answer to all of them.
+        A flush waits for the pages of all clients. A large backlog of one client therefore delays the flushes
+        of the others.
 
-        `wait`: Wait until everything accepted before the call is decided.
+        `wait`: Whether to wait until every page accepted before the call is decided.
 
-        `timeout`: Seconds to wait at most, 1 to 3,600; 60 where none is given.
+        `timeout`: Maximum number of seconds to wait, 1 to 3,600. Default: 60.
 
         A server with tokens asks for one with the role `write`.
         """
@@ -222,7 +237,7 @@ class AsyncOperationsCalls(AsyncCaller):
         )
 
     async def get_rebalance(self) -> Present:
-        """Is the mapping being changed?
+        """Show the partition plan and the progress of a change.
 
         A server with tokens asks for one with the role `read`.
         """
@@ -236,19 +251,20 @@ class AsyncOperationsCalls(AsyncCaller):
         node: int | None = None,
         partition: int | None = None,
     ) -> RebalancePlan:
-        """Change the mapping while everything goes on, or say what that would take.
+        """Change the partition map, or report what a change would do.
 
-        While a change is under way a dry run is refused, too.
+        The service keeps answering during the change. While a change is in progress, the service refuses
+        further requests, including dry runs.
 
-        `action`: `balance` makes the load even with few moves, `learn` learns the map anew, `drain` takes
-        everything from a node, `join` gives a node its part again, and `move` puts one partition on another
-        node.
+        `action`: Action to perform. `balance` evens out the load with few moves. `learn` learns a new map
+        from the contents. `drain` removes all partitions from a node. `join` gives a drained node its share
+        again. `move` moves one partition to another node.
 
-        `dry_run`: Only say what would be done.
+        `dry_run`: Whether to only report what the request would do.
 
-        `node`: The node that is drained, joined or moved to, from 0.
+        `node`: Number of the node to drain, to join, or to move the partition to. The first node is 0.
 
-        `partition`: The id of the partition that is moved.
+        `partition`: Id of the partition to move.
 
         A server with tokens asks for one with the role `operate`.
         """
@@ -262,7 +278,9 @@ class AsyncOperationsCalls(AsyncCaller):
         )
 
     async def cancel_rebalance(self) -> RebalanceOutcome:
-        """Cancel the present request: what it has begun is given up, and the plan that is served stays.
+        """Cancel the change of the partition map that is in progress.
+
+        The service discards the copies that the change has made, and keeps the plan in force.
 
         A server with tokens asks for one with the role `operate`.
         """

@@ -20,24 +20,27 @@ class PagesCalls(Caller):
     def delete_page(self, url: str, *, fetched_at: datetime | None = None) -> Taken:
         """Record that a page is gone.
 
-        One that is not on record is recorded as gone, too, with the outcome `confirmed`.
+        A page that is not on record is also recorded as gone, with the outcome `confirmed`.
 
-        `url`: The page.
+        `url`: URL of the page.
 
-        `fetched_at`: When it was found to be gone; RFC 3339, now where none is given, at most 24 hours ahead.
+        `fetched_at`: Time at which the page was found to be gone, in RFC 3339, at most 24 hours ahead.
+        Default: now.
 
         A server with tokens asks for one with the role `write`.
         """
         return self.ask(Call("DELETE", "/v1/pages", Taken, query={"url": url, "fetched_at": fetched_at}))
 
     def purge(self, *, host: str | None = None, url: str | None = None) -> Purged:
-        """Forget a page, or every page of a host, altogether.
+        """Purge a page, or every page of a host, without leaving a record.
 
-        Unlike a deletion it leaves no record, so an older version of the page would be taken again.
+        A purge differs from a deletion: because no record is left, the service would accept an older version
+        of the page again.
 
-        `host`: The host whose pages to forget, lower case, without a port; not its subdomains.
+        `host`: Host whose pages to purge, in lower case and without a port. Pages of its subdomains are not
+        purged.
 
-        `url`: The page to forget; this or a host.
+        `url`: URL of the page to purge. A purge has either this field or `host`.
 
         A server with tokens asks for one with the role `operate`.
         """
@@ -50,24 +53,27 @@ class AsyncPagesCalls(AsyncCaller):
     async def delete_page(self, url: str, *, fetched_at: datetime | None = None) -> Taken:
         """Record that a page is gone.
 
-        One that is not on record is recorded as gone, too, with the outcome `confirmed`.
+        A page that is not on record is also recorded as gone, with the outcome `confirmed`.
 
-        `url`: The page.
+        `url`: URL of the page.
 
-        `fetched_at`: When it was found to be gone; RFC 3339, now where none is given, at most 24 hours ahead.
+        `fetched_at`: Time at which the page was found to be gone, in RFC 3339, at most 24 hours ahead.
+        Default: now.
 
         A server with tokens asks for one with the role `write`.
         """
         return await self.ask(Call("DELETE", "/v1/pages", Taken, query={"url": url, "fetched_at": fetched_at}))
 
     async def purge(self, *, host: str | None = None, url: str | None = None) -> Purged:
-        """Forget a page, or every page of a host, altogether.
+        """Purge a page, or every page of a host, without leaving a record.
 
-        Unlike a deletion it leaves no record, so an older version of the page would be taken again.
+        A purge differs from a deletion: because no record is left, the service would accept an older version
+        of the page again.
 
-        `host`: The host whose pages to forget, lower case, without a port; not its subdomains.
+        `host`: Host whose pages to purge, in lower case and without a port. Pages of its subdomains are not
+        purged.
 
-        `url`: The page to forget; this or a host.
+        `url`: URL of the page to purge. A purge has either this field or `host`.
 
         A server with tokens asks for one with the role `operate`.
         """

@@ -228,19 +228,20 @@ class ProbeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The body of a request: `ProbeRequest`."""
 
     html: str | None = None
-    """An HTML document of at most 16 MiB, or"""
+    """HTML document of at most 16 MiB. A probe has either this field or `text`."""
 
     market: str | None = None
-    """A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of such
-    hosts.
+    """Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
+    winners on hosts of this market.
     """
 
     text: str | None = None
-    """plain text or Markdown of at most 16 MiB."""
+    """Plain text or Markdown of at most 16 MiB. A probe has either this field or `html`."""
 
     url: str | None = None
-    """Where it was found: relative links of a redirect are resolved against it, and what is stored under it is
-    not taken for a partner. A policy that reads the site (`by-site`, `copies`) needs it, with a host.
+    """URL at which the page was found. Relative links of a redirect are resolved against it, and the stored page
+    with this URL does not count as a partner. A policy that reads the site (`by-site`, `copies`) needs a URL
+    with a host.
     """
 
 
@@ -361,12 +362,12 @@ class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The body of a request: `StatusRequest`."""
 
     market: str | None = None
-    """A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of such
-    hosts.
+    """Name of a market, as `GET /v1/winners` lists it, or a host suffix such as `de`. The answer then prefers
+    winners on hosts of this market.
     """
 
     urls: list[str]
-    """The pages, at most 1,000. What is no page URL is answered as such."""
+    """URLs of the pages, at most 1,000. A text that is not a page URL gets an error of its own in the answer."""
 
 
 class Winners(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -139,15 +139,16 @@ class RepairRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The body of a request: `RepairRequest`."""
 
     by: str | None = None
-    """Who asks for it; goes to the trail of repairs. At most 100 bytes without control characters; `anonymous`
-    where none is given. Where the server has tokens it is the name of the token, and to give one is an error.
+    """Name of the person who asks for the repair, for the repair trail: at most 100 bytes without control
+    characters. Default: `anonymous`. If the server has tokens, the trail uses the name of the token, and this
+    parameter is an error.
     """
 
     dry_run: bool | None = None
-    """Only say what would be done."""
+    """Whether to only report what the repair would do."""
 
     groups: list[str]
-    """The groups, at most 100."""
+    """Ids of the groups, at most 100."""
 
 
 class Repairs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -230,52 +230,53 @@ class Present(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RebalanceBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is requested."""
+    """A request to change the partition map, or to show what a change would do."""
 
     action: str
-    """`balance` makes the load even with few moves, `learn` learns the map anew, `drain` takes everything from a
-    node, `join` gives a node its part again, and `move` puts one partition on another node. One of `balance`,
-    `learn`, `drain`, `join`, `move`; others may come with a later release.
+    """Action to perform. `balance` evens out the load with few moves. `learn` learns a new map from the
+    contents. `drain` removes all partitions from a node. `join` gives a drained node its share again. `move`
+    moves one partition to another node. One of `balance`, `learn`, `drain`, `join`, `move`; others may come
+    with a later release.
     """
 
     dry_run: bool | None = None
-    """Only say what would be done."""
+    """Whether to only report what the request would do."""
 
     node: int | None = None
-    """The node that is drained, joined or moved to, from 0."""
+    """Number of the node to drain, to join, or to move the partition to. The first node is 0."""
 
     partition: int | None = None
-    """The id of the partition that is moved."""
+    """Id of the partition to move."""
 
 
 class RebalanceOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a request to change the mapping ended: the fields of the request, and what became of it."""
+    """Outcome of a request to change the partition map, with the fields of the request."""
 
     action: str
-    """What was requested. One of `balance`, `learn`, `drain`, `join`, `move`; others may come with a later
-    release.
+    """Action that was requested. One of `balance`, `learn`, `drain`, `join`, `move`; others may come with a
+    later release.
     """
 
     cancelled: bool
-    """Whether it was not carried out because somebody cancelled it."""
+    """Whether the request was cancelled."""
 
     copied: int
-    """The number of contents copied."""
+    """Number of contents that were copied."""
 
     failed: str | None
-    """Why it was not carried out; null if it was."""
+    """Reason why the request was not carried out. Null if it was carried out."""
 
     node: int | None = None
-    """The node that was to be drained, joined or moved to; absent where all nodes were meant."""
+    """Node to drain, to join, or to move the partition to. Absent if the action concerned all nodes."""
 
     partition: int | None = None
-    """The partition that was to be moved; absent where none was named."""
+    """Partition to move. Absent if the request named no partition."""
 
     plan_version: int
-    """The version of the plan in force when the request ended."""
+    """Version of the plan that was in force when the request ended."""
 
     seconds: float
-    """Seconds from the beginning to the end."""
+    """Duration of the request in seconds."""
 
 
 class RebalancePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -354,10 +355,10 @@ class Standby(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TakeOverBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who is to own a range."""
+    """A request to move the ownership of a range to a node."""
 
     range: int
-    """The range."""
+    """Number of the range."""
 
     to: str
-    """The node of tier 1, which must have a replica of it."""
+    """Name of the tier-1 node that takes over the range. The node must have a replica of the range."""

@@ -59,36 +59,36 @@ class NotTaken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A page to record: exactly one of `html`, `text`, `redirect_to` and `dead: true`."""
+    """A page to record, with exactly one of `html`, `text`, `redirect_to` and `dead: true`."""
 
     dead: bool | None = None
-    """The page is gone."""
+    """True if the page no longer exists."""
 
     fetched_at: datetime | None = None
-    """RFC 3339; now where none is given, at most 24 hours ahead."""
+    """Time at which the page was fetched, in RFC 3339, at most 24 hours ahead. Default: now."""
 
     html: str | None = None
-    """An HTML document of at most 16 MiB."""
+    """HTML document of at most 16 MiB."""
 
     language: str | None = None
-    """Language tag. Where none is given it is detected in the text if the server was started with `--detect-
-    language`.
+    """Language tag. Without a tag, the service detects the language of the text if the server was started with
+    `--detect-language`.
     """
 
     popularity: float | None = None
-    """Any measure of it, not negative; its order of magnitude counts in the winner order."""
+    """Any measure of popularity, not negative. Its order of magnitude counts in the winner order."""
 
     redirect_to: str | None = None
-    """Where the page redirects to, never to itself."""
+    """Target of the redirect. A page cannot redirect to itself."""
 
     text: str | None = None
     """Plain text or Markdown of at most 16 MiB."""
 
     url: str
-    """Absolute http, https or file URL, or the name of a record without one, such as
-    `record:part-1.jsonl#row=7`. The fragment of a URL is removed, and nothing else is changed: another case
-    of the host, or a default port that is named, make another page. Under a policy that reads the site (`by-
-    site`, `copies`) the URL of html or text has a host.
+    """Absolute http, https or file URL, or the name of a record without a URL, such as
+    `record:part-1.jsonl#row=7`. The service removes the fragment of a URL and changes nothing else. A URL
+    with the host in another case, or with an explicit default port, therefore names another page. Under a
+    policy that reads the site (`by-site`, `copies`), the URL of html or text must have a host.
     """
 
 
@@ -96,10 +96,10 @@ class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The body of a request: `PurgeRequest`."""
 
     host: str | None = None
-    """The host whose pages to forget, lower case, without a port; not its subdomains."""
+    """Host whose pages to purge, in lower case and without a port. Pages of its subdomains are not purged."""
 
     url: str | None = None
-    """The page to forget; this or a host."""
+    """URL of the page to purge. A purge has either this field or `host`."""
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

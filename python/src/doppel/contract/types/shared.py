@@ -104,33 +104,35 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the HTTP status."""
 
     type: str
-    """Stable name of the kind of error, `urn:doppel:problem:<name>`. There are these, and others may be added: -
-    `urn:doppel:problem:bad-request` (400): the request, or the parameter or field that `field` names, is
-    wrong - `urn:doppel:problem:unauthorized` (401): no token came that is known here and has not expired; the
-    server was started with tokens (docs/reference/security.md) - `urn:doppel:problem:forbidden` (403): the
-    token has a lesser role than is needed, or operators ask for this at another listener -
-    `urn:doppel:problem:cross-site` (403): a browser sent this for another site's page -
-    `urn:doppel:problem:not-found` (404): what is named is not there - `urn:doppel:problem:method-not-allowed`
-    (405): the path is not for this method; `Allow` names those that it is for - `urn:doppel:problem:slow-
-    body` (408): the body came too slowly - `urn:doppel:problem:rebalancing` (409): a change of the mapping is
-    under way - `urn:doppel:problem:nothing-to-cancel` (409): there is no request to cancel -
-    `urn:doppel:problem:cursor-gone` (410): the feed cannot go on at this cursor: export again, and go on with
-    the cursor of the export - `urn:doppel:problem:too-large` (413): the body is over a limit: send it in
-    parts - `urn:doppel:problem:media-type` (415): a content type or encoding that this operation does not
-    take - `urn:doppel:problem:misdirected` (421): `Host` is a name that the server was not given
-    (docs/reference/security.md) - `urn:doppel:problem:not-by-this-policy` (422): the collection's policy has
-    no such thing - `urn:doppel:problem:backlog-full` (429): too many pages are pending -
-    `urn:doppel:problem:client-limit` (429): the client holds as much as one may hold at once, or has just had
-    its turn - `urn:doppel:problem:internal` (500): an error inside the service; its log says more -
-    `urn:doppel:problem:damaged` (500): a record that is needed is damaged; the service's log says which -
-    `urn:doppel:problem:storage` (500): the request could not be stored - `urn:doppel:problem:busy` (503): as
-    many such requests are in work as are taken at once - `urn:doppel:problem:not-ready` (503): less of the
-    service is there than is needed, or was asked for - `urn:doppel:problem:timeout` (503): no answer in time;
-    what was asked for may still be done, and it is safe to ask again - `urn:doppel:problem:read-only` (503):
-    the store failed and takes no writes until a restart - `urn:doppel:problem:range-unavailable` (503): a
-    part of the system of record does not answer now - `urn:doppel:problem:index-unavailable` (503): the index
-    does not answer now - `urn:doppel:problem:stopping` (503): the service is shutting down -
-    `urn:doppel:problem:disk-full` (507): the disk is full
+    """Stable name of the kind of error, `urn:doppel:problem:<name>`. These are the types. A later release may
+    add others: - `urn:doppel:problem:bad-request` (400): the request, or the parameter or field that `field`
+    names, is invalid - `urn:doppel:problem:unauthorized` (401): the server requires a token
+    (docs/reference/security.md), and the request has no known token that is still valid -
+    `urn:doppel:problem:forbidden` (403): the token lacks the required role, or the operation belongs to the
+    listener for operators - `urn:doppel:problem:cross-site` (403): a browser sent the request for a page of
+    another site - `urn:doppel:problem:not-found` (404): the named resource does not exist -
+    `urn:doppel:problem:method-not-allowed` (405): the path does not support this method; `Allow` lists the
+    methods that it supports - `urn:doppel:problem:slow-body` (408): the body arrived too slowly -
+    `urn:doppel:problem:rebalancing` (409): a change of the partition map is in progress -
+    `urn:doppel:problem:nothing-to-cancel` (409): no change of the partition map is in progress -
+    `urn:doppel:problem:cursor-gone` (410): the feed cannot continue at this cursor: export the collection
+    again, and continue with the cursor of the export - `urn:doppel:problem:too-large` (413): the body exceeds
+    a limit: send it in parts - `urn:doppel:problem:media-type` (415): the operation does not support this
+    content type or encoding - `urn:doppel:problem:misdirected` (421): `Host` is not a configured name of the
+    server (docs/reference/security.md) - `urn:doppel:problem:not-by-this-policy` (422): the policy of the
+    collection does not support the operation - `urn:doppel:problem:backlog-full` (429): too many pages are
+    pending - `urn:doppel:problem:client-limit` (429): the client uses as much of a resource as one client may
+    use at once, or must pause after its turn - `urn:doppel:problem:internal` (500): an error inside the
+    service; the log of the service names the cause - `urn:doppel:problem:damaged` (500): a record that the
+    answer needs is damaged; the log of the service names the record - `urn:doppel:problem:storage` (500): the
+    request could not be stored - `urn:doppel:problem:busy` (503): too many requests of this kind are in
+    progress - `urn:doppel:problem:not-ready` (503): less of the service is available than the operation
+    needs, or than the request asked for - `urn:doppel:problem:timeout` (503): the call took too long; its
+    work may still be done, and it is safe to repeat the request - `urn:doppel:problem:read-only` (503): the
+    store failed and takes no writes until a restart - `urn:doppel:problem:range-unavailable` (503): a part of
+    the system of record does not answer - `urn:doppel:problem:index-unavailable` (503): the index does not
+    answer - `urn:doppel:problem:stopping` (503): the service is shutting down - `urn:doppel:problem:disk-
+    full` (507): the disk is full
     """
 
 

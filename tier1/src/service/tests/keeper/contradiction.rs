@@ -1,8 +1,8 @@
-//! A replica that has something else than its log.
+//! Replicas whose files contradict their log.
 
 use super::*;
 
-/// Starts two nodes, and has them own all ranges, whatever the others have told to have.
+/// Starts two nodes and has the first own all ranges, whatever other nodes have reported.
 fn start_both(cluster: &Cluster) -> Vec<Node> {
     let nodes: Vec<Node> = [1, 2].map(|number| cluster.start(number)).into();
     thread::sleep(Duration::from_secs(2));
@@ -22,7 +22,7 @@ fn what_may_be_the_only_copy_stays_when_the_log_does_not_reach_back_any_more() {
     assert_at_rest(&first.tier1, 20);
     let has = cluster.logs[0].end().unwrap().0;
     cluster.end(first);
-    // The log loses what it had acknowledged, and the others, who have nothing, go on without it.
+    // The log loses acknowledged entries, and the other nodes, which have nothing, go on without them.
     for log in &cluster.logs {
         let lost = 2..=log.end().unwrap().0;
         log.lose_tail(Sequence(1));
@@ -35,7 +35,7 @@ fn what_may_be_the_only_copy_stays_when_the_log_does_not_reach_back_any_more() {
     await_that("it to be said", || told(&cluster, "node-0").1.contains("Keep this directory"));
     cluster.end(first);
     nodes.into_iter().for_each(|node| cluster.end(node));
-    // The log goes on, and is trimmed: what the first node has last told is forgotten after a while.
+    // The log goes on and is trimmed. What the first node has last reported is forgotten.
     (cluster.log_window, cluster.membership) = (Duration::ZERO, Arc::default());
     let nodes = start_both(&cluster);
     (40..80).for_each(|page| submit(&nodes[1].tier1, page));
@@ -44,7 +44,7 @@ fn what_may_be_the_only_copy_stays_when_the_log_does_not_reach_back_any_more() {
     let first = cluster.start(0);
     await_that("it to be said again", || told(&cluster, "node-0").1.contains("the only copy"));
     cluster.end(first);
-    // A person lets it go.
+    // An operator deletes the directory.
     std::fs::remove_dir_all(cluster.home.path().join("node-0/range-0")).unwrap();
     let first = cluster.start(0);
     await_that("it to follow", || {

@@ -1,4 +1,4 @@
-//! An owner whose disk is full, where no other node can take its range over.
+//! Owners whose disk is full, while no other node can take their range over.
 
 use doppel_protocol::membership::SILENCE;
 
@@ -16,7 +16,7 @@ fn an_owner_that_meets_a_full_disk_opens_its_replica_anew_though_no_commit_has_f
         let refused = Tier1Api::submit(&*node.tier1, vec![submission(page)]);
         matches!(refused, Err(Tier1Error::DiskFull(_)))
     });
-    // There is room, so it goes on by itself.
+    // There is room, so the range continues by itself.
     await_that("the range to go on", || Tier1Api::submit(&*node.tier1, vec![submission(page)]).is_ok());
     let totals = node.tier1.totals().unwrap();
     assert_eq!((totals.full_disks, totals.disk_recoveries), (0, 1));
@@ -35,7 +35,7 @@ fn a_node_whose_range_waits_for_its_turn_is_heard_and_ends_in_time() {
     node.tier1.ranges.replica(RangeId(0)).unwrap().database().close_as_full();
     let page = of_first_range(0);
     await_that("its trouble to be heard", || {
-        // The owner meets it with a page.
+        // The owner notices the full disk with a page.
         drop(Tier1Api::submit(&*node.tier1, vec![submission(page)]));
         let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
         replicas.iter().any(|replica| replica.trouble.is_some() && !replica.owns)

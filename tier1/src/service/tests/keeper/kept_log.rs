@@ -1,4 +1,4 @@
-//! What a replica keeps its log for.
+//! Readers for which a replica keeps its log.
 
 use super::*;
 
@@ -9,8 +9,8 @@ fn the_log_of_a_replica_is_kept_for_the_index_only_while_it_owns_the_range() {
     let is_kept = |node: &Node| {
         let replica = node.tier1.ranges.replica(RangeId(0))?;
         Some(
-            [Reader::Index, Reader::Statuses]
-                .map(|reader| replica.database().is_kept_after(reader).is_some()),
+            [LogConsumer::Index, LogConsumer::Statuses]
+                .map(|reader| replica.database().kept_log_after(reader).is_some()),
         )
     };
     for (owner, other) in [(0, 1), (1, 0), (0, 1)] {
@@ -22,7 +22,7 @@ fn the_log_of_a_replica_is_kept_for_the_index_only_while_it_owns_the_range() {
         assert_eq!(is_kept(&nodes[owner]).map(|[index, _]| index), Some(true));
         RangeOwner::keep_log(&*nodes[owner].tier1, RangeId(0), Some(1)).unwrap();
         let database = Arc::clone(nodes[owner].tier1.ranges.replica(RangeId(0)).unwrap().database());
-        database.keep_log(Reader::Statuses, Some(1));
+        database.keep_log(LogConsumer::Statuses, Some(1));
         await_that("the other one to keep nothing", || is_kept(&nodes[other]) == Some([false; 2]));
     }
     nodes.into_iter().for_each(|node| cluster.end(node));

@@ -1,4 +1,4 @@
-//! Owners that hear of later ones from other ranges before their own log tells them.
+//! Owners that hear of a later owner from another range before their own log tells them.
 
 use doppel_protocol::range_owner::{AppliedUpTo, PeerError, Receipt};
 
@@ -17,7 +17,7 @@ fn a_later_owner_ends_an_ownership_and_does_not_break_the_node() {
     (0..20).for_each(|page| submit(&nodes[1].tier1, page));
     assert_at_rest(&nodes[0].tier1, 20);
     assert_eq!(cluster.owners()[0].as_deref(), Some("node-0"));
-    // What the first range sends to the second one.
+    // A redirect from the first range to the second sends messages.
     let [source, target] = [0, 1].map(|range| {
         (1_000..)
             .find(|page| map().of_shard(url(*page).id().shard(map().shards())) == RangeId(range))
@@ -27,7 +27,7 @@ fn a_later_owner_ends_an_ownership_and_does_not_break_the_node() {
     Tier1Api::submit(&*nodes[0].tier1, vec![redirect]).unwrap();
     assert_at_rest(&nodes[0].tier1, 20);
     let owner = nodes[0].tier1.own(RangeId(0)).unwrap();
-    // Range 1 has applied what this owner has never sent.
+    // Range 1 reports that it has applied messages that this owner has never sent.
     let [from, to] = [source, target].map(|page| url(page).id().shard(map().shards()));
     let receipt = Receipt { applied: vec![AppliedUpTo { from, to, number: 1_000_000 }] };
     owner.tell(Task::Receipt { by: RangeId(1), answer: Ok(receipt) }).unwrap();
@@ -38,7 +38,7 @@ fn a_later_owner_ends_an_ownership_and_does_not_break_the_node() {
     });
     (20..40).for_each(|page| submit(&nodes[0].tier1, page));
     assert_at_rest(&nodes[1].tier1, 40);
-    // One of another range that has forgotten what was confirmed is an earlier owner of it, and is asked again.
+    // A range that has forgotten confirmed messages has an earlier owner, so it is asked again.
     let owner = nodes.iter().find_map(|node| node.tier1.own(RangeId(0)).ok()).unwrap();
     let gap = PeerError::Gap { from, to, expected: 1, found: 2 };
     owner.tell(Task::Receipt { by: RangeId(1), answer: Err(gap) }).unwrap();

@@ -1,4 +1,4 @@
-//! Commits that no standby has.
+//! Commits that no standby has copied.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn what_cannot_be_settled_is_refused_after_some_seconds_and_taken_when_a_standby
     let [stays, ends] = nodes;
     cluster.end(ends);
     let front = Arc::clone(&stays.tier1);
-    // What is handed in first waits.
+    // The first submission waits.
     let first = thread::spawn(move || Tier1Api::submit(&*front, vec![submission(of_first_range(1))]));
     await_that("submissions to be refused", || {
         let began = Instant::now();

@@ -1,8 +1,8 @@
 //! The load-balance report, drawn.
 
+use doppel_contract::PartitionLoad;
+use doppel_contract::answer::{LoadBalance, LoadPoint, NodeLoad};
 use doppel_model::NodeId;
-use doppel_protocol::PartitionLoad;
-use doppel_protocol::answer::{LoadBalance, LoadPoint, NodeLoad};
 use doppel_terminal::output::plural;
 use doppel_terminal::svg::{Panel, PlotSeries, Rectangle};
 
