@@ -10,8 +10,8 @@ use clap::Args;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::hashed_lines;
 use doppel_overlap::{
-    Chunking, Collection, CollectionBuilder, FingerprintFile, MirrorPair, PairingMethod, PairingStatistics,
-    ReplicatedPage, Replication, TableSizes,
+    Chunking, CollectionBuilder, DocumentCollection, FingerprintFile, MirrorPair, PairingMethod,
+    PairingStatistics, ReplicaStatistics, ReplicatedPage, TableSizes,
 };
 use doppel_terminal::bounded::{self, BoundsArgs};
 use doppel_terminal::output::share;
@@ -69,7 +69,7 @@ struct Measured {
     lines: Option<u32>,
     /// Chunks that two must share.
     shared: u8,
-    replication: Replication,
+    replication: ReplicaStatistics,
     saved_pages_share: f64,
     saved_bytes_share: f64,
     space: FingerprintFile,
@@ -96,7 +96,7 @@ struct Counted {
 impl Measured {
     fn new(
         chunking: Option<Chunking>,
-        replication: Replication,
+        replication: ReplicaStatistics,
         space: &FingerprintFile,
         ways: Option<Ways>,
     ) -> Self {
@@ -111,7 +111,11 @@ impl Measured {
         }
     }
 
-    fn counted(collection: &Collection, number: usize, space: &FingerprintFile) -> anyhow::Result<Self> {
+    fn counted(
+        collection: &DocumentCollection,
+        number: usize,
+        space: &FingerprintFile,
+    ) -> anyhow::Result<Self> {
         let chunking = CHUNKINGS[number];
         let count = |way| {
             let begin = processor::seconds();

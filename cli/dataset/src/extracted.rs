@@ -13,7 +13,7 @@ use doppel_inputs::processor;
 use doppel_inputs::reading::crawl::{FileEnd, content_bytes};
 use doppel_inputs::reading::page_batches::{BatchSize, PageBatch, read_files};
 use doppel_inputs::records::record_names::Origin;
-use doppel_inputs::records::unusable::Unusable;
+use doppel_inputs::records::unusable::UnusablePages;
 use doppel_inputs::tally::{self, Tally};
 use doppel_model::pairwise::Signer;
 use doppel_model::{PageUrl, Timestamp};
@@ -119,7 +119,7 @@ pub fn files(
         let ingest = &ingest;
         let reader = scope.spawn(move || read(inputs, reading, ingest, &sender));
         let replayed = reading.map_or(0, ReadingPlan::replayed_pages);
-        let taken = dispatch(batches, replayed, Unusable::of(inputs), take);
+        let taken = dispatch(batches, replayed, UnusablePages::of(inputs), take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // When `take` fails, reading stops because of that; so its error comes first.
         let (unusable, mut tally) = (taken?, read?);
@@ -148,9 +148,9 @@ fn read(
 fn dispatch(
     batches: impl IntoIterator<Item = Extracting>,
     mut record: u64,
-    mut unusable: Unusable,
+    mut unusable: UnusablePages,
     mut take: impl FnMut(ExtractedBatch) -> anyhow::Result<()>,
-) -> anyhow::Result<Unusable> {
+) -> anyhow::Result<UnusablePages> {
     // Those that could not be used since the last end of a file, in their order.
     let mut without: VecDeque<u64> = VecDeque::new();
     for Extracting { batch, named, origins, ended: ends } in batches {

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use doppel_inputs::ingested::{IngestedFile, ReadingPlan};
 use doppel_inputs::reading::crawl::FileEnd;
-use doppel_inputs::sources::Source;
+use doppel_inputs::sources::InputSource;
 use doppel_model::stable_hash64;
 use doppel_terminal::interrupt;
 use doppel_terminal::output::{plural, say};
@@ -75,7 +75,7 @@ impl ExtractionLog {
     pub fn open(
         path: PathBuf,
         maker: &str,
-        (sources, reading): (&[Source], &ReadingPlan),
+        (sources, reading): (&[InputSource], &ReadingPlan),
     ) -> io::Result<(Self, Vec<IngestedFile>)> {
         interrupt::set_message(GOES_ON)?;
         let mut this = Self { path, file: None, next: 0, replayed: 0..0 };
@@ -185,7 +185,11 @@ struct Usable {
 }
 
 /// Looks through a log, and cuts off what is not used. One of another maker is begun anew.
-fn usable(mut file: File, maker: &str, (sources, reading): (&[Source], &ReadingPlan)) -> io::Result<Usable> {
+fn usable(
+    mut file: File,
+    maker: &str,
+    (sources, reading): (&[InputSource], &ReadingPlan),
+) -> io::Result<Usable> {
     let mut frames = BufReader::new(&file);
     let is_same = next(&mut frames)?.is_some_and(|made_by| made_by == maker.as_bytes());
     let begin = (HEAD + maker.len()) as u64;

@@ -49,7 +49,7 @@ pub use note::{NAMES, Note, RecordName};
 
 /// A destination of the records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
+pub enum CopySide {
     /// The side of the records that are kept.
     Kept,
     /// The side of the records that are removed.
@@ -58,7 +58,7 @@ pub enum Side {
     Superseded,
 }
 
-impl Side {
+impl CopySide {
     /// All sides, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Kept, Self::Removed, Self::Superseded];
 }
@@ -109,11 +109,11 @@ impl Fate {
     /// The fate of a record that is not a page, which is kept.
     const NOT_A_PAGE: Self = Self { removal: None, record: None };
 
-    fn side(self) -> Side {
+    fn side(self) -> CopySide {
         match self.removal {
-            None => Side::Kept,
-            Some(Removal::Superseded) => Side::Superseded,
-            Some(_) => Side::Removed,
+            None => CopySide::Kept,
+            Some(Removal::Superseded) => CopySide::Superseded,
+            Some(_) => CopySide::Removed,
         }
     }
 }
@@ -148,11 +148,11 @@ pub struct Sides<W> {
 }
 
 impl<W> Sides<W> {
-    fn get(&mut self, side: Side) -> Option<&mut W> {
+    fn get(&mut self, side: CopySide) -> Option<&mut W> {
         match side {
-            Side::Kept => self.kept.as_mut(),
-            Side::Removed => self.removed.as_mut(),
-            Side::Superseded => self.superseded.as_mut(),
+            CopySide::Kept => self.kept.as_mut(),
+            CopySide::Removed => self.removed.as_mut(),
+            CopySide::Superseded => self.superseded.as_mut(),
         }
     }
 
@@ -160,10 +160,11 @@ impl<W> Sides<W> {
     ///
     /// # Errors
     /// The first error of `make`.
-    pub fn try_map<V, E>(self, mut make: impl FnMut(Side, W) -> Result<V, E>) -> Result<Sides<V>, E> {
-        let kept = self.kept.map(|kept| make(Side::Kept, kept)).transpose()?;
-        let removed = self.removed.map(|removed| make(Side::Removed, removed)).transpose()?;
-        let superseded = self.superseded.map(|superseded| make(Side::Superseded, superseded)).transpose()?;
+    pub fn try_map<V, E>(self, mut make: impl FnMut(CopySide, W) -> Result<V, E>) -> Result<Sides<V>, E> {
+        let kept = self.kept.map(|kept| make(CopySide::Kept, kept)).transpose()?;
+        let removed = self.removed.map(|removed| make(CopySide::Removed, removed)).transpose()?;
+        let superseded =
+            self.superseded.map(|superseded| make(CopySide::Superseded, superseded)).transpose()?;
         Ok(Sides { kept, removed, superseded })
     }
 }
@@ -217,7 +218,7 @@ pub enum CopyError {
     Input(Box<InputError>),
     /// The file of a side cannot be written.
     #[error("{0}")]
-    Write(Side, #[source] io::Error),
+    Write(CopySide, #[source] io::Error),
     /// The judge cannot read its decisions, or the decisions do not belong to these records.
     #[error("{path}", path = .0.display())]
     Judge(std::path::PathBuf, #[source] io::Error),
@@ -229,7 +230,7 @@ impl From<InputError> for CopyError {
     }
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for CopySide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Kept => "kept",

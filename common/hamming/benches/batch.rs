@@ -4,7 +4,7 @@
 //! correspond to one core. `RAYON_NUM_THREADS=1` keeps threads from sharing a cache.
 #![allow(clippy::unwrap_used)]
 
-use doppel_hamming::{Batch, Compressed, Design};
+use doppel_hamming::{Compressed, Design, QueryBatch};
 
 use crate::rounds::{BenchCase, measure};
 
@@ -13,7 +13,7 @@ mod rounds;
 
 const STORED: usize = 1 << 24;
 
-fn case<'a>(name: &str, batch: Batch, stored: &'a [u64]) -> BenchCase<'a> {
+fn case<'a>(name: &str, batch: QueryBatch, stored: &'a [u64]) -> BenchCase<'a> {
     let (tables, pairs) = (batch.design().layouts().len(), batch.scan(stored, usize::MAX).unwrap().len());
     BenchCase::new(format!("{name}, {tables} tables, {pairs} pairs"), move || {
         batch.scan(stored, usize::MAX).unwrap();
@@ -34,7 +34,7 @@ fn main() {
     let compressed = &Compressed::new(64, &sorted).unwrap();
     drop(sorted);
 
-    let batch_for = |stored: &[u64], count| Batch::new(64, 3, &data::queries(stored, count, 5)).unwrap();
+    let batch_for = |stored: &[u64], count| QueryBatch::new(64, 3, &data::queries(stored, count, 5)).unwrap();
     let selected = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
     let is_selected = |part: &str| selected.as_deref().is_none_or(|selected| selected == part);
     if is_selected("small") {
@@ -44,7 +44,7 @@ fn main() {
         cases.push(case("10000 clustered", batch_for(&clustered, 10_000), &clustered));
         for splits in [&[5][..], &[4, 4]] {
             let design = Design::new(64, 3, splits).unwrap();
-            let batch = Batch::with_design(design, &data::queries(&uniform, 10_000, 5)).unwrap();
+            let batch = QueryBatch::with_design(design, &data::queries(&uniform, 10_000, 5)).unwrap();
             cases.push(case("10000 uniform", batch, &uniform));
         }
         let batch = batch_for(&uniform, 10_000);
@@ -54,7 +54,7 @@ fn main() {
         }));
         for splits in [&[4][..], &[4, 4]] {
             let design = Design::new(64, 3, splits).unwrap();
-            let batch = Batch::with_design(design, &data::queries(&uniform, 100_000, 5)).unwrap();
+            let batch = QueryBatch::with_design(design, &data::queries(&uniform, 100_000, 5)).unwrap();
             cases.push(case("100000 uniform", batch, &uniform));
         }
         measure("a stored fingerprint against some queries", 9, cases);
@@ -64,7 +64,7 @@ fn main() {
         cases.push(case("1000000 clustered", batch_for(&clustered, 1_000_000), &clustered));
         for splits in [&[4, 4][..], &[6]] {
             let design = Design::new(64, 3, splits).unwrap();
-            let batch = Batch::with_design(design, &data::queries(&uniform, 1_000_000, 5)).unwrap();
+            let batch = QueryBatch::with_design(design, &data::queries(&uniform, 1_000_000, 5)).unwrap();
             cases.push(case("1000000 uniform", batch, &uniform));
         }
         measure("a stored fingerprint against a million queries", 2, cases);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use doppel_hamming::naive::{FullScan, Neighbours, Probes};
-use doppel_hamming::{Compressed, Design, Index, Options, Storage, expected_ratio, search};
+use doppel_hamming::{Compressed, Design, FingerprintIndex, Options, Storage, expected_ratio, search};
 
 use crate::rounds::{BenchCase, measure};
 
@@ -84,12 +84,12 @@ impl Near {
     }
 }
 
-fn built(splits: &[u32], options: Options, stored: &[u64]) -> Index {
+fn built(splits: &[u32], options: Options, stored: &[u64]) -> FingerprintIndex {
     let design = Design::new(64, 3, splits).unwrap();
-    Index::build(design, options, stored.iter().copied().zip(0..)).unwrap()
+    FingerprintIndex::build(design, options, stored.iter().copied().zip(0..)).unwrap()
 }
 
-fn matches(index: &Index, query: u64) -> usize {
+fn matches(index: &FingerprintIndex, query: u64) -> usize {
     let mut found = 0;
     let _ = index.search(query, 3, |_| {
         found += 1;
@@ -114,7 +114,7 @@ fn queries(stored: &[u64]) {
     ];
     // With more than 20 million fingerprints, not all indexes fit into memory.
     let kinds = kinds.into_iter().take(if stored.len() > 20_000_000 { 2 } else { 8 });
-    let indexes: Vec<(String, Index)> = kinds
+    let indexes: Vec<(String, FingerprintIndex)> = kinds
         .map(|(splits, storage, inserts)| {
             let options = Options { storage, ..Options::default() };
             let mut index = built(splits, options, stored);
@@ -175,7 +175,7 @@ fn naive(stored: &[u64]) {
     let (scan, probes) =
         (FullScan::new(stored.iter().copied()), Probes::new(64, stored.iter().copied()).unwrap());
     let few = &stored[..1_000];
-    let small = Index::build(
+    let small = FingerprintIndex::build(
         Design::fitting(64, 3, 1_000).unwrap(),
         Options::default(),
         few.iter().copied().zip(0..),

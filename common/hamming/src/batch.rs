@@ -42,7 +42,7 @@ pub struct NearPair {
 
 /// Queries that one scan answers together.
 #[derive(Debug)]
-pub struct Batch {
+pub struct QueryBatch {
     design: Design,
     tables: Vec<QueryTable>,
     quarters: Option<Quarters>,
@@ -50,7 +50,7 @@ pub struct Batch {
     groups: Option<Vec<TableGroup>>,
 }
 
-impl Batch {
+impl QueryBatch {
     /// Creates a batch with a design that suits the number of queries.
     pub fn new(width: u32, distance: u32, queries: &[u64]) -> Result<Self, HammingError> {
         // A bitmap must separate the queries from other fingerprints. That takes two leading bits more than
@@ -136,7 +136,7 @@ impl Batch {
 
 /// Scans one chunk of stored fingerprints.
 struct Scanner<'a> {
-    batch: &'a Batch,
+    batch: &'a QueryBatch,
     /// Number of pairs that all chunks have found so far.
     pair_count: &'a AtomicUsize,
     limit: usize,
@@ -153,7 +153,7 @@ impl Scanner<'_> {
     }
 
     fn scan_in_order(&mut self, stored: &[u64], start: u64) {
-        let Batch { tables, quarters, .. } = self.batch;
+        let QueryBatch { tables, quarters, .. } = self.batch;
         let (mut passed, mut passed_quarters) = ([0; BLOCK], PassedQuarters::default());
         let mut ranges = BucketRanges::default();
         for (number, block) in stored.chunks(BLOCK).enumerate() {
@@ -202,7 +202,7 @@ impl Scanner<'_> {
         ranges: &mut BucketRanges,
         stored: impl Fn(u16) -> u64,
     ) -> bool {
-        let (Batch { design, tables, .. }, before) = (self.batch, self.pairs.len());
+        let (QueryBatch { design, tables, .. }, before) = (self.batch, self.pairs.len());
         let within_limit =
             tables[number].look_up(block, passed, design.distance(), ranges, |at, query, difference| {
                 if design.is_first(number, difference) {

@@ -79,7 +79,7 @@ pub struct IndexSize {
 
 /// A searchable set of (fingerprint, id) pairs. See the module documentation.
 #[derive(Debug)]
-pub struct Index {
+pub struct FingerprintIndex {
     design: Design,
     options: Options,
     ids: HashMap<u64, Ids, foldhash::fast::RandomState>,
@@ -89,7 +89,7 @@ pub struct Index {
     dead: DeadFingerprints,
 }
 
-impl Index {
+impl FingerprintIndex {
     /// Creates an empty index.
     pub fn new(design: Design, options: Options) -> Result<Self, HammingError> {
         if !(1..=RECENT_MAX).contains(&options.recent) {

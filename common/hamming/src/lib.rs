@@ -5,8 +5,8 @@
 //! differ in few bits. A [`Design`] lists sorted tables with permuted bits. Each stored fingerprint near a
 //! query shares the leading bits of that query in at least one table.
 //!
-//! - [`Index`] answers one query at a time, while fingerprints are added and removed (section 3.1).
-//! - [`Batch`] answers many queries in one scan of the stored fingerprints (section 3.3).
+//! - [`FingerprintIndex`] answers one query at a time, while fingerprints are added and removed (section 3.1).
+//! - [`QueryBatch`] answers many queries in one scan of the stored fingerprints (section 3.3).
 //! - [`Compressed`] stores sorted fingerprints in about half of the memory (section 3.2). [`expected_ratio`]
 //!   computes the exact ratio for random fingerprints. An index with [`Storage::Compressed`] stores its
 //!   tables in this form.
@@ -18,9 +18,9 @@
 //! # Example
 //!
 //! ```
-//! use doppel_hamming::{Design, HammingError, Index, Options};
+//! use doppel_hamming::{Design, HammingError, FingerprintIndex, Options};
 //!
-//! let mut index = Index::new(Design::new(64, 3, &[4])?, Options::default())?;
+//! let mut index = FingerprintIndex::new(Design::new(64, 3, &[4])?, Options::default())?;
 //! index.insert(0x0123_4567_89ab_cdef, 1)?;
 //! index.insert(0x0123_4567_89ab_cdee, 2)?;
 //! let near = index.within(0x0123_4567_89ab_cdef, 3, 10)?;
@@ -42,11 +42,11 @@ mod ratio;
 pub mod search;
 mod table;
 
-pub use batch::{Batch, NearPair};
+pub use batch::{NearPair, QueryBatch};
 pub use compressed::Compressed;
 pub use design::{Design, Layout, SCANNED};
 pub use error::HammingError;
-pub use index::{Index, IndexSize, Match, Options};
+pub use index::{FingerprintIndex, IndexSize, Match, Options};
 pub use permutation::Permutation;
 pub use ratio::{ExpectedRatio, expected_ratio};
 pub use table::Storage;

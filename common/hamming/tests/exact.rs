@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use doppel_hamming::naive::{FullScan, Neighbours, Probes, neighbours};
-use doppel_hamming::{Batch, Compressed, Design, HammingError, Index, Match, NearPair, Options, Storage};
+use doppel_hamming::{
+    Compressed, Design, FingerprintIndex, HammingError, Match, NearPair, Options, QueryBatch, Storage,
+};
 use proptest::prelude::*;
 use proptest::sample::Index as Choice;
 
@@ -116,7 +118,7 @@ proptest! {
     fn an_index_returns_what_a_scan_returns(design in design(), options in options(), actions in actions()) {
         let width = design.width();
         let most = design.distance();
-        let mut index = Index::new(design, options).unwrap();
+        let mut index = FingerprintIndex::new(design, options).unwrap();
         let mut model: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         let mut inserted = vec![0];
         for action in actions {
@@ -178,7 +180,7 @@ proptest! {
         let table = Neighbours::new(width, distance.min(2), few()).unwrap();
         let storage = if compressed { Storage::Compressed } else { Storage::Plain };
         let options = Options { storage, ..Options::default() };
-        let index = Index::build(design, options, stored.iter().copied().zip(0..)).unwrap();
+        let index = FingerprintIndex::build(design, options, stored.iter().copied().zip(0..)).unwrap();
         for (number, query) in queries(&stored, &more, width).into_iter().enumerate() {
             let near = scan.within(query, distance);
             let matches = index.within(query, distance, usize::MAX).unwrap();
@@ -212,8 +214,8 @@ proptest! {
             };
             queries.iter().enumerate().flat_map(of).collect::<Vec<_>>()
         };
-        let batch = Batch::with_design(design, &queries).unwrap();
-        let chosen = Batch::new(width, distance, &queries).unwrap();
+        let batch = QueryBatch::with_design(design, &queries).unwrap();
+        let chosen = QueryBatch::new(width, distance, &queries).unwrap();
         let all = pairs(&stored);
         prop_assert_eq!(batch.scan(&stored, usize::MAX).unwrap(), all.clone());
         prop_assert_eq!(chosen.scan(&stored, all.len()).unwrap(), all.clone());
@@ -250,7 +252,7 @@ fn a_batch_finds_pairs_in_several_chunks() {
     };
     let stored: Vec<u64> = (0..600_000).map(|_| random()).collect();
     let queries: Vec<u64> = stored.iter().step_by(9_973).map(|f| f ^ 0x8000_0100_0000_0001).collect();
-    let batch = Batch::new(64, 3, &queries).unwrap();
+    let batch = QueryBatch::new(64, 3, &queries).unwrap();
     let pairs = batch.scan(&stored, 1_000).unwrap();
     let expected: Vec<NearPair> =
         (0..queries.len() as u32).map(|query| NearPair { query, stored: u64::from(query) * 9_973 }).collect();
@@ -262,7 +264,7 @@ fn a_search_can_end_early() {
     let design = Design::new(64, 3, &[4]).unwrap();
     for storage in [Storage::Plain, Storage::Compressed] {
         let options = Options { storage, recent: 100, ..Options::default() };
-        let mut index = Index::new(design.clone(), options).unwrap();
+        let mut index = FingerprintIndex::new(design.clone(), options).unwrap();
         for id in 0..150 {
             index.insert(id % 2, id).unwrap();
         }
@@ -280,17 +282,17 @@ fn a_search_can_end_early() {
 fn invalid_input_is_rejected() {
     let design = Design::new(32, 3, &[4]).unwrap();
     let wide = HammingError::Fingerprint { fingerprint: 1 << 32, width: 32 };
-    let mut index = Index::new(design.clone(), Options::default()).unwrap();
+    let mut index = FingerprintIndex::new(design.clone(), Options::default()).unwrap();
     assert_eq!(index.insert(1 << 32, 1), Err(wide.clone()));
     assert_eq!(index.within(1 << 32, 3, 10), Err(wide.clone()));
     assert!(!index.remove(1 << 32, 1));
-    assert_eq!(Batch::new(32, 3, &[1 << 32]).unwrap_err(), wide);
+    assert_eq!(QueryBatch::new(32, 3, &[1 << 32]).unwrap_err(), wide);
     assert_eq!(Compressed::new(32, &[1 << 32]).unwrap_err(), wide);
     assert_eq!(Compressed::new(32, &[2, 1]).unwrap_err(), HammingError::Order(1));
     let none = Options { recent: 0, ..Options::default() };
-    assert_eq!(Index::new(design.clone(), none).unwrap_err(), HammingError::Recent(0));
+    assert_eq!(FingerprintIndex::new(design.clone(), none).unwrap_err(), HammingError::Recent(0));
     let never = Options { growth: 0, ..Options::default() };
-    assert_eq!(Index::new(design, never).unwrap_err(), HammingError::Growth(0));
+    assert_eq!(FingerprintIndex::new(design, never).unwrap_err(), HammingError::Growth(0));
     let neighbours = HammingError::Neighbours(43_745 * 5_000);
     assert_eq!(Neighbours::new(64, 3, 0..5_000).unwrap_err(), neighbours);
 }
@@ -341,7 +343,7 @@ fn a_large_batch_finds_every_pair_once() {
                 near.map(move |(stored, _)| NearPair { query, stored })
             })
             .collect();
-        let batch = Batch::with_design(Design::new(width, distance, splits).unwrap(), &queries).unwrap();
+        let batch = QueryBatch::with_design(Design::new(width, distance, splits).unwrap(), &queries).unwrap();
         let compressed = Compressed::new(width, &stored).unwrap();
         for pairs in [batch.scan(&stored, usize::MAX), batch.scan_compressed(&compressed, usize::MAX)] {
             assert!(pairs.unwrap().iter().eq(&expected), "width {width}, splits {splits:?}");

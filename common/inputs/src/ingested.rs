@@ -23,7 +23,7 @@ use doppel_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::records::FieldArgs;
-use crate::sources::{Source, SourceKind};
+use crate::sources::{InputSource, SourceKind};
 use crate::version::Version;
 use doppel_terminal::atomic_file::{self, ExistingFile};
 
@@ -99,7 +99,7 @@ impl FileIdentity {
 
     /// Identity of a source. `None` for standard input, copies and directories of pages, which no list
     /// contains, and for a path that is not UTF-8.
-    fn of(source: &Source) -> Option<Self> {
+    fn of(source: &InputSource) -> Option<Self> {
         if source.copy_of.is_some() {
             return None;
         }
@@ -215,7 +215,7 @@ impl ReadingPlan {
     }
 
     /// List entry of a source. `None` if the file has changed, or would be read in another way.
-    pub fn known(&self, source: &Source) -> Option<&IngestedFile> {
+    pub fn known(&self, source: &InputSource) -> Option<&IngestedFile> {
         if self.known.is_empty() {
             return None;
         }
@@ -223,19 +223,19 @@ impl ReadingPlan {
     }
 
     /// Whether a file is unchanged since it was read, and would be read in the same way.
-    pub fn is_same(&self, known: &IngestedFile, source: &Source) -> bool {
+    pub fn is_same(&self, known: &IngestedFile, source: &InputSource) -> bool {
         FileIdentity::of(source).as_ref() == Some(&known.file) && self.is_as_read(known, source)
     }
 
     /// Like [`Self::is_same`], but assumes that `known` and `source` have the same identity.
-    fn is_as_read(&self, known: &IngestedFile, source: &Source) -> bool {
+    fn is_as_read(&self, known: &IngestedFile, source: &InputSource) -> bool {
         let is_read_so = known.reading == self.how && !(self.asks_for_bad && known.had.bad > 0);
         is_read_so && source.version().as_ref() == Some(&known.version)
     }
 
     /// Whether a source can be listed: later runs can find it again, and its version is
     /// [settled](Version::is_settled).
-    pub fn may_list(source: &Source) -> bool {
+    pub fn may_list(source: &InputSource) -> bool {
         FileIdentity::of(source).is_some() && source.version().is_some_and(|version| version.is_settled())
     }
 
@@ -243,7 +243,7 @@ impl ReadingPlan {
     /// was read. `None` if the file has changed since then, or cannot be listed.
     pub fn ended(
         &self,
-        source: &Source,
+        source: &InputSource,
         version: Option<Version>,
         had: FileStatistics,
     ) -> Option<IngestedFile> {

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::records::bad_records::BadFile;
 use crate::records::shown_messages::ShownMessages;
-use crate::sources::{Source, SourceKind, Sources};
+use crate::sources::{InputSource, SourceKind, Sources};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 use doppel_terminal::size::ByteSize;
@@ -216,7 +216,7 @@ impl RecordArgs {
     /// # Errors
     /// [`Failure::Usage`] if two files with the same name have records with neither URL nor id.
     pub fn check_names(&self, sources: &Sources, options: &InputOptions, tell: bool) -> Result<(), Failure> {
-        let mut named: HashMap<&RecordFile, (&Path, &Source)> = HashMap::new();
+        let mut named: HashMap<&RecordFile, (&Path, &InputSource)> = HashMap::new();
         for source in &sources.all {
             let SourceKind::File(path, name) = &source.kind else { continue };
             let first = named.insert(name, (path, source)).filter(|_| path.is_file());
@@ -256,7 +256,7 @@ enum Naming {
 
 /// Finds out what names the records of a file. `None` if their URLs name them, or if the file has no readable
 /// record.
-fn naming(file: &Source, options: &InputOptions) -> Option<Naming> {
+fn naming(file: &InputSource, options: &InputOptions) -> Option<Naming> {
     let first = file.open(options.clone()).ok()?.next()?;
     let Item::Fields(fields) = first else { return None };
     match (fields.get(Field::Url), fields.get(Field::Id)) {

@@ -30,7 +30,7 @@ pub const STANDARD_NAME: &str = "stdin";
 
 /// A source of records that the inputs name.
 #[derive(Debug)]
-pub struct Source {
+pub struct InputSource {
     /// Kind and location of the source.
     pub kind: SourceKind,
     /// Index of the input that named the source, counted from 0.
@@ -58,7 +58,7 @@ pub enum SourceKind {
 #[derive(Debug, Default)]
 pub struct Sources {
     /// Sources to read, in the order of the inputs.
-    pub all: Vec<Source>,
+    pub all: Vec<InputSource>,
     /// Number of files beside crawl files in directories, which are not read.
     pub beside: u64,
     /// Further files in these directories whose name ends in `.json`, so that they may be crawl files. They
@@ -132,7 +132,7 @@ pub fn sources(inputs: &[PathBuf]) -> anyhow::Result<Sources> {
     Ok(sources)
 }
 
-impl Source {
+impl InputSource {
     /// Path of the source, as messages show it.
     pub fn path(&self) -> &Path {
         match &self.kind {
@@ -225,7 +225,7 @@ impl Sources {
             // Only the reader, which walks through the source, knows the size.
             SourceKind::Standard | SourceKind::Pages(_) => 0,
         };
-        self.all.push(Source { kind, input, bytes, copy_of: None });
+        self.all.push(InputSource { kind, input, bytes, copy_of: None });
     }
 
     /// Adds the crawl files of a directory that contains crawl files and no HTML page. Adds any other

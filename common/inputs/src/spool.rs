@@ -7,7 +7,7 @@ use std::io;
 use anyhow::Context;
 use doppel_crawls::record::RecordFile;
 
-use crate::sources::{self, Source, SourceKind};
+use crate::sources::{self, InputSource, SourceKind};
 use doppel_terminal::scratch::Scratch;
 
 /// Temporary copies of inputs. They are removed with this value.
@@ -21,7 +21,7 @@ impl Spool {
     ///
     /// # Errors
     /// If there is no room for a copy, or an original cannot be read.
-    pub fn of(sources: &mut [Source]) -> anyhow::Result<Option<Self>> {
+    pub fn of(sources: &mut [InputSource]) -> anyhow::Result<Option<Self>> {
         let mut once: Vec<_> = sources.iter_mut().filter(|source| source.is_read_once()).collect();
         if once.is_empty() {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Spool {
             let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
             let bytes =
                 copied.with_context(|| format!("cannot copy {} to {}", shown.display(), copy.display()))?;
-            **source = Source {
+            **source = InputSource {
                 kind: SourceKind::File(copy, name),
                 input: source.input,
                 bytes,

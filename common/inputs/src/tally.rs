@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::ingested::{FileStatistics, IngestedFile};
 use crate::records::bad_records::{BadFile, class};
-use crate::records::unusable::{Unusable, UnusableCount};
+use crate::records::unusable::{UnusableCount, UnusablePages};
 use crate::records::{FieldsRead, RecordArgs, Share};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{count, plural, say};
@@ -232,7 +232,7 @@ impl Tally {
     }
 
     /// Moves unusable pages from the records that were read to the bad records.
-    pub fn without(&mut self, unusable: Unusable) {
+    pub fn without(&mut self, unusable: UnusablePages) {
         for UnusableCount { reason, pages: records, bytes } in unusable.end() {
             self.records -= records;
             self.bytes -= bytes;

@@ -47,7 +47,7 @@ mod tokens;
 use serde::{Deserialize, Serialize};
 
 pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
-pub use criteria::Criterion;
+pub use criteria::PolicyCriterion;
 pub use keys::Key;
 pub use policies::overlap::chunks;
 pub use policy_text::PolicyError;

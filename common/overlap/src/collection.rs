@@ -1,4 +1,4 @@
-//! The public interface: [`CollectionBuilder`] collects documents, and [`Collection`] compares them.
+//! The public interface: [`CollectionBuilder`] collects documents, and [`DocumentCollection`] compares them.
 
 use std::io;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::hosts::{self, HostFingerprints, MirrorPair, ReplicatedCentral, Replic
 use crate::pairing;
 use crate::pairing::method::{PairingMethod, PairingStatistics};
 use crate::pairing::pair_source::PairSource;
-use crate::replication::{Replication, ReplicationCounter};
+use crate::replication::{ReplicaStatistics, ReplicationCounter};
 use crate::urls::Urls;
 use crate::{Budget, Chunking, MemoryClaim, OverlapError};
 
@@ -89,14 +89,14 @@ pub struct ExactCopy {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairingResult {
     /// Histogram of documents by their number of replicas.
-    pub replication: Replication,
+    pub replication: ReplicaStatistics,
     /// Statistics of the pairing.
     pub work: PairingStatistics,
     /// Hash of all pairs in order. Two pairings found the same pairs if their digests are equal.
     pub digest: u64,
 }
 
-/// Collects documents for a [`Collection`].
+/// Collects documents for a [`DocumentCollection`].
 #[derive(Debug)]
 pub struct CollectionBuilder {
     budget: Budget,
@@ -195,7 +195,7 @@ impl CollectionBuilder {
     ///
     /// # Errors
     /// If the budget is too small, or a temporary file fails.
-    pub fn finish(self) -> Result<Collection, OverlapError> {
+    pub fn finish(self) -> Result<DocumentCollection, OverlapError> {
         let Self { budget, chunkings, mut documents, urls, versions, texts, chunks, .. } = self;
         let versions = versions.map(Sorter::finish).transpose()?;
         documents.select_live(versions.as_ref())?;
@@ -223,7 +223,7 @@ impl CollectionBuilder {
             }
         }
         let chunks = sorted;
-        Ok(Collection {
+        Ok(DocumentCollection {
             budget,
             chunkings,
             documents,
@@ -246,7 +246,7 @@ impl FingerprintFile {
 
 /// A set of documents whose fingerprints are sorted, ready to be compared.
 #[derive(Debug)]
-pub struct Collection {
+pub struct DocumentCollection {
     budget: Budget,
     chunkings: Vec<Chunking>,
     documents: Documents,
@@ -261,7 +261,7 @@ pub struct Collection {
     copies_seconds: f64,
 }
 
-impl Collection {
+impl DocumentCollection {
     /// The ways in which documents were cut into chunks.
     #[must_use]
     pub fn chunkings(&self) -> &[Chunking] {
@@ -296,7 +296,7 @@ impl Collection {
 
     /// Histogram of documents by their number of exact copies alone.
     #[must_use]
-    pub fn exact_replication(&self) -> Replication {
+    pub fn exact_replication(&self) -> ReplicaStatistics {
         ReplicationCounter::new(&self.documents).finish()
     }
 

@@ -36,13 +36,13 @@ mod urls;
 
 pub use budget::{Budget, BudgetPeaks, MemoryClaim};
 pub use collection::{
-    Collection, CollectionBuilder, Document, ExactCopy, FingerprintFile, OverlappingPair, PairingResult,
-    TableSizes,
+    CollectionBuilder, Document, DocumentCollection, ExactCopy, FingerprintFile, OverlappingPair,
+    PairingResult, TableSizes,
 };
 pub use error::OverlapError;
 pub use hosts::{MirrorPair, ReplicatedPage};
 pub use pairing::method::{CoarseParameters, PairingMethod, PairingStatistics};
-pub use replication::{Band, Replication};
+pub use replication::{Band, ReplicaStatistics};
 
 /// How documents are cut into chunks, and how many chunks two documents must share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]

@@ -15,7 +15,7 @@ const BANDS: [u64; 6] = [1, 2, 3, 10, 100, 1_000];
 
 /// Statistics of documents by their number of replicas.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Replication {
+pub struct ReplicaStatistics {
     /// Number of documents that count.
     pub pages: u64,
     /// Total size of these documents in bytes.
@@ -41,7 +41,7 @@ pub struct Band {
     pub pages: u64,
 }
 
-/// Computes [`Replication`] from the pairs of central documents, which must come in ascending order.
+/// Computes [`ReplicaStatistics`] from the pairs of central documents, which must come in ascending order.
 pub(crate) struct ReplicationCounter<'d> {
     documents: &'d Documents,
     /// For each central document, the number of documents that share enough with it, including their copies.
@@ -67,14 +67,20 @@ impl<'d> ReplicationCounter<'d> {
         }
     }
 
-    pub(crate) fn finish(self) -> Replication {
+    pub(crate) fn finish(self) -> ReplicaStatistics {
         let mut bands: Vec<Band> = BANDS.map(|from| Band { from, to: None, pages: 0 }).into();
         for at in 1..bands.len() {
             bands[at - 1].to = Some(BANDS[at] - 1);
         }
         let (pages, bytes) = (0, 0);
-        let mut all =
-            Replication { pages, bytes, replicated: 0, replicas: Vec::new(), saved_pages: 0, saved_bytes: 0 };
+        let mut all = ReplicaStatistics {
+            pages,
+            bytes,
+            replicated: 0,
+            replicas: Vec::new(),
+            saved_pages: 0,
+            saved_bytes: 0,
+        };
         for document in self.documents.live() {
             let central = self.documents.central(document);
             let replicas = u64::from(self.documents.copies(central)) + u64::from(self.near[central as usize]);

@@ -57,7 +57,7 @@ fn pages(seed: u64, count: usize) -> Vec<Page> {
         .collect()
 }
 
-fn collection(budget: &Budget, chunkings: &[Chunking], pages: &[Page], every: bool) -> Collection {
+fn collection(budget: &Budget, chunkings: &[Chunking], pages: &[Page], every: bool) -> DocumentCollection {
     let mut builder = CollectionBuilder::new(budget, chunkings, every).unwrap();
     for page in pages {
         match &page.lines {
@@ -168,7 +168,7 @@ impl<'p> Slow<'p> {
     }
 }
 
-fn check_replication(found: &Replication, slow: &Slow<'_>, pairs: &[OverlappingPair]) {
+fn check_replication(found: &ReplicaStatistics, slow: &Slow<'_>, pairs: &[OverlappingPair]) {
     let (replicas, saved) = slow.replicas(pairs);
     assert_eq!(found.pages, replicas.len() as u64);
     assert_eq!(found.replicated, replicas.values().filter(|replicas| **replicas > 1).count() as u64);
@@ -183,7 +183,7 @@ fn check_replication(found: &Replication, slow: &Slow<'_>, pairs: &[OverlappingP
 }
 
 fn all(
-    collection: &Collection,
+    collection: &DocumentCollection,
     chunking: usize,
     method: PairingMethod,
 ) -> (Vec<OverlappingPair>, PairingResult) {

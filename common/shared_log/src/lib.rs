@@ -30,7 +30,7 @@ pub mod memory;
 mod reports;
 
 pub use jetstream::{
-    Bulletin, Engine, EngineError, EngineState, Follower, Greeting, JetStreamLog, LED, Listening, LogTraffic,
-    Server, ServerState, StreamContents, StreamSettings, StreamState,
+    Bulletin, BulletinSubscription, Engine, EngineError, EngineState, Follower, Greeting, JetStreamLog, LED,
+    LogTraffic, Server, ServerState, StreamContents, StreamSettings, StreamState,
 };
 pub use log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog, append_surely};

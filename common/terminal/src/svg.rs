@@ -12,8 +12,8 @@ const TOP: f64 = 40.0;
 const AXIS_ROOM: f64 = 52.0;
 const LEGEND_ROW: f64 = 18.0;
 
-/// Style sheet. The colours are those of Okabe and Ito, which colour-blind people can tell apart. Some colours
-/// differ on a dark background.
+/// Style sheet. The colours are those of Okabe and Ito, which colour-blind people can tell apart. Some
+/// colours differ on a dark background.
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;font-size:13px}.axis{stroke:#666;fill:none}\
 .grid{stroke:#ddd;fill:none}.line{fill:none;stroke-width:2}.mark{stroke-dasharray:2 4;stroke:#666;fill:none}\

@@ -1,4 +1,5 @@
-//! Reads TOML files that people write. The size of a file is bounded, and every fault is reported with its line.
+//! Reads TOML files that people write. The size of a file is bounded, and every fault is reported with its
+//! line.
 
 use std::fs::File;
 use std::io::{self, Read};

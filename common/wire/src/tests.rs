@@ -225,8 +225,8 @@ fn only_harmless_calls_are_retried() {
 
 #[test]
 fn both_sides_count_what_they_send_and_receive() {
-    use crate::traffic::{Traffic, TransferredBytes};
-    let counted = Traffic::default();
+    use crate::traffic::{TransferredBytes, WireTraffic};
+    let counted = WireTraffic::default();
     counted.also("log", || TransferredBytes { sent: 7, received: 9 });
     let node = Node::start(|listener| {
         listener.counting(&counted).answer::<Echo>(|text| text).answer::<Once>(|()| ())

@@ -17,7 +17,7 @@ calls! {
 
 /// Traffic counts of a process. Cloning is cheap, and clones share the counts.
 #[derive(Clone, Default)]
-pub struct Traffic(Arc<Inner>);
+pub struct WireTraffic(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -59,7 +59,7 @@ impl Counts {
     }
 }
 
-impl Traffic {
+impl WireTraffic {
     /// Returns the counts of a kind of call.
     pub(crate) fn of<C: Call>(&self) -> Arc<Counts> {
         Arc::clone(lock(&self.0.calls).entry(C::NAME).or_default())
@@ -96,7 +96,7 @@ impl Traffic {
     }
 }
 
-impl std::fmt::Debug for Traffic {
+impl std::fmt::Debug for WireTraffic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Traffic").field("calls", &lock(&self.0.calls)).finish_non_exhaustive()
     }

@@ -9,7 +9,7 @@ use doppel_contract::answer::Attention;
 use doppel_model::ShardId;
 use doppel_protocol::RangeMap;
 use doppel_protocol::membership::{Beat, Membership};
-use doppel_shared_log::{Bulletin, Engine, Listening, LogTraffic};
+use doppel_shared_log::{Bulletin, BulletinSubscription, Engine, LogTraffic};
 use doppel_wire::spread::{FixedOwners, Owners};
 use doppel_wire::traffic::TransferredBytes;
 use doppel_wire::{NodeName, Runtime};
@@ -38,7 +38,7 @@ pub struct ClusterConnection {
     /// What META said at the start.
     pub(crate) described: Described,
     bulletin: Bulletin,
-    _listening: Listening,
+    _listening: BulletinSubscription,
 }
 
 /// A cluster, and what is heard in it; without a log, nothing.
@@ -147,7 +147,7 @@ impl ClusterConnection {
 }
 
 /// Takes note of the beats of all nodes.
-pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> Listening {
+pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> BulletinSubscription {
     let membership = Arc::clone(membership);
     beats.listen(move |news| match serde_json::from_slice::<Beat>(news) {
         Ok(beat) => membership.take(beat, Instant::now()),

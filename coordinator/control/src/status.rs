@@ -24,7 +24,7 @@ use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
 use doppel_wire::take_over::take_over;
 use doppel_wire::tier2::RoutedTier2;
-use doppel_wire::traffic::Traffic;
+use doppel_wire::traffic::WireTraffic;
 
 use crate::status::processes::Processes;
 use asking::{NodeAnswer, PATIENCE, Waiting, begin, states_of, text};
@@ -59,7 +59,7 @@ pub struct ClusterNodes {
     /// What is wrong with the file of the cluster that this process has.
     pub(crate) file: Option<Attention>,
     /// This process, and what it sends and receives.
-    pub(crate) own: (String, Traffic),
+    pub(crate) own: (String, WireTraffic),
     pub(crate) last: Mutex<Option<(Instant, Answers)>>,
 }
 

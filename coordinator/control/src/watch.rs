@@ -10,7 +10,7 @@ use std::{io, thread};
 
 use bytes::Bytes;
 use doppel_model::random_number;
-use doppel_shared_log::{Bulletin, Listening};
+use doppel_shared_log::{Bulletin, BulletinSubscription};
 use doppel_wire::NodeName;
 
 use crate::connection::ClusterConnection;
@@ -28,7 +28,7 @@ pub struct Watch {
     processes: Arc<Processes>,
     stopping: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
-    _listening: Listening,
+    _listening: BulletinSubscription,
 }
 
 struct Watching {

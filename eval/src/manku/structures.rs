@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use doppel_hamming::{Batch, Compressed, Design, Index, Options, expected_ratio};
+use doppel_hamming::{Compressed, Design, FingerprintIndex, Options, QueryBatch, expected_ratio};
 use doppel_terminal::output::{bytes, count, known};
 use serde::Serialize;
 
@@ -95,7 +95,7 @@ pub(super) fn online(stored: &[u64], seed: u64) -> anyhow::Result<Vec<OnlineRun>
 fn online_with(splits: &[u32], stored: &[u64], seed: u64) -> anyhow::Result<OnlineRun> {
     let design = Design::new(WIDTH, DISTANCE, splits)?;
     let leading_bits = design.layouts().iter().map(doppel_hamming::Layout::leading).min().unwrap_or(0);
-    let index = Index::build(design, Options::default(), stored.iter().copied().zip(0..))?;
+    let index = FingerprintIndex::build(design, Options::default(), stored.iter().copied().zip(0..))?;
     let mut best = f64::INFINITY;
     // The first round warms up; each has other queries.
     for round in 0..=ROUNDS {
@@ -138,7 +138,7 @@ pub(super) fn batches(sorted: &[u64], sizes: &[u32], seed: u64) -> anyhow::Resul
     let compressed = Compressed::new(WIDTH, sorted)?;
     let mut runs = Vec::new();
     for size in sizes {
-        let batch = Batch::new(WIDTH, DISTANCE, &queries(sorted, *size as usize, seed))?;
+        let batch = QueryBatch::new(WIDTH, DISTANCE, &queries(sorted, *size as usize, seed))?;
         for is_compressed in [false, true] {
             let scan = || match is_compressed {
                 false => batch.scan(sorted, usize::MAX),

@@ -62,7 +62,7 @@ use doppel_model::pairwise::Similarity;
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{InsertSeq, Tau};
-use doppel_partitioning::{BoundingSpace, LengthVector};
+use doppel_partitioning::BoundingSpace;
 use doppel_protocol::index_node::COMPARISON_COST;
 
 use centers::distance;

@@ -42,7 +42,7 @@ fn page(record: u64) -> ExtractedPage {
     ExtractedPage { record, submission, bytes: text.len() as u64, origin }
 }
 
-fn ingested(source: &Source) -> IngestedFile {
+fn ingested(source: &InputSource) -> IngestedFile {
     let had = FileStatistics { records: 2, ..FileStatistics::default() };
     reading().ended(source, source.version(), had).unwrap()
 }
@@ -66,7 +66,7 @@ fn files(home: &Path) -> Sources {
 }
 
 /// What another run takes from the log: the records, and how many files it leaves out.
-fn replayed(path: &Path, maker: &str, sources: &[Source]) -> (Vec<u64>, usize) {
+fn replayed(path: &Path, maker: &str, sources: &[InputSource]) -> (Vec<u64>, usize) {
     let mut records = Vec::new();
     let take = |extracted: ExtractedBatch| {
         for read in extracted.pages {

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use doppel_crawls::Limits;
 use doppel_crawls::copy::{self, Sides};
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::sources::{self, Source, SourceKind};
+use doppel_inputs::sources::{self, InputSource, SourceKind};
 use doppel_inputs::version::Version;
 use doppel_model::Timestamp;
 use doppel_snapshot::create_directories;
@@ -164,7 +164,7 @@ impl Results {
 }
 
 /// Types of columns may be none that can be written.
-fn check_types(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
+fn check_types(inputs: &InputArgs, sources: &[InputSource]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     for source in sources.iter().filter(|source| is_file(source)) {
         if let SourceKind::File(path, name) = &source.kind {
@@ -175,7 +175,7 @@ fn check_types(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
 }
 
 /// Pages that are files of their own and records of ARC have no place for annotations.
-fn check_annotations(inputs: &InputArgs, sources: &[Source]) -> anyhow::Result<()> {
+fn check_annotations(inputs: &InputArgs, sources: &[InputSource]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     for source in sources {
         let path = source.path();
@@ -197,7 +197,7 @@ fn directory(dir: &Path) -> io::Result<PathBuf> {
 }
 
 /// Whether it is a file, which can be opened more than once.
-fn is_file(source: &Source) -> bool {
+fn is_file(source: &InputSource) -> bool {
     matches!(&source.kind, SourceKind::File(path, _) if path.is_file())
 }
 

@@ -21,8 +21,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use doppel_crawls::copy::{Side, Sides};
-use doppel_inputs::sources::Source;
+use doppel_crawls::copy::{CopySide, Sides};
+use doppel_inputs::sources::InputSource;
 use doppel_snapshot::{create_directories, sync_directory};
 use doppel_terminal::output::{count, say};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub(super) enum Reading {
 }
 
 /// An input, as the list names it.
-pub(super) fn name_of(source: &Source) -> String {
+pub(super) fn name_of(source: &InputSource) -> String {
     let path = source.path();
     to_text(fs::canonicalize(path).as_deref().unwrap_or(path))
 }
@@ -89,7 +89,7 @@ pub(super) struct Earlier {
 /// The list of a directory.
 #[derive(Debug)]
 struct List {
-    side: Side,
+    side: CopySide,
     dir: PathBuf,
     /// None before the first line.
     file: Option<File>,
@@ -121,8 +121,11 @@ struct Findings {
 impl Earlier {
     /// Reads which lists there are.
     pub(super) fn of(dirs: &Sides<PathBuf>, is_collection: bool, named: NamedInputs) -> anyhow::Result<Self> {
-        let dirs =
-            [(Side::Kept, &dirs.kept), (Side::Removed, &dirs.removed), (Side::Superseded, &dirs.superseded)];
+        let dirs = [
+            (CopySide::Kept, &dirs.kept),
+            (CopySide::Removed, &dirs.removed),
+            (CopySide::Superseded, &dirs.superseded),
+        ];
         let wanted = dirs.into_iter().filter_map(|(side, dir)| Some((side, dir.as_ref()?)));
         let lists = wanted.map(|(side, dir)| List::open(side, dir)).collect::<anyhow::Result<_>>()?;
         Ok(Self {
@@ -137,14 +140,14 @@ impl Earlier {
         })
     }
 
-    fn hash(&self, side: Option<Side>, below: &Path) -> u64 {
+    fn hash(&self, side: Option<CopySide>, below: &Path) -> u64 {
         self.hasher.hash_one((side.map(|side| side as u8), below.as_os_str()))
     }
 
     /// Notes a result that is about to get its name.
     pub(super) fn note(
         &mut self,
-        (side, below): (Side, &Path),
+        (side, below): (CopySide, &Path),
         input: &str,
         file: &Metadata,
     ) -> io::Result<()> {
@@ -166,7 +169,7 @@ impl Earlier {
     }
 
     /// Notes that this run has a result on one side alone, or on none, because the input is bad.
-    pub(super) fn note_side(&mut self, below: &Path, side: Option<Side>) {
+    pub(super) fn note_side(&mut self, below: &Path, side: Option<CopySide>) {
         let hash = self.hash(side, below);
         let is_bad = side.is_none();
         let noted = if is_bad { &mut self.bad } else { &mut self.written };
@@ -179,12 +182,12 @@ impl Earlier {
         self.in_place.extend(others.filter(|path| fs::symlink_metadata(path).is_ok()));
     }
 
-    fn fate(&self, side: Side, below: &Path, entry: &Entry) -> Fate {
+    fn fate(&self, side: CopySide, below: &Path, entry: &Entry) -> Fate {
         let is_written = |side| self.written.contains(&self.hash(Some(side), below));
         if is_written(side) {
             return Fate::Forgotten;
         }
-        if Side::ALL.into_iter().any(is_written) {
+        if CopySide::ALL.into_iter().any(is_written) {
             return Fate::Stale;
         }
         let is_bad = self.bad.contains(&self.hash(None, below));
@@ -280,7 +283,7 @@ impl Earlier {
     /// Whether a line of an earlier run stays. A result that is stale is removed.
     fn keeps(
         &mut self,
-        (side, dir): (Side, &Path),
+        (side, dir): (CopySide, &Path),
         entry: &Entry,
         findings: &mut Findings,
     ) -> anyhow::Result<bool> {
@@ -325,7 +328,7 @@ impl Earlier {
 }
 
 impl List {
-    fn open(side: Side, dir: &Path) -> anyhow::Result<Self> {
+    fn open(side: CopySide, dir: &Path) -> anyhow::Result<Self> {
         let mut this = Self { side, dir: dir.to_owned(), file: None, earlier: HEAD.len() as u64 };
         let path = this.path();
         let cannot = || format!("cannot read {}", path.display());

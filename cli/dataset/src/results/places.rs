@@ -5,14 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use doppel_inputs::sources::{self, Source, SourceKind};
+use doppel_inputs::sources::{self, InputSource, SourceKind};
 use doppel_terminal::exit::Failure;
 
 /// Where the results of each source are, relative to the directory of a side.
 ///
 /// # Errors
 /// When an input has gone, or two have one place.
-pub(super) fn places(sources: &[Source], inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn places(sources: &[InputSource], inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(object) = sources.iter().find(|source| matches!(source.kind, SourceKind::Object(_))) {
         return Err(no_object(object.path()).into());
     }
@@ -126,10 +126,10 @@ pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Refuses inputs whose results would have one place, or one inside the other.
-fn check_apart(sources: &[Source], places: &[PathBuf]) -> Result<(), Failure> {
-    let mut sorted: Vec<(&PathBuf, &Source)> = places.iter().zip(sources).collect();
+fn check_apart(sources: &[InputSource], places: &[PathBuf]) -> Result<(), Failure> {
+    let mut sorted: Vec<(&PathBuf, &InputSource)> = places.iter().zip(sources).collect();
     sorted.sort_by_key(|(place, _)| *place);
-    let refuse = |(place, first): (&PathBuf, &Source), second: &Source| {
+    let refuse = |(place, first): (&PathBuf, &InputSource), second: &InputSource| {
         let (first, second) = (first.path().display(), second.path().display());
         let place = place.display();
         Err(Failure::Usage(format!(

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use doppel_inputs::sources::{self, Source, SourceKind};
+use doppel_inputs::sources::{self, InputSource, SourceKind};
 
 use super::places::resolved;
 
@@ -18,7 +18,7 @@ pub(super) struct InputPaths {
 }
 
 impl InputPaths {
-    pub(super) fn by(sources: &[Source]) -> io::Result<Self> {
+    pub(super) fn by(sources: &[InputSource]) -> io::Result<Self> {
         let mut taken = Self { files: HashSet::new(), pages: Vec::new() };
         for source in sources {
             if let SourceKind::File(path, _) = &source.kind {
@@ -31,7 +31,7 @@ impl InputPaths {
     }
 
     /// The input that the results at a path of a source would replace a part of, or be a part of.
-    pub(super) fn meets(&self, path: &Path, source: &Source) -> Option<&Path> {
+    pub(super) fn meets(&self, path: &Path, source: &InputSource) -> Option<&Path> {
         let pages = self.pages_around(path);
         if source.is_pages() {
             let mut all = self.files.iter().chain(&self.pages).map(PathBuf::as_path);

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use doppel_crawls::copy::{Copied, CopyError, Side, Sides, copy, copy_directory};
+use doppel_crawls::copy::{Copied, CopyError, CopySide, Sides, copy, copy_directory};
 use doppel_crawls::record::RecordFile;
 use doppel_crawls::{InputOptions, Limits};
 use doppel_inputs::arguments::InputArgs;
-use doppel_inputs::sources::{Source, SourceKind};
+use doppel_inputs::sources::{InputSource, SourceKind};
 use doppel_inputs::tally::SourceCounts;
 use doppel_inputs::version::Version;
 use doppel_model::Timestamp;
@@ -46,7 +46,7 @@ impl Writing {
     }
 
     /// Gives the file of a side its name.
-    fn finish(&mut self, file: PartFile, side: Side, below: &Path) -> io::Result<()> {
+    fn finish(&mut self, file: PartFile, side: CopySide, below: &Path) -> io::Result<()> {
         file.finish(|written| self.earlier.note((side, below), &self.input, written))
     }
 }
@@ -64,7 +64,7 @@ struct First<'s> {
 }
 
 impl First<'_> {
-    fn check_seen(&self, source: &Source) -> anyhow::Result<()> {
+    fn check_seen(&self, source: &InputSource) -> anyhow::Result<()> {
         let is_as_seen = |seen: &Version| source.version().is_some_and(|now| now.is_as_written(seen));
         let has_changed = !self.seen.is_none_or(is_as_seen);
         ensure!(!has_changed, "{} has changed since it was read first; begin anew", self.path.display());
@@ -161,7 +161,7 @@ impl Results {
         (decisions, read): (&mut RecordDecisions, &dyn Fn(u64)),
         writing: &mut Writing,
     ) -> anyhow::Result<Option<Copied>> {
-        let mut told: Vec<(Side, SideFile)> = Vec::new();
+        let mut told: Vec<(CopySide, SideFile)> = Vec::new();
         let Sides { kept, removed, superseded } = &self.dirs;
         let sides =
             Sides { kept: kept.as_deref(), removed: removed.as_deref(), superseded: superseded.as_deref() };
@@ -223,12 +223,12 @@ impl Results {
     }
 
     /// Copies the file of a page. What an earlier run has put on another side goes in the end.
-    fn page(&self, side: Side, place: &Path, file: &Path, writing: &mut Writing) -> anyhow::Result<()> {
+    fn page(&self, side: CopySide, place: &Path, file: &Path, writing: &mut Writing) -> anyhow::Result<()> {
         let Sides { kept, removed, superseded } = &self.dirs;
         let dir = match side {
-            Side::Kept => kept,
-            Side::Removed => removed,
-            Side::Superseded => superseded,
+            CopySide::Kept => kept,
+            CopySide::Removed => removed,
+            CopySide::Superseded => superseded,
         };
         let Some(dir) = dir else { return Ok(()) };
         let path = dir.join(place);
@@ -241,7 +241,7 @@ impl Results {
 }
 
 /// Why the file of a side is not there.
-fn failed(side: Side, error: io::Error, told: &[(Side, SideFile)]) -> anyhow::Error {
+fn failed(side: CopySide, error: io::Error, told: &[(CopySide, SideFile)]) -> anyhow::Error {
     let Some((_, (path, written))) = told.iter().find(|(of, _)| *of == side) else {
         return anyhow!(error);
     };

@@ -21,7 +21,7 @@ use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::processor;
 use doppel_inputs::reading::crawl::content_bytes;
 use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
-use doppel_inputs::records::unusable::Unusable;
+use doppel_inputs::records::unusable::UnusablePages;
 use doppel_inputs::tally::{self, Tally};
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_model::tables::{CONTENT_TERMS_MAX, FILE_BYTES_MAX, Tables, TablesError, TablesHash, TermSample};
@@ -285,7 +285,7 @@ pub(crate) fn is_aside(name: &OsStr) -> bool {
 /// # Errors
 /// Those of [`sample`], and when no word is common to two contents.
 pub fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
-    let failed = tell.then(|| Mutex::new(Unusable::of(inputs)));
+    let failed = tell.then(|| Mutex::new(UnusablePages::of(inputs)));
     let (sample, mut tally) = sample_noting(inputs, (tell, failed.as_ref()), |_| ())?;
     if let Some(failed) = failed {
         tally.without(failed.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -323,7 +323,7 @@ pub fn sample(inputs: &InputArgs, also: impl FnMut(&FetchedPage)) -> anyhow::Res
 /// The same; bad records are told of with `tell`, and pages that the extractor fails on are noted where there is a place for them.
 fn sample_noting(
     inputs: &InputArgs,
-    (tell, failed): (bool, Option<&Mutex<Unusable>>),
+    (tell, failed): (bool, Option<&Mutex<UnusablePages>>),
     mut also: impl FnMut(&FetchedPage),
 ) -> anyhow::Result<(TermSample, Tally)> {
     let sample = Mutex::new(TermSample::new());
@@ -349,7 +349,7 @@ fn sample_noting(
 fn read_words(
     batches: &Mutex<Receiver<Vec<FetchedPage>>>,
     sample: &Mutex<TermSample>,
-    failed: Option<&Mutex<Unusable>>,
+    failed: Option<&Mutex<UnusablePages>>,
 ) {
     let mut extractor = Extractor::default();
     let next = || batches.lock().unwrap_or_else(PoisonError::into_inner).recv();

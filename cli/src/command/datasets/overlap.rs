@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::hashed_lines;
 use doppel_overlap::{
-    Chunking, Collection, CollectionBuilder, ExactCopy, OverlappingPair, PairingMethod, PairingResult,
+    Chunking, CollectionBuilder, DocumentCollection, ExactCopy, OverlappingPair, PairingMethod, PairingResult,
 };
 use doppel_terminal::bounded::{self, BoundsArgs};
 use doppel_terminal::destination::Destination;
@@ -168,7 +168,11 @@ impl Overlap {
         Ok(report.input.verdict(self.inputs.strict, 0)?)
     }
 
-    fn count(&self, collection: &Collection, out: &mut dyn Write) -> anyhow::Result<(Whole, Vec<Chunks>)> {
+    fn count(
+        &self,
+        collection: &DocumentCollection,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<(Whole, Vec<Chunks>)> {
         let is_written = self.pairs.is_some();
         if is_written {
             for ExactCopy { central, copy } in collection.copies() {

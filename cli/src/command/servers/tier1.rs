@@ -25,7 +25,7 @@ use doppel_node::process::{self, NodeArgs, announce};
 use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
 use doppel_shared_log::Engine;
-use doppel_wire::traffic::Traffic;
+use doppel_wire::traffic::WireTraffic;
 use doppel_wire::{
     Identity, Listener, Panics, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
 };
@@ -171,7 +171,7 @@ impl TierOneNode {
 }
 
 /// What the node answers.
-fn calls(own: Identity, node: &TierOneNode, traffic: &Traffic) -> Listener {
+fn calls(own: Identity, node: &TierOneNode, traffic: &WireTraffic) -> Listener {
     let (tier1, seat, collection) = match node {
         TierOneNode::Fixed(node) => (&node.tier1, &node.seat, node.collection),
         TierOneNode::Replicated(node) => (&node.tier1, &node.seat, node.collection),

@@ -17,7 +17,7 @@ use doppel_streams::{Packing, Reason, Stream};
 use super::batch_writers::{ArrowBatchWriter, BatchWriter, ParquetBatchWriter};
 use super::note::{NAMES, Note, SIMILARITY};
 use super::text;
-use super::{CopyError, Fate, Job, Side, Sides};
+use super::{CopyError, CopySide, Fate, Job, Sides};
 use crate::columns::ColumnFormat;
 use crate::columns::guard::guarded;
 use crate::columns::ipc::{FileBatches, StreamBatches};
@@ -151,7 +151,7 @@ fn copy_batch<O: BatchWriter>(
         }
     }
     job.judge.read(input.bytes_read());
-    for side in Side::ALL {
+    for side in CopySide::ALL {
         if outs.get(side).is_none() {
             continue;
         }
@@ -243,7 +243,7 @@ fn with_annotations(
 }
 
 fn flush<O: BatchWriter>(outs: &mut Sides<O>, job: &Job<'_>) -> Result<(), CopyError> {
-    for side in Side::ALL {
+    for side in CopySide::ALL {
         if let Some(out) = outs.get(side) {
             out.flush().map_err(|reason| write_error(side, reason, job))?;
         }
@@ -252,7 +252,7 @@ fn flush<O: BatchWriter>(outs: &mut Sides<O>, job: &Job<'_>) -> Result<(), CopyE
 }
 
 /// The error for a failed write. An I/O error is about the file of the side, any other error about the input.
-fn write_error(side: Side, reason: Reason, job: &Job<'_>) -> CopyError {
+fn write_error(side: CopySide, reason: Reason, job: &Job<'_>) -> CopyError {
     match reason {
         Reason::Io(error) => CopyError::Write(side, error),
         other => job.input_error(other),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Copied, CopyError, Fate, Job, Judge, Side, Sides};
+use super::{Copied, CopyError, CopySide, Fate, Job, Judge, Sides};
 use crate::directory::Files;
 use crate::{Input, InputOptions, Item, Source};
 use doppel_streams::{InputError, InputPosition, Reason, SkipReason};
@@ -31,7 +31,7 @@ pub(super) fn copy_page<W: Write>(
 /// A function that [`copy_directory`] calls for each file, so that its caller can copy the file. The
 /// arguments are the side of the file (`None` for a bad page), its path below the directory, and its full
 /// path.
-pub type FileVisitor<'v> = dyn FnMut(Option<Side>, &Path, &Path) -> Result<(), CopyError> + 'v;
+pub type FileVisitor<'v> = dyn FnMut(Option<CopySide>, &Path, &Path) -> Result<(), CopyError> + 'v;
 
 /// Calls `visit` with the side of each file of a directory of pages. Files that are not pages are kept.
 /// Hidden files and links are left out, because they are not read. Returns the counts of the records, and

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::compressed_writer::CompressedWriter;
 use super::note::{NAMES, with_cells};
-use super::{CopyError, Job, Side, Sides};
+use super::{CopyError, CopySide, Job, Sides};
 use crate::delimited::Delimited;
 use crate::lines::Lines;
 use doppel_streams::{Packing, Reason};
@@ -27,7 +27,7 @@ fn finish<W: Write>(sides: Sides<CompressedWriter<W>>) -> Result<Sides<W>, CopyE
     sides.try_map(|side, out| out.finish().map_err(|error| CopyError::Write(side, error)))
 }
 
-fn write<W: Write>(sides: &mut Sides<W>, side: Side, bytes: &[u8]) -> Result<(), CopyError> {
+fn write<W: Write>(sides: &mut Sides<W>, side: CopySide, bytes: &[u8]) -> Result<(), CopyError> {
     let Some(out) = sides.get(side) else { return Ok(()) };
     out.write_all(bytes).map_err(|error| CopyError::Write(side, error))
 }

@@ -15,7 +15,7 @@ use doppel_streams::{Packing, Reason};
 
 use super::compressed_writer::CompressedWriter;
 use super::note::{NAMES, Note};
-use super::{CopyError, Fate, Job, Side, Sides};
+use super::{CopyError, CopySide, Fate, Job, Sides};
 use crate::wacz::Wacz;
 use crate::warc::{ArchiveFormat, Pages};
 
@@ -68,8 +68,8 @@ fn copy_records<W: Write>(
     }
     let fates = decide_fates(pages, job)?;
     let is_used =
-        |side: &Side| *side == Side::Kept || fates.iter().flatten().any(|fate| fate.side() == *side);
-    let used: Vec<Side> = Side::ALL.into_iter().filter(is_used).collect();
+        |side: &CopySide| *side == CopySide::Kept || fates.iter().flatten().any(|fate| fate.side() == *side);
+    let used: Vec<CopySide> = CopySide::ALL.into_iter().filter(is_used).collect();
     let mut records = pages.reopen_records().map_err(|reason| job.input_error(reason))?;
     for fate in fates {
         // The second pass meets the same bad records as the first, and finds the same records after them.

@@ -9,7 +9,7 @@ fn sources(path: &Path) -> Sources {
 }
 
 /// List entry of a file after `reading` has read it.
-fn ended(reading: &ReadingPlan, source: &Source, bad: u64) -> Option<IngestedFile> {
+fn ended(reading: &ReadingPlan, source: &InputSource, bad: u64) -> Option<IngestedFile> {
     let had = FileStatistics {
         records: 3,
         bad,

@@ -19,7 +19,7 @@ use crate::reading::directory;
 use crate::records;
 use crate::records::named_fields::NamedFields;
 use crate::records::record_names::Origin;
-use crate::sources::{self, Source};
+use crate::sources::{self, InputSource};
 use crate::tally::{SourceCounts, Tally};
 use doppel_terminal::output::{plural, say};
 use doppel_terminal::progress;
@@ -200,7 +200,7 @@ impl Reader<'_> {
     fn read_source(
         &mut self,
         number: usize,
-        source: &Source,
+        source: &InputSource,
         share: Option<AtMost>,
         each: &mut impl FnMut(ReadItem) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
@@ -273,7 +273,7 @@ impl Reader<'_> {
     /// date in the future. Such a file must not be listed as read.
     fn read_items(
         &mut self,
-        (number, source, share): (usize, &Source, Option<AtMost>),
+        (number, source, share): (usize, &InputSource, Option<AtMost>),
         input: &mut Input,
         met: &mut SourceCounts,
         each: &mut impl FnMut(ReadItem) -> anyhow::Result<()>,

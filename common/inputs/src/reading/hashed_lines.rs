@@ -18,7 +18,7 @@ use doppel_text::{Extractor, HashedLines, is_read_in_place};
 use crate::arguments::InputArgs;
 use crate::processor;
 use crate::reading::crawl;
-use crate::records::unusable::Unusable;
+use crate::records::unusable::UnusablePages;
 use crate::tally::{self, Tally};
 
 /// Most pages of a batch.
@@ -54,7 +54,7 @@ struct Hashing<'b> {
     batch: Vec<FetchedPage>,
     batch_bytes: u64,
     /// Pages on which the extractor panicked.
-    failed: Unusable,
+    failed: UnusablePages,
 }
 
 /// Reads all inputs, and pushes the lines of each page into `builder`.
@@ -64,7 +64,7 @@ struct Hashing<'b> {
 pub fn read(inputs: &InputArgs, builder: &mut CollectionBuilder) -> anyhow::Result<ReadReport> {
     let begin = Instant::now();
     let mut hashing = Hashing::new(processor::cores().min(EXTRACTORS_MAX), builder, hash);
-    hashing.failed = Unusable::of(inputs);
+    hashing.failed = UnusablePages::of(inputs);
     let mut tally = crawl::read(inputs, |page| hashing.take(page))?;
     hashing.flush()?;
     tally.without(hashing.failed);
@@ -74,7 +74,14 @@ pub fn read(inputs: &InputArgs, builder: &mut CollectionBuilder) -> anyhow::Resu
 impl<'b> Hashing<'b> {
     fn new(threads: usize, builder: &'b mut CollectionBuilder, hash: Hash) -> Self {
         let extractors = (0..threads).map(|_| extractor()).collect();
-        Self { extractors, builder, hash, batch: Vec::new(), batch_bytes: 0, failed: Unusable::default() }
+        Self {
+            extractors,
+            builder,
+            hash,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            failed: UnusablePages::default(),
+        }
     }
 
     fn take(&mut self, page: FetchedPage) -> anyhow::Result<()> {

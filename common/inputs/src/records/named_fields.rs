@@ -8,7 +8,7 @@ use std::fmt;
 use doppel_crawls::record::{Field, FieldMap, Unmet};
 use doppel_crawls::{InputOptions, Item};
 
-use crate::sources::Source;
+use crate::sources::InputSource;
 use doppel_terminal::exit::Failure;
 
 /// Most existing fields that a message lists.
@@ -16,7 +16,7 @@ const ALIKE_TOLD: usize = 8;
 
 /// Tracks which fields the files have, to find named fields that no file has.
 pub struct NamedFields<'s> {
-    sources: &'s [Source],
+    sources: &'s [InputSource],
     options: &'s InputOptions,
     /// Fields that a file has which was read, or that was found in a later file.
     found: BTreeSet<Field>,
@@ -33,7 +33,7 @@ pub struct MissingField<'m> {
 
 impl<'s> NamedFields<'s> {
     /// Begins a check of the fields that `options` name against the files of `sources`.
-    pub fn new(sources: &'s [Source], options: &'s InputOptions) -> Self {
+    pub fn new(sources: &'s [InputSource], options: &'s InputOptions) -> Self {
         Self { sources, options, found: BTreeSet::new(), of_file: BTreeSet::new() }
     }
 
@@ -102,7 +102,7 @@ fn those_in(map: &FieldMap) -> impl Iterator<Item = Field> {
 
 /// Whether a source has a field, judging by its first records. Always true for a pipe, which can be read only
 /// when its turn comes.
-fn may_have(source: &Source, options: &InputOptions, field: Field) -> bool {
+fn may_have(source: &InputSource, options: &InputOptions, field: Field) -> bool {
     if source.is_read_once() {
         return true;
     }

@@ -32,14 +32,14 @@ pub struct Origin {
 pub struct RecordNames {
     /// Files in order, each with the number of its first record.
     files: Vec<(u64, Arc<Path>)>,
-    records: Vec<Named>,
+    records: Vec<NamedRecord>,
     /// Identifiers of all records, concatenated.
     ids: String,
 }
 
 /// Place of a record, and the offset at which its identifier ends.
 #[derive(Debug, Clone, Copy)]
-struct Named {
+struct NamedRecord {
     position: Option<InputPosition>,
     id_end: usize,
 }
@@ -62,17 +62,17 @@ impl RecordNames {
             self.files.push((number, Arc::clone(&origin.path)));
         }
         // Bad records in between have no names.
-        let unnamed = Named { position: None, id_end: self.ids.len() };
+        let unnamed = NamedRecord { position: None, id_end: self.ids.len() };
         self.records.resize(number as usize, unnamed);
         self.ids.push_str(origin.id.as_deref().unwrap_or_default());
-        self.records.push(Named { position: Some(origin.position), id_end: self.ids.len() });
+        self.records.push(NamedRecord { position: Some(origin.position), id_end: self.ids.len() });
     }
 
     /// Returns the name of a record in results. `None` for a bad record, and for a number that no record of
     /// the inputs has.
     pub fn label(&self, number: u64) -> Option<RecordLabel<'_>> {
         let at = usize::try_from(number).ok()?;
-        let Named { position, id_end } = *self.records.get(at)?;
+        let NamedRecord { position, id_end } = *self.records.get(at)?;
         let begin = at.checked_sub(1).map_or(0, |before| self.records[before].id_end);
         let id = &self.ids[begin..id_end];
         let file = self.files.partition_point(|(first, _)| *first <= number).checked_sub(1)?;

@@ -14,7 +14,7 @@ use doppel_terminal::output::say;
 
 /// Pages that could not be used in one pass: number and bytes, by reason.
 #[derive(Debug, Default)]
-pub struct Unusable {
+pub struct UnusablePages {
     by_reason: BTreeMap<String, (u64, u64)>,
     file: Option<BadFile>,
     told: Arc<ShownMessages>,
@@ -37,7 +37,7 @@ impl From<(String, (u64, u64))> for UnusableCount {
     }
 }
 
-impl Unusable {
+impl UnusablePages {
     /// Creates an empty count. Unusable pages will be written to the file of bad records of `inputs`.
     pub fn of(inputs: &InputArgs) -> Self {
         let (file, told) = (inputs.records.bad.clone(), Arc::clone(&inputs.records.told));

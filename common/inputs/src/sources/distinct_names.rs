@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use doppel_crawls::record::RecordFile;
 
-use super::{STANDARD_NAME, Source, SourceKind};
+use super::{InputSource, STANDARD_NAME, SourceKind};
 
 /// Renames files that share a name, with each other or with standard input. Each group of such files gets the
 /// shortest ends of their paths that are distinct from each other and from the names of all other files. A
 /// file that is given twice keeps one name.
-pub(super) fn give_distinct_names(sources: &mut [Source]) {
+pub(super) fn give_distinct_names(sources: &mut [InputSource]) {
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, source) in sources.iter().enumerate() {
         if let SourceKind::File(_, name) = &source.kind {

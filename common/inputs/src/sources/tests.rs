@@ -19,7 +19,7 @@ fn make(home: &Path, names: &[&str]) {
 /// directory of pages.
 fn found(input: &Path) -> (Vec<String>, u64) {
     let Sources { all, beside, .. } = sources(&[input.to_owned()]).unwrap();
-    let name = |source: Source| match source.kind {
+    let name = |source: InputSource| match source.kind {
         SourceKind::Standard => STANDARD_NAME.to_owned(),
         SourceKind::Pages(_) => "pages".to_owned(),
         SourceKind::Object(object) => object.path().display().to_string(),
@@ -131,7 +131,7 @@ fn files_of_one_name_get_the_shortest_distinct_ends_of_their_paths() {
         let inputs: Vec<_> = inputs.iter().map(|input| home.path().join(input)).collect();
         let mut sources = sources(&inputs).unwrap();
         sources.give_distinct_names();
-        let name = |source: Source| match source.kind {
+        let name = |source: InputSource| match source.kind {
             SourceKind::File(_, name) => name.as_str().trim_start_matches("record:").to_owned(),
             _ => panic!("not a file"),
         };

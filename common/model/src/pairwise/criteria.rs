@@ -9,7 +9,7 @@ use crate::signature::Signature;
 
 /// A criterion of F, applied to a pair of contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Criterion {
+pub struct PolicyCriterion {
     /// The units that are counted, such as `shingles`.
     pub what: &'static str,
     /// The number of units that both contents share, and the number of all units.
@@ -24,24 +24,24 @@ const SUPERSHINGLES: &str = "supershingles";
 const PROJECTION: &str = "bits of the projection";
 
 /// The criterion that at least `least` units are shared.
-fn at_least(what: &'static str, has: Similarity, least: u32) -> Criterion {
-    Criterion { what, has, needed: format!("at least {least}"), is_met: has.shared >= least }
+fn at_least(what: &'static str, has: Similarity, least: u32) -> PolicyCriterion {
+    PolicyCriterion { what, has, needed: format!("at least {least}"), is_met: has.shared >= least }
 }
 
 /// The criterion that the Jaccard coefficient of two sets is above tau. `note` follows the threshold in
 /// `needed`.
-fn above(what: &'static str, tau: Tau, a: &Signature, b: &Signature, note: &str) -> Criterion {
+fn above(what: &'static str, tau: Tau, a: &Signature, b: &Signature, note: &str) -> PolicyCriterion {
     let shared = a.shared_with(b);
     let has = Similarity { shared, of: a.size().saturating_add(b.size()).saturating_sub(shared) };
     let is_met = tau.exceeded_by(shared.into(), a.size().into(), b.size().into());
-    Criterion { what, has, needed: format!("above {tau}{note}"), is_met }
+    PolicyCriterion { what, has, needed: format!("above {tau}{note}"), is_met }
 }
 
 impl Policy {
     /// The criteria of F for two different contents. F accepts the pair if all criteria are met and both
     /// contents are [comparable](Self::comparable).
     #[must_use]
-    pub fn criteria(&self, a: &Signature, b: &Signature) -> Vec<Criterion> {
+    pub fn criteria(&self, a: &Signature, b: &Signature) -> Vec<PolicyCriterion> {
         let (x, y) = (a.payload(), b.payload());
         let supershingles = |shared, least| {
             at_least(SUPERSHINGLES, Similarity { shared, of: supershingle::SUPERSHINGLES as u32 }, least)

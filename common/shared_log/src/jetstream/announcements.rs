@@ -11,7 +11,7 @@ use async_nats::Client;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::bulletin::{Bulletin, Listening};
+use super::bulletin::{Bulletin, BulletinSubscription};
 use super::sent_bytes::SentBytes;
 use crate::announced::AnnouncedEntries;
 use crate::log::{Entry, Sequence};
@@ -23,7 +23,7 @@ const SILENCE: Duration = Duration::from_millis(250);
 pub(super) struct Announcements {
     bulletin: Bulletin,
     received: Arc<ReceivedAnnouncements>,
-    _listening: Listening,
+    _listening: BulletinSubscription,
 }
 
 #[derive(Default)]

@@ -28,7 +28,7 @@ pub struct Bulletin {
 
 /// A subscription to news. It ends when this value is dropped.
 #[derive(Debug)]
-pub struct Listening(JoinHandle<()>);
+pub struct BulletinSubscription(JoinHandle<()>);
 
 impl Bulletin {
     pub(super) fn new(client: Client, handle: Handle, subject: String, sent: SentBytes) -> Self {
@@ -53,9 +53,9 @@ impl Bulletin {
     /// Calls `hear` with all news from now on. `hear` runs on a thread of the runtime, which it must not
     /// block.
     #[must_use]
-    pub fn listen(&self, hear: impl Fn(&[u8]) + Send + 'static) -> Listening {
+    pub fn listen(&self, hear: impl Fn(&[u8]) + Send + 'static) -> BulletinSubscription {
         let (client, subject) = (self.client.clone(), self.subject.clone());
-        Listening(self.handle.spawn(async move {
+        BulletinSubscription(self.handle.spawn(async move {
             loop {
                 match client.subscribe(subject.clone()).await {
                     Ok(mut news) => {
@@ -71,7 +71,7 @@ impl Bulletin {
     }
 }
 
-impl Drop for Listening {
+impl Drop for BulletinSubscription {
     fn drop(&mut self) {
         self.0.abort();
     }

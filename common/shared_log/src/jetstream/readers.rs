@@ -8,7 +8,7 @@ use async_nats::Client;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::bulletin::{Bulletin, Listening};
+use super::bulletin::{Bulletin, BulletinSubscription};
 use super::sent_bytes::SentBytes;
 use crate::reports::Reports;
 
@@ -16,7 +16,7 @@ use crate::reports::Reports;
 pub(super) struct Readers {
     bulletin: Bulletin,
     reports: Arc<Reports>,
-    _listening: Listening,
+    _listening: BulletinSubscription,
 }
 
 fn receive(reports: &Reports, news: &[u8]) {

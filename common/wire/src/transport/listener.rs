@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::traffic::{Counts, ReportTraffic, Traffic};
+use crate::traffic::{Counts, ReportTraffic, WireTraffic};
 use crate::transport::call::{Call, VERSION};
 use crate::transport::identity::Identity;
 use crate::transport::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
@@ -66,7 +66,7 @@ pub struct Listener {
     /// Permits of the calls that are added next.
     permits: Arc<Semaphore>,
     panics: Panics,
-    traffic: Traffic,
+    traffic: WireTraffic,
     routes: Router,
 }
 
@@ -79,12 +79,12 @@ impl Listener {
     #[must_use]
     pub fn new(own: Identity, at_once: usize, panics: Panics) -> Self {
         let permits = Arc::new(Semaphore::new(at_once));
-        Self { own: Arc::new(own), permits, panics, traffic: Traffic::default(), routes: Router::new() }
+        Self { own: Arc::new(own), permits, panics, traffic: WireTraffic::default(), routes: Router::new() }
     }
 
     /// Counts the traffic of the calls that are added next, and adds a call that returns the counts.
     #[must_use]
-    pub fn counting(self, traffic: &Traffic) -> Self {
+    pub fn counting(self, traffic: &WireTraffic) -> Self {
         let (permits, counted) = (Arc::clone(&self.permits), traffic.clone());
         let this = Self { traffic: traffic.clone(), ..self }.at_once(TRAFFIC_CALLS);
         Self { permits, ..this.answer::<ReportTraffic>(move |()| counted.so_far()) }

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::traffic::{Counts, ReportTraffic, Traffic};
+use crate::traffic::{Counts, ReportTraffic, WireTraffic};
 use crate::transport::call::{Call, VERSION};
 use crate::transport::identity::{Identity, NodeName};
 use crate::transport::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
@@ -113,7 +113,7 @@ impl WireError {
 pub struct Runtime {
     handle: Handle,
     http: Client,
-    traffic: Traffic,
+    traffic: WireTraffic,
     shutdown: Arc<watch::Sender<bool>>,
 }
 
@@ -132,12 +132,12 @@ impl Runtime {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
-        Ok(Self { handle, http, traffic: Traffic::default(), shutdown: Arc::new(watch::Sender::new(false)) })
+        Ok(Self { handle, http, traffic: Default::default(), shutdown: Arc::new(watch::Sender::new(false)) })
     }
 
     /// Returns the traffic counts of peers, and of listeners with [`counting`](crate::Listener::counting).
     #[must_use]
-    pub fn traffic(&self) -> &Traffic {
+    pub fn traffic(&self) -> &WireTraffic {
         &self.traffic
     }
 

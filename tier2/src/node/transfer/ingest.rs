@@ -1,11 +1,11 @@
 //! Ingestion: contents that a range names to the node, and entries that come from other partitions.
 
-use doppel_model::{ContentHash, InsertSeq, NodeId, PageId};
+use doppel_model::{ContentHash, NodeId, PageId};
 use doppel_protocol::index_node::{
     BATCH_MAX, ENTRIES_MAX, EntryCenter, Home, IngestBatch, Ingested, MovedEntry, NodeError, PageContent,
 };
-use hashbrown::HashMap;
 
+use super::MovedCenters;
 use crate::node::core::Core;
 use crate::node::feeding::Feedings;
 use crate::node::partition::PartitionState;
@@ -13,7 +13,6 @@ use crate::node::partition::columns::Center;
 use crate::node::signatures::fetch::with_fetched;
 use crate::node::tables::EntryRef;
 use crate::node::{ChangeState, LocalNode, check_limit};
-use crate::seed::Seeded;
 
 /// Number of claims that are handled under one lock.
 const CLAIMS_PER_LOCK: usize = 256;

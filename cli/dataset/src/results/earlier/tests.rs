@@ -13,7 +13,7 @@ fn put(earlier: &mut Earlier, dir: &Path, name: &Path, input: &str) {
     let path = dir.join(name);
     let mut file = PartFile::begin(&path).unwrap();
     file.write_all(b"a record").unwrap();
-    file.finish(|written| earlier.note((Side::Kept, name), input, written)).unwrap();
+    file.finish(|written| earlier.note((CopySide::Kept, name), input, written)).unwrap();
 }
 
 /// A run over an input that cannot be read any more.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::Context;
 use doppel_inputs::tally::Tally;
 use doppel_overlap::{
-    Band, FingerprintFile, MirrorPair, PairingResult, PairingStatistics, ReplicatedPage, Replication,
+    Band, FingerprintFile, MirrorPair, PairingResult, PairingStatistics, ReplicaStatistics, ReplicatedPage,
 };
 use doppel_terminal::bounded;
 use doppel_terminal::output::{bytes, count, headed, interval, percent, plural, share, table};
@@ -34,7 +34,7 @@ pub(super) struct Report {
 #[derive(Debug, Serialize)]
 pub(super) struct Whole {
     #[serde(flatten)]
-    replication: Replication,
+    replication: ReplicaStatistics,
     saved_share: f64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Chunks {
     lines: u32,
     shared: u8,
     #[serde(flatten)]
-    replication: Replication,
+    replication: ReplicaStatistics,
     saved_share: f64,
     pairs: u64,
     ways: Vec<NamedWork>,
@@ -59,7 +59,7 @@ struct NamedWork {
 }
 
 impl Whole {
-    pub(super) fn new(replication: Replication) -> Self {
+    pub(super) fn new(replication: ReplicaStatistics) -> Self {
         let saved_share = share(replication.saved_pages, replication.pages);
         Self { replication, saved_share }
     }
@@ -82,7 +82,7 @@ impl Chunks {
 
 impl Report {
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Replication { pages, bytes: all, .. } = self.whole.replication;
+        let ReplicaStatistics { pages, bytes: all, .. } = self.whole.replication;
         writeln!(out, "{} with {} of HTML and text", plural(pages, "page"), bytes(all))?;
         self.print_savings(out)?;
         self.print_histogram(out)?;
@@ -104,7 +104,7 @@ impl Report {
     }
 
     /// Each measure, with its name.
-    fn measures(&self) -> impl Iterator<Item = (String, &Replication)> {
+    fn measures(&self) -> impl Iterator<Item = (String, &ReplicaStatistics)> {
         let whole = std::iter::once(("whole pages".to_owned(), &self.whole.replication));
         whole.chain(self.chunks.iter().map(|chunks| {
             let name = format!("{} of {}", chunks.shared, plural(chunks.lines.into(), "line"));

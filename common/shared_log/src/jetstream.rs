@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 use announcements::Announcements;
-pub use bulletin::{Bulletin, Listening};
+pub use bulletin::{Bulletin, BulletinSubscription};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use readers::Readers;
 use sent_bytes::SentBytes;
