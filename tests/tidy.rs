@@ -223,7 +223,8 @@ fn comments_stand_alone() {
 }
 
 /// Folders whose types are not all named after a thing yet. No folder is added here.
-const TYPES_TO_RENAME: [&str; 5] = ["common/contract", "common/protocol", "coordinator", "tier1", "tier2"];
+const TYPES_TO_RENAME: [&str; 5] =
+    ["common/contract", "common/protocol", "coordinator/control", "tier1", "tier2"];
 
 /// The types of the product, with their files.
 fn types() -> Vec<(PathBuf, names::Declared)> {
