@@ -8,7 +8,7 @@
 //! Invariant (G2): the record is on disk before the range acknowledges a command or carries out an effect.
 //!
 //! The machine never compares signatures. A caller's thread compares a new version with its representative
-//! (`service::hint`), and the worker thread makes all other comparisons.
+//! (`service::submissions::hint`), and the worker thread makes all other comparisons.
 //!
 //! A submission takes this path: `service::api` (with the hint), `service::writer`, `machine::page`, the
 //! commit to the store, the answer to the client. Then the effects go to tier 2 and to the worker, and their

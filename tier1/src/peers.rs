@@ -1,8 +1,8 @@
 //! The interface between ranges: a range posts messages to another range, and reads its rows.
 //!
 //! Calls take and return owned values of bounded size, and can fail. No caller holds a lock during a call,
-//! and the machine makes no calls. Within a process a call is direct (`service::ranges`): a read waits only
-//! for the store, and the answer to a post has a deadline (`service::sender`). A call to another process goes
+//! and the machine makes no calls. Within a process a call is direct (`service::ownership::ranges`): a read waits only
+//! for the store, and the answer to a post has a deadline (`service::writer::sender`). A call to another process goes
 //! through [`RangeOwner`](doppel_protocol::range_owner::RangeOwner). Such a read has a deadline as well, and
 //! fails with the transient error [`PeerError::Unreachable`].
 

@@ -6,7 +6,7 @@
 //! is anything else; [`OwnedRows`] is the owner's view of the rows. All other replicas are standbys, which
 //! [follow](Replica::follow) the log and copy every record that counts.
 //!
-//! A replica has no thread, and its decisions do not depend on clocks. The keeper (`service::keeper`) runs
+//! A replica has no thread, and its decisions do not depend on clocks. The keeper (`service::replication`) runs
 //! it.
 //!
 //! | module | responsibility |

@@ -1,4 +1,4 @@
-//! Finding the cover of each group (G9), by the rules of `service::cover`: which pages are duplicates of
+//! Finding the cover of each group (G9), by the rules of `service::upkeep::cover`: which pages are duplicates of
 //! another kept page than the winner.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use super::groups::{ContentGroup, CoveredBy, GroupMember};
 use super::versions::Versions;
 use crate::regroup;
 
-/// Finds the pages that differ from their winner and are duplicates of another kept page, as `service::cover`
+/// Finds the pages that differ from their winner and are duplicates of another kept page, as `service::upkeep::cover`
 /// does. Stores the result in `members`.
 pub(super) fn cover(
     versions: &Versions,

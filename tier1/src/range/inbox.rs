@@ -1,7 +1,7 @@
 //! The inbox of a range: posts of other ranges that are not yet applied.
 //!
 //! The inbox has at most one post of each range, so its size is bounded. The queue of the writer in front of
-//! it has the same bound (`service::owner`), because a writer may take no tasks for a long time.
+//! it has the same bound (`service::ownership::owner`), because a writer may take no tasks for a long time.
 //!
 //! Invariants:
 //! - The messages of a post are applied in order. A message that was applied before is dropped. If a message

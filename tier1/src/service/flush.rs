@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use doppel_protocol::Tier1Error;
 use doppel_protocol::range_owner::RangeReport;
 
-use super::Tier1;
+use crate::service::Tier1;
 
 /// How often the ranges are asked. Each round costs requests and a commit of each range, so rounds become
 /// rarer the longer the wait takes.
@@ -31,9 +31,9 @@ impl Tier1 {
         let deadline = begin + limit;
         let poll = || (begin.elapsed() / 20).clamp(POLL, POLL_MAX);
         let failures = |range| {
-            self.at(range).and_then(|node| node.state(range)).map_or(u64::MAX, |state| state.failures)
+            self.node_of(range).and_then(|node| node.state(range)).map_or(u64::MAX, |state| state.failures)
         };
-        let failures: Vec<u64> = self.map.ranges().map(failures).collect();
+        let failures: Vec<u64> = self.collection.map.ranges().map(failures).collect();
         self.hurry_all(true)?;
         let mut again_at = begin + AGAIN;
         let mut before: Option<Vec<RangeReport>> = None;
@@ -83,8 +83,8 @@ impl Tier1 {
     }
 
     fn hurry_all(&self, again: bool) -> Result<(), Tier1Error> {
-        for range in self.map.ranges() {
-            match self.at(range).and_then(|node| node.hurry(range, again)).map_err(Tier1Error::from) {
+        for range in self.collection.map.ranges() {
+            match self.node_of(range).and_then(|node| node.hurry(range, again)).map_err(Tier1Error::from) {
                 // A range that does not answer is waited for.
                 Err(Tier1Error::Unavailable(_)) | Ok(()) => {}
                 Err(refused) => return Err(refused),
@@ -97,9 +97,9 @@ impl Tier1 {
     /// not answered in time.
     fn reports(&self, deadline: Instant) -> Result<Option<Vec<RangeReport>>, Tier1Error> {
         let mut reports = Vec::new();
-        for range in self.map.ranges() {
+        for range in self.collection.map.ranges() {
             let limit = deadline.saturating_duration_since(Instant::now()).max(COMMIT);
-            let report = self.at(range).and_then(|node| node.report(range, limit));
+            let report = self.node_of(range).and_then(|node| node.report(range, limit));
             match report.map_err(Tier1Error::from) {
                 Err(Tier1Error::Unavailable(_)) => return Ok(None),
                 report => reports.push(report?),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_nobody_holds_any_more_is_not_rest() {
+    fn ranges_are_not_at_rest_while_a_sent_message_is_not_applied() {
         assert!(is_at_rest(&[report(3, 4, 0), report(4, 3, 0)]));
         assert!(!is_at_rest(&[report(3, 4, 0), report(4, 2, 0)]));
         assert!(!is_at_rest(&[report(3, 4, 0), report(5, 3, 0)]));

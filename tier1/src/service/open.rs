@@ -5,24 +5,26 @@
 //! moment breaks one of these rules, and would use numbers twice.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{RangeId, ShardId};
-use doppel_protocol::range_owner::{FeedExtent, RangeDirectory};
+use doppel_protocol::range_owner::RangeDirectory;
 use doppel_protocol::{RangeMap, RangeMapError, WinnerOrder};
 use doppel_shared_log::EngineError;
 
 use super::Tier1;
-use super::deliveries::Deliveries;
-use super::owner::Opened;
-use super::range_backups::RangeBackups;
-use super::ranges::{OtherRanges, Ranges};
-use super::room::Rooms;
-use super::rows::Rows;
-use super::winner_signatures::WinnerSignatures;
+use super::backups::Backups;
+use super::index_side::IndexSide;
+use super::ownership::OwnedRanges;
+use super::ownership::collection::CollectionFacts;
+use super::ownership::owner::OpenedRange;
+use super::ownership::ranges::{OtherRanges, RangeRegistry};
+use super::questions::Questions;
+use super::questions::rows::RowReader;
+use super::submissions::Submissions;
+use super::upkeep::Upkeep;
 use crate::database::{Database, LogConsumer};
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
@@ -82,13 +84,13 @@ pub enum Error {
     #[error(transparent)]
     Ranges(#[from] RangeMapError),
     /// All ranges belong to other nodes.
-    #[error("this node has no range")]
+    #[error("this node owns no range; give it at least one")]
     NoRange,
     /// The process owns the range already.
-    #[error("this process owns range {0} already")]
+    #[error("this process already owns range {0}; end that ownership first")]
     Owned(RangeId),
     /// The service has stopped for good.
-    #[error("the service has stopped")]
+    #[error("tier 1 has stopped; start the process again")]
     Stopped,
     /// A replica of a range failed.
     #[error(transparent)]
@@ -127,7 +129,7 @@ impl Tier1 {
         if dirs.is_empty() {
             return Err(Error::NoRange);
         }
-        let mut opened: Vec<Option<(Opened, Range)>> = Vec::new();
+        let mut opened: Vec<Option<(OpenedRange, Range)>> = Vec::new();
         for (id, dir) in &dirs {
             let is_there = Database::is_in(dir);
             opened.push(is_there.then(|| open(config, map, *id, dir)).transpose()?);
@@ -171,7 +173,7 @@ impl Tier1 {
         let this = Self::empty((map, Arc::new(OtherRanges::new())), config, None, between);
         let mut all = Vec::new();
         for (id, store) in map.ranges().zip(stores) {
-            let opened = Opened::over(store, None);
+            let opened = OpenedRange::over(store, None);
             let range = this.open_range(id, &opened)?;
             all.push((opened, range));
         }
@@ -188,7 +190,7 @@ impl Tier1 {
     ) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, 1)?;
         let this = Self::empty((map, Arc::new(OtherRanges::new())), config, None, |peers| peers);
-        let opened = Opened::over(store, Some(dir));
+        let opened = OpenedRange::over(store, Some(dir));
         let range = this.open_range(RangeId(0), &opened)?;
         this.begin_range(opened, range)?;
         Ok(this)
@@ -205,16 +207,8 @@ impl Tier1 {
         Ok(Self::empty((map, directory), config, None, |peers| peers))
     }
 
-    /// Reads what a range keeps in memory from its rows, for [`begin_range`](Self::begin_range).
-    ///
-    /// # Errors
-    /// When the store fails or is damaged.
-    pub(crate) fn open_range(&self, id: RangeId, opened: &Opened) -> Result<Range, Error> {
-        Ok(Range::open(&*opened.store, self.settings, id, self.map)?)
-    }
-
     fn over_databases(
-        all: Vec<(Opened, Range)>,
+        all: Vec<(OpenedRange, Range)>,
         (map, others): (RangeMap, Arc<dyn RangeDirectory>),
         config: &Config,
     ) -> Result<Arc<Self>, Error> {
@@ -225,47 +219,35 @@ impl Tier1 {
     }
 
     /// Begins ranges that were opened together, if their databases belong together.
-    fn begin_together(self: &Arc<Self>, all: Vec<(Opened, Range)>) -> Result<(), Error> {
-        fit_together(&all, self.map)?;
+    fn begin_together(&self, all: Vec<(OpenedRange, Range)>) -> Result<(), Error> {
+        fit_together(&all, self.collection.map)?;
         all.into_iter().try_for_each(|(opened, range)| self.begin_range(opened, range))
     }
 
-    /// Without a range. Status tables have the key of the snapshots that they are to begin from.
+    /// Creates the service of a process that owns no range yet. Status tables use `key`, so that they can
+    /// begin from snapshots that were written under it.
     fn empty(
         (map, directory): (RangeMap, Arc<dyn RangeDirectory>),
         config: &Config,
         key: Option<SecretKey>,
         between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
     ) -> Arc<Self> {
+        let collection = CollectionFacts { id: config.collection, settings: settings(config), map };
         let key = key.unwrap_or_else(SecretKey::random);
-        let deliveries = Deliveries::new(map.ranges().filter(|_| directory.has_others()));
-        let ranges = Arc::new(Ranges::new(map, directory));
+        let statuses = config.status_table.then(|| Arc::new(Statuses::new(map, config.winners, key)));
+        let ranges = Arc::new(RangeRegistry::new(map, directory));
         let peers = between(Arc::clone(&ranges) as Arc<dyn Peers>);
+        let rows = RowReader::new(map, Arc::clone(&peers), Some(Arc::clone(&ranges)));
+        let owned = Arc::new(OwnedRanges::new(collection, ranges, peers, statuses.clone()));
         Arc::new(Self {
-            settings: settings(config),
-            map,
-            deliveries,
-            range_backups: RangeBackups::default(),
-            statuses: config.status_table.then(|| Statuses::new(map, config.winners, key)),
-            rows: Rows::new(map, Arc::clone(&peers), Some(Arc::clone(&ranges))),
-            work_rows: Rows::new(map, Arc::clone(&peers), None),
-            ranges,
-            peers,
-            winner_signatures: WinnerSignatures::default(),
-            pending_max: config.pending_max,
-            collection: config.collection,
-            manifest: config.manifest.clone(),
-            dir: config.dir.clone(),
-            snapshot_pause: config.snapshot_pause,
-            arriving: Arc::default(),
-            waiting_rooms: Rooms::default(),
-            feed: Mutex::new(vec![FeedExtent::default(); usize::from(map.shards())]),
-            feed_grew: Condvar::new(),
-            other_feeds: Mutex::default(),
-            refusals: Arc::default(),
-            stopping: AtomicBool::new(false),
-            phase: Mutex::default(),
-            threads: Mutex::new(Vec::new()),
+            collection,
+            submissions: Submissions::new(&owned, rows.clone(), config.pending_max),
+            upkeep: Arc::new(Upkeep::new(&owned, rows.clone(), config.snapshot_pause)),
+            index_side: IndexSide::new(&owned, rows.clone()),
+            backups: Backups::new(&owned, config.dir.clone(), config.manifest.clone()),
+            questions: Questions::new(&owned, rows, statuses),
+            owned,
+            lifecycle: Default::default(),
         })
     }
 }
@@ -283,7 +265,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Opened, Range), StoreError> {
+fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(OpenedRange, Range), StoreError> {
     let share = config.ranges;
     let database = Arc::new(Database::open_share(dir, config.durable, share)?);
     let range = Range::open(&*database, settings(config), id, map)?;
@@ -297,7 +279,7 @@ fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Open
     let dir = config.durable.then(|| dir.to_owned());
     let (store, uncached_store) = (Arc::clone(&database) as Arc<dyn Store>, database.uncached());
     let (database, epoch, lease) = (Some(database), None, None);
-    Ok((Opened { store, uncached_store, database, dir, saved_statuses, epoch, lease }, range))
+    Ok((OpenedRange { store, uncached_store, database, dir, saved_statuses, epoch, lease }, range))
 }
 
 /// The snapshot of a range's status table, if there is one of these shards.
@@ -305,7 +287,7 @@ fn saved_statuses(dir: &Path, run: std::ops::Range<ShardId>) -> Option<Snapshot>
     match Snapshot::open(dir) {
         Ok(found) => found.filter(|saved| saved.basis.first == run.start && saved.basis.end == run.end),
         Err(error) => {
-            tracing::warn!(dir = %dir.display(), %error, "the snapshot of the status table is not used; rows are read");
+            tracing::warn!(dir = %dir.display(), %error, "cannot use the snapshot of the status table; the table is filled from the rows");
             None
         }
     }
@@ -313,7 +295,7 @@ fn saved_statuses(dir: &Path, run: std::ops::Range<ShardId>) -> Option<Snapshot>
 
 /// Whether the databases belong to one moment of one collection, as far as messages show it. Between two
 /// nodes the receipts of messages show it.
-fn fit_together(all: &[(Opened, Range)], map: RangeMap) -> Result<(), StoreError> {
+fn fit_together(all: &[(OpenedRange, Range)], map: RangeMap) -> Result<(), StoreError> {
     let ranges = || all.iter().map(|(_, range)| range);
     let of = |shard: ShardId| ranges().find(|range| range.id() == map.of_shard(shard));
     for receiver in ranges() {

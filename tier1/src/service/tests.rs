@@ -20,7 +20,7 @@ use crate::machine::{Retention, Rules};
 use crate::store::{Memory, Store};
 
 /// A tier 2 that reports every other page as a partner.
-struct Everybody {
+struct LinkingIndex {
     answer: OnceLock<Arc<dyn ContentSource>>,
     /// Most partners that a search reports.
     partners: AtomicUsize,
@@ -31,7 +31,7 @@ struct Everybody {
     known: Mutex<Vec<(PageId, ContentHash)>>,
 }
 
-impl Everybody {
+impl LinkingIndex {
     fn naming(partners: usize) -> Self {
         let (partners, refusals) = (AtomicUsize::new(partners), AtomicUsize::new(0));
         Self {
@@ -44,7 +44,7 @@ impl Everybody {
     }
 }
 
-impl IndexOrders for Everybody {
+impl IndexOrders for LinkingIndex {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let less = |left: usize| left.checked_sub(1);
         if self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
@@ -57,7 +57,7 @@ impl IndexOrders for Everybody {
         if *last == 0 {
             *last = orders.first - 1;
         }
-        assert_eq!(orders.first, *last + 1, "orders are missing, or come twice");
+        assert_eq!(orders.first, *last + 1, "orders are missing or come twice");
         *last += orders.commands.len() as u64;
         drop(submitted);
         let mut known = self.known.lock().unwrap();
@@ -90,7 +90,7 @@ impl IndexOrders for Everybody {
     }
 }
 
-impl Tier2Api for Everybody {
+impl Tier2Api for LinkingIndex {
     fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
         Ok(Vec::new())
     }
@@ -100,7 +100,7 @@ impl Tier2Api for Everybody {
     }
 
     fn load(&self) -> Result<LoadReport, IndexError> {
-        unreachable!("nobody asks")
+        unreachable!("no test asks for the load")
     }
 
     fn waiting(&self) -> Result<usize, IndexError> {
@@ -124,27 +124,28 @@ macro_rules! over_ranges {
     };
 }
 
-mod audit;
 mod backup;
 mod bounds;
+mod failures;
 mod held_back;
-mod keeper;
+
 mod ownership;
 mod peers;
 mod progress;
+mod repair_trail;
+mod replication;
 mod scan;
 mod shares;
 mod statuses;
 mod stopping;
-mod stuck;
 mod waiting;
 
 over_ranges! {
     the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave,
     a_host_is_purged_in_steps,
-    what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it,
+    retention_drops_pages_and_refuses_cursors_that_may_have_missed_them,
     a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it,
-    orders_that_tier_2_refuses_are_kept_and_go_again_in_order,
+    orders_that_tier_2_refuses_are_sent_again_in_order,
 }
 
 fn start(store: &Arc<Memory>, ranges: u16) -> Arc<Tier1> {
@@ -179,11 +180,11 @@ fn start_with<S: Store + 'static>(
     store: &Arc<S>,
     config: &Config,
     partners: usize,
-) -> (Arc<Tier1>, Arc<Everybody>) {
+) -> (Arc<Tier1>, Arc<LinkingIndex>) {
     // Several ranges may share a store, because each has rows of its own.
     let stores = (0..config.ranges).map(|_| Arc::clone(store) as Arc<dyn Store>);
     let tier1 = Tier1::over(stores.collect(), config).unwrap();
-    let tier2 = Arc::new(Everybody::naming(partners));
+    let tier2 = Arc::new(LinkingIndex::naming(partners));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).unwrap();
     (tier1, tier2)
@@ -245,7 +246,7 @@ fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave(ranges
     assert_eq!(seen, all);
     let first: Vec<_> = tier1.changes(None, 3, Duration::ZERO).unwrap().changes;
     let shards: std::collections::HashSet<_> =
-        first.iter().map(|change| tier1.shard_of(change.line.url.id())).collect();
+        first.iter().map(|change| tier1.collection.shard_of(change.line.url.id())).collect();
     assert_eq!(shards.len(), 3);
 
     let ahead = format!("{:x}.ffff.0.0", 1);
@@ -266,7 +267,7 @@ fn a_host_is_purged_in_steps(ranges: u16) {
     tier1.stop();
 }
 
-fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it(ranges: u16) {
+fn retention_drops_pages_and_refuses_cursors_that_may_have_missed_them(ranges: u16) {
     let store = Arc::new(Memory::default());
     let now = Duration::ZERO;
     let retention = Retention { dead: now, purged: now, merged: now, ..Retention::DEFAULT };
@@ -288,10 +289,10 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     submit(&tier1, 0, 2, Body::Dead);
     tier1.purge(&[url(1).id(), url(2).id()]).unwrap();
     let (dead, purged) = (url(0).id(), url(1).id());
-    let has = |page| store.get(&key::page(tier1.shard_of(page), page)).unwrap().is_some();
+    let has = |page| store.get(&key::page(tier1.collection.shard_of(page), page)).unwrap().is_some();
     let deadline = std::time::Instant::now() + PATIENCE;
     while has(dead) || has(purged) {
-        assert!(std::time::Instant::now() < deadline, "it is still there");
+        assert!(std::time::Instant::now() < deadline, "the rows are still there");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(tier1.flush(PATIENCE).unwrap());
@@ -355,7 +356,7 @@ fn a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it(ranges: u16) {
     tier1.stop();
 }
 
-fn orders_that_tier_2_refuses_are_kept_and_go_again_in_order(ranges: u16) {
+fn orders_that_tier_2_refuses_are_sent_again_in_order(ranges: u16) {
     let store = Arc::new(Memory::default());
     let (tier1, tier2) = start_with(&store, &config(Retention::DEFAULT, ranges), usize::MAX);
     for page in 0..30 {

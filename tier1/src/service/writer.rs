@@ -8,15 +8,18 @@
 //! nothing more and refuses every caller. If the disk was full it continues when there is room. Otherwise
 //! only a restart helps. If another node owns the range now, only this writer ends.
 
-mod confirmed;
 mod pace;
-mod refusing;
+pub(in crate::service) mod queue_space;
+mod receipts;
+mod refusal;
 mod reopening;
+pub(in crate::service) mod sender;
+pub(in crate::service) mod task;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
@@ -25,20 +28,20 @@ use doppel_protocol::range_owner::PostDone;
 use doppel_protocol::{IndexOrders, Tier1Error};
 use doppel_threads::{GiveWay, give_way};
 
-use super::Tier1;
-use super::background::{Background, SWEEP_PAUSE};
-use super::changes::Backups;
-use super::feed::extent;
-use super::owner::Owner;
-use super::room::Reply;
-use super::task::Task;
 use crate::machine::{Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
 use crate::range::{PostId, Range, SettledWork};
+use crate::service::backups::peer_backups::PeerBackups;
+use crate::service::backups::spill::CommitSpills;
+use crate::service::ownership::OwnedRanges;
+use crate::service::ownership::owner::Owner;
+use crate::service::upkeep::background::{Background, SWEEP_PAUSE};
+use crate::service::writer::queue_space::Reply;
+use crate::service::writer::task::Task;
 use crate::store::StoreError;
-use pace::Pace;
-use waiting::Waiting;
+use pace::CommitPace;
+use waiting::WaitingTask;
 
 /// How long the writer sleeps if no task comes and background work waits for its turn.
 const IDLE: Duration = Duration::from_millis(20);
@@ -50,77 +53,79 @@ const ASKED: Duration = Duration::from_secs(1);
 /// Tasks that are taken before a commit is built. Tasks that come in the meantime join it while it has room.
 const TASKS_MAX: usize = 256;
 
-struct Writer<'t> {
-    tier1: &'t Tier1,
+struct RangeWriter<'t> {
+    owned: &'t OwnedRanges,
+    peer_backups: &'t PeerBackups,
     owner: &'t Owner,
     tasks: &'t Receiver<Task>,
     range: Range,
     background: Background,
-    backups: Backups,
+    spills: CommitSpills,
     progress: Progress,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingTask>,
     /// Where to send the answers to posts of other ranges.
     posts: HashMap<PostId, PostDone>,
     last_post: PostId,
     sender: Sender<Post>,
-    sending: Sending,
-    pace: Pace,
+    holds: MessageHolds,
+    pace: CommitPace,
     /// When rows of confirmed messages are deleted, if no commit comes before.
-    forget_at: Option<Instant>,
+    delete_confirmed_at: Option<Instant>,
     /// When the writer last noticed a question for pages, and when few pages were last handed in.
     last_asked: Option<Instant>,
     last_few: Option<Instant>,
     /// A task that came during a commit and is not for the machine. It is taken after the commit, whether or
     /// not the commit succeeds.
-    set_aside: Option<Task>,
+    postponed: Option<Task>,
     /// When the range last continued after its disk was full, and the last pause before that.
-    went_on: Option<(Instant, Duration)>,
+    last_recovery: Option<(Instant, Duration)>,
     stopping: bool,
 }
 
 /// Whether messages may leave at present.
 #[derive(Debug, Default)]
-struct Sending {
+struct MessageHolds {
     /// Number of backups that hold messages back.
-    holds: usize,
+    count: usize,
     /// Backups that wait until no post is under way.
     waiting: Vec<Reply<()>>,
 }
 
 /// Runs until the writer is stopped, the store fails, or the process no longer owns the range.
 pub(super) fn run(
-    (tier1, owner): (&Tier1, &Owner),
+    (owned, peer_backups, owner): (&OwnedRanges, &PeerBackups, &Owner),
     tier2: &Arc<dyn IndexOrders>,
     range: Range,
     tasks: &Receiver<Task>,
     sender: Sender<Post>,
 ) {
     give_way(GiveWay::ToAnswers);
-    let background = Background::new(Arc::clone(tier2), owner, tier1.map.count());
-    let mut writer = Writer {
-        tier1,
+    let background = Background::new(Arc::clone(tier2), owner, owned.collection.map.count());
+    let mut writer = RangeWriter {
+        owned,
+        peer_backups,
         owner,
         tasks,
         range,
         background,
-        backups: Backups::default(),
+        spills: CommitSpills::default(),
         progress: Progress::new(owner.dir.clone()),
         waiting: VecDeque::new(),
         posts: HashMap::new(),
         last_post: 0,
         sender,
-        sending: Sending::default(),
-        pace: Pace::new(tier1.ranges.has_others(), owner.lease.is_some(), Instant::now()),
-        forget_at: None,
+        holds: MessageHolds::default(),
+        pace: CommitPace::new(owned.ranges.has_others(), owner.lease.is_some(), Instant::now()),
+        delete_confirmed_at: None,
         last_asked: None,
         last_few: None,
-        set_aside: None,
-        went_on: None,
+        postponed: None,
+        last_recovery: None,
         stopping: false,
     };
     while let Err(refused) = writer.serve() {
         if owner.is_stopping() {
-            tracing::info!(%refused, range = owner.id.0, "what waits for the range is to be asked for again");
+            tracing::info!(%refused, range = owner.id.0, "this process no longer owns the range; callers that wait for it must ask again");
             return writer.refuse_all(&refused);
         }
         let is_full = matches!(refused, Tier1Error::DiskFull(_));
@@ -129,27 +134,27 @@ pub(super) fn run(
                 return;
             }
         } else if is_full && owner.lease.is_some() {
-            return writer.leave(&refused);
+            return writer.give_up_range(&refused);
         } else {
-            tracing::error!(%refused, range = owner.id.0, "tier 1 takes no more writes");
-            return writer.fail(refused);
+            tracing::error!(%refused, range = owner.id.0, "tier 1 accepts no more writes; restart the process");
+            return writer.refuse_for_good(refused);
         }
     }
 }
 
-impl Writer<'_> {
+impl RangeWriter<'_> {
     fn serve(&mut self) -> Result<(), Tier1Error> {
         // The previous owner may not have acknowledged the last rows, so no message leaves before they are
         // settled.
-        self.owner.store.settle().map_err(|error| self.refused(error))?;
+        self.owner.store.settle().map_err(|error| self.refusal_of(error))?;
         self.note_handed_over();
         loop {
             if self.owner.is_stopping() {
-                return Err(self.owner.ended());
+                return Err(self.owner.why_ended());
             }
-            self.tier1.range_backups.tend();
+            self.peer_backups.tend();
             if self.stopping {
-                self.leave_unowed();
+                self.drop_unowed();
                 if !self.has_commands() {
                     self.progress.note_now(&self.range.shards().metas);
                     return Ok(());
@@ -160,7 +165,8 @@ impl Writer<'_> {
             // A hold may be over, or a failed post may be due again.
             self.send()?;
             if !self.range.is_holding_back() {
-                let searches = self.background.schedule(self.tier1.pending(), self.tier1.is_quiet());
+                let searches =
+                    self.background.schedule(self.owned.ranges.pending(), self.owned.ranges.is_quiet());
                 if !searches.is_empty() {
                     self.take(Task::Commands(searches))?;
                 }
@@ -168,7 +174,7 @@ impl Writer<'_> {
             if !self.has_commands() && !self.must_commit() {
                 self.check_rows()?;
                 let pause = if self.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
-                let left = self.forget_at.map(|at| at.saturating_duration_since(Instant::now()));
+                let left = self.delete_confirmed_at.map(|at| at.saturating_duration_since(Instant::now()));
                 if let Ok(task) = self.tasks.recv_timeout(left.map_or(pause, |left| left.min(pause))) {
                     self.take(task)?;
                 }
@@ -190,23 +196,23 @@ impl Writer<'_> {
     /// Whether a command may go into the next commit, or a finished task waits for its answer.
     fn has_commands(&self) -> bool {
         let holds_back = self.range.is_holding_back();
-        self.waiting.front().is_some_and(Waiting::is_done)
+        self.waiting.front().is_some_and(WaitingTask::is_done)
             || self.waiting.iter().any(|entry| entry.is_due(holds_back))
     }
 
     fn take(&mut self, task: Task) -> Result<(), Tier1Error> {
-        let task = match Waiting::new(task) {
+        let task = match WaitingTask::new(task) {
             Ok(waiting) => {
-                if waiting.is_of_few() {
+                if waiting.is_small() {
                     self.last_few = Some(Instant::now());
                 }
-                waiting.line_up(&mut self.waiting);
+                waiting.enqueue(&mut self.waiting);
                 return Ok(());
             }
             Err(task) => task,
         };
         match task {
-            Task::Posted { post, done } => {
+            Task::Post { post, done } => {
                 self.last_post += 1;
                 match self.range.take_in(self.last_post, post) {
                     Ok(()) => drop(self.posts.insert(self.last_post, done)),
@@ -215,35 +221,35 @@ impl Writer<'_> {
             }
             Task::Receipt { by, answer } => {
                 if let Err(error) = &answer {
-                    tracing::warn!(%error, from = %self.owner.id, to = %by, "messages are sent again");
+                    tracing::warn!(%error, from = %self.owner.id, to = %by, "a post to another range failed; its messages are sent again");
                 }
-                self.confirmed(by, &answer)?;
-                self.sending.answer(&self.range);
+                self.take_receipt(by, &answer)?;
+                self.holds.answer_waiting(&self.range);
             }
             Task::Hold { reply } => {
-                self.sending.holds += 1;
-                self.sending.waiting.push(reply);
-                self.sending.answer(&self.range);
+                self.holds.count += 1;
+                self.holds.waiting.push(reply);
+                self.holds.answer_waiting(&self.range);
             }
-            Task::Release => self.sending.holds = self.sending.holds.saturating_sub(1),
-            Task::Recomputed { group, took } => self.background.recomputed(group, took),
-            Task::Covered { group, took } => self.background.covered(group, took),
-            Task::Swept => self.background.swept(),
-            Task::Owed(found) => {
-                let searches = self.background.found(found);
+            Task::Release => self.holds.count = self.holds.count.saturating_sub(1),
+            Task::RecomputationDone { group, took } => self.background.end_recomputation(group, took),
+            Task::CoverDone { group, took } => self.background.end_cover(group, took),
+            Task::SweepDone => self.background.end_sweep(),
+            Task::OwedWork(found) => {
+                let searches = self.background.take_owed(found);
                 if !searches.is_empty() {
                     self.take(Task::Commands(searches))?;
                 }
             }
             Task::FlushBatch => {
-                self.owner.take_hurry();
+                self.owner.clear_hurry();
                 self.background.flush_batch();
             }
-            Task::FollowCommits(follow) => self.backups.follow(follow),
+            Task::Spill(request) => self.spills.take_request(request),
             Task::Stop
             | Task::Submit { .. }
             | Task::Commands(_)
-            | Task::Found { .. }
+            | Task::SearchResults { .. }
             | Task::Apply { .. }
             | Task::Report { .. } => {
                 self.stopping = true;
@@ -268,17 +274,17 @@ impl Writer<'_> {
         while !builder.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {
                 // New tasks go to the end, because `answers_for` holds indexes into the queue.
-                match self.tasks.try_recv().map(Waiting::new) {
+                match self.tasks.try_recv().map(WaitingTask::new) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
                     Ok(Err(task)) => {
-                        self.set_aside = Some(task);
+                        self.postponed = Some(task);
                         break;
                     }
                     Err(_) => break,
                 }
                 continue;
             };
-            if holds_back && entry.may_wait() {
+            if holds_back && entry.can_wait() {
                 at += 1;
                 continue;
             }
@@ -302,28 +308,28 @@ impl Writer<'_> {
         builder.take_posted()?;
         let writes = builder.finish()?;
         drop(undisturbed);
-        self.forget_at = None;
+        self.delete_confirmed_at = None;
         std::thread::yield_now();
         if !writes.is_empty() {
-            let kept = self.backups.prepare(&writes);
+            let encoded = self.spills.encode(&writes);
             let span = tracing::debug_span!("commit", rows = writes.len(), outcomes = answers_for.len());
-            span.in_scope(|| self.owner.store.commit(writes)).map_err(|error| self.refused(error))?;
-            self.backups.committed(kept);
+            span.in_scope(|| self.owner.store.commit(writes)).map_err(|error| self.refusal_of(error))?;
+            self.spills.append(encoded);
             self.progress.note(&self.range.shards().metas);
             self.pace.commit(Instant::now());
         }
         let SettledWork { effects, answers, waits } = self.range.settled();
-        self.owner.set_totals(&self.range, &waits);
+        self.owner.update_figures(&self.range, &waits);
         self.publish(&effects);
         let mut answers_for = answers_for.into_iter();
         for effect in effects {
             match effect {
                 Effect::Outcome(outcome) => {
                     if let Some(entry) = answers_for.next().and_then(|at| self.waiting.get_mut(at)) {
-                        entry.answered.push(outcome);
+                        entry.outcomes.push(outcome);
                     }
                 }
-                other => self.background.take(other),
+                other => self.background.take_effect(other),
             }
         }
         // Readers must find the changes of this commit when they see this index.
@@ -337,10 +343,10 @@ impl Writer<'_> {
             }
         }
         self.send()?;
-        for entry in Waiting::take_done(&mut self.waiting) {
+        for entry in WaitingTask::take_done(&mut self.waiting) {
             entry.finish(&self.range);
         }
-        if let Some(task) = self.set_aside.take() {
+        if let Some(task) = self.postponed.take() {
             self.take(task)?;
         }
         Ok(())
@@ -348,14 +354,14 @@ impl Writer<'_> {
 
     /// Notes the last order that tier 2 has received. Only this thread commits, so no order is behind it.
     fn note_handed_over(&self) {
-        if let Some(order) = self.background.handed_over() {
-            self.owner.handed_over(order);
+        if let Some(order) = self.background.last_handed_over() {
+            self.owner.note_handed_over(order);
         }
     }
 
     /// Hands posts for other ranges to the thread that sends them.
     fn send(&mut self) -> Result<(), Tier1Error> {
-        if self.sending.holds == 0 && self.range.outbox().has_posts() {
+        if self.holds.count == 0 && self.range.outbox().has_posts() {
             for post in self.range.posts(&*self.owner.uncached_store, POST_MESSAGES)? {
                 // The sender ends after this thread.
                 drop(self.sender.send(post));
@@ -367,29 +373,23 @@ impl Writer<'_> {
     /// Publishes how far the feed has grown.
     fn publish(&self, effects: &[Effect]) {
         if effects.iter().any(|effect| matches!(effect, Effect::Changed)) {
-            let mut feed = self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner);
-            for shard in self.range.shards().run().map(|shard| usize::from(shard.0)) {
-                feed[shard] = extent(&self.range.shards().metas[shard]);
-            }
-            self.tier1.feed_grew.notify_all();
+            self.owned.feed.publish(&self.range, || {});
         }
     }
 
     /// Why a commit was not made. If another node owns the range now, ends this ownership and nothing else.
-    fn refused(&self, error: StoreError) -> Tier1Error {
+    fn refusal_of(&self, error: StoreError) -> Tier1Error {
         if matches!(error, StoreError::Deposed(_)) {
             self.owner.end();
-            if let Some(statuses) = &self.tier1.statuses {
-                statuses.end(self.owner.id);
-            }
+            self.owned.end_statuses(self.owner.id);
         }
         error.into()
     }
 }
 
-impl Sending {
+impl MessageHolds {
     /// Answers the backups that wait until no post is under way.
-    fn answer(&mut self, range: &Range) {
+    fn answer_waiting(&mut self, range: &Range) {
         if !range.outbox().is_posting() {
             for reply in self.waiting.drain(..) {
                 reply.send(());

@@ -74,7 +74,7 @@ impl Worker {
     }
 
     fn statuses(&self) -> &Statuses {
-        self.tier1.statuses.as_ref().expect("this worker has status tables")
+        self.tier1.statuses()
     }
 
     /// Makes a commit of a range, which also updates the range's status table.

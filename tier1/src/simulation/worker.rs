@@ -1,7 +1,7 @@
 //! The reading side of tier 1 and its worker, over the stores of all ranges and without threads.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, Timestamp};
@@ -11,9 +11,9 @@ use super::reads::FaultyReads;
 use super::{Command, Settings, SubmissionHint};
 use crate::machine::Command as MachineCommand;
 use crate::peers::Peers;
-use crate::service::job::Verify;
-use crate::service::repair::Wanted;
-use crate::service::worker::{self, LastWinner};
+use crate::service::upkeep::job::MemberVerification;
+use crate::service::upkeep::recomputation::RecomputeWhen;
+use crate::service::upkeep::worker::{self, LastWinner};
 use crate::store::{Store, StoreError};
 use crate::{Config, Tier1};
 
@@ -103,7 +103,7 @@ impl Worker {
 
     /// Sets the extent of the feed of each shard.
     pub fn set_feed(&self, ends: Vec<super::FeedExtent>) {
-        *self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+        self.tier1.set_feed(ends);
     }
 
     /// Compares a new content with the page's representative.
@@ -125,8 +125,9 @@ impl Worker {
     ) -> Result<Option<Command>, Tier1Error> {
         let (winner, winner_content) = winner;
         let mut found = Ok(None);
-        let member = Verify { page, content, winner, winner_content };
-        worker::verify(&self.tier1, vec![member], &mut LastWinner::default(), &mut |_, with| found = with);
+        let member = MemberVerification { page, content, winner, winner_content };
+        let upkeep = self.tier1.upkeep();
+        worker::verify(upkeep, vec![member], &mut LastWinner::default(), &mut |_, with| found = with);
         Ok(found?.map(|with| Command(MachineCommand::Verified { page, content, with })))
     }
 
@@ -136,10 +137,10 @@ impl Worker {
     /// # Errors
     /// If a row is damaged.
     pub fn recompute(&self, group: GroupId, repair: bool) -> Result<Vec<Command>, Tier1Error> {
-        let wanted = if repair { Wanted::Always } else { Wanted::IfOwed };
+        let wanted = if repair { RecomputeWhen::Always } else { RecomputeWhen::IfOwed };
         let Some(found) = self.tier1.recompute(group, wanted)? else { return Ok(Vec::new()) };
-        let audit = repair.then(|| found.audit(Timestamp::from_millis(0), "simulation"));
-        let steps = found.regrouped(self.settings.step_rows, audit);
+        let audit = repair.then(|| found.trail_entry(Timestamp::from_millis(0), "simulation"));
+        let steps = found.commands(self.settings.step_rows, audit);
         Ok(steps.map(|step| Command(MachineCommand::Recomputed(step))).collect())
     }
 
@@ -151,7 +152,7 @@ impl Worker {
     pub fn find_cover(&self, group: GroupId) -> Result<Vec<Command>, Tier1Error> {
         let Some(found) = self.tier1.find_cover(group)? else { return Ok(Vec::new()) };
         Ok(found
-            .covered(self.settings.step_rows)
+            .commands(self.settings.step_rows)
             .map(|step| Command(MachineCommand::Covered(step)))
             .collect())
     }

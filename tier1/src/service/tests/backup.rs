@@ -7,18 +7,18 @@ use super::*;
 use crate::backup::BackupReader;
 
 over_ranges! {
-    what_is_committed_between_two_pieces_is_in_the_backup,
-    a_backup_that_is_not_taken_to_its_end_holds_nobody_up,
-    a_backup_breaks_off_when_the_service_ends,
+    commits_between_two_pieces_are_in_the_backup,
+    an_abandoned_backup_delays_no_write,
+    a_backup_fails_when_the_service_stops,
 }
 
-fn begun(ranges: u16) -> (tempfile::TempDir, Arc<Tier1>) {
+fn start_with_pages(ranges: u16) -> (tempfile::TempDir, Arc<Tier1>) {
     let dir = tempfile::tempdir().unwrap();
     let config = Config { dir: dir.path().to_owned(), ..config(Retention::DEFAULT, ranges) };
     // Each range has a store of its own, so that no row is copied twice.
     let stores = (0..ranges).map(|_| Arc::new(Memory::default()) as Arc<dyn Store>).collect();
     let tier1 = Tier1::over(stores, &config).unwrap();
-    let tier2 = Arc::new(Everybody::naming(usize::MAX));
+    let tier2 = Arc::new(LinkingIndex::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     for page in 0..20 {
@@ -28,15 +28,15 @@ fn begun(ranges: u16) -> (tempfile::TempDir, Arc<Tier1>) {
     (dir, tier1)
 }
 
-fn what_is_committed_between_two_pieces_is_in_the_backup(ranges: u16) {
-    let (_dir, tier1) = begun(ranges);
+fn commits_between_two_pieces_are_in_the_backup(ranges: u16) {
+    let (_dir, tier1) = start_with_pages(ranges);
     let mut backup = tier1.backup().unwrap();
     let (mut file, mut summary) = (Vec::new(), BackupSummary::default());
     let first = backup.next().unwrap().unwrap();
     for page in 20..40 {
         submit(&tier1, page, 1, content(page));
     }
-    assert!(tier1.flush(PATIENCE).unwrap(), "nobody waits for the backup");
+    assert!(tier1.flush(PATIENCE).unwrap(), "writes do not wait for the backup");
     for piece in std::iter::once(Ok(first)).chain(&mut backup) {
         match piece.unwrap() {
             BackupPiece::Bytes(bytes) => {
@@ -56,13 +56,13 @@ fn what_is_committed_between_two_pieces_is_in_the_backup(ranges: u16) {
     }
     for page in 0..40 {
         let id = url(page).id();
-        assert!(restored.get(&key::page(tier1.shard_of(id), id)).unwrap().is_some(), "{page}");
+        assert!(restored.get(&key::page(tier1.collection.shard_of(id), id)).unwrap().is_some(), "{page}");
     }
     tier1.stop();
 }
 
-fn a_backup_that_is_not_taken_to_its_end_holds_nobody_up(ranges: u16) {
-    let (_dir, tier1) = begun(ranges);
+fn an_abandoned_backup_delays_no_write(ranges: u16) {
+    let (_dir, tier1) = start_with_pages(ranges);
     for pieces in 0..3 {
         let mut backup = tier1.backup().unwrap();
         assert_eq!(backup.by_ref().take(pieces).filter(Result::is_ok).count(), pieces);
@@ -73,8 +73,8 @@ fn a_backup_that_is_not_taken_to_its_end_holds_nobody_up(ranges: u16) {
     tier1.stop();
 }
 
-fn a_backup_breaks_off_when_the_service_ends(ranges: u16) {
-    let (_dir, tier1) = begun(ranges);
+fn a_backup_fails_when_the_service_stops(ranges: u16) {
+    let (_dir, tier1) = start_with_pages(ranges);
     let mut backup = tier1.backup().unwrap();
     assert!(backup.next().unwrap().is_ok());
     tier1.stop();

@@ -7,11 +7,11 @@ use doppel_protocol::{BATCH_MAX, LIST_MAX};
 use super::*;
 
 over_ranges! {
-    a_list_that_is_too_long_is_refused_and_nothing_is_done,
-    an_answer_with_a_limit_has_a_limit_of_its_own,
+    a_list_above_the_limit_is_refused_as_a_whole,
+    an_answer_is_limited_whatever_limit_the_caller_asks_for,
 }
 
-fn deaths(pages: Range<u64>) -> Vec<Submission> {
+fn dead_pages(pages: Range<u64>) -> Vec<Submission> {
     let submission = |page| Submission {
         url: url(page),
         fetched_at: Timestamp::from_millis(1),
@@ -23,13 +23,13 @@ fn deaths(pages: Range<u64>) -> Vec<Submission> {
     pages.map(submission).collect()
 }
 
-fn a_list_that_is_too_long_is_refused_and_nothing_is_done(ranges: u16) {
+fn a_list_above_the_limit_is_refused_as_a_whole(ranges: u16) {
     let tier1 = start(&Arc::new(Memory::default()), ranges);
     let ids: Vec<PageId> = (0..=BATCH_MAX as u64).map(|page| url(page).id()).collect();
     let refused = Tier1Error::BatchTooLarge { found: BATCH_MAX + 1, limit: BATCH_MAX };
-    assert_eq!(tier1.submit(deaths(0..BATCH_MAX as u64 + 1)).unwrap_err(), refused);
+    assert_eq!(tier1.submit(dead_pages(0..BATCH_MAX as u64 + 1)).unwrap_err(), refused);
     assert_eq!(tier1.totals().unwrap().counters.submissions, 0);
-    assert_eq!(tier1.submit(deaths(0..BATCH_MAX as u64)).unwrap().len(), BATCH_MAX);
+    assert_eq!(tier1.submit(dead_pages(0..BATCH_MAX as u64)).unwrap().len(), BATCH_MAX);
     assert_eq!(tier1.pages(&ids).unwrap_err(), refused);
     assert_eq!(tier1.purge(&ids).unwrap_err(), refused);
     assert!(tier1.pages(&ids[1..]).unwrap()[0].is_some(), "nothing was purged");
@@ -37,11 +37,11 @@ fn a_list_that_is_too_long_is_refused_and_nothing_is_done(ranges: u16) {
     tier1.stop();
 }
 
-fn an_answer_with_a_limit_has_a_limit_of_its_own(ranges: u16) {
+fn an_answer_is_limited_whatever_limit_the_caller_asks_for(ranges: u16) {
     let tier1 = start(&Arc::new(Memory::default()), ranges);
     let all = LIST_MAX as u64 + 500;
     for from in (0..all).step_by(BATCH_MAX) {
-        tier1.submit(deaths(from..all.min(from + BATCH_MAX as u64))).unwrap();
+        tier1.submit(dead_pages(from..all.min(from + BATCH_MAX as u64))).unwrap();
     }
     let first = tier1.changes(None, usize::MAX, Duration::ZERO).unwrap();
     assert!(!first.at_end && first.changes.len() <= LIST_MAX, "{}", first.changes.len());

@@ -10,16 +10,16 @@ use doppel_protocol::Repeat;
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::range::UNFINISHED_MAX;
-use crate::service::room::Arriving;
+use crate::service::submissions::arrivals::Arriving;
 use crate::txn::Row;
 
 /// Peers that refuse all posts while `is_silent` is set.
-struct Silent {
+struct SilentPeers {
     peers: Arc<dyn Peers>,
     is_silent: AtomicBool,
 }
 
-impl Peers for Silent {
+impl Peers for SilentPeers {
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError> {
         if self.is_silent.load(Ordering::Relaxed) {
             return Err(PeerError::unreachable(post.to, "it is silent"));
@@ -48,28 +48,28 @@ fn redirect(url: PageUrl, to: PageUrl) -> Submission {
 }
 
 #[test]
-fn tier_2_does_not_wait_for_a_range_that_holds_submissions_back() {
+fn results_of_tier_2_are_applied_while_submissions_are_held_back() {
     let stores = (0..3).map(|_| Arc::new(Memory::default()) as Arc<dyn Store>).collect();
     let mut peers = None;
     let between = |direct| {
-        let silent = Arc::new(Silent { peers: direct, is_silent: AtomicBool::new(true) });
+        let silent = Arc::new(SilentPeers { peers: direct, is_silent: AtomicBool::new(true) });
         peers = Some(Arc::clone(&silent));
         silent as Arc<dyn Peers>
     };
     let tier1 = Tier1::over_stores(stores, &config(Retention::DEFAULT, 3), between).unwrap();
-    let tier2 = Arc::new(Everybody::naming(usize::MAX));
+    let tier2 = Arc::new(LinkingIndex::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
 
     // Each redirect from a page of one range to a page of another sends two messages.
-    let map = tier1.map;
+    let map = tier1.collection.map;
     let of = |range| (0..).map(url).filter(move |url| map.of_page(url.id()) == RangeId(range));
     let (mut from, to) = (of(0), of(1).next().unwrap());
     let mut batch = || -> Vec<_> { from.by_ref().take(1_000).map(|url| redirect(url, to.clone())).collect() };
     for _ in 0..UNFINISHED_MAX / 2 / 1_000 {
         tier1.submit(batch()).unwrap();
     }
-    let owner = tier1.own(RangeId(0)).unwrap();
+    let owner = tier1.answering_owner(RangeId(0)).unwrap();
     let submissions = batch().into_iter().map(|submission| (submission, None)).collect();
     let held_back = owner.submit(submissions, Arriving::count(&Arc::default(), ClientId::NONE, 0).0).unwrap();
     let began = Instant::now();
@@ -89,7 +89,7 @@ fn tier_2_does_not_wait_for_a_range_that_holds_submissions_back() {
 
     peers.unwrap().is_silent.store(false, Ordering::Relaxed);
     repeated.join().unwrap().unwrap();
-    assert!(in_time, "it waited for messages to leave");
+    assert!(in_time, "the results of tier 2 waited for messages to leave");
     assert_eq!(held_back.wait().flatten().unwrap().len(), 1_000);
     assert!(tier1.flush(PATIENCE * 3).unwrap());
     tier1.stop();

@@ -11,16 +11,16 @@ use super::statuses::await_advice;
 use super::*;
 use crate::database::{Database, LogConsumer};
 use crate::lease::Lease;
-use crate::service::owner::Opened;
+use crate::service::ownership::owner::OpenedRange;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
 
 /// The range that begins and ends.
 const MOVING: RangeId = RangeId(1);
 
 /// A directory that knows no owner of any range.
-pub(super) struct Nobody;
+pub(super) struct NoOwners;
 
-impl RangeDirectory for Nobody {
+impl RangeDirectory for NoOwners {
     fn owner(&self, _: RangeId) -> Option<Arc<dyn range_owner::RangeOwner>> {
         None
     }
@@ -32,9 +32,9 @@ impl RangeDirectory for Nobody {
 
 /// A log that reports on request that another node owns the range.
 #[derive(Default)]
-struct Deposing(AtomicBool);
+struct DeposingLog(AtomicBool);
 
-impl Intercept for Deposing {
+impl Intercept for DeposingLog {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         if self.0.load(Ordering::Relaxed) { Err(StoreError::Deposed(MOVING)) } else { rows.commit(writes) }
     }
@@ -42,9 +42,9 @@ impl Intercept for Deposing {
 
 /// A lease that has run out while the switch is set.
 #[derive(Default)]
-struct Switch(AtomicBool);
+struct LeaseSwitch(AtomicBool);
 
-impl Lease for Switch {
+impl Lease for LeaseSwitch {
     fn end(&self) {}
 
     fn check(&self) -> Result<(), PeerError> {
@@ -56,9 +56,9 @@ impl Lease for Switch {
 }
 
 /// A lease that runs out after this many checks.
-struct RunsOut(AtomicU64);
+struct CountedLease(AtomicU64);
 
-impl Lease for RunsOut {
+impl Lease for CountedLease {
     fn end(&self) {}
 
     fn check(&self) -> Result<(), PeerError> {
@@ -71,10 +71,10 @@ impl Lease for RunsOut {
 /// A process that began with three ranges, and their rows.
 struct Process {
     tier1: Arc<Tier1>,
-    tier2: Arc<Everybody>,
-    stores: Vec<Arc<Intercepted<Deposing>>>,
+    tier2: Arc<LinkingIndex>,
+    stores: Vec<Arc<Intercepted<DeposingLog>>>,
     /// Lease of the range that begins and ends.
-    lease: Arc<Switch>,
+    lease: Arc<LeaseSwitch>,
     epochs: AtomicU64,
 }
 
@@ -82,8 +82,8 @@ impl Process {
     fn start(partners: usize) -> Self {
         let dir = std::env::temp_dir();
         let config = Config { dir, pending_max: 100_000, ..config(Retention::DEFAULT, 3) };
-        let tier1 = Tier1::open_none(&config, Arc::new(Nobody)).unwrap();
-        let tier2 = Arc::new(Everybody::naming(partners));
+        let tier1 = Tier1::open_none(&config, Arc::new(NoOwners)).unwrap();
+        let tier2 = Arc::new(LinkingIndex::naming(partners));
         assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
         let stores = (0..3).map(|_| Arc::default()).collect();
         let this = Self { tier1, tier2, stores, lease: Arc::default(), epochs: AtomicU64::new(1) };
@@ -99,13 +99,13 @@ impl Process {
         let store = Arc::clone(&self.stores[usize::from(range.0)]) as Arc<dyn Store>;
         let lease = (range == MOVING).then(|| Arc::clone(&self.lease) as Arc<dyn Lease>);
         let epoch = Some(Epoch(self.epochs.fetch_add(1, Ordering::Relaxed)));
-        let opened = Opened { lease, epoch, ..Opened::over(store, None) };
+        let opened = OpenedRange { lease, epoch, ..OpenedRange::over(store, None) };
         let range = self.tier1.open_range(range, &opened).unwrap();
         self.tier1.begin_range(opened, range).unwrap();
     }
 
     fn is_moving(&self, page: u64) -> bool {
-        self.tier1.map.of_page(url(page).id()) == MOVING
+        self.tier1.collection.map.of_page(url(page).id()) == MOVING
     }
 
     /// The first page from `from` on that is, or is not, in the range that begins and ends.
@@ -159,7 +159,7 @@ impl Process {
 }
 
 #[test]
-fn a_range_ends_and_begins_again_and_the_others_go_on() {
+fn a_range_ends_and_begins_again_while_the_others_continue() {
     let process = Process::start(usize::MAX);
     let mut pages: Vec<u64> = (0..30).collect();
     for page in &pages {
@@ -178,10 +178,10 @@ fn a_range_ends_and_begins_again_and_the_others_go_on() {
         assert!(process.tier1.pages(&[url(page).id()]).unwrap()[0].is_some());
     }
     process.tier1.writable().unwrap();
-    assert!(!process.tier1.flush(Duration::ZERO).unwrap(), "a range is missing");
+    assert!(!process.tier1.flush(Duration::ZERO).unwrap(), "a range has no owner");
 
     process.begin(MOVING);
-    assert!(node.cut(MOVING, 7).is_err(), "the backup has lost what the other owner committed");
+    assert!(node.cut(MOVING, 7).is_err(), "the backup has lost the commits of the other owner");
     pages.extend(others());
     process.assert_at_rest(&pages);
     process.tier1.stop();
@@ -191,7 +191,7 @@ fn a_range_ends_and_begins_again_and_the_others_go_on() {
 fn a_range_begins_once_and_never_after_a_stop() {
     let process = Process::start(0);
     let begin = || {
-        let opened = Opened::over(Arc::clone(&process.stores[1]) as Arc<dyn Store>, None);
+        let opened = OpenedRange::over(Arc::clone(&process.stores[1]) as Arc<dyn Store>, None);
         let range = process.tier1.open_range(MOVING, &opened).unwrap();
         process.tier1.begin_range(opened, range).unwrap_err()
     };
@@ -203,7 +203,7 @@ fn a_range_begins_once_and_never_after_a_stop() {
 }
 
 #[test]
-fn a_deposed_owner_ends_alone() {
+fn a_deposed_owner_ends_without_the_other_ranges() {
     let process = Process::start(usize::MAX);
     let pages: Vec<u64> = (0..12).collect();
     for page in &pages {
@@ -228,7 +228,7 @@ fn a_deposed_owner_ends_alone() {
 }
 
 #[test]
-fn a_lease_that_has_run_out_stops_answers_and_no_work() {
+fn an_expired_lease_stops_answers_but_no_work() {
     let process = Process::start(usize::MAX);
     let pages: Vec<u64> = (0..12).collect();
     process.tier2.refusals.store(usize::MAX, Ordering::Relaxed);
@@ -238,7 +238,7 @@ fn a_lease_that_has_run_out_stops_answers_and_no_work() {
     process.lease.0.store(true, Ordering::Relaxed);
     process.assert_away();
     assert!(process.tier1.pages(&[url(process.page(false, 0)).id()]).unwrap()[0].is_some());
-    let owner = process.tier1.ranges.here(MOVING).unwrap();
+    let owner = process.tier1.owned.ranges.local_owner(MOVING).unwrap();
     assert!(owner.totals().1.pending > 0);
     process.tier2.refusals.store(0, Ordering::Relaxed);
     let deadline = Instant::now() + PATIENCE;
@@ -253,7 +253,7 @@ fn a_lease_that_has_run_out_stops_answers_and_no_work() {
 }
 
 #[test]
-fn a_range_comes_and_goes_while_pages_are_submitted_and_asked_for() {
+fn no_page_is_lost_while_a_range_begins_and_ends() {
     let process = Process::start(2);
     let is_over = AtomicBool::new(false);
     let kept = thread::scope(|scope| {
@@ -298,15 +298,15 @@ fn a_range_comes_and_goes_while_pages_are_submitted_and_asked_for() {
 }
 
 #[test]
-fn what_the_index_asks_of_an_owner_that_ends_meanwhile_is_not_kept() {
+fn a_request_of_the_index_to_an_ending_owner_has_no_effect() {
     let dir = tempfile::tempdir().unwrap();
-    let tier1 = Tier1::open_none(&config(Retention::DEFAULT, 3), Arc::new(Nobody)).unwrap();
+    let tier1 = Tier1::open_none(&config(Retention::DEFAULT, 3), Arc::new(NoOwners)).unwrap();
     let database = Arc::new(Database::open(dir.path(), false).unwrap());
-    let lease = Arc::new(RunsOut(AtomicU64::new(u64::MAX)));
-    let opened = Opened {
+    let lease = Arc::new(CountedLease(AtomicU64::new(u64::MAX)));
+    let opened = OpenedRange {
         database: Some(Arc::clone(&database)),
         lease: Some(Arc::clone(&lease) as Arc<dyn Lease>),
-        ..Opened::over(Arc::clone(&database) as Arc<dyn Store>, None)
+        ..OpenedRange::over(Arc::clone(&database) as Arc<dyn Store>, None)
     };
     let range = tier1.open_range(MOVING, &opened).unwrap();
     tier1.begin_range(opened, range).unwrap();

@@ -14,7 +14,7 @@ use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::txn::Row;
 
 /// Peers that lose some posts and some answers, or do not answer reads.
-struct Unreliable {
+struct UnreliablePeers {
     peers: Arc<dyn Peers>,
     loses: bool,
     posts: AtomicUsize,
@@ -26,7 +26,7 @@ struct Unreliable {
     is_down: AtomicBool,
 }
 
-impl Unreliable {
+impl UnreliablePeers {
     fn new(peers: Arc<dyn Peers>, loses: bool, rows: usize) -> Arc<Self> {
         let (posts, reads, is_down) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
         Arc::new(Self { peers, loses, posts, rows, reads, is_down })
@@ -41,7 +41,7 @@ impl Unreliable {
     }
 }
 
-impl Peers for Unreliable {
+impl Peers for UnreliablePeers {
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError> {
         match self.posts.fetch_add(1, Ordering::Relaxed) % 4 {
             0 if self.loses => Err(PeerError::unreachable(post.to, "it is lost")),
@@ -67,24 +67,24 @@ impl Peers for Unreliable {
 }
 
 /// Starts three ranges with such peers between them.
-fn start_between(loses: bool, rows: usize) -> (Arc<Tier1>, Arc<Unreliable>) {
+fn start_between(loses: bool, rows: usize) -> (Arc<Tier1>, Arc<UnreliablePeers>) {
     let store = Arc::new(Memory::default());
     let stores = (0..3).map(|_| Arc::clone(&store) as Arc<dyn Store>).collect();
     let mut peers = None;
     let between = |direct| {
-        let unreliable = Unreliable::new(direct, loses, rows);
+        let unreliable = UnreliablePeers::new(direct, loses, rows);
         peers = Some(Arc::clone(&unreliable));
         unreliable as Arc<dyn Peers>
     };
     let tier1 = Tier1::over_stores(stores, &config(Retention::DEFAULT, 3), between).unwrap();
-    let tier2 = Arc::new(Everybody::naming(usize::MAX));
+    let tier2 = Arc::new(LinkingIndex::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     (tier1, peers.unwrap())
 }
 
 #[test]
-fn messages_go_again_until_they_are_confirmed_and_short_answers_are_read_on() {
+fn lost_messages_are_sent_again_and_short_answers_are_continued() {
     let (tier1, _) = start_between(true, 1);
     for page in 0..12 {
         submit(&tier1, page, 1, content(page));
@@ -105,7 +105,7 @@ fn messages_go_again_until_they_are_confirmed_and_short_answers_are_read_on() {
 }
 
 #[test]
-fn a_range_that_does_not_answer_for_a_while_is_not_taken_for_the_end() {
+fn a_flush_waits_for_a_range_that_does_not_answer() {
     let (tier1, peers) = start_between(false, usize::MAX);
     for page in 0..4 {
         submit(&tier1, page, 1, content(page));
@@ -164,7 +164,7 @@ fn signatures_are_read_many_at_once() {
 }
 
 #[test]
-fn a_flush_ends_at_its_limit_though_a_range_does_not_answer() {
+fn a_flush_ends_at_its_limit_although_no_range_answers() {
     let store = Arc::new(Memory::default());
     // No thread runs before the start.
     let tier1 = Tier1::over(vec![store as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
@@ -200,7 +200,7 @@ fn reads_of_two_updates() -> [usize; 2] {
     };
     let reads = |submissions: &[Submission]| {
         let before = peers.reads.load(Ordering::Relaxed);
-        let hints = tier1.hints(submissions);
+        let hints = tier1.submissions.hints(submissions);
         assert!(hints.iter().all(|hint| hint.as_ref().is_some_and(|hint| hint.with.similar)));
         peers.reads.load(Ordering::Relaxed) - before
     };

@@ -13,7 +13,7 @@ use crate::store::{Intercept, Intercepted, StoreError, Write};
 use crate::txn::read;
 
 /// Reads the mark inside each commit, before a row of the commit is written.
-struct Watch {
+struct MarkWatch {
     dir: PathBuf,
     commits: AtomicUsize,
     /// Number of the commit that fails.
@@ -24,10 +24,10 @@ struct Watch {
     ahead: Mutex<Vec<usize>>,
 }
 
-type Watched = Intercepted<Watch>;
+type WatchedStore = Intercepted<MarkWatch>;
 
-impl Watch {
-    fn store(dir: PathBuf, fails_at: usize) -> Watched {
+impl MarkWatch {
+    fn store(dir: PathBuf, fails_at: usize) -> WatchedStore {
         let (commits, marked) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Intercepted::new(Self { dir, commits, fails_at, marked, ahead: Mutex::default() })
     }
@@ -40,7 +40,7 @@ impl Watch {
     }
 }
 
-impl Intercept for Watch {
+impl Intercept for MarkWatch {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
         self.marked.fetch_add(usize::from(self.dir.join("progress").exists()), Ordering::Relaxed);
@@ -54,11 +54,11 @@ impl Intercept for Watch {
     }
 }
 
-fn start_watched(store: &Arc<Watched>) -> Arc<Tier1> {
+fn start_watched(store: &Arc<WatchedStore>) -> Arc<Tier1> {
     let config = config(Retention::DEFAULT, 1);
     let tier1 =
         Tier1::over_noting(Arc::clone(store) as Arc<dyn Store>, store.by.dir.clone(), &config).unwrap();
-    let tier2 = Arc::new(Everybody::naming(usize::MAX));
+    let tier2 = Arc::new(LinkingIndex::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     tier1
@@ -67,28 +67,24 @@ fn start_watched(store: &Arc<Watched>) -> Arc<Tier1> {
 #[test]
 fn progress_is_never_ahead_of_the_store() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(Watch::store(dir.path().to_owned(), usize::MAX));
+    let store = Arc::new(MarkWatch::store(dir.path().to_owned(), usize::MAX));
     let tier1 = start_watched(&store);
     for page in 0..20 {
         submit(&tier1, page, 1, content(page));
     }
     assert!(tier1.flush(PATIENCE).unwrap());
     tier1.stop();
-    assert_eq!(
-        *store.by.ahead.lock().unwrap(),
-        [0_usize; 0],
-        "commits that were marked before they were made"
-    );
+    assert_eq!(*store.by.ahead.lock().unwrap(), [0_usize; 0], "commits that saw a mark ahead of the rows");
     assert!(store.by.marked.load(Ordering::Relaxed) > 0, "no commit saw a mark");
     store.by.verify(&store.rows).unwrap();
 }
 
 /// The rows of a failed commit may be lost, although the shards in memory have them.
 #[test]
-fn a_commit_that_fails_leaves_no_mark() {
+fn a_failed_commit_leaves_no_mark() {
     for fails_at in [1, 2, 5] {
         let dir = tempfile::tempdir().unwrap();
-        let store = Arc::new(Watch::store(dir.path().to_owned(), fails_at));
+        let store = Arc::new(MarkWatch::store(dir.path().to_owned(), fails_at));
         let tier1 = start_watched(&store);
         let submission = |page| Submission {
             url: url(page),

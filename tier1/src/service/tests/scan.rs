@@ -7,10 +7,10 @@ use super::*;
 
 over_ranges! {
     a_scan_gives_every_live_page_once_whatever_the_limit,
-    what_changes_during_a_scan_is_in_the_feed_from_before_it,
+    changes_during_a_scan_are_in_the_feed_since_before_it,
 }
 
-fn filled(ranges: u16) -> Arc<Tier1> {
+fn start_with_pages(ranges: u16) -> Arc<Tier1> {
     let tier1 = start(&Arc::new(Memory::default()), ranges);
     for page in 0..20 {
         submit(&tier1, page, 1, content(page * 1_000));
@@ -24,7 +24,7 @@ fn filled(ranges: u16) -> Arc<Tier1> {
 }
 
 fn a_scan_gives_every_live_page_once_whatever_the_limit(ranges: u16) {
-    let tier1 = filled(ranges);
+    let tier1 = start_with_pages(ranges);
     let mut all: Vec<PageUrl> = (0..20).map(url).collect();
     all.sort();
     for limit in [0, 1, 2, 7, 60, SCAN_LINES_MAX, usize::MAX] {
@@ -44,8 +44,8 @@ fn a_scan_gives_every_live_page_once_whatever_the_limit(ranges: u16) {
     tier1.stop();
 }
 
-fn what_changes_during_a_scan_is_in_the_feed_from_before_it(ranges: u16) {
-    let tier1 = filled(ranges);
+fn changes_during_a_scan_are_in_the_feed_since_before_it(ranges: u16) {
+    let tier1 = start_with_pages(ranges);
     let cursor = tier1.cursor().unwrap();
     let first = tier1.scan(None, 1).unwrap();
     submit(&tier1, 0, 2, Body::Dead);

@@ -11,8 +11,8 @@ use crate::key::Kind;
 use crate::store::{Intercept, Intercepted, StoreError};
 
 over_ranges! {
-    a_start_fills_the_table_beside_the_service,
-    a_start_goes_on_from_the_snapshot_of_a_stop,
+    a_start_fills_the_status_table_while_the_service_runs,
+    a_start_fills_the_status_table_from_the_snapshot_of_a_stop,
 }
 
 /// Waits until the table has an answer for which `wanted` holds.
@@ -27,7 +27,7 @@ pub(super) fn await_advice(tier1: &Tier1, page: u64, wanted: impl Fn(&Advice) ->
     }
 }
 
-fn a_start_fills_the_table_beside_the_service(ranges: u16) {
+fn a_start_fills_the_status_table_while_the_service_runs(ranges: u16) {
     let store = Arc::new(Memory::default());
     let tier1 = start(&store, ranges);
     for page in 0..40 {
@@ -52,9 +52,9 @@ fn a_start_fills_the_table_beside_the_service(ranges: u16) {
 
 /// A store whose pages cannot be scanned while this is set, like a database that is being opened anew.
 #[derive(Default)]
-struct Unreadable(AtomicBool);
+struct UnreadablePages(AtomicBool);
 
-impl Intercept for Unreadable {
+impl Intercept for UnreadablePages {
     fn range(
         &self,
         rows: &Memory,
@@ -68,8 +68,8 @@ impl Intercept for Unreadable {
 }
 
 #[test]
-fn rows_that_could_not_be_read_for_a_while_come_into_the_table_all_the_same() {
-    let store = Arc::new(Intercepted::new(Unreadable::default()));
+fn rows_that_could_not_be_read_are_put_in_the_table_later() {
+    let store = Arc::new(Intercepted::new(UnreadablePages::default()));
     let start = || start_with(&store, &config(Retention::DEFAULT, 1), usize::MAX).0;
     let tier1 = start();
     for page in 0..20 {
@@ -97,13 +97,13 @@ fn rows_that_could_not_be_read_for_a_while_come_into_the_table_all_the_same() {
 
 fn open(dir: &Path, ranges: u16) -> Arc<Tier1> {
     let tier1 = Tier1::open(&Config { dir: dir.to_owned(), ..config(Retention::DEFAULT, ranges) }).unwrap();
-    let tier2 = Arc::new(Everybody::naming(usize::MAX));
+    let tier2 = Arc::new(LinkingIndex::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     tier1
 }
 
-fn a_start_goes_on_from_the_snapshot_of_a_stop(ranges: u16) {
+fn a_start_fills_the_status_table_from_the_snapshot_of_a_stop(ranges: u16) {
     let home = tempfile::tempdir().unwrap();
     let snapshots: Vec<PathBuf> =
         (0..ranges).map(|range| home.path().join(format!("range-{range}/statuses.dat"))).collect();

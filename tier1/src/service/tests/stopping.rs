@@ -7,16 +7,16 @@ use crossbeam::channel::{Receiver, Sender, unbounded};
 use doppel_model::ClientId;
 
 use super::*;
-use crate::service::room::Arriving;
+use crate::service::submissions::arrivals::Arriving;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
 
 /// Reports when a commit begins, and asks whether to make it.
-struct Gate {
+struct CommitGate {
     begun: Sender<()>,
     is_made: Receiver<bool>,
 }
 
-impl Intercept for Gate {
+impl Intercept for CommitGate {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         self.begun.send(()).unwrap();
         if self.is_made.recv().unwrap() { rows.commit(writes) } else { Err(StoreError::DiskFull) }
@@ -24,9 +24,9 @@ impl Intercept for Gate {
 }
 
 #[test]
-fn a_stop_ends_though_the_last_commit_fails() {
+fn a_stop_ends_although_the_last_commit_fails() {
     let ((begun, begins), (make, is_made)) = (unbounded(), unbounded());
-    let store = Arc::new(Intercepted::new(Gate { begun, is_made }));
+    let store = Arc::new(Intercepted::new(CommitGate { begun, is_made }));
     let (tier1, _) = start_with(&store, &config(Retention::DEFAULT, 1), usize::MAX);
     let submit = |page| {
         let body = Body::Redirect(url(9));
@@ -34,7 +34,7 @@ fn a_stop_ends_though_the_last_commit_fails() {
         let (popularity, language, canonical) = (None, None, None);
         let submission = Submission { url: url(page), fetched_at: at, popularity, language, canonical, body };
         let arriving = Arriving::count(&Arc::default(), ClientId::NONE, 0).0;
-        tier1.own(RangeId(0)).unwrap().submit(vec![(submission, None)], arriving).unwrap()
+        tier1.answering_owner(RangeId(0)).unwrap().submit(vec![(submission, None)], arriving).unwrap()
     };
     let first = submit(1);
     begins.recv_timeout(PATIENCE).unwrap();
@@ -52,7 +52,7 @@ fn a_stop_ends_though_the_last_commit_fails() {
     make.send(false).unwrap();
     assert!(first.wait().flatten().is_ok());
     assert!(matches!(second.wait().flatten().unwrap_err(), Tier1Error::DiskFull(_)));
-    ends.recv_timeout(PATIENCE).expect("the writer waits for another stop");
+    ends.recv_timeout(PATIENCE).expect("the writer ends after one stop");
     thread.join().unwrap();
 }
 
@@ -61,12 +61,12 @@ type NextCommit = (Sender<()>, Receiver<()>);
 
 /// Counts commits, and makes the next one wait on request.
 #[derive(Default)]
-struct Counting {
+struct CountingCommits {
     commits: Arc<AtomicUsize>,
     waits: Arc<Mutex<Option<NextCommit>>>,
 }
 
-impl Intercept for Counting {
+impl Intercept for CountingCommits {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         if let Some((begun, goes_on)) = self.waits.lock().unwrap().take() {
             begun.send(()).unwrap();
@@ -78,10 +78,10 @@ impl Intercept for Counting {
 }
 
 #[test]
-fn messages_that_are_under_way_wait_for_the_next_start() {
+fn a_stop_leaves_messages_under_way_to_the_next_start() {
     const REDIRECTS: u64 = 20_000;
     let (commits, waits) = (Arc::<AtomicUsize>::default(), Arc::default());
-    let counting = Counting { commits: Arc::clone(&commits), waits: Arc::clone(&waits) };
+    let counting = CountingCommits { commits: Arc::clone(&commits), waits: Arc::clone(&waits) };
     let store = Arc::new(Intercepted::new(counting));
     let (tier1, _) = start_with(&store, &config(Retention::DEFAULT, 1), 0);
     let redirect = |page| version(page, 1, Body::Redirect(url(0)));
@@ -102,7 +102,7 @@ fn messages_that_are_under_way_wait_for_the_next_start() {
     stopped.join().unwrap();
     assert_eq!(submitted.join().unwrap(), Ok(vec![Outcome::Pending]));
     let made = commits.load(Ordering::Relaxed) - before;
-    assert!(made <= 3, "{made} commits were made at the end, for messages that nobody waits for");
+    assert!(made <= 3, "{made} commits were made at the end, some for messages that no caller waits for");
     drop(tier1);
     let (tier1, _) = start_with(&store, &config(Retention::DEFAULT, 1), 0);
     assert!(tier1.flush(PATIENCE).unwrap());

@@ -10,19 +10,19 @@ use doppel_protocol::range_owner::{EncodedPost, PeerError, RangeOwner, Receipt};
 
 use super::*;
 use crate::lease::Lease;
-use crate::service::owner::{Opened, Owner};
-use crate::service::room::Arriving;
+use crate::service::ownership::owner::{OpenedRange, Owner};
+use crate::service::submissions::arrivals::Arriving;
 use crate::store::{Intercept, Intercepted, StoreError, Write};
 
 const RANGE: RangeId = RangeId(0);
 
 /// A log that accepts nothing until it is told to.
-struct Full {
+struct FullLog {
     begun: Sender<()>,
     goes_on: Receiver<()>,
 }
 
-impl Intercept for Full {
+impl Intercept for FullLog {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         // A dropped channel is an answer, too.
         let _ = self.begun.send(());
@@ -33,9 +33,9 @@ impl Intercept for Full {
 
 /// A lease that reports waiting commits while this is set.
 #[derive(Default)]
-struct Waits(AtomicBool);
+struct WaitingLease(AtomicBool);
 
-impl Lease for Waits {
+impl Lease for WaitingLease {
     fn end(&self) {}
 
     fn check(&self) -> Result<(), PeerError> {
@@ -52,7 +52,7 @@ impl Lease for Waits {
 struct Process {
     tier1: Arc<Tier1>,
     owner: Arc<Owner>,
-    waits: Arc<Waits>,
+    waits: Arc<WaitingLease>,
     goes_on: Sender<()>,
     first: u64,
 }
@@ -60,21 +60,21 @@ struct Process {
 impl Process {
     fn start(pending_max: u64) -> Self {
         let config = Config { pending_max, ..config(Retention::DEFAULT, 3) };
-        let tier1 = Tier1::open_none(&config, Arc::new(ownership::Nobody)).unwrap();
-        let tier2 = Arc::new(Everybody::naming(0));
+        let tier1 = Tier1::open_none(&config, Arc::new(ownership::NoOwners)).unwrap();
+        let tier2 = Arc::new(LinkingIndex::naming(0));
         assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
         tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
         let ((begun, begins), (goes_on, receiver)) = (unbounded(), unbounded());
-        let waits = Arc::new(Waits::default());
+        let waits = Arc::new(WaitingLease::default());
         let rows = || Arc::new(Memory::default()) as Arc<dyn Store>;
-        let full: Arc<dyn Store> = Arc::new(Intercepted::new(Full { begun, goes_on: receiver }));
+        let full: Arc<dyn Store> = Arc::new(Intercepted::new(FullLog { begun, goes_on: receiver }));
         for (range, store) in (0..).map(RangeId).zip([full, rows(), rows()]) {
             let lease = (range == RANGE).then(|| Arc::clone(&waits) as Arc<dyn Lease>);
-            let opened = Opened { epoch: Some(Epoch(1)), lease, ..Opened::over(store, None) };
+            let opened = OpenedRange { epoch: Some(Epoch(1)), lease, ..OpenedRange::over(store, None) };
             let range = tier1.open_range(range, &opened).unwrap();
             tier1.begin_range(opened, range).unwrap();
         }
-        let owner = tier1.own(RANGE).unwrap();
+        let owner = tier1.answering_owner(RANGE).unwrap();
         let this = Self { tier1, owner, waits, goes_on, first: 0 };
         let first = this.page(0);
         let this = Self { first, ..this };
@@ -85,18 +85,18 @@ impl Process {
 
     /// The first page from `from` on that belongs to the range.
     fn page(&self, from: u64) -> u64 {
-        (from..).find(|page| self.tier1.map.of_page(url(*page).id()) == RANGE).unwrap()
+        (from..).find(|page| self.tier1.collection.map.of_page(url(*page).id()) == RANGE).unwrap()
     }
 
     /// Submits a page as a caller does that goes away before the answer.
     fn begin(&self, page: u64) -> Result<(), Tier1Error> {
         let page = submission(page);
-        let arriving = self.tier1.admit(ClientId::NONE, std::slice::from_ref(&page))?;
+        let arriving = self.tier1.submissions.admit(ClientId::NONE, std::slice::from_ref(&page))?;
         self.owner.submit(vec![(page, None)], arriving).map(drop)
     }
 
     fn arriving(&self) -> u64 {
-        self.tier1.arriving.all()
+        self.tier1.submissions.arriving.all()
     }
 
     /// Sends a post of another range.
@@ -122,7 +122,7 @@ impl Process {
 }
 
 #[test]
-fn what_callers_have_given_up_counts_until_it_is_committed() {
+fn abandoned_submissions_count_until_they_are_committed() {
     let mut process = Process::start(10);
     let mut page = process.first;
     let refused = (1..=100).find_map(|number| {
@@ -137,7 +137,7 @@ fn what_callers_have_given_up_counts_until_it_is_committed() {
 }
 
 #[test]
-fn what_waits_for_a_writer_has_a_bound_in_bytes_whatever_it_is() {
+fn all_kinds_of_waiting_tasks_have_a_bound_in_bytes() {
     let mut process = Process::start(100_000);
     let tokens: Vec<u64> = (0..1_000_000).collect();
     let signature = Arc::new(Builder::new().build(&tokens));
@@ -147,7 +147,7 @@ fn what_waits_for_a_writer_has_a_bound_in_bytes_whatever_it_is() {
         (Submission { body, ..version(page, 1, content(page)) }, None)
     };
     let begin = |page| {
-        let arriving = Arriving::count(&process.tier1.arriving, ClientId::NONE, 1).0;
+        let arriving = Arriving::count(&process.tier1.submissions.arriving, ClientId::NONE, 1).0;
         process.owner.submit(vec![submission(page)], arriving).map(drop)
     };
     let taken = (0..1_000).take_while(|_| begin(process.first).is_ok()).count();
@@ -163,30 +163,31 @@ fn what_waits_for_a_writer_has_a_bound_in_bytes_whatever_it_is() {
 
 /// A thread is told once of a repeated request, until it takes note.
 #[test]
-fn a_hurry_waits_once() {
-    let tier1 = Tier1::open_none(&config(Retention::DEFAULT, 3), Arc::new(ownership::Nobody)).unwrap();
-    let opened = Opened { epoch: Some(Epoch(1)), ..Opened::over(Arc::new(Memory::default()), None) };
+fn a_repeated_hurry_is_told_once() {
+    let tier1 = Tier1::open_none(&config(Retention::DEFAULT, 3), Arc::new(ownership::NoOwners)).unwrap();
+    let opened =
+        OpenedRange { epoch: Some(Epoch(1)), ..OpenedRange::over(Arc::new(Memory::default()), None) };
     let range = tier1.open_range(RANGE, &opened).unwrap();
     // The threads are not started, so nobody takes the tasks.
     tier1.begin_range(opened, range).unwrap();
-    let owner = tier1.own(RANGE).unwrap();
+    let owner = tier1.answering_owner(RANGE).unwrap();
     let hurry = |again| {
         (0..10).for_each(|_| RangeOwner::hurry(&*tier1, RANGE, again).unwrap());
         (owner.tasks.len(), owner.jobs.len())
     };
     assert_eq!(hurry(true), (1, 0), "nothing has failed");
-    owner.stuck.failed(Tier1Error::Damaged("a row".to_owned()));
+    owner.failures.record(Tier1Error::Damaged("a row".to_owned()));
     assert_eq!(hurry(false), (1, 0));
     assert_eq!(hurry(true), (1, 1));
-    owner.take_hurry();
+    owner.clear_hurry();
     assert_eq!(hurry(true), (2, 1));
-    owner.take_retry();
+    owner.clear_retry();
     assert_eq!(hurry(true), (2, 2));
     tier1.stop();
 }
 
 #[test]
-fn one_post_of_a_range_waits_at_most() {
+fn at_most_one_post_of_each_range_waits() {
     let mut process = Process::start(100);
     let (first, other) = (process.post(RangeId(1)), process.post(RangeId(2)));
     for _ in 0..10 {
@@ -204,10 +205,11 @@ fn one_post_of_a_range_waits_at_most() {
 }
 
 #[test]
-fn a_range_whose_commits_wait_for_long_takes_nothing_and_the_others_take_theirs() {
+fn a_range_whose_commits_wait_refuses_pages_and_the_others_accept_theirs() {
     let mut process = Process::start(100);
     process.waits.0.store(true, Ordering::Relaxed);
-    let other = (0..).find(|page| process.tier1.map.of_page(url(*page).id()) == RangeId(1)).unwrap();
+    let other =
+        (0..).find(|page| process.tier1.collection.map.of_page(url(*page).id()) == RangeId(1)).unwrap();
     let batch = |at: i64| {
         let pages = [process.first, other].map(submission);
         pages.map(|page| Submission { fetched_at: Timestamp::from_millis(at), ..page }).to_vec()
@@ -232,7 +234,7 @@ fn a_range_whose_commits_wait_for_long_takes_nothing_and_the_others_take_theirs(
 }
 
 #[test]
-fn a_page_that_goes_before_it_is_decided_does_not_count_as_decided() {
+fn a_page_purged_while_pending_does_not_count_as_decided() {
     let store = Arc::new(Memory::default());
     let (tier1, tier2) = start_with(&store, &config(Retention::DEFAULT, 1), usize::MAX);
     tier2.refusals.store(usize::MAX, Ordering::Relaxed);

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use doppel_protocol::Tier1Error;
 
-use super::{ASKED, TASKS_MAX, Writer};
+use super::{ASKED, RangeWriter, TASKS_MAX};
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES};
-use crate::service::writer::waiting::Waiting;
+use crate::service::writer::waiting::WaitingTask;
 
 /// Time between two frequent commits: if commits cost requests, and if they cost entries of a shared log.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -26,14 +26,14 @@ const CONFIRMED: Duration = Duration::from_millis(50);
 
 /// The pace of a range's commits.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct CommitPace {
     /// `None` if a pause has no advantage.
     pause: Option<Duration>,
     /// When the next commit would be due if every commit so far had taken one pause.
     due: Instant,
 }
 
-impl Pace {
+impl CommitPace {
     /// The pace of a range. `apart` says whether other processes own ranges, and `replicated` whether this
     /// range is replicated.
     pub(super) fn new(apart: bool, replicated: bool, now: Instant) -> Self {
@@ -80,7 +80,7 @@ fn rows(is_beside_few: bool, is_backlogged: bool, is_asked: bool) -> usize {
     }
 }
 
-impl Writer<'_> {
+impl RangeWriter<'_> {
     /// The size of the next commit.
     ///
     /// A submission of few pages has other work beside it if many pages wait, too, or if many messages are on
@@ -92,7 +92,7 @@ impl Writer<'_> {
             self.last_asked = Some(now);
         }
         let is_recent = |at: Option<Instant>| at.is_some_and(|at| now.duration_since(at) < ASKED);
-        let is_large = |entry: &Waiting| !entry.is_done() && !entry.is_of_few();
+        let is_large = |entry: &WaitingTask| !entry.is_done() && !entry.is_small();
         let is_backlogged = self.range.is_backlogged();
         let is_beside_few = is_recent(self.last_few)
             && !self.pace.has_pause()
@@ -103,11 +103,11 @@ impl Writer<'_> {
     /// Whether there is work for a commit that no caller waits for.
     pub(super) fn must_commit(&mut self) -> bool {
         if self.range.has_messages() || !self.range.has_work() {
-            self.forget_at = None;
+            self.delete_confirmed_at = None;
             return self.range.has_messages();
         }
         let now = Instant::now();
-        let at = *self.forget_at.get_or_insert(now + CONFIRMED);
+        let at = *self.delete_confirmed_at.get_or_insert(now + CONFIRMED);
         at <= now
     }
 
@@ -134,9 +134,9 @@ mod tests {
     use crate::machine::STEP_ROWS;
 
     #[test]
-    fn the_first_commits_after_a_rest_do_not_wait_and_later_ones_never_long() {
+    fn the_first_commits_after_a_rest_have_no_pause_and_later_ones_a_short_one() {
         let begin = Instant::now();
-        let mut pace = Pace::new(true, false, begin);
+        let mut pace = CommitPace::new(true, false, begin);
         let mut now = begin;
         for at in 0..100 {
             let wait = pace.wait(now);
@@ -150,13 +150,13 @@ mod tests {
         assert!(pace.wait(now) <= PAUSE);
         now += PAUSE;
         assert!(pace.wait(now).is_zero());
-        let mut without = Pace::new(false, false, begin);
+        let mut without = CommitPace::new(false, false, begin);
         (0..100).for_each(|_| without.commit(begin));
         assert!(without.wait(begin).is_zero());
     }
 
     #[test]
-    fn commits_are_small_while_somebody_waits() {
+    fn commits_are_small_while_callers_wait() {
         for is_backlogged in [false, true] {
             assert_eq!(rows(false, is_backlogged, false), COMMIT_ROWS);
             assert_eq!(rows(false, is_backlogged, true), COMMIT_ROWS_ASKED);

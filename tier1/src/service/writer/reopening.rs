@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::RecvTimeoutError;
 use doppel_protocol::Tier1Error;
 
-use super::Writer;
+use super::RangeWriter;
 use crate::progress;
-use crate::range::Range;
-use crate::service::free_room::ensure_room;
-use crate::service::task::Task;
+use crate::service::ownership::disk_space::ensure_room;
+use crate::service::writer::task::Task;
 use crate::store::StoreError;
 
 /// First and longest pause between two checks for room. Each pause is twice as long as the one before.
@@ -26,7 +25,7 @@ const HELD_UP: Duration = Duration::from_secs(5);
 /// A range that stops again sooner than this has not found the room that the check promised.
 const STEADY: Duration = Duration::from_millis(500);
 
-impl Writer<'_> {
+impl RangeWriter<'_> {
     /// Whether the range can be opened anew here. The range of a replica is opened anew together with the
     /// replica, by its keeper.
     pub(super) fn can_reopen(&self) -> bool {
@@ -38,26 +37,26 @@ impl Writer<'_> {
     pub(super) fn wait_for_room(&mut self, mut refused: Tier1Error) -> bool {
         let range = self.owner.id;
         tracing::error!(%refused, range = range.0, "the disk is full; the range takes no writes until there is room");
-        self.tier1.refusals.disk_is_full(range, refused.clone());
+        self.owned.refusals.note_full_disk(range, refused.clone());
         self.refuse_waiting(&refused);
-        if let Some(task) = self.set_aside.take() {
-            self.meanwhile(task, &refused);
+        if let Some(task) = self.postponed.take() {
+            self.take_while_full(task, &refused);
         }
         // If the file system reports room and yet accepts no writes, the checks become rarer.
-        let relapse = self.went_on.take().filter(|(at, _)| at.elapsed() < STEADY);
+        let relapse = self.last_recovery.take().filter(|(at, _)| at.elapsed() < STEADY);
         let mut pause = relapse.map_or(LOOK, |(_, pause)| pause.saturating_mul(2).min(LOOK_MAX));
         let mut next = Instant::now() + pause;
         let mut held_up_since = None;
-        while !self.stopping && !self.tier1.is_over(self.owner) {
+        while !self.stopping && !self.owned.ranges.is_over(self.owner) {
             match self.tasks.recv_deadline(next) {
-                Ok(task) => self.meanwhile(task, &refused),
+                Ok(task) => self.take_while_full(task, &refused),
                 Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) => match self.reopen() {
                     Ok(true) => {
                         let seconds =
-                            self.tier1.refusals.goes_on(range).map_or(0.0, |time| time.as_secs_f64());
+                            self.owned.refusals.note_recovery(range).map_or(0.0, |time| time.as_secs_f64());
                         tracing::info!(range = range.0, seconds, "there is room again; the range goes on");
-                        self.went_on = Some((Instant::now(), pause));
+                        self.last_recovery = Some((Instant::now(), pause));
                         return true;
                     }
                     // Another range is being opened, which is soon done.
@@ -67,27 +66,27 @@ impl Writer<'_> {
                     Err(error @ (StoreError::Busy | StoreError::InUse)) => {
                         next = Instant::now() + LOOK;
                         if held_up_since.get_or_insert_with(Instant::now).elapsed() >= HELD_UP {
-                            self.still_refuse(&error, &mut refused);
+                            self.note_still_full(&error, &mut refused);
                         }
                     }
                     Err(error) => {
                         held_up_since = None;
                         pause = pause.saturating_mul(2).min(LOOK_MAX);
                         next = Instant::now() + pause;
-                        self.still_refuse(&error, &mut refused);
+                        self.note_still_full(&error, &mut refused);
                     }
                 },
             }
         }
-        self.tier1.refusals.forget(range);
+        self.owned.refusals.forget(range);
         false
     }
 
     /// Notes why the range cannot continue yet, and logs it if the reason is new.
-    fn still_refuse(&self, error: &StoreError, refused: &mut Tier1Error) {
+    fn note_still_full(&self, error: &StoreError, refused: &mut Tier1Error) {
         let range = self.owner.id;
-        if let Some(why) = self.tier1.refusals.still_refuses(range, error) {
-            tracing::warn!(%error, range = range.0, "the range cannot go on yet");
+        if let Some(why) = self.owned.refusals.note_refusal(range, error) {
+            tracing::warn!(%error, range = range.0, "the range cannot continue yet");
             *refused = why;
         }
     }
@@ -95,22 +94,22 @@ impl Writer<'_> {
     /// Takes a task while nothing is committed.
     ///
     /// Background work is only noted as done. It is found again in the records.
-    fn meanwhile(&mut self, task: Task, refused: &Tier1Error) {
+    fn take_while_full(&mut self, task: Task, refused: &Tier1Error) {
         match task {
-            Task::Recomputed { group, took } => self.background.recomputed(group, took),
-            Task::Covered { group, took } => self.background.covered(group, took),
-            Task::Swept => self.background.swept(),
-            Task::Owed(found) => drop(self.background.found(found)),
+            Task::RecomputationDone { group, took } => self.background.end_recomputation(group, took),
+            Task::CoverDone { group, took } => self.background.end_cover(group, took),
+            Task::SweepDone => self.background.end_sweep(),
+            Task::OwedWork(found) => drop(self.background.take_owed(found)),
             Task::FlushBatch => {
-                self.owner.take_hurry();
+                self.owner.clear_hurry();
                 self.background.flush_batch();
             }
-            Task::FollowCommits(follow) => self.backups.follow(follow),
+            Task::Spill(request) => self.spills.take_request(request),
             Task::Hold { reply } => {
-                self.sending.holds += 1;
+                self.holds.count += 1;
                 drop(reply);
             }
-            Task::Release => self.sending.holds = self.sending.holds.saturating_sub(1),
+            Task::Release => self.holds.count = self.holds.count.saturating_sub(1),
             other => self.refuse(other, refused),
         }
     }
@@ -118,19 +117,18 @@ impl Writer<'_> {
     /// Opens the database anew and reads the shards from it. Returns false if another range has its turn.
     fn reopen(&mut self) -> Result<bool, StoreError> {
         let Some((database, dir)) = self.owner.database.as_ref().zip(self.owner.dir.as_ref()) else {
-            return Err(StoreError::Engine("there is nothing to open anew".to_owned()));
+            return Err(StoreError::Engine("the range has no database that could be reopened".to_owned()));
         };
-        let Some(_alone) = self.tier1.refusals.try_turn() else { return Ok(false) };
+        let Some(_alone) = self.owned.refusals.try_reopening_turn() else { return Ok(false) };
         ensure_room(dir)?;
         database.reopen()?;
-        let store = &*self.owner.uncached_store;
-        let range = Range::open(store, self.tier1.settings, self.owner.id, self.tier1.map)?;
+        let range = self.owned.read_range(self.owner.id, &*self.owner.uncached_store)?;
         progress::verify(dir, progress::of(&range.shards().metas))?;
         self.range = range;
-        self.sending.waiting.clear();
-        self.forget_at = None;
-        self.owner.set_totals_anew(&self.range);
-        self.background.begin_again();
+        self.holds.waiting.clear();
+        self.delete_confirmed_at = None;
+        self.owner.restart_figures(&self.range);
+        self.background.restart();
         Ok(true)
     }
 }
