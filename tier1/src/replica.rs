@@ -41,7 +41,7 @@ mod log_io;
 mod owned_rows;
 mod replica_store;
 mod settlement;
-mod tail_loss;
+pub(crate) mod tail_loss;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -60,7 +60,6 @@ use entry::encode;
 pub use error::ReplicaError;
 pub(crate) use limits::ReplicaLimits;
 pub(crate) use owned_rows::OwnedRows;
-pub(crate) use tail_loss::{RecordLookup, look_up_record};
 pub use transfer::TransferError;
 pub(crate) use transfer::{TransferSource, install_transfer, transfer};
 pub(crate) use {chain::Chain, chain::FoldedEntry, entry::RecordBody, replica_store::ReplicaStore};

@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};
 use crate::database::Database;
-use crate::replica::{
-    RecordLookup, TransferError, TransferSource, install_transfer, log_id, look_up_record, transfer,
-};
+use crate::replica::tail_loss::{RecordLookup, look_up_record};
+use crate::replica::{TransferError, TransferSource, install_transfer, log_id, transfer};
 use crate::service::open::Error;
 use crate::store::StoreError;
 
