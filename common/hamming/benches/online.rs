@@ -114,7 +114,7 @@ fn queries(stored: &[u64]) {
     ];
     // With more than 20 million fingerprints, not all indexes fit into memory.
     let kinds = kinds.into_iter().take(if stored.len() > 20_000_000 { 2 } else { 8 });
-    let indexes: Vec<(String, Index)> = kinds
+    let indexes: Vec<(String, FingerprintIndex)> = kinds
         .map(|(splits, storage, inserts)| {
             let options = Options { storage, ..Options::default() };
             let mut index = built(splits, options, stored);
