@@ -30,8 +30,8 @@ use crate::raw_page::RawPage;
 /// continues while a chunk is being stored.
 const QUEUE: usize = 1_024;
 
-/// A job with this many bytes of content takes no further source. A thread reads so much in about a tenth of
-/// a millisecond.
+/// A job with this many bytes of content takes no further source. A thread extracts this amount in about a
+/// tenth of a millisecond.
 ///
 /// After each job the thread yields, so that status requests do not wait long. Packing small pages into one
 /// job avoids a thread switch for every page.
