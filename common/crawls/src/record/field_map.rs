@@ -1,7 +1,7 @@
 //! The paths of the fields in the records of a file, which the user names or the reader guesses.
 //!
-//! A [`FieldMap`] never changes after the sample of a file has been read. Its text form is the message that
-//! shows the user how a file is read.
+//! A [`FieldMap`] is complete before the first record of a file becomes a page. Its text form is the message
+//! that shows the user how a file is read.
 
 use std::fmt;
 
