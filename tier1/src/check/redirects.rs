@@ -209,7 +209,7 @@ impl Checker<'_> {
                 self.add_finding(Invariant::Edge, &row, "has a row at its end, which counts no redirects");
             }
             ReferencedRow::Missing => {
-                self.add_finding(Invariant::Edge, &row, "ends at a page that is not on record")
+                self.add_finding(Invariant::Edge, &row, "ends at a page that is not on record");
             }
             ReferencedRow::Row(_) | ReferencedRow::Unreadable => {}
         }

@@ -121,7 +121,7 @@ impl RangeOwner for Tier1 {
         let commands = pages.iter().map(|page| Command::Purge { page: *page }).collect();
         match &owner.database {
             Some(database) => {
-                database.purge(|| self.apply(&owner, commands, true)).map_err(Tier1Error::from)??
+                database.purge(|| self.apply(&owner, commands, true)).map_err(Tier1Error::from)??;
             }
             None => self.apply(&owner, commands, true)?,
         }

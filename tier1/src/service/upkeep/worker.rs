@@ -172,7 +172,7 @@ impl Worker<'_> {
                     Ok(commands) if commands.is_empty() => {}
                     Ok(commands) => self.tell(Task::Commands(commands)),
                     Err(refused) => {
-                        tracing::error!(%refused, "cannot sweep the rows; the sweep continues later")
+                        tracing::error!(%refused, "cannot sweep the rows; the sweep continues later");
                     }
                 }
                 self.tell(Task::SweepDone);
