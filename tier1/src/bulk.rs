@@ -52,7 +52,7 @@ use crate::store::StoreError;
 #[cfg(any(test, feature = "simulation"))]
 use crate::store::Write;
 use databases::NewDatabases;
-use doppel_contract::{Market, Outcome};
+use doppel_contract::{Market, SubmissionOutcome};
 use doppel_protocol::{RangeMap, Submission, WinnerOrder};
 pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
 pub use pairs::Within;
@@ -194,7 +194,7 @@ impl Bulk {
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
-    pub fn submit(&mut self, submission: Submission) -> Result<Outcome, BulkError> {
+    pub fn submit(&mut self, submission: Submission) -> Result<SubmissionOutcome, BulkError> {
         self.take(None, submission)
     }
 
@@ -207,11 +207,15 @@ impl Bulk {
         &mut self,
         record: InputRecord,
         submission: Submission,
-    ) -> Result<Outcome, BulkError> {
+    ) -> Result<SubmissionOutcome, BulkError> {
         self.take(Some(record), submission)
     }
 
-    fn take(&mut self, record: Option<InputRecord>, submission: Submission) -> Result<Outcome, BulkError> {
+    fn take(
+        &mut self,
+        record: Option<InputRecord>,
+        submission: Submission,
+    ) -> Result<SubmissionOutcome, BulkError> {
         let Self { versions, contents, sink, .. } = self;
         versions.submit(record, submission, &mut Intake { contents, sink })
     }

@@ -9,7 +9,7 @@
 use crossbeam::channel::Receiver;
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::EncodedPost;
-pub(crate) use doppel_protocol::range_owner::{AppliedUpTo, PeerError, Receipt};
+pub(crate) use doppel_protocol::range_owner::{AppliedPosition, PeerError, Receipt};
 
 use crate::machine::Envelope;
 use crate::record::{decode, encode};

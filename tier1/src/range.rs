@@ -23,7 +23,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use doppel_model::{PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::range_owner::Traffic;
+use doppel_protocol::range_owner::MessageCounts;
 
 pub(crate) use inbox::{PostId, PostOutcome};
 pub(crate) use outbox::PairExtent;
@@ -207,8 +207,8 @@ impl Range {
     }
 
     /// Numbers of messages sent to and applied from each range since the collection was created.
-    pub(crate) fn traffic(&self) -> Vec<Traffic> {
-        let mut traffic = vec![Traffic::default(); self.map.count()];
+    pub(crate) fn traffic(&self) -> Vec<MessageCounts> {
+        let mut traffic = vec![MessageCounts::default(); self.map.count()];
         for own in self.shards.run() {
             for other in (0..self.map.shards()).map(ShardId) {
                 let with = &mut traffic[usize::from(self.map.of_shard(other).0)];

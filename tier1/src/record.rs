@@ -8,7 +8,7 @@ mod encoding;
 mod group;
 mod version;
 
-use doppel_contract::{Counters, Status, TrailEvent, Unresolved};
+use doppel_contract::{Counters, Status, TrailEvent, UnresolvedReason};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::Rank;
@@ -201,7 +201,7 @@ pub(crate) struct RedirectState {
 pub(crate) enum Resolution {
     /// The chain ends at this page, which has a content.
     Content(PageId),
-    Unresolved(Unresolved),
+    Unresolved(UnresolvedReason),
 }
 
 /// Public state of a final target. The target sends it to the redirects whose chain ends there.
@@ -222,7 +222,7 @@ pub(crate) struct PublicState {
     pub(crate) winner: Option<PageUrl>,
     pub(crate) duplicate_of: Option<PageUrl>,
     pub(crate) similarity: Option<Similarity>,
-    pub(crate) reason: Option<Unresolved>,
+    pub(crate) reason: Option<UnresolvedReason>,
 }
 
 /// Counters and sequence numbers of one shard. One row; the shard keeps a copy in memory while it runs.

@@ -16,7 +16,7 @@ mod statuses;
 mod tampering;
 mod worker;
 
-use doppel_contract::{Backlog, Outcome};
+use doppel_contract::{Backlog, SubmissionOutcome};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, RangeMap, SearchResult, Submission, WinnerOrder};
@@ -112,7 +112,7 @@ pub enum Effect {
     Uncovered(GroupId),
     Deferred(PageId),
     Changed,
-    Outcome(Outcome),
+    Outcome(SubmissionOutcome),
 }
 
 /// Work of a settled commit that may leave the range.

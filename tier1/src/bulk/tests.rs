@@ -1,6 +1,6 @@
 //! Tests with collections of a few pages whose groups are obvious.
 
-use doppel_contract::{Counters, Status, Unresolved};
+use doppel_contract::{Counters, Status, UnresolvedReason};
 use doppel_model::Timestamp;
 use doppel_model::signature::{Builder, Signature};
 use doppel_protocol::Body;
@@ -153,10 +153,10 @@ fn a_redirect_gets_the_status_of_the_end_of_its_chain() {
     assert_eq!(reason("http://h/page"), (Status::Winner, None));
     assert_eq!(reason("http://h/empty"), (Status::Winner, None));
     assert_eq!(reason("http://h/g"), (Status::Duplicate, None));
-    assert_eq!(reason("http://h/c"), (Status::Unresolved, Some(Unresolved::DeadTarget)));
-    assert_eq!(reason("http://h/d"), (Status::Unresolved, Some(Unresolved::UnknownTarget)));
-    assert_eq!(reason("http://h/e"), (Status::Unresolved, Some(Unresolved::Loop)));
-    assert_eq!(reason("http://hops/1"), (Status::Unresolved, Some(Unresolved::TooManyHops)));
+    assert_eq!(reason("http://h/c"), (Status::Unresolved, Some(UnresolvedReason::DeadTarget)));
+    assert_eq!(reason("http://h/d"), (Status::Unresolved, Some(UnresolvedReason::UnknownTarget)));
+    assert_eq!(reason("http://h/e"), (Status::Unresolved, Some(UnresolvedReason::Loop)));
+    assert_eq!(reason("http://hops/1"), (Status::Unresolved, Some(UnresolvedReason::TooManyHops)));
     assert_eq!(reason("http://hops/2"), (Status::Duplicate, None));
     let pages: Vec<_> = grouped.groups.iter().map(|group| (group.pages, group.contents)).collect();
     assert_eq!(pages, [(2, 1), (3, 1), (21, 1)]);

@@ -1,7 +1,7 @@
 //! Checks redirects: the rows at both ends, the ends of their chains, and the recorded states of their
 //! targets.
 
-use doppel_contract::{Status, Unresolved};
+use doppel_contract::{Status, UnresolvedReason};
 use doppel_model::{PageId, PageUrl};
 
 use super::rows::RowKey;
@@ -104,22 +104,24 @@ impl Checker<'_> {
                 return None;
             }
             let Some(at) = self.find_target(&to, path.last())? else {
-                return Some(Resolution::Unresolved(Unresolved::UnknownTarget));
+                return Some(Resolution::Unresolved(UnresolvedReason::UnknownTarget));
             };
             if path.contains(&at) {
-                return Some(Resolution::Unresolved(Unresolved::Loop));
+                return Some(Resolution::Unresolved(UnresolvedReason::Loop));
             }
             if self.underway.is_rerouting(at) {
                 return None;
             }
             let unresolved = match self.record(at) {
                 ReferencedRow::Unreadable => return None,
-                ReferencedRow::Missing => Unresolved::UnknownTarget,
+                ReferencedRow::Missing => UnresolvedReason::UnknownTarget,
                 ReferencedRow::Row(record) => match record.state {
                     State::Content(_) => return Some(Resolution::Content(at)),
-                    State::Dead => Unresolved::DeadTarget,
-                    State::Purged => Unresolved::UnknownTarget,
-                    State::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => Unresolved::TooManyHops,
+                    State::Dead => UnresolvedReason::DeadTarget,
+                    State::Purged => UnresolvedReason::UnknownTarget,
+                    State::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => {
+                        UnresolvedReason::TooManyHops
+                    }
                     State::Redirect(state) => {
                         path.push(at);
                         to = state.to;

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use doppel_model::random_number;
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
 use super::checkpoint::Checkpoint;
 use super::{Inner, earlier_failure, lock};
@@ -131,7 +131,7 @@ impl Drop for Mover {
 }
 
 fn run(inner: &Inner, signal: &Signal) {
-    give_way(GiveWay::ToAnswers);
+    lower_priority(LoweredPriority::BelowAnswers);
     let (mut learned, mut last_moved) = (None, Instant::now());
     loop {
         // A database that is only read shares no signatures, and the index reads the same files at a start.

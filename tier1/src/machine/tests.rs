@@ -29,9 +29,10 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, RangeId, ShardId, Timestamp};
 
-use doppel_contract::{Rule, Status, TrailEvent, Unresolved};
+use doppel_contract::{Status, TrailEvent, UnresolvedReason, WinnerRule};
 use doppel_protocol::{
-    Body, IndexCommand, Pair, RangeMap, Rank, RepairId, Search, SearchResult, Submission, WinnerOrder,
+    Body, IndexCommand, RangeMap, Rank, RepairId, Search, SearchResult, Submission, VerifiedPartner,
+    WinnerOrder,
 };
 use index::Index;
 
@@ -119,7 +120,9 @@ fn form(url: &str) -> String {
 impl World {
     fn new(seed: u64, shards: u16) -> Self {
         let keep = Duration::from_millis(KEEP_MS);
-        let unusual = WinnerOrder::new(&[Rule::FirstSeen, Rule::ShorterUrl, Rule::Popularity]).unwrap();
+        let unusual =
+            WinnerOrder::new(&[WinnerRule::FirstSeen, WinnerRule::ShorterUrl, WinnerRule::Popularity])
+                .unwrap();
         let settings = Settings {
             shards,
             policy: Policy::default(),

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, Claim};
+use doppel_protocol::membership::{Beat, RangeClaim};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::LogError;
 
@@ -246,7 +246,7 @@ impl KeeperState {
                     Some(replica) => (replica.index(), replica.sequence().0, replica.sequence().0),
                     None => (state.index, 0, state.needs),
                 };
-                Claim {
+                RangeClaim {
                     range: replicated.range,
                     epoch: state.owned.unwrap_or(epoch),
                     // A node that accepts no writes leaves the range to others.

@@ -1,6 +1,6 @@
 //! The rows of a store as public types.
 
-use doppel_contract::{Status, Unresolved};
+use doppel_contract::{Status, UnresolvedReason};
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
@@ -35,7 +35,7 @@ pub struct PageRow {
     pub winner: Option<PageUrl>,
     pub duplicate_of: Option<PageUrl>,
     pub similarity: Option<f64>,
-    pub reason: Option<Unresolved>,
+    pub reason: Option<UnresolvedReason>,
 }
 
 /// Record of a group in use.

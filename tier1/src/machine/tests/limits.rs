@@ -1,6 +1,6 @@
 //! Single rules at their limits, for which random runs are too coarse.
 
-use doppel_contract::{Outcome, TrailEvent};
+use doppel_contract::{SubmissionOutcome, TrailEvent};
 use doppel_model::pairwise::Similarity;
 
 use super::*;
@@ -417,7 +417,7 @@ fn a_second_death_changes_nothing() {
     let mut world = World::new(1, 1);
     world.outcome("http://h/a", Body::Dead);
     let event = world.record(PageId::of("http://h/a")).unwrap().event;
-    assert_eq!(world.outcome("http://h/a", Body::Dead), Outcome::Unchanged);
+    assert_eq!(world.outcome("http://h/a", Body::Dead), SubmissionOutcome::Unchanged);
     assert_eq!(world.record(PageId::of("http://h/a")).unwrap().event, event);
 }
 
@@ -430,7 +430,7 @@ fn the_first_of_two_urls_with_one_hash_stays() {
     let row = crate::record::encode(&first).unwrap();
     world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
     let content = Body::Content(Arc::clone(&world.signatures[3]));
-    assert_eq!(world.outcome("http://h/b", content), Outcome::Stale);
+    assert_eq!(world.outcome("http://h/b", content), SubmissionOutcome::Stale);
     assert_eq!(world.record(page).unwrap(), first);
 }
 

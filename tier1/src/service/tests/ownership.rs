@@ -113,7 +113,7 @@ impl Process {
         (from..).find(|page| self.is_moving(*page) == moving).unwrap()
     }
 
-    fn try_submit(&self, page: u64, at: i64) -> Result<Outcome, Tier1Error> {
+    fn try_submit(&self, page: u64, at: i64) -> Result<SubmissionOutcome, Tier1Error> {
         let submission = Submission {
             url: url(page),
             fetched_at: Timestamp::from_millis(at),

@@ -100,7 +100,7 @@ fn a_stop_leaves_messages_under_way_to_the_next_start() {
     thread::sleep(Duration::from_millis(100));
     go_on.send(()).unwrap();
     stopped.join().unwrap();
-    assert_eq!(submitted.join().unwrap(), Ok(vec![Outcome::Pending]));
+    assert_eq!(submitted.join().unwrap(), Ok(vec![SubmissionOutcome::Pending]));
     let made = commits.load(Ordering::Relaxed) - before;
     assert!(made <= 3, "{made} commits were made at the end, some for messages that no caller waits for");
     drop(tier1);

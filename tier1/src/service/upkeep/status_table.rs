@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use doppel_snapshot::{LOOK, is_due};
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
 use crate::database::LogConsumer;
 use crate::service::ownership::owner::Owner;
@@ -27,7 +27,7 @@ impl Upkeep {
     /// Fills the status table of a range and writes it to disk when that is due. Returns when the service
     /// stops or the range ends.
     pub(in crate::service) fn tend_statuses(&self, owner: &Owner, table: &Arc<StatusTable>) {
-        give_way(GiveWay::ToAll);
+        lower_priority(LoweredPriority::BelowAll);
         let fill = Fill::new(Arc::clone(table), self.collection.map.run(owner.id));
         if !self.fill_statuses(owner, fill) {
             return;

@@ -9,25 +9,25 @@ use doppel_model::RangeId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
 use doppel_protocol::{
-    IndexError, IndexOrders, MappingApi, Orders, Pair, PartitionLookup, RebalanceError, RefusedOrders,
-    Tier2Api,
+    IndexError, IndexOrders, MappingApi, Orders, PartitionLookup, RebalanceError, RefusedOrders, Tier2Api,
+    VerifiedPartner,
 };
 
 use crate::tier2::ask_present_router;
 
 /// A router of tier 2, as tier 1 and a coordinator see it.
-pub trait Router: IndexOrders + MappingApi {}
+pub trait RouterApi: IndexOrders + MappingApi {}
 
-impl<T: IndexOrders + MappingApi + ?Sized> Router for T {}
+impl<T: IndexOrders + MappingApi + ?Sized> RouterApi for T {}
 
 /// The slot for the router in this process. While it is empty, every call fails with
 /// [`IndexError::Unavailable`].
 ///
 /// If the router leaves during a call, that router still answers the call.
 #[derive(Default)]
-pub struct RouterSeat(RwLock<Option<(Arc<dyn Router>, u64)>>);
+pub struct RouterSlot(RwLock<Option<(Arc<dyn RouterApi>, u64)>>);
 
-impl RouterSeat {
+impl RouterSlot {
     /// Creates an empty slot.
     #[must_use]
     pub fn new() -> Self {
@@ -35,18 +35,18 @@ impl RouterSeat {
     }
 
     /// Puts a router into the slot. `session` must be unique among all runs of all routers, and among all
-    /// times at which this router sat anywhere. From a new session, senders of orders conclude that earlier
+    /// times at which this router was installed. From a new session, senders of orders conclude that earlier
     /// orders may be lost.
-    pub fn sit(&self, router: Arc<dyn Router>, session: u64) {
+    pub fn install(&self, router: Arc<dyn RouterApi>, session: u64) {
         self.set(Some((router, session)));
     }
 
     /// Removes the router from the slot.
-    pub fn leave(&self) {
+    pub fn clear(&self) {
         self.set(None);
     }
 
-    fn set(&self, taken: Option<(Arc<dyn Router>, u64)>) {
+    fn set(&self, taken: Option<(Arc<dyn RouterApi>, u64)>) {
         let left = mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), taken);
         // This handle may be the last. Dropping the router takes time, so it happens without the lock.
         drop(left);
@@ -56,19 +56,19 @@ impl RouterSeat {
     ///
     /// # Errors
     /// [`IndexError::Unavailable`] if the slot is empty.
-    pub fn taken(&self) -> Result<(Arc<dyn Router>, u64), IndexError> {
+    pub fn router(&self) -> Result<(Arc<dyn RouterApi>, u64), IndexError> {
         let taken = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         taken.ok_or_else(|| IndexError::Unavailable("the router of the index is not at this node".to_owned()))
     }
 
-    fn present(&self) -> Result<Arc<dyn Router>, IndexError> {
-        self.taken().map(|(router, _)| router)
+    fn present(&self) -> Result<Arc<dyn RouterApi>, IndexError> {
+        self.router().map(|(router, _)| router)
     }
 }
 
-ask_present_router!(RouterSeat);
+ask_present_router!(RouterSlot);
 
-impl IndexOrders for RouterSeat {
+impl IndexOrders for RouterSlot {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         match self.present() {
             Ok(router) => router.submit(orders),

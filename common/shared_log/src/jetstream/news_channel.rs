@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A subject on which processes send each other news.
 #[derive(Clone)]
-pub struct Bulletin {
+pub struct NewsChannel {
     client: Client,
     handle: Handle,
     subject: String,
@@ -30,7 +30,7 @@ pub struct Bulletin {
 #[derive(Debug)]
 pub struct BulletinSubscription(JoinHandle<()>);
 
-impl Bulletin {
+impl NewsChannel {
     pub(super) fn new(client: Client, handle: Handle, subject: String, sent: SentBytes) -> Self {
         Self { client, handle, subject, sent }
     }
@@ -77,7 +77,7 @@ impl Drop for BulletinSubscription {
     }
 }
 
-impl std::fmt::Debug for Bulletin {
+impl std::fmt::Debug for NewsChannel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bulletin").field("subject", &self.subject).finish_non_exhaustive()
     }
