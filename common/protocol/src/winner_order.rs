@@ -23,7 +23,7 @@ pub use rank::Rank;
 
 /// The rules of a collection, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Vec<Rule>", try_from = "Vec<Rule>")]
+#[serde(into = "Vec<WinnerRule>", try_from = "Vec<WinnerRule>")]
 pub struct WinnerOrder {
     /// The chosen rules, followed by [`WinnerRule::Url`] in all remaining places.
     rules: [WinnerRule; Self::RULES.len()],

@@ -35,7 +35,7 @@ fn text(words: std::ops::Range<u64>) -> Arc<Signature> {
     Arc::new(Builder::new().build(&tokens))
 }
 
-fn submit(bulk: &mut Bulk, url: &str, at: i64, body: Body) -> Outcome {
+fn submit(bulk: &mut Bulk, url: &str, at: i64, body: Body) -> SubmissionOutcome {
     bulk.submit(version(url, at, body)).unwrap()
 }
 
@@ -114,12 +114,12 @@ fn the_pages_of_a_chain_are_one_group() {
 fn the_newest_version_and_the_earliest_date_count() {
     let mut bulk = bulk(100);
     let day = Timestamp::DAY_MS;
-    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), Outcome::Pending);
-    assert_eq!(submit(&mut bulk, "http://h/old", 4 * day, content(0..50)), Outcome::Pending);
-    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), Outcome::Unchanged);
-    assert_eq!(submit(&mut bulk, "http://h/new", 3 * day, content(90..150)), Outcome::Stale);
-    assert_eq!(submit(&mut bulk, "http://h/gone", 1, content(0..50)), Outcome::Pending);
-    assert_eq!(submit(&mut bulk, "http://h/gone", 1, Body::Dead), Outcome::Confirmed);
+    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), SubmissionOutcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/old", 4 * day, content(0..50)), SubmissionOutcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), SubmissionOutcome::Unchanged);
+    assert_eq!(submit(&mut bulk, "http://h/new", 3 * day, content(90..150)), SubmissionOutcome::Stale);
+    assert_eq!(submit(&mut bulk, "http://h/gone", 1, content(0..50)), SubmissionOutcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/gone", 1, Body::Dead), SubmissionOutcome::Confirmed);
     let grouped = bulk.finish().unwrap();
     // An earlier version of this page was seen before the other page.
     assert_eq!(status(&grouped, "http://h/new").0, Status::Winner);

@@ -20,10 +20,10 @@ enum Step {
         family: u32,
         count: u32,
     },
-    Remove(prop::sample::SimulatedIndex),
+    Remove(prop::sample::Index),
     /// Gives the first entry a center, close to the second entry, with this distance.
-    Center(prop::sample::SimulatedIndex, prop::sample::SimulatedIndex, u8),
-    IsCenter(prop::sample::SimulatedIndex),
+    Center(prop::sample::Index, prop::sample::Index, u8),
+    IsCenter(prop::sample::Index),
     Visit {
         family: u32,
         steps: u32,
@@ -31,7 +31,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let index = || any::<prop::sample::SimulatedIndex>();
+    let index = || any::<prop::sample::Index>();
     prop_oneof![
         3 => (0u32..3, 1u32..30).prop_map(|(family, count)| Step::Insert { family, count }),
         3 => index().prop_map(Step::Remove),
@@ -55,7 +55,7 @@ fn run(steps: &[Step]) {
     let mut model: BTreeMap<u32, u32> = BTreeMap::new();
     let mut next_insert_seq = FIRST_INSERT_SEQ;
     let families: Vec<SignatureBandKeys> = (0..3).map(|family| family_band_keys(seed, family)).collect();
-    let pick = |model: &BTreeMap<u32, u32>, at: prop::sample::SimulatedIndex| {
+    let pick = |model: &BTreeMap<u32, u32>, at: prop::sample::Index| {
         (!model.is_empty()).then(|| *at.get(&model.keys().copied().collect::<Vec<_>>()))
     };
     for step in steps {

@@ -102,7 +102,7 @@ proptest! {
     #[test]
     fn damage_is_never_served(
         name in prop::sample::select(vec![SIGNATURES, PLAN]),
-        at in any::<prop::sample::SimulatedIndex>(),
+        at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
         cut in any::<bool>(),
     ) {

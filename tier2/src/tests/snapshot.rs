@@ -167,7 +167,7 @@ proptest! {
 
     #[test]
     fn a_damaged_snapshot_is_never_used(
-        at in any::<prop::sample::SimulatedIndex>(), byte in any::<u8>(), cut in any::<bool>(),
+        at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
     ) {
         let world = filled(200, 3);
         world.save();

@@ -12,7 +12,7 @@ use super::configuration::LogLease;
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};
 use crate::database::LogConsumer;
 use crate::progress;
-use crate::replica::{OwnedRows, ReplicaError, ReportedReplica};
+use crate::replica::{OwnedRows, Replica, ReplicaError};
 use crate::service::open::Error;
 use crate::service::ownership::owner::OpenedRange;
 
@@ -84,7 +84,7 @@ impl TakeOverCandidate<'_> {
 }
 
 /// Releases the log from the index and the status table, which read it at another owner now.
-fn release_log(replica: &ReportedReplica) {
+fn release_log(replica: &Replica) {
     for reader in [LogConsumer::Index, LogConsumer::Statuses] {
         replica.database().keep_log(reader, None);
     }
@@ -101,12 +101,7 @@ impl KeptReplica {
 impl KeeperState {
     /// Whether it is this node's turn to take over. No node has claimed the range for a while, and every node
     /// before this one in the list is silent or has had its time.
-    pub(super) fn is_due(
-        &self,
-        replicated: &ReplicatedRange,
-        kept: &KeptReplica,
-        replica: &ReportedReplica,
-    ) -> bool {
+    pub(super) fn is_due(&self, replicated: &ReplicatedRange, kept: &KeptReplica, replica: &Replica) -> bool {
         if kept.barred.load(Ordering::Relaxed)
             || self.refusals.check().is_err()
             || lock(&kept.state).rests_until.is_some_and(|until| Instant::now() < until)
@@ -136,7 +131,7 @@ impl KeeperState {
         &self,
         replicated: &ReplicatedRange,
         kept: &KeptReplica,
-        replica: &Arc<ReportedReplica>,
+        replica: &Arc<Replica>,
     ) -> Result<(), Error> {
         let is_wanted = kept.is_wanted();
         let began = Instant::now();
@@ -178,12 +173,7 @@ impl KeeperState {
     }
 
     /// Begins to own a range that this node has taken over.
-    fn begin_ownership(
-        &self,
-        id: RangeId,
-        replica: &Arc<ReportedReplica>,
-        epoch: Epoch,
-    ) -> Result<(), Error> {
+    fn begin_ownership(&self, id: RangeId, replica: &Arc<Replica>, epoch: Epoch) -> Result<(), Error> {
         let database = replica.database();
         // The index says later from where on it needs the log.
         database.keep_log(LogConsumer::Index, Some(0));
@@ -232,7 +222,7 @@ impl KeeperState {
         &self,
         replicated: &ReplicatedRange,
         kept: &KeptReplica,
-        (replica, epoch): (&ReportedReplica, Epoch),
+        (replica, epoch): (&Replica, Epoch),
     ) {
         if replica.has_settled(epoch) && !std::mem::replace(&mut lock(&kept.state).is_announced, true) {
             (self.replication.owned)(replicated.range, true);

@@ -47,7 +47,7 @@ impl Trimming {
         &mut self,
         now: Instant,
         window: Duration,
-        replica: &ReportedReplica,
+        replica: &Replica,
         others: impl FnOnce() -> Vec<OtherReplica>,
     ) -> Result<(), LogError> {
         if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < PAUSE) {
@@ -96,7 +96,7 @@ fn trim_through(
 
 impl KeeperState {
     /// Trims the log of a range that this node owns.
-    pub(super) fn trim(&self, replicated: &ReplicatedRange, kept: &KeptReplica, replica: &ReportedReplica) {
+    pub(super) fn trim(&self, replicated: &ReplicatedRange, kept: &KeptReplica, replica: &Replica) {
         let (now, window) = (Instant::now(), self.replication.log_window);
         // A copy that is under way is not lost because one beat is.
         let is_there =

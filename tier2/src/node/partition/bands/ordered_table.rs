@@ -262,7 +262,7 @@ mod tests {
     /// An existing key, or any key.
     #[derive(Debug, Clone, Copy)]
     enum Key {
-        There(prop::sample::SimulatedIndex),
+        There(prop::sample::Index),
         Any(u32),
     }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn some_key() -> impl Strategy<Value = Key> {
-        prop_oneof![any::<prop::sample::SimulatedIndex>().prop_map(Key::There), key().prop_map(Key::Any)]
+        prop_oneof![any::<prop::sample::Index>().prop_map(Key::There), key().prop_map(Key::Any)]
     }
 
     fn step() -> impl Strategy<Value = Step> {
