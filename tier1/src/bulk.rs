@@ -43,17 +43,17 @@ mod versions;
 use std::path::Path;
 use std::sync::Arc;
 
+use doppel_contract::{Market, SubmissionOutcome};
 use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
-
-use crate::store::StoreError;
-#[cfg(any(test, feature = "simulation"))]
-use crate::store::Write;
-use databases::NewDatabases;
-use doppel_contract::{Market, SubmissionOutcome};
 use doppel_protocol::{RangeMap, Submission, WinnerOrder};
+
+use crate::storage::store::StoreError;
+#[cfg(any(test, feature = "simulation"))]
+use crate::storage::store::Write;
+use databases::NewDatabases;
 pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
 pub use pairs::Within;
 use resolution::ResolvedCollection;

@@ -11,7 +11,7 @@ use super::groups::{ContentGroup, CoveredBy, GroupMember, compare_with_winners, 
 use super::market::{self, MarketWinner};
 use super::versions::{PageState, Versions};
 use super::{BulkError, Unit, redirects};
-use crate::totals;
+use crate::rows::totals;
 
 /// A collection whose groups are known.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use doppel_protocol::Body;
 
 use super::*;
 use crate::check;
-use crate::database::Database;
-use crate::key::Kind;
-use crate::record::{AuditEntry, decode, encode};
-use crate::store::Store;
+use crate::rows::key::Kind;
+use crate::rows::record::{AuditEntry, decode, encode};
+use crate::storage::database::Database;
+use crate::storage::store::Store;
 
 mod records;
 

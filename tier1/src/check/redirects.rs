@@ -6,9 +6,9 @@ use doppel_model::{PageId, PageUrl};
 
 use super::rows::RowKey;
 use super::{Checker, Invariant, ReferencedRow};
-use crate::key::{self, Kind};
 use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, target_note, target_state};
-use crate::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
     /// Checks the record of a redirect.

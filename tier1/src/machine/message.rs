@@ -12,7 +12,7 @@ use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, ShardId, Tim
 use doppel_protocol::{IndexCommand, IndexStateItem, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{
+use crate::rows::record::{
     AuditEntry, ContentComparison, CoveringPage, Evidence, Member, PartnerGroup, Reach, Resolution,
     TargetState, Winner,
 };

@@ -20,9 +20,9 @@ use doppel_model::{ClientId, PageId, PageUrl};
 use doppel_protocol::{Body, IndexCommand, Rank, Search, Submission};
 
 use super::{Effect, Hint, Machine, Message};
-use crate::key;
-use crate::record::{ContentState, PageRecord, PublicState, RecordChanges, SearchState, State};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{ContentState, PageRecord, PublicState, RecordChanges, SearchState, State};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Handles [`Command::Submit`](super::Command::Submit): applies a version and reports the outcome.

@@ -26,9 +26,9 @@ use doppel_model::{PageId, PageUrl};
 
 use super::publish::target_state;
 use super::{Audience, Effect, Machine, Message, TracePosition};
-use crate::key::{self, Kind};
-use crate::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetState, decode, encode};
-use crate::store::StoreError;
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetState, decode, encode};
+use crate::storage::store::StoreError;
 
 /// Maximum number of redirects in a chain; a longer chain is unresolved.
 pub(crate) const HOPS_MAX: u8 = 20;
@@ -333,7 +333,7 @@ impl Machine<'_, '_> {
         let Some(state) = record.content() else { return Ok(()) };
         if state.membership.is_some() {
             self.refresh_member(page, record, false);
-        } else if state.search != crate::record::SearchState::Pending {
+        } else if state.search != crate::rows::record::SearchState::Pending {
             self.mint(page, record)?;
         }
         Ok(())

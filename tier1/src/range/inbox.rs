@@ -15,7 +15,7 @@ use doppel_protocol::RangeMap;
 
 use crate::machine::{Arrival, Envelope, Machine};
 use crate::peers::{AppliedPosition, PeerError, Post, Receipt};
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 /// Identifies a post, so that its answer reaches the sender.
 pub(crate) type PostId = u64;

@@ -8,11 +8,11 @@ use doppel_model::{ClientId, PageUrl, Timestamp};
 use doppel_protocol::{Body, Submission, WinnerOrder};
 
 use super::*;
-use crate::key::Kind;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
 use crate::peers::AppliedPosition;
 use crate::range::owed::OwedScan;
-use crate::store::{Intercept, Intercepted, Memory, for_each_row};
+use crate::rows::key::Kind;
+use crate::storage::store::{Intercept, Intercepted, Memory, for_each_row};
 
 const SHARDS: u16 = 4;
 

@@ -15,7 +15,7 @@ use doppel_model::stable_hash128;
 use doppel_shared_log::{LogEntry, Sequence};
 
 use super::entry::{self, RecordBody, RecordPart};
-use crate::log::{LogId, Position};
+use crate::storage::log::{LogId, Position};
 
 /// Position of a reader in a log.
 #[derive(Debug, Clone)]

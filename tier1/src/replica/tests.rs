@@ -15,9 +15,9 @@ use doppel_shared_log::memory::{LogFault, MemoryLog};
 
 use super::entry::PART_BYTES;
 use super::*;
-use crate::database::tests::{Disk, Model, apply, writes};
-use crate::log::Position;
-use crate::store::Store as _;
+use crate::storage::database::tests::{Disk, Model, apply, writes};
+use crate::storage::log::Position;
+use crate::storage::store::Store as _;
 
 const RANGE: RangeId = RangeId(3);
 

@@ -20,7 +20,7 @@ use doppel_protocol::{
 use super::Tier1;
 use super::questions::question_reads::check_batch;
 use super::submissions::by_range::{PartOutcomes, RangePart, in_order, split_by_range};
-use crate::totals;
+use crate::rows::totals;
 
 impl Tier1 {
     /// Takes submissions of pages of all ranges. The outcomes are in the order of the submissions.

@@ -11,12 +11,12 @@ use doppel_protocol::{
     DatedAnswer, LogPosition, ReadTarget, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error,
 };
 
-use crate::database::LogConsumer;
 use crate::machine::Command;
 use crate::peers::{self, Post};
 use crate::service::Tier1;
 use crate::service::ownership::owner::Owner;
 use crate::service::writer::task::{RangeBacklog, Task};
+use crate::storage::database::LogConsumer;
 
 impl Tier1 {
     /// Applies commands at a range and returns when they are committed. Commands that `may_wait` are held

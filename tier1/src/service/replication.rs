@@ -28,14 +28,14 @@ use doppel_protocol::membership::{Beat, RangeClaim};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::LogError;
 
-use crate::database::LogConsumer;
-use crate::range_files::directory;
 use crate::replica::{Replica, ReplicaError};
 use crate::service::Tier1;
 use crate::service::open::{Config, Error};
 use crate::service::ownership::ranges::RangeRegistry;
 use crate::service::ownership::refusals::Refusals;
-use crate::store::StoreError;
+use crate::storage::database::LogConsumer;
+use crate::storage::range_files::directory;
+use crate::storage::store::StoreError;
 pub use configuration::{ReplicatedRange, Replication};
 use history::ValueHistory;
 use trimming::Trimming;

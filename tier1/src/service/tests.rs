@@ -15,9 +15,9 @@ use doppel_protocol::{
 };
 
 use super::{Config, Tier1};
-use crate::key;
 use crate::machine::{Retention, Rules};
-use crate::store::{Memory, Store};
+use crate::rows::key;
+use crate::storage::store::{Memory, Store};
 
 /// A tier 2 that reports every other page as a partner.
 struct LinkingIndex {

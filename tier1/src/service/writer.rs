@@ -30,7 +30,6 @@ use doppel_threads::{LoweredPriority, lower_priority};
 
 use crate::machine::{Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
-use crate::progress::Progress;
 use crate::range::{PostId, Range, SettledWork};
 use crate::service::backups::peer_backups::PeerBackups;
 use crate::service::backups::spill::CommitSpills;
@@ -39,7 +38,8 @@ use crate::service::ownership::owner::Owner;
 use crate::service::upkeep::background::{Background, SWEEP_PAUSE};
 use crate::service::writer::queue_space::Reply;
 use crate::service::writer::task::Task;
-use crate::store::StoreError;
+use crate::storage::progress::Progress;
+use crate::storage::store::StoreError;
 use pace::CommitPace;
 use waiting::WaitingTask;
 

@@ -15,12 +15,12 @@ use doppel_protocol::{LogPosition, Settlement};
 use doppel_shared_log::{LogEntry, Sequence, SharedLog};
 
 use crate::ReplicaError;
-use crate::log::{LogId, Payload, Position, SequencedPosition, SharedRecord};
 use crate::replica::{
     Chain, CommitInProgress, FoldedEntry, RecordBody, RecordVisitor, Replica, ReplicaLimits, ReplicaStore,
     decode_single_part, log_id,
 };
-use crate::store::{Memory, Store, StoreError, Write};
+use crate::storage::log::{LogId, Payload, Position, SequencedPosition, SharedRecord};
+use crate::storage::store::{Memory, Store, StoreError, Write};
 
 /// Number of last records whose changes a disk keeps.
 const CHANGES_KEPT: usize = 60;

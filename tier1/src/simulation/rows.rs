@@ -5,9 +5,9 @@ use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 
-use crate::key::{self, Kind};
-use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
-use crate::store::{Store, StoreError, for_each_row};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
+use crate::storage::store::{Store, StoreError, for_each_row};
 
 /// Record of a page.
 #[derive(Debug, Clone, PartialEq)]

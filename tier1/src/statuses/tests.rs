@@ -9,13 +9,13 @@ use doppel_model::{ClientId, ContentHash, RangeId, ShardId, Timestamp};
 use doppel_protocol::{RangeMap, Rank, WinnerOrder};
 
 use super::*;
-use crate::key;
 use crate::machine::public_state;
-use crate::record::{
+use crate::rows::key;
+use crate::rows::record::{
     ContentComparison, ContentState, Cover, ForwardProbe, Group as GroupRow, GroupRecord, Member, Membership,
     PageRecord, PublicState, RedirectState, SearchState, State, Winner, encode,
 };
-use crate::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
+use crate::storage::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
 
 mod snapshot;
 

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use proptest::prelude::*;
-
 use doppel_contract::Counters;
+use proptest::prelude::*;
 
 use super::*;
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::machine::newest_first;
-use crate::record::PublicState;
+use crate::rows::record::PublicState;
 
 const PAGES: usize = 4;
 

@@ -5,7 +5,7 @@ use doppel_model::ClientId;
 
 use super::*;
 use crate::machine::{EvictedMember, Message};
-use crate::record::{Group, LinkedPage};
+use crate::rows::record::{Group, LinkedPage};
 
 impl World {
     /// Applies `work` as one commit, and returns its effects without carrying them out. The rows may disagree

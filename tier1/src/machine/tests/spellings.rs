@@ -4,7 +4,7 @@
 use super::*;
 use crate::bulk::{Bulk, BulkConfig, Keep};
 use crate::machine::SPELLINGS_MAX;
-use crate::record::Resolution;
+use crate::rows::record::Resolution;
 
 /// Parts of a URL, and how the WHATWG rules write them.
 const SCHEMES: [(&str, &str); 3] = [("http", "http"), ("HTTP", "http"), ("hTTp", "http")];

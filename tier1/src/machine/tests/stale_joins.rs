@@ -5,7 +5,7 @@ use super::*;
 use crate::bulk::{Bulk, BulkConfig, Keep, Unit};
 use crate::machine::Envelope;
 use crate::machine::Message;
-use crate::record::Group;
+use crate::rows::record::Group;
 
 /// A message taken out of the queue, in order to be delivered later.
 struct Delayed((Envelope, bool));

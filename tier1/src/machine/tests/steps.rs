@@ -5,7 +5,7 @@ use doppel_model::pairwise::Similarity;
 
 use super::*;
 use crate::machine::{CoverUpdate, EvictedMember, MemberCover};
-use crate::record::CoveringPage;
+use crate::rows::record::CoveringPage;
 
 impl World {
     /// Lets tier 2 make a pass over some of its orders.

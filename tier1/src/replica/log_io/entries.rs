@@ -9,12 +9,12 @@ use bytes::Bytes;
 use doppel_model::Epoch;
 use doppel_shared_log::{AppendError, LogEntry, LogError, append_surely};
 
-use crate::log::{Payload, SharedRecord};
 use crate::replica::entry::encode_take_over;
 use crate::replica::{
     FoldedEntry, LastOwner, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore, lock,
 };
-use crate::store::StoreError;
+use crate::storage::log::{Payload, SharedRecord};
+use crate::storage::store::StoreError;
 
 impl<D: ReplicaStore> Replica<D> {
     /// Appends an entry after the last entry that was read, and folds it into the chain. If other entries are

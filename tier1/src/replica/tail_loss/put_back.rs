@@ -10,11 +10,11 @@
 
 use doppel_shared_log::{AppendError, LogEntry, LogError, Sequence, SharedLog, append_surely};
 
-use crate::log::{LogId, Payload, SequencedPosition, SharedRecord};
 use crate::replica::entry::{VOID, decode_take_over, encode};
 use crate::replica::{
     Chain, FoldedEntry, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore,
 };
+use crate::storage::log::{LogId, Payload, SequencedPosition, SharedRecord};
 
 /// What a log contains at the position of a copied record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! them.
 
 use super::*;
-use crate::database::LogConsumer;
+use crate::storage::database::LogConsumer;
 
 /// Positions and sequence numbers of the records that count in the log.
 fn places(log: &MemoryLog) -> Vec<(Position, Sequence)> {

@@ -17,11 +17,11 @@ use doppel_model::{Epoch, PageId, RangeId};
 use doppel_protocol::range_owner::PostCallback;
 use doppel_protocol::{LogPosition, Moment, SearchResult, Submission, Tier1Error};
 
-use crate::database::Database;
 use crate::lease::Lease;
 use crate::machine::{Command, Hint, Wait};
 use crate::peers::{self, PeerError, Post};
 use crate::range::Range;
+use crate::rows::txn::Row;
 use crate::service::ownership::figures::Figures;
 use crate::service::ownership::pending_reply::{PendingReply, why_ended};
 use crate::service::submissions::arrivals::Arriving;
@@ -30,8 +30,8 @@ use crate::service::upkeep::job::Job;
 use crate::service::writer::queue_space::{self, QueueBudget, QueueSpace, Reply, Reservation};
 use crate::service::writer::task::Task;
 use crate::statuses::{Snapshot, StatusTable};
-use crate::store::Store;
-use crate::txn::Row;
+use crate::storage::database::Database;
+use crate::storage::store::Store;
 
 /// Number of low bits of an order's index that count orders. The bits above them are the epoch.
 const ORDER_BITS: u32 = 40;

@@ -16,8 +16,8 @@ use doppel_protocol::range_owner::{PostCallback, RangeDirectory, RangeOwner};
 
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::replica::Replica;
+use crate::rows::txn::Row;
 use crate::service::ownership::owner::Owner;
-use crate::txn::Row;
 
 /// How each range that another process owns is reached, if owners are fixed.
 pub type OtherRanges = BTreeMap<RangeId, Arc<dyn RangeOwner>>;

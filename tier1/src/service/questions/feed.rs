@@ -16,7 +16,7 @@ use doppel_model::{PageId, RangeId, ShardId, stable_hash64};
 use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeState};
 use doppel_protocol::{FeedBatch, FeedEvent, Tier1Error};
 
-use crate::key;
+use crate::rows::key;
 use crate::service::ownership::OwnedRanges;
 use crate::service::ownership::collection::CollectionFacts;
 use crate::service::ownership::feed_extents::FeedExtents;

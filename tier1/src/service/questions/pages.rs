@@ -5,9 +5,9 @@ use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl, ShardId};
 use doppel_protocol::{ComparedPage, Line, LinesPage, PageView, ScanPosition, Tier1Error};
 
-use crate::key::{self, Kind};
 use crate::machine::SPELLINGS_MAX;
-use crate::record::{Membership, PageRecord, Resolution, State, damaged, decode};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{Membership, PageRecord, Resolution, State, damaged, decode};
 use crate::service::questions::rows::RowReader;
 
 /// Most pages of a host that are collected at a time.

@@ -17,9 +17,9 @@ use doppel_protocol::range_owner::{PeerError, RangeOwner};
 use doppel_protocol::{AGE_MAX, DatedAnswer, Question, ReadTarget, explain_age};
 
 use crate::peers;
+use crate::rows::txn::Row;
 use crate::service::ownership::ranges::RangeRegistry;
-use crate::store::Store;
-use crate::txn::Row;
+use crate::storage::store::Store;
 
 /// Rows in the order of their keys.
 type KeyedRows = Vec<Option<Vec<u8>>>;

@@ -89,8 +89,8 @@ mod tests {
     use doppel_shared_log::memory::MemoryLog;
 
     use super::*;
-    use crate::database::Database;
     use crate::replica::{ReplicaLimits, log_id};
+    use crate::storage::database::Database;
 
     #[test]
     fn a_lease_tells_a_deposed_owner_from_a_silent_log() {

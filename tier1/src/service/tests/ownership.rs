@@ -9,10 +9,10 @@ use doppel_protocol::range_owner::{self, PeerError, RangeDirectory};
 
 use super::statuses::await_advice;
 use super::*;
-use crate::database::{Database, LogConsumer};
 use crate::lease::Lease;
 use crate::service::ownership::owner::OpenedRange;
-use crate::store::{Intercept, Intercepted, StoreError, Write};
+use crate::storage::database::{Database, LogConsumer};
+use crate::storage::store::{Intercept, Intercepted, StoreError, Write};
 
 /// The range that begins and ends.
 const MOVING: RangeId = RangeId(1);

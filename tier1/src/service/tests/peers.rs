@@ -11,7 +11,7 @@ use doppel_protocol::SignatureSource as _;
 
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
-use crate::txn::Row;
+use crate::rows::txn::Row;
 
 /// Peers that lose some posts and some answers, or do not answer reads.
 struct UnreliablePeers {

@@ -22,9 +22,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::check::check;
-use crate::database::{Database, LogConsumer};
 use crate::service::replication::{Keeper, ReplicatedRange, Replication};
-use crate::store::JoinedStore;
+use crate::storage::database::{Database, LogConsumer};
+use crate::storage::store::JoinedStore;
 
 const RANGES: u16 = 3;
 

@@ -3,12 +3,11 @@
 use std::thread;
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
-
 use doppel_model::ClientId;
 
 use super::*;
 use crate::service::submissions::arrivals::Arriving;
-use crate::store::{Intercept, Intercepted, StoreError, Write};
+use crate::storage::store::{Intercept, Intercepted, StoreError, Write};
 
 /// Reports when a commit begins, and asks whether to make it.
 struct CommitGate {

@@ -1,18 +1,18 @@
 //! Bounds of what waits for a writer that is stuck, whether or not its callers still wait.
 
-use doppel_model::ClientId;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+use doppel_model::ClientId;
 use doppel_protocol::range_owner::{EncodedPost, PeerError, RangeOwner, Receipt};
 
 use super::*;
 use crate::lease::Lease;
 use crate::service::ownership::owner::{OpenedRange, Owner};
 use crate::service::submissions::arrivals::Arriving;
-use crate::store::{Intercept, Intercepted, StoreError, Write};
+use crate::storage::store::{Intercept, Intercepted, StoreError, Write};
 
 const RANGE: RangeId = RangeId(0);
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use doppel_snapshot::{LOOK, is_due};
 use doppel_threads::{LoweredPriority, lower_priority};
 
-use crate::database::LogConsumer;
 use crate::service::ownership::owner::Owner;
 use crate::service::questions::rows::PIECE_ROWS;
 use crate::service::upkeep::Upkeep;
 use crate::statuses::{Basis, Fill, StatusTable, damage};
+use crate::storage::database::LogConsumer;
 
 /// Least time between two checks.
 const LOOK_MIN: Duration = Duration::from_millis(20);
