@@ -63,7 +63,7 @@ use versions::{TakeContents, Versions};
 /// Settings for grouping a collection.
 #[derive(Debug, Clone)]
 pub struct BulkConfig<'c> {
-    /// The pairwise function.
+    /// The pairwise function of the collection.
     pub policy: Policy,
     /// Rules by which winners are elected.
     pub winners: WinnerOrder,
@@ -225,7 +225,7 @@ impl Bulk {
         self.versions.live()
     }
 
-    /// Groups the collection. Databases are on disk on return.
+    /// Groups the whole collection. Databases are on disk on return.
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
@@ -316,7 +316,7 @@ impl AtRest {
         pairs::compare_pairs(&self.resolved, &|content| self.sink.signature(content), pairs_max)
     }
 
-    /// Returns the answer. Databases are on disk on return.
+    /// Returns the judgements of all records. Databases are on disk on return.
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.

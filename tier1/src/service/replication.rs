@@ -126,7 +126,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Keeper {
-    /// Starts the threads. `tier1` must be opened with `config`, be started, and own no range yet.
+    /// Starts one thread for each replicated range. `tier1` must be opened with `config`, be started, and own no range yet.
     ///
     /// # Errors
     ///
