@@ -202,7 +202,7 @@ impl ClusterNodes {
         Answers { status, traffic: std::iter::once(own).chain(others).collect() }
     }
 
-    /// NeededReports all nodes what they have sent and received.
+    /// Asks all nodes what they have sent and received.
     fn begin_traffic(&self) -> Vec<(String, Waiting<Vec<CallTraffic>>)> {
         let tier1 = self.tier1.iter().map(|at| (&at.name, &at.peer));
         let tier2 = self.tier2.iter().map(|at| (&at.name, &at.peer));

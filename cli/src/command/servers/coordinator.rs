@@ -204,7 +204,7 @@ enum Waits {
     ForOne,
 }
 
-/// NeededReports every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
+/// Asks every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
 /// the process is to end.
 async fn ask(
     nodes: &[RemoteTier1],

@@ -82,7 +82,7 @@ pub fn version(text: &str) -> Option<ServerVersion> {
     Some((major, minor, patch))
 }
 
-/// NeededReports all monitors at once, for two seconds at most.
+/// Asks all monitors at once, for two seconds at most.
 pub(crate) fn look(monitors: &[String]) -> Vec<LogServer> {
     let asked = monitors.iter().map(|monitor| {
         let url = monitor.clone();

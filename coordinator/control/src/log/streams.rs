@@ -161,7 +161,7 @@ fn connect(
     })
 }
 
-/// NeededReports until it succeeds, fails for good, or it is too late.
+/// Asks until it succeeds, fails for good, or it is too late.
 fn again<T, E>(
     until: Instant,
     passes: impl Fn(&E) -> bool,

@@ -18,7 +18,7 @@ pub(super) type NodeAnswer<T> = Result<T, String>;
 /// An answer that is still to come.
 pub(super) struct Waiting<T>(mpsc::Receiver<NodeAnswer<T>>);
 
-/// NeededReports on a thread of its own, which ends with the deadline of its call.
+/// Asks on a thread of its own, which ends with the deadline of its call.
 pub(super) fn begin<T: Send + 'static>(ask: impl FnOnce() -> NodeAnswer<T> + Send + 'static) -> Waiting<T> {
     let (sender, answer) = mpsc::channel();
     // Without a thread there is no answer.

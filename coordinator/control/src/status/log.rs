@@ -36,7 +36,7 @@ pub(super) struct LogSaid {
 }
 
 impl LogAt {
-    /// NeededReports all servers and streams, for `limit` at most.
+    /// Asks all servers and streams, for `limit` at most.
     pub(super) fn ask(&self, limit: Duration) -> LogSaid {
         let all = [&self.streams[..], std::slice::from_ref(&self.meta)].concat();
         let EngineState { servers, mut streams } = self.engine.state(&self.servers, &all, limit);

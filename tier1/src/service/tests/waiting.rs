@@ -243,7 +243,7 @@ fn a_page_purged_while_pending_does_not_count_as_decided() {
         (totals.backlog.pending, totals.decision_times.decided())
     };
     (1..4).for_each(|page| {
-        assert_eq!(submit(&tier1, page, 1, content(page * 1_000)), SubmissionOutcome::Pending)
+        assert_eq!(submit(&tier1, page, 1, content(page * 1_000)), SubmissionOutcome::Pending);
     });
     assert_eq!(figures(), (3, 0));
     Tier1Api::purge(&*tier1, &[url(1).id()]).unwrap();

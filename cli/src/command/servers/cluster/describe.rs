@@ -105,7 +105,7 @@ pub(super) struct Remove {
     of: Of,
 }
 
-/// ClusterChange the address at which a node of a cluster with a log is reached.
+/// Change the address at which a node of a cluster with a log is reached.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -142,7 +142,7 @@ pub(super) struct Replicas {
     of: Of,
 }
 
-/// ClusterChange how the log of a cluster is kept, and when writes are settled.
+/// Change how the log of a cluster is kept, and when writes are settled.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, when all log servers have got `sync_interval: always`:
