@@ -156,7 +156,7 @@ const FILES: [Damage; 24] = [
     ("a manifest of another policy", "is compared with", |dir| {
         forge(dir, |manifest| manifest["policy"] = "jaccard:tau=0.9".into());
     }),
-    ("a manifest of a policy of other signatures", "which is none of the policy simhash", |dir| {
+    ("a manifest of a policy of other signatures", "which the policy simhash:differing=3 does not use", |dir| {
         forge(dir, |manifest| manifest["policy"] = "simhash:differing=3".into());
     }),
     ("no database", "there is no database", |dir| fs::remove_dir_all(dir.join("tier1")).unwrap()),

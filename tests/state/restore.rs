@@ -25,10 +25,10 @@ fn damaged_and_foreign_files_are_refused_without_a_trace() {
         (&sound[..sound.len() - 1], "it is cut off after"),
         (&sound[..sound.len() / 2], "it is cut off after"),
         (&flipped, "is damaged: its checksum does not fit"),
-        (&newer, "no backup of this program"),
+        (&newer, "it is not a Doppel backup"),
         (&[&sound[..], b"\n"].concat(), "something follows the end"),
-        (&b"SQLite format 3\0 and so on"[..], "no backup of this program"),
-        (&b""[..], "no backup of this program"),
+        (&b"SQLite format 3\0 and so on"[..], "it is not a Doppel backup"),
+        (&b""[..], "it is not a Doppel backup"),
     ] {
         fs::write(&bad, bytes).unwrap();
         fails(&restore(&bad, &dir), says);

@@ -91,10 +91,11 @@ def dedup(
 
     With `progress=True` lines on standard error say how many rows were read and how long the grouping takes.
 
-    `tau` and `policy` say what is a duplicate (docs/reference/policies.md): Jaccard of shingles of 5 words above 0.8 where neither is given.
-    Punctuation and case are ignored (docs/reference/text.md): `policy="jaccard:tokens=code"` compares code, where they count. Other parameters
-    are options of `doppel dedup`, such as `winners="winners.toml"` and `report="report.html"`, but for those that say how files are read
-    and what is written. An unknown one is a `TypeError` that names those that are meant, and nothing is read.
+    `tau` and `policy` say what is a duplicate (docs/reference/policies.md). Without them, two rows are duplicates if the Jaccard
+    coefficient of their shingles of 5 words is above 0.8. Punctuation and case do not count (docs/reference/text.md).
+    `policy="jaccard:tokens=code"` compares code, where both count. Other parameters are options of `doppel dedup`, such as
+    `winners="winners.toml"` and `report="report.html"`, except options for reading files and for output. An unknown parameter is a
+    `TypeError` that names the known ones, and no row is read.
 
     With `data="DIR"` the rows stay in a collection, and are compared with those of earlier calls. Then they need `url` or ids, which mean
     the same row in each call: a known one is a new version of its row. Ids are texts, and a row without one is called by its URL.
