@@ -26,7 +26,7 @@ fn damaged_and_foreign_files_are_refused_without_a_trace() {
         (&sound[..sound.len() / 2], "it is cut off after"),
         (&flipped, "is damaged: its checksum does not fit"),
         (&newer, "it is not a Doppel backup"),
-        (&[&sound[..], b"\n"].concat(), "something follows the end"),
+        (&[&sound[..], b"\n"].concat(), "more bytes follow the end"),
         (&b"SQLite format 3\0 and so on"[..], "it is not a Doppel backup"),
         (&b""[..], "it is not a Doppel backup"),
     ] {
