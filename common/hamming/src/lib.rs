@@ -18,9 +18,9 @@
 //! # Example
 //!
 //! ```
-//! use doppel_hamming::{Design, HammingError, FingerprintIndex, IndexOptions};
+//! use doppel_hamming::{Design, FingerprintIndex, HammingError, IndexOptions};
 //!
-//! let mut index = FingerprintIndex::new(Design::new(64, 3, &[4])?, Options::default())?;
+//! let mut index = FingerprintIndex::new(Design::new(64, 3, &[4])?, IndexOptions::default())?;
 //! index.insert(0x0123_4567_89ab_cdef, 1)?;
 //! index.insert(0x0123_4567_89ab_cdee, 2)?;
 //! let near = index.within(0x0123_4567_89ab_cdef, 3, 10)?;
