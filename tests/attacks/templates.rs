@@ -200,17 +200,19 @@ fn a_client_has_half_of_what_may_be_pending_and_a_purge_ends_its_work() {
 #[test]
 fn a_load_waits_while_its_client_has_no_place_for_a_flush() {
     let door = Door::open(&[]);
-    push(&door, template(3_000), &AtomicBool::new(false));
+    push(&door, template(8_000), &AtomicBool::new(false));
     // The client's places are taken as long as these connections stand and pages are pending.
     let request = format!(
         "POST /v1/flush?wait=true&timeout=3600 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: 0\r\n\r\n",
         door.tokens.write
     );
     let mut connections = Vec::new();
-    wait_until("the places to be taken", PATIENCE, || {
+    wait_until("the places to be taken", Duration::from_secs(30), || {
         let mut connection = door.connect();
         connection.write_all(request.as_bytes()).unwrap();
         connections.push(connection);
+        // The connection takes its place before the flush below asks for one. Otherwise the connection is refused.
+        thread::sleep(Duration::from_millis(200));
         let flush = door.send(Method::POST, "/v1/flush?wait=true&timeout=1", Some(&door.tokens.write));
         (flush.status() == 429).then_some(())
     });
