@@ -202,7 +202,11 @@ fn a_page_of_50_mb_is_refused_and_the_others_are_accepted() {
         json!({"url": url(2), "html": good(2)}),
     ];
     let answers = server.push(&pages);
-    assert!(answers[1]["error"]["reason"].as_str().unwrap().contains("more than the limit of"), "{}", answers[1]);
+    assert!(
+        answers[1]["error"]["reason"].as_str().unwrap().contains("more than the limit of"),
+        "{}",
+        answers[1]
+    );
     assert_eq!((&answers[0]["outcome"], &answers[2]["outcome"]), (&json!("pending"), &json!("pending")));
 }
 

@@ -156,9 +156,13 @@ const FILES: [Damage; 24] = [
     ("a manifest of another policy", "is compared with", |dir| {
         forge(dir, |manifest| manifest["policy"] = "jaccard:tau=0.9".into());
     }),
-    ("a manifest of a policy of other signatures", "which the policy simhash:differing=3 does not use", |dir| {
-        forge(dir, |manifest| manifest["policy"] = "simhash:differing=3".into());
-    }),
+    (
+        "a manifest of a policy of other signatures",
+        "which the policy simhash:differing=3 does not use",
+        |dir| {
+            forge(dir, |manifest| manifest["policy"] = "simhash:differing=3".into());
+        },
+    ),
     ("no database", "there is no database", |dir| fs::remove_dir_all(dir.join("tier1")).unwrap()),
     ("a database without its file", "there is no database", |dir| {
         fs::remove_file(dir.join("tier1/range-0/db")).unwrap();
