@@ -18,7 +18,7 @@ pub(crate) struct ServerArgs {
     pub(crate) credentials: CredentialArgs,
 }
 
-/// What is shown to a server, and what it has to show.
+/// Credentials that a command shows to a server, and the certificates by which it trusts the server.
 #[derive(Debug, Args)]
 pub(crate) struct CredentialArgs {
     /// A file with the token to show, which `doppel token new` has printed; before DOPPEL_TOKEN.

@@ -140,7 +140,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 fn anchor(heading: &str) -> String {
     let mut text = String::new();
     let mut rest = heading;
-    // Of a link, its text.
+    // A link contributes its text to the anchor, not its target.
     while let Some((before, after)) = rest.split_once("](") {
         text.push_str(before);
         rest = after.split_once(')').map_or("", |(_, rest)| rest);

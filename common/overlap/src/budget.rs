@@ -1,4 +1,4 @@
-//! BudgetLimits the memory and the disk space that the crate uses.
+//! Limits of the memory and the disk space that the crate uses.
 //!
 //! Code that needs much memory claims it before it allocates it. Dropping the [`MemoryClaim`] returns the
 //! memory to the budget. Small allocations of a fixed size are not claimed.

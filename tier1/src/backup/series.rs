@@ -34,7 +34,7 @@ pub enum SeriesError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with the file.
+        /// The reason why the file cannot be used.
         source: BackupFileError,
     },
     /// The first file is an increment.

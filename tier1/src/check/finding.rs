@@ -99,7 +99,7 @@ pub struct Finding {
     pub invariant: Invariant,
     /// Description of the row: a URL, a group, or a shard.
     pub row: String,
-    /// What is wrong, as a predicate of which `row` is the subject.
+    /// The fault, as a predicate whose subject is `row`.
     pub detail: String,
 }
 

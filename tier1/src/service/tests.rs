@@ -296,7 +296,7 @@ fn retention_drops_pages_and_refuses_cursors_that_may_have_missed_them(ranges: u
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(tier1.flush(PATIENCE).unwrap());
-    // Nothing of the purged page is left, except the target that the redirect names.
+    // The purge leaves no row of the page, except the target that the redirect names.
     let mut rows = Vec::new();
     store
         .range(&[], &[0xff; 4], &mut |key, value| {

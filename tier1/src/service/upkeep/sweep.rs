@@ -86,7 +86,7 @@ impl Sweep {
     }
 }
 
-/// What is due for an entry of the trail of repairs, and how many URLs were looked up for it.
+/// Returns the command that an entry of the audit trail of repairs is due for, and the number of URLs looked up for it.
 fn repair_command(upkeep: &Upkeep, key: &[u8], bytes: &[u8], now: Timestamp) -> (Option<Command>, usize) {
     let entry = decode::<AuditEntry>(key, bytes).ok();
     let (Some(number), Some(entry)) = (key::last_number(key), entry) else {

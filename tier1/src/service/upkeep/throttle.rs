@@ -4,7 +4,7 @@
 //! heard of that yet, and is refused again. This repeats as long as the message to the partner is held up,
 //! and would keep tier 2 and the writer busy all that time.
 //!
-//! Nothing here is durable. The page owes the search until it is answered, and a start finds it.
+//! The throttle keeps no durable state. The page owes the search until it is answered, and a start finds it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -120,7 +120,7 @@ fn a_start_syncs_a_cut_whose_earlier_sync_failed() {
         assert!(try_open(&directory, &checkpoints).is_err());
         let signatures = open(&directory, &checkpoints);
         assert_eq!(signatures.checkpoints(), checkpoints);
-        // Nothing more is written to this segment, so no later start cuts it.
+        // The store writes no more to this segment, so no later start cuts it.
         signatures.begin_segment().unwrap();
         let next = signatures.add(&signature(2, 90)).unwrap();
         assert!(next.segment > id.segment);

@@ -10,7 +10,7 @@ pub(super) struct FileContent {
     /// Content that readers get.
     pub(super) now: Vec<u8>,
     pub(super) synced: Vec<u8>,
-    /// FileChanges since the last sync.
+    /// Changes of the file since its last sync.
     pub(super) unsynced: Vec<FileChange>,
     /// Writes whose sync has failed.
     pub(super) failed: Vec<FileChange>,
