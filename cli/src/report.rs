@@ -7,7 +7,6 @@
 //! | `figures` | everything that is counted, in two passes over them |
 //! | `similarities`, `examples`, `mirrors` | the histogram, the largest groups, the pairs of hosts |
 //! | `texts` | the texts of the examples, by a second look into the inputs |
-//! | `words` | where two texts differ |
 //! | `html`, `groups_html`, `escaped` | the page, and the text of strangers in it |
 //!
 //! Memory is bounded whatever the collection is: counters, at most [`EXAMPLES`] groups with a few pages of each, the bounded pairs of hosts
@@ -23,7 +22,6 @@ mod mirrors;
 mod pages;
 mod similarities;
 mod texts;
-mod words;
 
 use std::io::Write;
 

@@ -1,6 +1,7 @@
 //! The largest groups: their pages, and a page that is kept beside one that is not.
 
 use doppel_terminal::output::{bytes, count, known, plural};
+use doppel_text::difference::{self, Excerpt};
 use maud::{Markup, html};
 
 use super::Run;
@@ -8,7 +9,6 @@ use super::escaped::Escaped;
 use super::examples::{Duplicate, Example};
 use super::figures::Figures;
 use super::texts::Texts;
-use super::words::{self, Piece};
 
 pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
     let examples = &figures.examples;
@@ -105,7 +105,7 @@ fn side_by_side(duplicate: &Duplicate, texts: &Texts) -> Markup {
             p.note { "The text of " (Escaped(duplicate.url.as_str())) " or of its kept page is not in the inputs of this run." }
         };
     };
-    let ([kept_piece, removed_piece], differ) = words::compare(kept, removed);
+    let ([kept_piece, removed_piece], differ) = difference::compare(kept, removed);
     let role = if duplicate.is_of_winner { "winner" } else { "kept" };
     html! {
         div.texts {
@@ -116,7 +116,7 @@ fn side_by_side(duplicate: &Duplicate, texts: &Texts) -> Markup {
     }
 }
 
-fn text(role: &str, url: &str, piece: &Piece) -> Markup {
+fn text(role: &str, url: &str, piece: &Excerpt) -> Markup {
     html! {
         figure {
             figcaption { strong { (role) } " " (Escaped(url)) }

@@ -11,10 +11,10 @@ use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
 use doppel_model::pairwise::Signer;
 use doppel_model::{ContentHash, PageUrl, RawContent};
 use doppel_terminal::output::say;
-use doppel_text::{Extraction, Extractor};
+use doppel_text::{Extraction, Extractor, difference};
 
+use super::Run;
 use super::examples::{Duplicate, Example};
-use super::{Run, words};
 
 /// Bytes of a text that are kept to be compared.
 const TEXT_MAX: usize = 256 << 10;
@@ -108,5 +108,5 @@ fn text(
     }
     let reads_main = extractor.policy().reads_main();
     let text = if reads_main { extractor.main_text(url, raw) } else { extractor.page_text(url, raw) };
-    Some((content, words::first_words(&text.text()?, TEXT_MAX)))
+    Some((content, difference::first_words(&text.text()?, TEXT_MAX)))
 }

@@ -1,9 +1,9 @@
-//! Where two texts differ: a piece of each around the first word in which they do, with the words that only one of them has.
+//! The difference of two texts, for people: an excerpt of each text around the first difference, with the words that only one
+//! excerpt has.
 //!
-//! Words are separated by white space and compared as they are seen: with case and punctuation, but not by how a letter with an accent is
-//! encoded, or by soft hyphens. What is longer than words are is compared character by character, as
-//! text in Chinese or Japanese. Which pieces are compared depends on the texts alone, and these are short, so the comparison needs no limit of
-//! time.
+//! White space separates words. Two words are equal if they look alike: case and punctuation count, but the encoding of accents
+//! and soft hyphens do not. Text without spaces, as in Chinese or Japanese, is compared character by character. Excerpts are
+//! short, so the comparison needs no time limit. They depend on the two texts alone.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,34 +11,36 @@ use std::hash::{Hash, Hasher};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-/// Characters of a piece.
-const PIECE: usize = 600;
-/// Of these so many are before the first difference.
+/// Most characters of an excerpt.
+const EXCERPT: usize = 600;
+/// Characters of an excerpt before the first difference.
 const BEFORE: usize = 120;
-/// What is longer in bytes is no word.
+/// Most bytes of a word. A longer run without spaces is compared character by character.
 const WORD_MAX: usize = 48;
 
-/// A piece of a text.
+/// An excerpt of one of two compared texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
-    /// In turn words that both pieces have, and words that this one alone has.
-    pub(super) runs: Vec<Run>,
-    /// Whether there is more text before it.
-    pub(super) is_cut_before: bool,
-    /// Whether there is more after it.
-    pub(super) is_cut_after: bool,
+pub struct Excerpt {
+    /// Runs of words that both excerpts have, and runs of words that this excerpt alone has, in turn.
+    pub runs: Vec<WordRun>,
+    /// Whether the text has more words before the excerpt.
+    pub is_cut_before: bool,
+    /// Whether the text has more words after the excerpt.
+    pub is_cut_after: bool,
 }
 
-/// Words that follow each other.
+/// A run of words of an excerpt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) text: String,
-    /// Whether the other piece does not have them.
-    pub(super) is_only_here: bool,
+pub struct WordRun {
+    /// The words, each with the space behind it.
+    pub text: String,
+    /// Whether the other excerpt lacks these words.
+    pub is_only_here: bool,
 }
 
-/// The first words of a text, each with one space behind it, so many bytes together at most.
-pub(super) fn first_words(text: &str, bytes_max: usize) -> String {
+/// The first words of a text, each with one space behind it: at most `bytes_max` bytes.
+#[must_use]
+pub fn first_words(text: &str, bytes_max: usize) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {
         let room = bytes_max.saturating_sub(words.len() + 1);
@@ -52,18 +54,19 @@ pub(super) fn first_words(text: &str, bytes_max: usize) -> String {
     words
 }
 
-/// A piece of each of two texts of [`first_words`], and whether these differ.
-pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
+/// Compares two texts that [`first_words`] has returned. Returns an excerpt of each, and whether the texts differ.
+#[must_use]
+pub fn compare(a: &str, b: &str) -> ([Excerpt; 2], bool) {
     let (a, b) = (units(a), units(b));
     let first = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
     let differ = first < a.len().max(b.len());
     let before = if differ { fit(a[..first].iter().rev(), BEFORE) } else { first };
     let from = first - before;
     let [(a, a_more), (b, b_more)] =
-        [&a[from..], &b[from..]].map(|rest| rest.split_at(fit(rest.iter(), PIECE)));
+        [&a[from..], &b[from..]].map(|rest| rest.split_at(fit(rest.iter(), EXCERPT)));
     let (mut a_runs, mut b_runs) = (Vec::new(), Vec::new());
     let mut parts = capture_diff_slices(Algorithm::Myers, a, b);
-    // What one piece has at its end alone may be behind the end of the other piece.
+    // Words at the end of one excerpt may follow after the end of the other excerpt, so nobody knows whether they differ.
     let last = parts.last().map(|part| part.tag());
     let is_unknown = last == Some(DiffTag::Delete) && !b_more.is_empty()
         || last == Some(DiffTag::Insert) && !a_more.is_empty();
@@ -75,7 +78,7 @@ pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
         push(&mut a_runs, &a[part.old_range()], is_only_here);
         push(&mut b_runs, &b[part.new_range()], is_only_here);
     }
-    let piece = |runs, more: &[Unit<'_>]| Piece {
+    let piece = |runs, more: &[Unit<'_>]| Excerpt {
         runs,
         is_cut_before: from > 0,
         is_cut_after: is_unknown || !more.is_empty(),
@@ -83,7 +86,7 @@ pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
     ([piece(a_runs, a_more), piece(b_runs, b_more)], differ)
 }
 
-/// A word with the space behind it, or a character. Two are equal if they look alike.
+/// A word with the space behind it, or a character. Two units are equal if they look alike.
 struct Unit<'t> {
     text: &'t str,
     form: Cow<'t, str>,
@@ -91,7 +94,7 @@ struct Unit<'t> {
 
 impl<'t> Unit<'t> {
     fn of(text: &'t str) -> Self {
-        Self { text, form: doppel_text::compose(text) }
+        Self { text, form: crate::compose(text) }
     }
 }
 
@@ -121,7 +124,7 @@ impl Ord for Unit<'_> {
     }
 }
 
-/// Words with the space behind them, and the characters of what is too long for a word.
+/// Splits a text into words with the space behind them. A run that is too long for a word is split into characters.
 fn units(text: &str) -> Vec<Unit<'_>> {
     let mut units = Vec::new();
     for word in text.split_inclusive(' ') {
@@ -134,16 +137,16 @@ fn units(text: &str) -> Vec<Unit<'_>> {
     units
 }
 
-fn push(runs: &mut Vec<Run>, units: &[Unit<'_>], is_only_here: bool) {
+fn push(runs: &mut Vec<WordRun>, units: &[Unit<'_>], is_only_here: bool) {
     let texts = units.iter().map(|unit| unit.text);
     match runs.last_mut() {
         _ if units.is_empty() => {}
         Some(last) if last.is_only_here == is_only_here => last.text.extend(texts),
-        _ => runs.push(Run { text: texts.collect(), is_only_here }),
+        _ => runs.push(WordRun { text: texts.collect(), is_only_here }),
     }
 }
 
-/// How many of the first units have so many characters together.
+/// Number of leading units that have at most `characters` characters together.
 fn fit<'w>(units: impl Iterator<Item = &'w Unit<'w>>, characters: usize) -> usize {
     let ends = units.scan(0, |sum, unit| {
         *sum += unit.text.chars().count();
@@ -156,11 +159,11 @@ fn fit<'w>(units: impl Iterator<Item = &'w Unit<'w>>, characters: usize) -> usiz
 mod tests {
     use super::*;
 
-    fn compared(a: &str, b: &str) -> ([Piece; 2], bool) {
+    fn compared(a: &str, b: &str) -> ([Excerpt; 2], bool) {
         compare(&first_words(a, 1 << 20), &first_words(b, 1 << 20))
     }
 
-    fn only_here(piece: &Piece) -> Vec<&str> {
+    fn only_here(piece: &Excerpt) -> Vec<&str> {
         piece.runs.iter().filter(|run| run.is_only_here).map(|run| &*run.text).collect()
     }
 
@@ -187,7 +190,7 @@ mod tests {
         for piece in [&a, &b] {
             assert!(piece.is_cut_before && piece.is_cut_after);
             let characters: usize = piece.runs.iter().map(|run| run.text.chars().count()).sum();
-            assert!((500..=PIECE).contains(&characters), "{characters}");
+            assert!((500..=EXCERPT).contains(&characters), "{characters}");
             assert!(piece.runs[0].text.starts_with(&words(1_980, 2_000)), "{piece:?}");
         }
     }
