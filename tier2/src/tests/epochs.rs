@@ -246,7 +246,7 @@ fn run(steps: &[Step]) {
             Step::Up { node } => world.up(node),
             Step::Restart => world = world.restart(),
             Step::Faults { one_in } => {
-                world.index.set_faults(CallFaults { one_in, ..CallFaults::default() }, 1)
+                world.index.set_faults(CallFaults { one_in, ..CallFaults::default() }, 1);
             }
         }
     }
