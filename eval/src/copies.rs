@@ -23,7 +23,7 @@ use figures::{Chosen, Figures};
 use methods::{CONTENT, COPIES, JACCARD, Method};
 use pairs::Pair;
 
-use crate::kind::Kind;
+use crate::ground_truth::kind::Kind;
 
 /// Compare policies with what people call a copy, on labelled pairs of pages.
 ///

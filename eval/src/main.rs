@@ -29,32 +29,14 @@
 //! The roles are put together and crawls are read by the code of `doppel` itself.
 #![forbid(unsafe_code)]
 
-mod accuracy;
-mod collection;
-mod compare;
-mod containers;
 mod copies;
-mod drive;
 mod families;
-mod from_scratch;
 mod generator;
-mod henzinger;
-mod incremental;
-mod kind;
-mod labelled;
-mod manku;
-mod mapping;
-mod multi_simhash;
-mod overlap;
+mod ground_truth;
 mod pages;
+mod papers;
 mod policies;
-mod popular;
-mod replay;
 mod report;
-mod score;
-mod served;
-mod transplants;
-mod variants;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,19 +45,19 @@ use clap::{Parser, Subcommand};
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::{self, Failure};
 
-use accuracy::Accuracy;
 use copies::Copies;
-use henzinger::Henzinger;
-use incremental::Incremental;
-use manku::Manku;
-use mapping::Mapping;
-use multi_simhash::MultiSimhash;
-use overlap::Overlap;
 use pages::Pages;
+use papers::clustering::accuracy::Accuracy;
+use papers::clustering::incremental::Incremental;
+use papers::clustering::mapping::Mapping;
+use papers::clustering::popular::Popular;
+use papers::clustering::served::Served;
+use papers::henzinger::Henzinger;
+use papers::manku::Manku;
+use papers::multi_simhash::MultiSimhash;
+use papers::overlap::Overlap;
 use policies::Policies;
-use popular::Popular;
 use report::{Form, give};
-use served::Served;
 
 /// The allocator of the product, so that times are the same.
 #[global_allocator]

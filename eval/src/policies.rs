@@ -27,11 +27,11 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::kind::Kind;
-use crate::labelled::{self, Crawled, Pair, Truth};
+use crate::ground_truth::kind::Kind;
+use crate::ground_truth::labelled::{self, Crawled, Pair, Truth};
+use crate::ground_truth::score::Score;
+use crate::ground_truth::transplants::Transplants;
 use crate::report::{Report, Table};
-use crate::score::Score;
-use crate::transplants::Transplants;
 use cost::Cost;
 use doppel_inputs::processor;
 use exact::Exact;

@@ -7,7 +7,7 @@ use doppel_model::Random;
 use serde::Serialize;
 
 use super::pairs::Pair;
-use crate::score::Score;
+use crate::ground_truth::score::Score;
 
 /// Samples of the bootstrap.
 const SAMPLES: usize = 1_000;
@@ -125,8 +125,8 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_rec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Kind;
-    use crate::labelled::{self, Truth};
+    use crate::ground_truth::kind::Kind;
+    use crate::ground_truth::labelled::{self, Truth};
 
     fn pair(family: usize, is_copy: bool, weight: f64) -> Pair {
         let url = |name: &str| doppel_model::PageUrl::parse(&format!("http://{name}.example/")).unwrap();

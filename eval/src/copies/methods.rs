@@ -11,7 +11,7 @@ use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extractor, PageText};
 
 use super::pairs::{Pair, Set};
-use crate::kind::Kind;
+use crate::ground_truth::kind::Kind;
 
 /// The methods whose thresholds are varied.
 pub(super) const COPIES: &str = "copies";

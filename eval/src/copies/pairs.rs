@@ -8,8 +8,8 @@ use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_model::PageUrl;
 
-use crate::kind::Kind;
-use crate::labelled::{self, Truth};
+use crate::ground_truth::kind::Kind;
+use crate::ground_truth::labelled::{self, Truth};
 
 /// A labelled pair, which is one of copies or not.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::CopiesResult;
 use super::figures::Figures;
-use crate::kind::Kind;
+use crate::ground_truth::kind::Kind;
 use crate::report::{Report, Table};
 
 fn share(value: Option<f64>, interval: Option<(f64, f64)>) -> String {

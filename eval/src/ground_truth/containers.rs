@@ -8,7 +8,7 @@ use doppel_crawls::FetchedBody;
 use doppel_model::{PageUrl, RawContent};
 use doppel_text::Extractor;
 
-use crate::labelled::Crawled;
+use crate::ground_truth::labelled::Crawled;
 
 /// An element by its name and what its tag has to contain.
 type Element = (&'static str, &'static str);

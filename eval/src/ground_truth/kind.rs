@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::labelled::Pair;
+use crate::ground_truth::labelled::Pair;
 
 /// What says whether two pages are the same, and where they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -3,7 +3,7 @@
 use doppel_terminal::output::known;
 use serde::Serialize;
 
-use crate::labelled::Truth;
+use crate::ground_truth::labelled::Truth;
 use crate::report::percent;
 
 /// Pairs by what is true of them and what was said.

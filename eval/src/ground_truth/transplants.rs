@@ -18,8 +18,8 @@ use doppel_baseline::Contents;
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, Random};
 
-use crate::containers::{Page, Pages};
-use crate::labelled::{Crawled, Pair, Truth};
+use crate::ground_truth::containers::{Page, Pages};
+use crate::ground_truth::labelled::{Crawled, Pair, Truth};
 
 /// Main contents with a larger Jaccard coefficient are not put in place of each other.
 const ALIKE: f64 = 0.2;
@@ -115,7 +115,7 @@ fn transplanted(p: &Page<'_>, q: &Page<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::containers::{container, elements};
+    use crate::ground_truth::containers::{container, elements};
 
     fn words(kind: &str) -> String {
         (0..150).map(|n| format!("{kind}{n} ")).collect()

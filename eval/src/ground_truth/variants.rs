@@ -23,8 +23,8 @@ use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, Random};
 use serde::Serialize;
 
-use crate::containers::{Page, Pages};
-use crate::labelled::{Crawled, Pair, Truth};
+use crate::ground_truth::containers::{Page, Pages};
+use crate::ground_truth::labelled::{Crawled, Pair, Truth};
 
 /// Draws of another item.
 const DRAWS: usize = 20;
@@ -220,7 +220,7 @@ fn escaped(words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::containers::{container, elements};
+    use crate::ground_truth::containers::{container, elements};
 
     fn page(number: usize) -> FetchedPage {
         let words: String = (0..150).map(|n| format!("item{number}x{n} ")).collect();

@@ -23,10 +23,10 @@ use doppel_model::PageUrl;
 use doppel_model::pairwise::Tokens;
 use serde::Serialize;
 
-use crate::labelled::{self, Crawled, Pair};
+use crate::ground_truth::labelled::{self, Crawled, Pair};
+use crate::ground_truth::transplants::Transplants;
+use crate::ground_truth::variants::{Reason, Variants};
 use crate::report::percent;
-use crate::transplants::Transplants;
-use crate::variants::{Reason, Variants};
 use figures::{OfReason, Row, correlation, of_reason, row};
 use found::{Found, Large, found};
 use halves::Halves;

@@ -19,9 +19,9 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::labelled::{self, Crawled};
+use crate::ground_truth::labelled::{self, Crawled};
+use crate::ground_truth::transplants::Transplants;
 use crate::report::{Report, Table};
-use crate::transplants::Transplants;
 use distances::{AtDistance, DISTANCE_MAX};
 use leading::AtPosition;
 use structures::{BatchRun, OnlineRun, Storing};

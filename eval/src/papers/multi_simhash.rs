@@ -20,7 +20,7 @@ use doppel_terminal::exit::Failure;
 use doppel_terminal::progress;
 use serde::Serialize;
 
-use crate::labelled::Crawled;
+use crate::ground_truth::labelled::Crawled;
 use copies::{COPIES, Drawn, QUERIES};
 use figures::OfPolicy;
 use texts::Texts;

@@ -10,7 +10,7 @@ use doppel_model::Random;
 use doppel_text::Extractor;
 use rayon::prelude::*;
 
-use crate::labelled::{Crawled, Truth};
+use crate::ground_truth::labelled::{Crawled, Truth};
 
 /// The threshold of the default.
 const TAU: &str = "0.8";

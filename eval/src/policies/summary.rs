@@ -3,8 +3,8 @@
 use doppel_terminal::output::known;
 
 use super::{OfPolicy, Scores, TruthSet};
+use crate::ground_truth::score::Score;
 use crate::report::{Table, percent};
-use crate::score::Score;
 
 /// Precision, recall and F1 for each kind of truth, with the pairs that are wrongly called the same by F and joined by groups; what is in
 /// groups, and what a page costs.

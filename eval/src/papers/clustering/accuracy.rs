@@ -15,10 +15,10 @@ use doppel_tier1::Rules;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::collection::{Collection, Label, all_pairs};
-use crate::compare::Agreement;
-use crate::drive::Driver;
-use crate::replay::{Fetch, Replay, ReplayArgs, batches};
+use crate::papers::clustering::agreement::Agreement;
+use crate::papers::clustering::collection::{Collection, Label, all_pairs};
+use crate::papers::clustering::driver::Driver;
+use crate::papers::clustering::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};
 
 /// The figures of the paper: those of its table 1, over all its sizes and numbers of partitions, in percent, and those

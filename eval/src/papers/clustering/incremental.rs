@@ -18,11 +18,11 @@ use doppel_terminal::progress;
 use doppel_tier1::Rules;
 use serde::Serialize;
 
-use crate::collection::Version;
-use crate::drive::Driver;
-use crate::from_scratch::from_scratch;
 use crate::generator::{Generator, Hashes};
-use crate::replay::{Replay, ReplayArgs, batches};
+use crate::papers::clustering::collection::Version;
+use crate::papers::clustering::driver::Driver;
+use crate::papers::clustering::from_scratch::from_scratch;
+use crate::papers::clustering::replay::{Replay, ReplayArgs, batches};
 use doppel_inputs::processor;
 
 /// The number of partitions of the engine, as in a new data directory.

@@ -17,7 +17,7 @@ use doppel_terminal::progress;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::replay::{Replay, ReplayArgs};
+use crate::papers::clustering::replay::{Replay, ReplayArgs};
 use collection::{Bin, Collection};
 use later::Later;
 use tolerance::Tolerance;

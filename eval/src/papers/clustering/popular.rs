@@ -22,7 +22,7 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::labelled::{self, Crawled};
+use crate::ground_truth::labelled::{self, Crawled};
 use crate::report::{Report, Table, percent};
 
 /// Shares of the pages, the most popular first, in percent.

@@ -18,7 +18,7 @@ use doppel_protocol::Submission;
 use doppel_terminal::exit::Failure;
 use doppel_text::{Extractor, PageText};
 
-use crate::collection::{Collection, Taken, Version};
+use crate::papers::clustering::collection::{Collection, Taken, Version};
 
 /// The number of pages that are read ahead while earlier ones are extracted.
 const AHEAD: usize = 1_024;

@@ -1,7 +1,7 @@
 //! `doppel-eval served`: checks that every page that is reported as a duplicate is one at that moment.
 
-mod door;
 mod history;
+mod public_server;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -21,11 +21,11 @@ use doppel_tier1::Rules;
 use reqwest::blocking::Client;
 use serde::Serialize;
 
-use crate::drive::Driver;
-use crate::replay::{Fetch, Replay, ReplayArgs, batches};
+use crate::papers::clustering::driver::Driver;
+use crate::papers::clustering::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};
-use door::{Door, PageAnswer};
 use history::{History, Span, Verdict};
+use public_server::{Door, PageAnswer};
 
 const PARTITIONS: u32 = 16;
 /// The number of pages in one query.

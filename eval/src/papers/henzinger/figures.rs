@@ -6,8 +6,8 @@ use doppel_terminal::output::share;
 use serde::Serialize;
 
 use super::measures::{Algorithm, BITS, Measured, Measures, SUPERSHINGLES};
-use crate::score::Score;
-use crate::variants::Reason;
+use crate::ground_truth::score::Score;
+use crate::ground_truth::variants::Reason;
 
 /// Pairs of one similarity.
 #[derive(Debug, Serialize)]
@@ -137,7 +137,7 @@ mod tests {
     use doppel_model::PageUrl;
 
     use super::*;
-    use crate::labelled::{Pair, Truth};
+    use crate::ground_truth::labelled::{Pair, Truth};
 
     #[test]
     fn rows_cutoffs_and_correlation_are_counted() {

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::measures::{Algorithm, Measured, Measures, SUPERSHINGLES};
 use super::{BANDS, cell};
+use crate::ground_truth::score::Score;
 use crate::report::Table;
-use crate::score::Score;
 
 /// More terms than this are many (table 8).
 pub(super) const MANY_TERMS: u32 = 200;
@@ -162,7 +162,7 @@ mod tests {
     use doppel_model::PageUrl;
 
     use super::*;
-    use crate::labelled::{Pair, Truth};
+    use crate::ground_truth::labelled::{Pair, Truth};
 
     #[test]
     fn undecided_pairs_count_as_in_the_source() {

@@ -93,8 +93,8 @@ mod tests {
     use doppel_model::PageUrl;
 
     use super::*;
-    use crate::henzinger::measures::Measures;
-    use crate::labelled::{Pair, Truth};
+    use crate::ground_truth::labelled::{Pair, Truth};
+    use crate::papers::henzinger::measures::Measures;
 
     #[test]
     fn the_cutoff_is_chosen_on_one_half() {

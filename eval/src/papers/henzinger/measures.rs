@@ -7,7 +7,7 @@ use doppel_model::signature::Signature;
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::labelled::{self, Pair};
+use crate::ground_truth::labelled::{self, Pair};
 
 /// Bits of a projection.
 pub(super) const BITS: u32 = 384;

@@ -7,7 +7,7 @@ use super::figures::{Cutoff, OfReason, Row};
 use super::found::{self, Large};
 use super::measures::{Algorithm, BITS};
 use super::{HenzingerResult, OfAlgorithm, OfTruth};
-use crate::labelled::Truth;
+use crate::ground_truth::labelled::Truth;
 use crate::report::{Report, Table, percent};
 
 impl Report for HenzingerResult {

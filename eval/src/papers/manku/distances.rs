@@ -7,9 +7,9 @@ use doppel_model::PageUrl;
 use doppel_terminal::output::known;
 use serde::Serialize;
 
-use crate::labelled::{Pair, Truth};
+use crate::ground_truth::labelled::{Pair, Truth};
+use crate::ground_truth::score;
 use crate::report::{Table, percent};
-use crate::score;
 
 /// The greatest distance that is looked at.
 pub(crate) const DISTANCE_MAX: u32 = 10;

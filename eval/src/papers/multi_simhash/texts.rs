@@ -11,7 +11,7 @@ use doppel_model::Random;
 use doppel_text::Extractor;
 
 use crate::families;
-use crate::labelled::Crawled;
+use crate::ground_truth::labelled::Crawled;
 
 /// The length of a piece.
 const BYTES: usize = 4 << 10;

@@ -11,8 +11,8 @@ use doppel_protocol::Body;
 use doppel_terminal::exit::Failure;
 use serde::Serialize;
 
-use crate::collection::{Version, all_pairs};
-use crate::replay::{Fetch, Replay};
+use crate::papers::clustering::collection::{Version, all_pairs};
+use crate::papers::clustering::replay::{Fetch, Replay};
 
 /// The number of bins of the length distribution per doubling of the length.
 const BINS: f64 = 2.0;

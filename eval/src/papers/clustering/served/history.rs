@@ -11,9 +11,9 @@ use doppel_contract::Status;
 use doppel_model::{PageId, PageUrl, Tau, Timestamp};
 use doppel_protocol::{Body, VersionPlace};
 
-use super::door::PageAnswer;
-use crate::collection::{Version, near_duplicate};
-use crate::replay::Fetch;
+use super::public_server::PageAnswer;
+use crate::papers::clustering::collection::{Version, near_duplicate};
+use crate::papers::clustering::replay::Fetch;
 
 /// The maximum number of redirects that are followed from a page.
 const HOPS_MAX: usize = 20;

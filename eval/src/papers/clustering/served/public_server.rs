@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::drive::Driver;
+use crate::papers::clustering::driver::Driver;
 
 /// A front door that is open until it is dropped.
 pub(super) struct Door {
