@@ -23,7 +23,7 @@ use figures::{Chosen, Figures};
 use methods::{CONTENT, COPIES, JACCARD, Method};
 use pairs::Pair;
 
-use crate::ground_truth::kind::Kind;
+use crate::ground_truth::kind::TruthKind;
 
 /// Compare policies with what people call a copy, on labelled pairs of pages.
 ///
@@ -42,7 +42,7 @@ pub(crate) struct Copies {
 #[derive(Debug, Serialize)]
 pub(crate) struct CopiesResult {
     /// Pairs of each kind of truth: correct, incorrect.
-    pairs: Vec<(Kind, usize, usize)>,
+    pairs: Vec<(TruthKind, usize, usize)>,
     rows: Vec<Row>,
     sweep: Vec<Sweep>,
     chosen: Vec<ChosenRow>,
@@ -53,7 +53,7 @@ pub(crate) struct CopiesResult {
 /// A method on pairs of one kind.
 #[derive(Debug, Serialize)]
 struct Row {
-    kind: Kind,
+    kind: TruthKind,
     method: String,
     #[serde(flatten)]
     figures: Figures,
@@ -62,7 +62,7 @@ struct Row {
 /// `copies` with one threshold for all pairs of a kind.
 #[derive(Debug, Serialize)]
 struct Sweep {
-    kind: Kind,
+    kind: TruthKind,
     threshold: f64,
     #[serde(flatten)]
     figures: Figures,
@@ -71,7 +71,7 @@ struct Sweep {
 /// The threshold of a measure by cross-validation.
 #[derive(Debug, Serialize)]
 struct ChosenRow {
-    kind: Kind,
+    kind: TruthKind,
     method: String,
     #[serde(flatten)]
     chosen: Chosen,
@@ -79,14 +79,14 @@ struct ChosenRow {
 
 /// The recall at which the most precise threshold is wanted: most of the copies. Within a site more is asked for, where copies of documents differ
 /// less than across sites.
-fn wanted_recall(kind: Kind) -> f64 {
-    if kind == Kind::JudgedOneHost { 0.75 } else { 0.6 }
+fn wanted_recall(kind: TruthKind) -> f64 {
+    if kind == TruthKind::JudgedOneHost { 0.75 } else { 0.6 }
 }
 
 impl Copies {
     pub(crate) fn run(self) -> anyhow::Result<CopiesResult> {
         let set = pairs::read(&self.data)?;
-        let of = |kind: Kind| -> Vec<usize> {
+        let of = |kind: TruthKind| -> Vec<usize> {
             (0..set.pairs.len()).filter(|at| set.pairs[*at].kind == kind).collect()
         };
         let methods = methods::all(&set)?;
@@ -102,7 +102,7 @@ impl Copies {
                 .map(|method| (method.name.clone(), method.seconds))
                 .collect(),
         };
-        for kind in Kind::LABELLED {
+        for kind in TruthKind::LABELLED {
             let numbers = of(kind);
             let pairs: Vec<&Pair> = numbers.iter().map(|at| &set.pairs[*at]).collect();
             let correct = pairs.iter().filter(|pair| pair.is_copy()).count();

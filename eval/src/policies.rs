@@ -27,8 +27,8 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::ground_truth::kind::Kind;
-use crate::ground_truth::labelled::{self, Crawled, Pair, Truth};
+use crate::ground_truth::kind::TruthKind;
+use crate::ground_truth::labelled::{self, CrawledPages, Pair, Truth};
 use crate::ground_truth::score::Score;
 use crate::ground_truth::transplants::Transplants;
 use crate::report::{Report, Table};
@@ -89,7 +89,7 @@ pub(crate) struct PoliciesResult {
 /// The pairs of one kind.
 #[derive(Debug, Serialize)]
 struct TruthSet {
-    kind: Kind,
+    kind: TruthKind,
     same: usize,
     other: usize,
     undecided: usize,
@@ -98,7 +98,7 @@ struct TruthSet {
 impl TruthSet {
     fn exact(exact: &Exact) -> Self {
         let (same, other) = exact.counts();
-        Self { kind: Kind::ExactJaccard, same, other, undecided: 0 }
+        Self { kind: TruthKind::ExactJaccard, same, other, undecided: 0 }
     }
 }
 
@@ -123,12 +123,12 @@ struct Scores {
 }
 
 /// Pairs of one kind.
-type Set = (Kind, Vec<Pair>);
+type Set = (TruthKind, Vec<Pair>);
 
 impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<PoliciesResult> {
         let begin = Instant::now();
-        let crawled = Crawled::read(&self.inputs)?;
+        let crawled = CrawledPages::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
         let sets = self.sets(&transplants)?;
         let exact = (self.exact > 0).then(|| Exact::new(&crawled, self.exact, self.seed)).transpose()?;
@@ -170,15 +170,15 @@ impl Policies {
             pairs.iter().filter(|pair| pair.is_on_one_host() == one).cloned().collect()
         };
         let pairs = |kind| match kind {
-            Kind::Graded => graded.clone(),
-            Kind::JudgedOneHost => on_hosts(&judged, true),
-            Kind::JudgedTwoHosts => on_hosts(&judged, false),
-            Kind::TransplantsOneHost => on_hosts(&transplants.pairs, true),
-            Kind::TransplantsTwoHosts => on_hosts(&transplants.pairs, false),
+            TruthKind::Graded => graded.clone(),
+            TruthKind::JudgedOneHost => on_hosts(&judged, true),
+            TruthKind::JudgedTwoHosts => on_hosts(&judged, false),
+            TruthKind::TransplantsOneHost => on_hosts(&transplants.pairs, true),
+            TruthKind::TransplantsTwoHosts => on_hosts(&transplants.pairs, false),
             // These are too many to be listed.
-            Kind::ExactJaccard => Vec::new(),
+            TruthKind::ExactJaccard => Vec::new(),
         };
-        let sets = Kind::ALL.into_iter().map(|kind| (kind, pairs(kind)));
+        let sets = TruthKind::ALL.into_iter().map(|kind| (kind, pairs(kind)));
         Ok(sets.filter(|(_, pairs)| !pairs.is_empty()).collect())
     }
 }
@@ -192,8 +192,8 @@ fn all_and_baselines() -> anyhow::Result<Vec<Policy>> {
 
 /// Pages under a policy: their contents, and the group of each.
 struct Collection<'c> {
-    crawled: &'c Crawled,
-    made: &'c Crawled,
+    crawled: &'c CrawledPages,
+    made: &'c CrawledPages,
     contents: Contents,
     /// By page of the crawl, and then of those that were made; none for one that redirects.
     of_pages: Vec<Option<ContentIndex>>,
@@ -207,7 +207,7 @@ struct Collection<'c> {
 
 fn of_policy(
     policy: Policy,
-    (crawled, made): (&Crawled, &Crawled),
+    (crawled, made): (&CrawledPages, &CrawledPages),
     sets: &[Set],
     exact: Option<&Exact>,
 ) -> anyhow::Result<OfPolicy> {
@@ -275,7 +275,7 @@ impl Collection<'_> {
         grouped.len() - kept.len()
     }
 
-    fn scores(&self, policy: Policy, kind: Kind, pairs: &[Pair]) -> anyhow::Result<Scores> {
+    fn scores(&self, policy: Policy, kind: TruthKind, pairs: &[Pair]) -> anyhow::Result<Scores> {
         let (mut f, mut grouped) = (Score::default(), Score::default());
         let roots = if kind.is_made() { &self.roots_with_made } else { &self.roots };
         for Pair { a, b, truth, weight } in pairs {

@@ -125,14 +125,14 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_rec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground_truth::kind::Kind;
+    use crate::ground_truth::kind::TruthKind;
     use crate::ground_truth::labelled::{self, Truth};
 
     fn pair(family: usize, is_copy: bool, weight: f64) -> Pair {
         let url = |name: &str| doppel_model::PageUrl::parse(&format!("http://{name}.example/")).unwrap();
         let truth = if is_copy { Truth::Same } else { Truth::Other };
         let pair = labelled::Pair { a: url("a"), b: url("b"), truth, weight };
-        Pair { pair, kind: Kind::JudgedOneHost, family }
+        Pair { pair, kind: TruthKind::JudgedOneHost, family }
     }
 
     #[test]

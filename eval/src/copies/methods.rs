@@ -11,7 +11,7 @@ use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extractor, PageText};
 
 use super::pairs::{Pair, Set};
-use crate::ground_truth::kind::Kind;
+use crate::ground_truth::kind::TruthKind;
 
 /// The methods whose thresholds are varied.
 pub(super) const COPIES: &str = "copies";
@@ -83,9 +83,11 @@ fn method(name: String, policy: Policy, set: &Set, extract: Option<Extract>) -> 
         let accepted = match (extract, policy) {
             (Some(_), Policy::Copies { text, within, across, .. }) => {
                 let tau = match kind {
-                    Kind::Graded => text,
-                    Kind::JudgedOneHost | Kind::TransplantsOneHost => within,
-                    Kind::JudgedTwoHosts | Kind::TransplantsTwoHosts | Kind::ExactJaccard => across,
+                    TruthKind::Graded => text,
+                    TruthKind::JudgedOneHost | TruthKind::TransplantsOneHost => within,
+                    TruthKind::JudgedTwoHosts | TruthKind::TransplantsTwoHosts | TruthKind::ExactJaccard => {
+                        across
+                    }
                 };
                 similarity > tau.as_f64()
             }

@@ -8,14 +8,14 @@ use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
 use doppel_model::PageUrl;
 
-use crate::ground_truth::kind::Kind;
+use crate::ground_truth::kind::TruthKind;
 use crate::ground_truth::labelled::{self, Truth};
 
 /// A labelled pair, which is one of copies or not.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) pair: labelled::Pair,
-    pub(super) kind: Kind,
+    pub(super) kind: TruthKind,
     /// Pairs of one family are never apart.
     pub(super) family: usize,
 }
@@ -43,17 +43,17 @@ const GRADED: [&str; 2] = ["trecdup-web.train", "trecdup-gov2.train"];
 /// When a file cannot be read, or a page is in none.
 pub(super) fn read(data: &Path) -> anyhow::Result<Set> {
     let (mut pairs, mut inputs) = (Vec::new(), Vec::new());
-    let mut add = |path: &str, kind: fn(&labelled::Pair) -> Kind| -> anyhow::Result<()> {
+    let mut add = |path: &str, kind: fn(&labelled::Pair) -> TruthKind| -> anyhow::Result<()> {
         let read = labelled::pairs(&data.join(path))?;
         let decided = read.into_iter().filter(|pair| pair.truth != Truth::Undecided);
         pairs.extend(decided.map(|pair| Pair { kind: kind(&pair), pair, family: 0 }));
         Ok(())
     };
     for set in GRADED {
-        add(&format!("labelled/{set}.labels.jsonl"), |_| Kind::Graded)?;
+        add(&format!("labelled/{set}.labels.jsonl"), |_| TruthKind::Graded)?;
         inputs.push(data.join(format!("labelled/{set}.warc.gz")));
     }
-    add("cross/cross.pairs.train.jsonl", Kind::of_judged)?;
+    add("cross/cross.pairs.train.jsonl", TruthKind::of_judged)?;
     inputs.extend(
         ["cross/cross-00", "mid/mid-00", "mid/mid-01"].map(|name| data.join(format!("{name}.warc.gz"))),
     );
@@ -83,7 +83,8 @@ fn pages(pairs: &[Pair], inputs: &InputArgs) -> anyhow::Result<HashMap<PageUrl, 
 /// Pages that are in a pair, or are called the same, are a family.
 fn group(pairs: &mut [Pair]) {
     // Graded texts are named by their collection, each apart.
-    let name = |url, kind| if kind == Kind::Graded { PageUrl::as_str(url) } else { labelled::last_name(url) };
+    let name =
+        |url, kind| if kind == TruthKind::Graded { PageUrl::as_str(url) } else { labelled::last_name(url) };
     let names = pairs.iter().map(|Pair { pair, kind, .. }| [&pair.a, &pair.b].map(|url| name(url, *kind)));
     let families = labelled::families(names);
     pairs.iter_mut().zip(families).for_each(|(pair, family)| pair.family = family);

@@ -1,4 +1,4 @@
-//! Where the main content of a page is: for each host, the element that holds it.
+//! Location of the main content of a page: for each host, the HTML element that holds the main content.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use doppel_crawls::FetchedBody;
 use doppel_model::{PageUrl, RawContent};
 use doppel_text::Extractor;
 
-use crate::ground_truth::labelled::Crawled;
+use crate::ground_truth::labelled::CrawledPages;
 
-/// An element by its name and what its tag has to contain.
+/// Name of an element, and the text that its tag must contain.
 type Element = (&'static str, &'static str);
 
 const JAVADOC: &[Element] = &[("div", "class=\"contentContainer\""), ("main", "")];
 const DOCBOOK: &[Element] =
     &[("div", "class=\"refentry\""), ("div", "class=\"sect1\""), ("div", "class=\"section\"")];
 
-/// The element that holds the main content of a page, by host; the first that is there.
+/// Elements that can hold the main content of a page, by host. The first element that the page has counts.
 const CONTAINERS: &[(&str, &[Element])] = &[
     ("curator.apache.org", &[("main", "")]),
     ("doc.rust-lang.org", &[("section", "id=\"main-content\""), ("main", "")]),
@@ -39,32 +39,33 @@ const CONTAINERS: &[(&str, &[Element])] = &[
     ("www.postgresql.org", DOCBOOK),
 ];
 
-/// Pages whose main content has fewer tokens are left out.
+/// Minimum number of tokens of a main content; pages below it are left out.
 const TOKENS_MIN: usize = 100;
 
-/// A page with its main content.
-pub(crate) struct Page<'c> {
+/// Page whose main content is known.
+pub(crate) struct PageWithMainContent<'c> {
     pub(crate) url: &'c PageUrl,
     pub(crate) html: &'c [u8],
-    /// Where the main content is.
+    /// Range of the main content in `html`.
     pub(crate) main: Range<usize>,
-    /// Its text.
+    /// Text of the main content.
     pub(crate) text: String,
     pub(crate) content: ContentId,
 }
 
-/// The pages whose main content is known, by host; hosts with one only are left out.
-pub(crate) struct Pages<'c> {
-    pub(crate) by_host: BTreeMap<String, Vec<Page<'c>>>,
-    /// The main contents.
+/// Pages whose main content is known, by host. Hosts with only one such page are left out.
+pub(crate) struct PagesWithMainContent<'c> {
+    pub(crate) by_host: BTreeMap<String, Vec<PageWithMainContent<'c>>>,
+    /// Main contents of all pages.
     pub(crate) contents: Contents,
 }
 
-impl<'c> Pages<'c> {
-    pub(crate) fn of(crawled: &'c Crawled) -> Self {
+impl<'c> PagesWithMainContent<'c> {
+    /// Finds the main contents of the pages of a crawl.
+    pub(crate) fn of(crawled: &'c CrawledPages) -> Self {
         let mut contents = Contents::default();
         let mut extractor = Extractor::default();
-        let mut by_host: BTreeMap<String, Vec<Page<'c>>> = BTreeMap::new();
+        let mut by_host: BTreeMap<String, Vec<PageWithMainContent<'c>>> = BTreeMap::new();
         for page in &crawled.pages {
             let host = page.url.host();
             let (Some(elements), FetchedBody::Html { bytes, .. }) = (elements(&host), &page.body) else {
@@ -75,7 +76,7 @@ impl<'c> Pages<'c> {
             let Some(text) = extractor.page_text(&page.url, raw).text() else { continue };
             let (text, content) = (text.to_string(), contents.intern(&text));
             if contents.get(content).tokens >= TOKENS_MIN {
-                let page = Page { url: &page.url, html: bytes, main, text, content };
+                let page = PageWithMainContent { url: &page.url, html: bytes, main, text, content };
                 by_host.entry(host).or_default().push(page);
             }
         }
@@ -84,11 +85,12 @@ impl<'c> Pages<'c> {
     }
 }
 
+/// Elements that can hold the main content of a page of a host. `None` if the host is not known.
 pub(crate) fn elements(host: &str) -> Option<&'static [Element]> {
     CONTAINERS.iter().find(|(name, _)| *name == host).map(|(_, elements)| *elements)
 }
 
-/// What is between the tags of the first of these elements that is there.
+/// Finds the content of the first of `elements` that the page has.
 pub(crate) fn container(html: &[u8], elements: &[Element]) -> Option<Range<usize>> {
     elements.iter().find_map(|(name, has)| {
         let mut from = 0;
@@ -102,7 +104,7 @@ pub(crate) fn container(html: &[u8], elements: &[Element]) -> Option<Range<usize
     })
 }
 
-/// Where the end tag begins that closes an element whose content begins here.
+/// Position of the end tag that closes an element. The content of the element begins at `from`.
 fn end_of(html: &[u8], from: usize, name: &str) -> Option<usize> {
     let (mut at, mut depth) = (from, 0_usize);
     loop {
@@ -121,7 +123,7 @@ struct Tag {
     is_end: bool,
 }
 
-/// The next tag of this name.
+/// Finds the next start or end tag with this name.
 fn next_tag(html: &[u8], mut from: usize, name: &str) -> Option<Tag> {
     loop {
         let start = from + html.get(from..)?.iter().position(|byte| *byte == b'<')?;

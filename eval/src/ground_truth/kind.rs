@@ -1,26 +1,31 @@
-//! The kinds of truth. Figures of one are never mixed with those of another.
+//! Kinds of truth. Figures of one kind are never mixed with figures of another kind.
+//!
+//! A kind says who decides whether two pages are the same, and whether the pages are on one host.
 
 use serde::Serialize;
 
 use crate::ground_truth::labelled::Pair;
 
-/// What says whether two pages are the same, and where they are.
+/// TruthKind of truth: who decides that two pages are the same, and how many hosts the pages are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
-    /// Plain texts that people graded.
+pub(crate) enum TruthKind {
+    /// People graded plain texts.
     Graded,
-    /// Pages that a language model judged by a written rule.
+    /// A language model judged two pages of one host by a written rule.
     JudgedOneHost,
+    /// A language model judged pages of two hosts by a written rule.
     JudgedTwoHosts,
-    /// Pages whose truth is known by construction.
+    /// The truth follows from the construction of two pages of one host.
     TransplantsOneHost,
+    /// The truth follows from the construction of pages of two hosts.
     TransplantsTwoHosts,
-    /// The Jaccard coefficient of whole pages, exactly: the last, for it is circular for the default.
+    /// The exact Jaccard coefficient of whole pages. This kind is last, because it is circular for the default
+    /// policy.
     ExactJaccard,
 }
 
-impl Kind {
+impl TruthKind {
     pub(crate) const ALL: [Self; 6] = [
         Self::Graded,
         Self::JudgedOneHost,
@@ -30,14 +35,15 @@ impl Kind {
         Self::ExactJaccard,
     ];
 
-    /// Those of files, which are not made.
+    /// Kinds whose pairs come from files of labels.
     pub(crate) const LABELLED: [Self; 3] = [Self::Graded, Self::JudgedOneHost, Self::JudgedTwoHosts];
 
-    /// The kind of a judged pair.
+    /// TruthKind of a judged pair.
     pub(crate) fn of_judged(pair: &Pair) -> Self {
         if pair.is_on_one_host() { Self::JudgedOneHost } else { Self::JudgedTwoHosts }
     }
 
+    /// Whether the pairs are made from pages of a crawl.
     pub(crate) fn is_made(self) -> bool {
         matches!(self, Self::TransplantsOneHost | Self::TransplantsTwoHosts)
     }

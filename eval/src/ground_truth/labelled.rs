@@ -1,4 +1,4 @@
-//! Pairs of pages whose truth is known from a file, and the pages that they name.
+//! Pairs of pages whose truth comes from a file of labels, and the pages of the crawls that the pairs name.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -17,7 +17,7 @@ use doppel_model::{PageUrl, UnionFind};
 use doppel_text::Extractor;
 use serde::Deserialize;
 
-/// What is true of a pair.
+/// Right answer for a pair: the pages are the same, are others, or nobody could decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Truth {
     Same,
@@ -25,31 +25,32 @@ pub(crate) enum Truth {
     Undecided,
 }
 
-/// Two pages.
+/// Two pages whose truth is known.
 #[derive(Debug, Clone)]
 pub(crate) struct Pair {
     pub(crate) a: PageUrl,
     pub(crate) b: PageUrl,
     pub(crate) truth: Truth,
-    /// The number of pairs that it stands for.
+    /// Number of pairs of the collection that this sampled pair stands for.
     pub(crate) weight: f64,
 }
 
 impl Pair {
+    /// Whether both pages are on one host.
     pub(crate) fn is_on_one_host(&self) -> bool {
         self.a.host() == self.b.host()
     }
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct PairLine {
     a: String,
     b: String,
     label: Label,
     weight: Option<f64>,
 }
 
-/// A grade, of which 0 is no duplicate, or a verdict.
+/// Label of a pair: a grade, where 0 means no duplicate, or a verdict.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Label {
@@ -66,21 +67,23 @@ impl Label {
                 "correct" => Ok(Truth::Same),
                 "incorrect" => Ok(Truth::Other),
                 "undecided" => Ok(Truth::Undecided),
-                _ => bail!("{word:?} is no label; there are grades, correct, incorrect and undecided"),
+                _ => bail!(
+                    "{word:?} is no label; use a grade (0 means no duplicate), correct, incorrect or undecided"
+                ),
             },
         }
     }
 }
 
-/// The pairs of a file of JSON lines with `a`, `b`, `label` and perhaps `weight`.
+/// Reads the pairs of a file of JSON lines with the fields `a`, `b`, `label` and optionally `weight`.
 ///
 /// # Errors
-/// When the file cannot be read, or a line is no pair.
+/// If the file cannot be read, or if a line is not a pair.
 pub(crate) fn pairs(path: &Path) -> anyhow::Result<Vec<Pair>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let parse = |(number, line): (usize, &str)| {
         let pair = |line: &str| -> anyhow::Result<Pair> {
-            let Line { a, b, label, weight } = serde_json::from_str(line)?;
+            let PairLine { a, b, label, weight } = serde_json::from_str(line)?;
             let (a, b, truth) = (PageUrl::parse(&a)?, PageUrl::parse(&b)?, label.truth()?);
             Ok(Pair { a, b, truth, weight: weight.unwrap_or(1.0) })
         };
@@ -89,7 +92,8 @@ pub(crate) fn pairs(path: &Path) -> anyhow::Result<Vec<Pair>> {
     text.lines().enumerate().map(parse).collect()
 }
 
-/// The family of each pair, by the names of its pages: pairs that have a name in common are of one family, as are pairs that others join.
+/// Assigns each pair to a family by the names of its pages. Two pairs are of one family if they have a name
+/// in common, or if a chain of such pairs connects them.
 pub(crate) fn families<'p>(names: impl IntoIterator<Item = [&'p str; 2]>) -> Vec<usize> {
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut families = UnionFind::new(0);
@@ -102,27 +106,27 @@ pub(crate) fn families<'p>(names: impl IntoIterator<Item = [&'p str; 2]>) -> Vec
     pairs.into_iter().map(|page| families.root(page)).collect()
 }
 
-/// The end of a page's URL, which versions and mirrors of a page have in common.
+/// Last segment of a page's URL, which versions and mirrors of a page have in common.
 pub(crate) fn last_name(url: &PageUrl) -> &str {
     url.as_str().trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
-/// The newest version of each live page that has content, in the order in which pages first came.
+/// Newest version of each live page that has content, in the order in which the pages first came.
 #[derive(Default)]
-pub(crate) struct Crawled {
+pub(crate) struct CrawledPages {
     pub(crate) pages: Vec<FetchedPage>,
     numbers: HashMap<PageUrl, usize>,
-    /// Pages that died, or redirect now.
+    /// Pages that are dead or redirect by now.
     gone: HashSet<PageUrl>,
-    /// Read when it is asked for.
+    /// Words of all pages, read on first use.
     words: OnceCell<TermSample>,
 }
 
-impl Crawled {
-    /// Reads crawls; later ones are newer.
+impl CrawledPages {
+    /// Reads crawls. A later crawl is newer.
     ///
     /// # Errors
-    /// When an input is not there, or has no page.
+    /// If an input does not exist or has no page.
     pub(crate) fn read(inputs: &InputArgs) -> anyhow::Result<Self> {
         let mut crawled = Self::default();
         let tally = crawl::read(inputs, |page| {
@@ -136,6 +140,7 @@ impl Crawled {
         Ok(live)
     }
 
+    /// Records the next version of a page. A version without content ends the page.
     pub(crate) fn add(&mut self, page: FetchedPage) {
         if !page.body.has_content() {
             self.gone.insert(page.url);
@@ -151,7 +156,8 @@ impl Crawled {
         }
     }
 
-    /// A signer of a policy. Tables that it reads are learnt from all pages, as `doppel dedup` does.
+    /// Creates the signer of a policy. If the policy reads tables, they are learnt from all pages, as in
+    /// `doppel dedup`.
     pub(crate) fn signer(&self, policy: Policy) -> anyhow::Result<Signer> {
         if !policy.reads_tables() {
             return Ok(Signer::new(policy));
@@ -160,7 +166,7 @@ impl Crawled {
         Ok(Signer::with_tables(policy, Arc::new(Tables::learn(policy.name(), words)))?)
     }
 
-    /// The words of all pages, from which tables are learnt.
+    /// Collects the words of all pages, from which tables are learnt.
     fn sample(&self) -> TermSample {
         let (mut extractor, mut sample) = (Extractor::default(), TermSample::new());
         for page in &self.pages {
@@ -172,17 +178,18 @@ impl Crawled {
         sample
     }
 
-    /// The number of a page.
+    /// Number of a page, in the order of `pages`. `None` if the crawls do not have the page.
     pub(crate) fn number(&self, url: &PageUrl) -> Option<usize> {
         self.numbers.get(url).copied()
     }
 
+    /// Finds a page by its URL.
     pub(crate) fn page(&self, url: &PageUrl) -> Option<&FetchedPage> {
         Some(&self.pages[self.number(url)?])
     }
 }
 
-/// The signature of a page; none if it redirects.
+/// Signs a page. `None` if the page redirects.
 pub(crate) fn sign(extractor: &mut Extractor, page: &FetchedPage) -> Option<Signature> {
     Some(extractor.extract(&page.url, page.body.raw_content()?).page()?.signature)
 }
@@ -192,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_died_is_no_page() {
+    fn a_page_that_died_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("crawl.jsonl");
         let lines = [
@@ -203,14 +210,14 @@ mod tests {
             r#"{"url":"http://a/2","text":"again"}"#,
         ];
         fs::write(&path, lines.join("\n")).unwrap();
-        let crawled = Crawled::read(&InputArgs::from(vec![path])).unwrap();
+        let crawled = CrawledPages::read(&InputArgs::from(vec![path])).unwrap();
         let urls: Vec<&str> = crawled.pages.iter().map(|page| page.url.as_str()).collect();
         assert_eq!(urls, ["http://a/2"]);
         assert_eq!(crawled.number(&crawled.pages[0].url), Some(0));
     }
 
     #[test]
-    fn families_are_never_apart() {
+    fn pairs_that_share_a_name_are_of_one_family() {
         let families = families([["a", "b"], ["c", "d"], ["e", "b"], ["d", "d"], ["f", "g"]]);
         assert_eq!((families[0], families[1]), (families[2], families[3]));
         assert!(families[0] != families[1] && families[4] != families[0] && families[4] != families[1]);

@@ -1,4 +1,5 @@
-//! Precision, recall and F1 of weighted pairs. Undecided pairs do not count, unless a figure is of all pairs.
+//! Precision, recall and F1 of weighted pairs. Undecided pairs do not count, except in
+//! [`Score::of_all_found`].
 
 use doppel_terminal::output::known;
 use serde::Serialize;
@@ -6,18 +7,18 @@ use serde::Serialize;
 use crate::ground_truth::labelled::Truth;
 use crate::report::percent;
 
-/// Pairs by what is true of them and what was said.
+/// Numbers and weights of pairs, by the truth and by the answer of an algorithm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Score {
-    /// Pairs that are the same, and were found.
+    /// Same pairs that the algorithm found.
     pub(crate) found: u64,
-    /// Pairs that are the same, and were not.
+    /// Same pairs that the algorithm missed.
     pub(crate) missed: u64,
-    /// Pairs that are others, and were found.
+    /// Other pairs that the algorithm wrongly found.
     pub(crate) wrong: u64,
-    /// Pairs that are others, and were not.
+    /// Other pairs that the algorithm rightly refused.
     pub(crate) refused: u64,
-    /// Undecided pairs that were found.
+    /// Undecided pairs that the algorithm found.
     pub(crate) undecided: u64,
     found_weight: f64,
     missed_weight: f64,
@@ -26,6 +27,7 @@ pub(crate) struct Score {
 }
 
 impl Score {
+    /// Counts a pair. `is_found` is the answer of the algorithm.
     pub(crate) fn add(&mut self, truth: Truth, is_found: bool, weight: f64) {
         match (truth, is_found) {
             (Truth::Undecided, true) => {
@@ -49,35 +51,38 @@ impl Score {
         }
     }
 
-    /// None where nothing was found.
+    /// Share of the decided found pairs that are the same. `None` if the algorithm found none.
     pub(crate) fn precision(&self) -> Option<f64> {
         share(self.found_weight, self.found_weight + self.wrong_weight)
     }
 
-    /// What is the same, is not, and is undecided, each as a share of all that was found; none where nothing was. The first is
-    /// precision as M. Henzinger counts it.
+    /// Same, other and undecided pairs, each as a share of all found pairs. `None` if the algorithm found
+    /// none.
+    ///
+    /// The first share is precision as M. Henzinger counts it.
     pub(crate) fn of_all_found(&self) -> Option<[f64; 3]> {
         let parts = [self.found_weight, self.wrong_weight, self.undecided_weight];
         let all = parts.iter().sum::<f64>();
         (all > 0.0).then(|| parts.map(|part| part / all))
     }
 
-    /// What is the same and was found, as a share of what another found of that.
+    /// Same pairs found here, as a share of the same pairs that `other` found.
     pub(crate) fn relative_to(&self, other: &Self) -> Option<f64> {
         share(self.found_weight, other.found_weight)
     }
 
-    /// None where there is nothing to be found.
+    /// Share of the same pairs that the algorithm found. `None` if no pair is the same.
     pub(crate) fn recall(&self) -> Option<f64> {
         share(self.found_weight, self.found_weight + self.missed_weight)
     }
 
+    /// Harmonic mean of precision and recall. `None` if no pair is the same and none was wrongly found.
     pub(crate) fn f1(&self) -> Option<f64> {
         let doubled = 2.0 * self.found_weight;
         share(doubled, doubled + self.wrong_weight + self.missed_weight)
     }
 
-    /// Precision, recall and F1 in percent, each with the pairs that it rests on.
+    /// Formats precision, recall and F1 in percent, the first two with the pairs that they rest on.
     pub(crate) fn cells(&self) -> [String; 3] {
         let cell = |share: Option<f64>, part: u64, of: u64| {
             let share = known(share, percent);
@@ -92,7 +97,7 @@ impl Score {
     }
 }
 
-/// A part as a share of the whole, by weight; none if the whole is 0.
+/// Part as a share of the whole, by weight. `None` if the whole is 0.
 pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

@@ -1,16 +1,17 @@
-//! Pairs whose truth is known by construction: the main content of one page is put into another page.
+//! Pairs whose truth is known by construction: the main content of one page is moved into another page.
 //!
-//! A page P and a page Q0 of one host, and a page Q of another host are drawn. P's main content takes the place of theirs:
+//! Each set draws a page P and a page Q0 of one host, and a page Q of another host. The main content of P
+//! replaces the main contents of Q0 and Q:
 //!
 //! | pair | truth | |
 //! |---|---|---|
 //! | P, and Q with P's content | same | on two hosts: the same item on another site |
 //! | P, and Q0 with P's content | same | on one host: the same item under other navigation |
 //! | Q, and Q with P's content | other | on one host: two items in one template |
-//! | Q on a mirror, and Q with P's content | other | the same on two hosts |
+//! | Q on a mirror, and Q with P's content | other | on two hosts: two items in one template |
 //!
-//! Where the main content of a page is, is said for each host (`containers`). Contents that have
-//! much in common, such as versions of one item, are not put in place of each other.
+//! `containers` knows the main content of a page for each host. Contents that have much in common, such as
+//! versions of one item, do not replace each other.
 
 use std::collections::BTreeMap;
 
@@ -18,29 +19,29 @@ use doppel_baseline::Contents;
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, Random};
 
-use crate::ground_truth::containers::{Page, Pages};
-use crate::ground_truth::labelled::{Crawled, Pair, Truth};
+use crate::ground_truth::containers::{PageWithMainContent, PagesWithMainContent};
+use crate::ground_truth::labelled::{CrawledPages, Pair, Truth};
 
-/// Main contents with a larger Jaccard coefficient are not put in place of each other.
+/// Jaccard coefficient from which a main content does not replace another one.
 const ALIKE: f64 = 0.2;
-/// Draws for each set of pairs until one fits.
+/// Maximum number of draws for a set of pairs.
 const DRAWS: usize = 50;
 
-/// The pairs, and the pages that were made for them.
+/// Transplanted pairs, and the pages that were made for them.
 pub(crate) struct Transplants {
     pub(crate) pairs: Vec<Pair>,
-    pub(crate) made: Crawled,
-    /// Pages that can be drawn, by host.
+    pub(crate) made: CrawledPages,
+    /// Number of pages that can be drawn, by host.
     pub(crate) hosts: BTreeMap<String, usize>,
 }
 
 impl Transplants {
-    /// Makes `sets` times four pairs from pages of a crawl.
-    pub(crate) fn new(crawled: &Crawled, sets: usize, seed: u64) -> Self {
-        let Pages { by_host, contents } = Pages::of(crawled);
+    /// Makes `sets` sets of four pairs from pages of a crawl. A set is left out if no draw fits.
+    pub(crate) fn new(crawled: &CrawledPages, sets: usize, seed: u64) -> Self {
+        let PagesWithMainContent { by_host, contents } = PagesWithMainContent::of(crawled);
         let hosts = by_host.iter().map(|(host, pages)| (host.clone(), pages.len())).collect();
-        let by_host: Vec<Vec<Page<'_>>> = by_host.into_values().collect();
-        let mut transplants = Self { pairs: Vec::new(), made: Crawled::default(), hosts };
+        let by_host: Vec<Vec<PageWithMainContent<'_>>> = by_host.into_values().collect();
+        let mut transplants = Self { pairs: Vec::new(), made: CrawledPages::default(), hosts };
         let mut random = Random::new(seed);
         for set in 0..sets {
             let drawn = (0..DRAWS).find_map(|_| draw(&by_host, &contents, &mut random));
@@ -51,9 +52,9 @@ impl Transplants {
         transplants
     }
 
-    fn add(&mut self, set: usize, [p, q0, q]: [&Page<'_>; 3]) {
-        let made = |page: &Page<'_>| at(&page.url.host(), &format!("transplant-{set}"));
-        let mirror = at(&format!("{}.example", page_name(&q.url.host())), &format!("mirror-{set}"));
+    fn add(&mut self, set: usize, [p, q0, q]: [&PageWithMainContent<'_>; 3]) {
+        let made = |page: &PageWithMainContent<'_>| page_url(&page.url.host(), &format!("transplant-{set}"));
+        let mirror = page_url(&format!("{}.example", host_label(&q.url.host())), &format!("mirror-{set}"));
         let (abroad, here) = (made(q), made(q0));
         let (Some(mirror), Some(abroad), Some(here)) = (mirror, abroad, here) else { return };
         let mut put = |url: &PageUrl, html: Vec<u8>| {
@@ -75,21 +76,21 @@ impl Transplants {
     }
 }
 
-/// A host as one label.
-fn page_name(host: &str) -> String {
+/// Turns a host into one label of a host name.
+fn host_label(host: &str) -> String {
     host.replace('.', "-")
 }
 
-fn at(host: &str, path: &str) -> Option<PageUrl> {
+fn page_url(host: &str, path: &str) -> Option<PageUrl> {
     PageUrl::parse(&format!("https://{host}/{path}")).ok()
 }
 
-/// P, Q0 and Q, whose contents have little in common; none where these do not fit.
+/// Draws P, Q0 and Q. `None` if the main contents of the drawn pages have much in common.
 fn draw<'h, 'c>(
-    by_host: &'h [Vec<Page<'c>>],
+    by_host: &'h [Vec<PageWithMainContent<'c>>],
     contents: &Contents,
     random: &mut Random,
-) -> Option<[&'h Page<'c>; 3]> {
+) -> Option<[&'h PageWithMainContent<'c>; 3]> {
     if by_host.len() < 2 {
         return None;
     }
@@ -98,7 +99,7 @@ fn draw<'h, 'c>(
     let (home, abroad) = (&by_host[first], &by_host[second]);
     let [p, q0] = [(); 2].map(|()| &home[random.index(home.len())]);
     let q = &abroad[random.index(abroad.len())];
-    let differ = |a: &Page<'_>, b: &Page<'_>| {
+    let differ = |a: &PageWithMainContent<'_>, b: &PageWithMainContent<'_>| {
         let [a, b] = [a, b].map(|page| &*contents.get(page.content).shingles);
         let shared = a.iter().filter(|shingle| b.binary_search(shingle).is_ok()).count();
         let either = a.len() + b.len() - shared;
@@ -107,8 +108,8 @@ fn draw<'h, 'c>(
     (differ(p, q0) && differ(p, q)).then_some([p, q0, q])
 }
 
-/// The page `q` with the main content of `p`.
-fn transplanted(p: &Page<'_>, q: &Page<'_>) -> Vec<u8> {
+/// Makes the page `q` with the main content of `p`.
+fn transplanted(p: &PageWithMainContent<'_>, q: &PageWithMainContent<'_>) -> Vec<u8> {
     [&q.html[..q.main.start], &p.html[p.main.clone()], &q.html[q.main.end..]].concat()
 }
 
@@ -138,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_moved_and_the_truth_is_known() {
-        let mut crawled = Crawled::default();
+    fn transplants_move_the_main_content_and_know_the_truth() {
+        let mut crawled = CrawledPages::default();
         for host in ["numpy.org", "www.postgresql.org"] {
             (0..5).for_each(|number| crawled.add(page(host, number)));
         }
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(transplants.pairs.len(), 24);
         let text = |url: &PageUrl| {
             let page = transplants.made.page(url).or_else(|| crawled.page(url)).unwrap();
-            let FetchedBody::Html { bytes, .. } = &page.body else { panic!("a page") };
+            let FetchedBody::Html { bytes, .. } = &page.body else { panic!("the body of {url} is not HTML") };
             String::from_utf8(bytes.clone()).unwrap()
         };
         for set in transplants.pairs.chunks(4) {

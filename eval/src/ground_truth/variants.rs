@@ -1,7 +1,8 @@
-//! Pairs of pages that differ for one known reason, made from real templates: why algorithms are right and wrong.
+//! Pairs of pages that differ for one known reason, made from real templates. They show why algorithms are
+//! right and wrong.
 //!
-//! Two pages have the template of one page of a crawl (`containers`) and differ in what M. Henzinger, *Finding Near-Duplicate Web
-//! Pages*, SIGIR 2006, sections 3.2 and 3.3, found pairs to differ in:
+//! Two pages have the template of one page of a crawl (`containers`). They differ in what M. Henzinger,
+//! *Finding Near-Duplicate Web Pages*, SIGIR 2006, sections 3.2 and 3.3, found pairs to differ in:
 //!
 //! | reason | what differs | truth |
 //! |---|---|---|
@@ -9,27 +10,28 @@
 //! | combination | the first four | same |
 //! | main item | the main content, 10 to 30 words: the item that the template is about | other |
 //! | database | 10 to 30 words in a row of 200 to 400, without a template, as the records of a database | other |
-//! | directory | 1 to 5 words here and there, such as the telephone numbers of a directory | other |
+//! | directory | 1 to 5 scattered words, such as the telephone numbers of a directory | other |
 //! | form | 2 to 10 words that a form below the main content is filled with | undecided |
 //! | minor item | a box of 5 to 20 words below the main content | undecided |
 //!
-//! The last two are undecided there by rule, so they can be made. Most other undecided pairs "could not be evaluated": that says something of who
-//! judged, not of the pages, so there are none of these.
+//! The paper's rule calls pairs of the last two kinds undecided, so such pairs can be made. Most other
+//! undecided pairs of the paper "could not be evaluated". That depends on the judge and not on the pages, so
+//! this module does not make such pairs.
 //!
-//! Half of the pairs are on one host, half on two. Each reason has as many pairs: what share each has on the web is not known
-//! here, so figures are by reason.
+//! Half of the pairs are on one host, half on two. Each reason has the same number of pairs, because its
+//! share on the web is not known. Figures are therefore by reason.
 
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::{PageUrl, Random};
 use serde::Serialize;
 
-use crate::ground_truth::containers::{Page, Pages};
-use crate::ground_truth::labelled::{Crawled, Pair, Truth};
+use crate::ground_truth::containers::{PageWithMainContent, PagesWithMainContent};
+use crate::ground_truth::labelled::{CrawledPages, Pair, Truth};
 
-/// Draws of another item.
+/// Maximum number of draws to find another item.
 const DRAWS: usize = 20;
 
-/// Why two pages differ.
+/// Reason why two pages differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reason {
@@ -77,6 +79,7 @@ impl Reason {
         }
     }
 
+    /// Right answer for pairs that differ for this reason.
     pub(crate) fn truth(self) -> Truth {
         match self {
             Self::MainItem | Self::Database | Self::Directory => Truth::Other,
@@ -86,18 +89,19 @@ impl Reason {
     }
 }
 
-/// The pairs, and the pages that were made for them.
+/// Pairs with their reasons, and the pages that were made for them.
 #[derive(Default)]
 pub(crate) struct Variants {
     pub(crate) pairs: Vec<(Reason, Pair)>,
-    pub(crate) made: Crawled,
+    pub(crate) made: CrawledPages,
 }
 
 impl Variants {
-    /// Makes `each` pairs for each reason; none where the crawl has no page whose main content is known.
-    pub(crate) fn new(crawled: &Crawled, each: usize, seed: u64) -> Self {
-        let pages = Pages::of(crawled);
-        let hosts: Vec<&[Page<'_>]> = pages.by_host.values().map(Vec::as_slice).collect();
+    /// Makes `each` pairs for each reason. Makes no pair if the crawl has no page whose main content is
+    /// known.
+    pub(crate) fn new(crawled: &CrawledPages, each: usize, seed: u64) -> Self {
+        let pages = PagesWithMainContent::of(crawled);
+        let hosts: Vec<&[PageWithMainContent<'_>]> = pages.by_host.values().map(Vec::as_slice).collect();
         let mut variants = Self::default();
         if hosts.is_empty() {
             return variants;
@@ -107,7 +111,7 @@ impl Variants {
             for reason in Reason::ALL {
                 let host = hosts[random.index(hosts.len())];
                 let page = &host[random.index(host.len())];
-                // Another item; where a host has one item only, none.
+                // The pair needs another item. A host with only one item gives no pair.
                 let mut others = (0..DRAWS).map(|_| &host[random.index(host.len())]);
                 let Some(other) = others.find(|other| other.content != page.content) else { continue };
                 let bodies = bodies(reason, page, other, &mut random);
@@ -117,7 +121,12 @@ impl Variants {
         variants
     }
 
-    fn add(&mut self, (reason, number): (Reason, usize), page: &Page<'_>, bodies: [String; 2]) {
+    fn add(
+        &mut self,
+        (reason, number): (Reason, usize),
+        page: &PageWithMainContent<'_>,
+        bodies: [String; 2],
+    ) {
         let host = page.url.host();
         let mirror = if number.is_multiple_of(2) {
             host.clone()
@@ -140,8 +149,13 @@ impl Variants {
     }
 }
 
-/// The main contents of both pages, without tags.
-fn bodies(reason: Reason, page: &Page<'_>, other: &Page<'_>, random: &mut Random) -> [String; 2] {
+/// Makes the main contents of both pages, without tags of the crawled page.
+fn bodies(
+    reason: Reason,
+    page: &PageWithMainContent<'_>,
+    other: &PageWithMainContent<'_>,
+    random: &mut Random,
+) -> [String; 2] {
     let words: Vec<&str> = page.text.split_whitespace().collect();
     match reason {
         Reason::MainItem => {
@@ -190,7 +204,7 @@ fn bodies(reason: Reason, page: &Page<'_>, other: &Page<'_>, random: &mut Random
     }
 }
 
-/// What stands below the main content.
+/// Makes the lines below the main content that state the URL, time or count.
 fn lines(reason: Reason, random: &mut Random) -> String {
     let mut number = |least: u64, end: u64| least + random.below(end - least);
     match reason {
@@ -232,13 +246,13 @@ mod tests {
 
     #[test]
     fn pages_differ_for_the_reason_alone() {
-        let mut crawled = Crawled::default();
+        let mut crawled = CrawledPages::default();
         (0..6).for_each(|number| crawled.add(page(number)));
         let variants = Variants::new(&crawled, 8, 3);
         assert_eq!(variants.pairs.len(), 8 * Reason::ALL.len());
         let words = |url: &PageUrl| {
             let FetchedBody::Html { bytes, .. } = &variants.made.page(url).unwrap().body else {
-                panic!("a page")
+                panic!("the body of {url} is not HTML")
             };
             let html = String::from_utf8(bytes.clone()).unwrap();
             if !html.starts_with("<html>") {
@@ -271,6 +285,6 @@ mod tests {
         assert_eq!(2 * on_one_host, variants.pairs.len());
         let again = Variants::new(&crawled, 8, 3);
         assert!(again.pairs.iter().zip(&variants.pairs).all(|((_, a), (_, b))| (&a.a, &a.b) == (&b.a, &b.b)));
-        assert!(Variants::new(&Crawled::default(), 8, 3).pairs.is_empty());
+        assert!(Variants::new(&CrawledPages::default(), 8, 3).pairs.is_empty());
     }
 }

@@ -23,7 +23,7 @@ use doppel_model::PageUrl;
 use doppel_model::pairwise::Tokens;
 use serde::Serialize;
 
-use crate::ground_truth::labelled::{self, Crawled, Pair};
+use crate::ground_truth::labelled::{self, CrawledPages, Pair};
 use crate::ground_truth::transplants::Transplants;
 use crate::ground_truth::variants::{Reason, Variants};
 use crate::report::percent;
@@ -116,7 +116,7 @@ type Labelled<'p> = (&'static str, Vec<Measured<'p>>, Vec<usize>);
 impl Henzinger {
     pub(crate) fn run(self) -> anyhow::Result<HenzingerResult> {
         let begin = Instant::now();
-        let crawled = Crawled::read(&self.inputs)?;
+        let crawled = CrawledPages::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
         let variants = Variants::new(&crawled, self.variants, self.seed);
         let mut extractors = measures::extractors(self.tokens);

@@ -19,7 +19,7 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::ground_truth::labelled::{self, Crawled};
+use crate::ground_truth::labelled::{self, CrawledPages};
 use crate::ground_truth::transplants::Transplants;
 use crate::report::{Report, Table};
 use distances::{AtDistance, DISTANCE_MAX};
@@ -80,7 +80,7 @@ pub(crate) struct MankuResult {
 impl Manku {
     pub(crate) fn run(self) -> anyhow::Result<MankuResult> {
         let begin = Instant::now();
-        let crawled = Crawled::read(&self.inputs)?;
+        let crawled = CrawledPages::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
         let mut extractor = Extractor::new(Policy::Simhash { differing: 3 });
         let mut fingerprint = |page: &_| labelled::sign(&mut extractor, page).as_ref().and_then(of);

@@ -20,7 +20,7 @@ use doppel_terminal::exit::Failure;
 use doppel_terminal::progress;
 use serde::Serialize;
 
-use crate::ground_truth::labelled::Crawled;
+use crate::ground_truth::labelled::CrawledPages;
 use copies::{COPIES, Drawn, QUERIES};
 use figures::OfPolicy;
 use texts::Texts;
@@ -99,7 +99,7 @@ impl MultiSimhash {
     pub(crate) fn run(self) -> anyhow::Result<MultiSimhashResult> {
         let begin = Instant::now();
         let texts = {
-            let crawled = Crawled::read(&self.inputs)?;
+            let crawled = CrawledPages::read(&self.inputs)?;
             Texts::new(&crawled, (self.texts as usize, !self.only_pieces), self.seed)?
         };
         if texts.real < REAL_MIN {

@@ -10,7 +10,7 @@ use doppel_model::Random;
 use doppel_text::Extractor;
 use rayon::prelude::*;
 
-use crate::ground_truth::labelled::{Crawled, Truth};
+use crate::ground_truth::labelled::{CrawledPages, Truth};
 
 /// The threshold of the default.
 const TAU: &str = "0.8";
@@ -27,7 +27,7 @@ pub(super) struct Exact {
 
 impl Exact {
     /// Draws so many pages.
-    pub(super) fn new(crawled: &Crawled, draws: usize, seed: u64) -> anyhow::Result<Self> {
+    pub(super) fn new(crawled: &CrawledPages, draws: usize, seed: u64) -> anyhow::Result<Self> {
         let tau: BaselineTau = TAU.parse()?;
         let (mut contents, mut extractor) = (Contents::default(), Extractor::default());
         let (mut pages, mut ids, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn every_pair_of_a_drawn_page_comes_once() {
-        let mut crawled = Crawled::default();
+        let mut crawled = CrawledPages::default();
         let mut add = |number: usize, text: String| {
             let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
             let body = doppel_crawls::FetchedBody::Text(text);

@@ -22,7 +22,7 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::ground_truth::labelled::{self, Crawled};
+use crate::ground_truth::labelled::{self, CrawledPages};
 use crate::report::{Report, Table, percent};
 
 /// Shares of the pages, the most popular first, in percent.
@@ -64,7 +64,7 @@ struct Row {
 impl Popular {
     pub(crate) fn run(self) -> anyhow::Result<PopularResult> {
         let begin = Instant::now();
-        let crawled = Crawled::read(&self.inputs)?;
+        let crawled = CrawledPages::read(&self.inputs)?;
         let mut contents = Contents::new(self.policy);
         let mut extractor = Extractor::signing(crawled.signer(self.policy)?);
         let (mut pages, mut signatures) = (Vec::new(), Vec::new());

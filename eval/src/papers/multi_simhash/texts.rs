@@ -11,7 +11,7 @@ use doppel_model::Random;
 use doppel_text::Extractor;
 
 use crate::families;
-use crate::ground_truth::labelled::Crawled;
+use crate::ground_truth::labelled::CrawledPages;
 
 /// The length of a piece.
 const BYTES: usize = 4 << 10;
@@ -37,7 +37,7 @@ impl Texts {
     /// # Errors
     /// Never, unless [`ALIKE`] is no threshold.
     pub(super) fn new(
-        crawled: &Crawled,
+        crawled: &CrawledPages,
         (asked, recombined): (usize, bool),
         seed: u64,
     ) -> anyhow::Result<Self> {
@@ -64,7 +64,7 @@ impl Texts {
 }
 
 /// The texts of all pages in pieces.
-fn pieces(crawled: &Crawled) -> Vec<String> {
+fn pieces(crawled: &CrawledPages) -> Vec<String> {
     let (mut extractor, mut pieces) = (Extractor::default(), Vec::new());
     for page in &crawled.pages {
         let text = page.body.raw_content().and_then(|raw| extractor.page_text(&page.url, raw).text());
@@ -121,8 +121,8 @@ pub(super) mod tests {
     use super::*;
 
     /// Pages of about ten pieces each; every second one is the page before with other words at its end.
-    pub(in super::super) fn crawl(pages: usize) -> Crawled {
-        let mut crawled = Crawled::default();
+    pub(in super::super) fn crawl(pages: usize) -> CrawledPages {
+        let mut crawled = CrawledPages::default();
         for page in 0..pages {
             let mut random = Random::of(1, [page as u64 / 2, 0, 0]);
             let mut words: Vec<String> = (0..7_000).map(|_| format!("w{:04}", random.index(3_000))).collect();
