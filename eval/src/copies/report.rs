@@ -1,4 +1,4 @@
-//! Tables and plots of the methods, of the thresholds, and of what cross-validation chooses.
+//! Tables and plots of the methods, of the thresholds, and of the thresholds that cross-validation chooses.
 
 use doppel_terminal::svg::{Panel, PlotSeries};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::ground_truth::labelled::Pair;
 
-/// TruthKind of truth: who decides that two pages are the same, and how many hosts the pages are on.
+/// Kind of truth: who decides that two pages are the same, and how many hosts the pages are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TruthKind {
