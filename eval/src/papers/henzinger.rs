@@ -1,13 +1,20 @@
-//! `doppel-eval henzinger`: the tables and figures of M. Henzinger, *Finding Near-Duplicate Web Pages*, SIGIR 2006, in shape.
+//! `doppel-eval henzinger`: reproduces the tables and figures of M. Henzinger, *Finding Near-Duplicate Web
+//! Pages*, SIGIR 2006.
 //!
-//! B is `supershingle`, C is `projection`. Pages of equal token sequences are one content, as there; every content that has a token is compared,
-//! and a site is what it is there. Pairs were drawn and judged by people there; here precision comes from judged pairs (a language model by a
-//! written rule; other half than what decisions are tested on), from transplants and from pairs made to differ for one reason, each
-//! kind on its own, with its counts.
+//! B is the policy `supershingle`, C is `projection`. As in the paper, pages with equal token sequences are
+//! one content, and every content with a token is compared. The definition of a site is the paper's too.
+//!
+//! In the paper people judged a sample of the pairs. Here precision comes from three kinds of truth, which
+//! are never mixed, and each kind has its own counts:
+//!
+//! - Judged pairs: a language model judged them by a written rule. They are not from the half on which
+//!   decisions are tested.
+//! - Transplants (`ground_truth::transplants`).
+//! - Pairs made to differ for one reason (`ground_truth::variants`).
 
 mod degrees;
 mod figures;
-mod found;
+mod found_pairs;
 mod halves;
 mod measures;
 mod pairs;
@@ -27,21 +34,22 @@ use crate::ground_truth::labelled::{self, CrawledPages, Pair};
 use crate::ground_truth::transplants::Transplants;
 use crate::ground_truth::variants::{Reason, Variants};
 use crate::report::percent;
-use figures::{OfReason, Row, correlation, of_reason, row};
-use found::{Found, Large, found};
+use figures::{ReasonCounts, Row, correlation, count_reason, row};
+use found_pairs::{LargeDifferences, PartScore, score_large_differences, score_parts};
 use halves::Halves;
-use measures::{Algorithm, Measured, Measures, SUPERSHINGLES, measured, sign};
+use measures::{Algorithm, MeasuredPair, Measures, SUPERSHINGLES, measure_pairs, sign};
 use pairs::Graph;
 use terms::Differences;
 
-/// Bands of C-similarity, as in the source.
+/// Bands of C-similarity in the paper.
 const BANDS: [(u32, u32); 4] = [(372, 375), (376, 378), (379, 381), (382, 384)];
 
-/// Compare supershingles, projections and their combination as their source does.
+/// Compare supershingles, projections and their combination, as M. Henzinger did (SIGIR 2006).
 ///
-/// Pairs of each similarity and what share of them is right; degrees; pairs on one site and on two (the host without its first label,
-/// where two labels stay); the terms in which pairs differ; which pairs are found by why they differ; how the two measures go
-/// together; precision against recall for every cutoff of the combination, chosen on one half of the labelled pairs and tried on the
+/// Prints the pairs of each similarity and the share of them that is right; degrees; pairs on one site and on
+/// two (a site is the host without its first label, where two labels stay); the terms in which pairs differ;
+/// which pairs are found, by why they differ; and how the two measures go together. Then precision against
+/// recall for every cutoff of the combination, chosen on one half of the labelled pairs and tried on the
 /// other; and three equal supershingles as control.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -50,7 +58,7 @@ Examples:
 pub(crate) struct Henzinger {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Pairs that were judged, as JSON lines with a, b, label and weight.
+    /// Judged pairs, as JSON lines with a, b, label and weight.
     #[arg(long, value_name = "FILE")]
     judged: Vec<PathBuf>,
     /// Sets of four transplanted pairs.
@@ -59,7 +67,8 @@ pub(crate) struct Henzinger {
     /// Pairs of pages that differ for each known reason.
     #[arg(long, value_name = "N", default_value_t = 300)]
     variants: usize,
-    /// What is compared: `source`, the tokens of the paper, with those of URLs of images; or `words`, those of the product.
+    /// Tokens that are compared: `source`, the tokens of the paper, with those of URLs of images; or `words`,
+    /// those of the product.
     #[arg(long, value_name = "TOKENS", default_value = "source", value_parser = tokens)]
     tokens: Tokens,
     /// Seed of the transplants and the pairs by reason.
@@ -69,49 +78,49 @@ pub(crate) struct Henzinger {
 
 fn tokens(word: &str) -> Result<Tokens, String> {
     let choices = [Tokens::Words, Tokens::Source];
-    Tokens::of_word(word, &choices).ok_or_else(|| format!("there are {}", Tokens::words(&choices)))
+    Tokens::of_word(word, &choices).ok_or_else(|| format!("unknown tokens; use {}", Tokens::words(&choices)))
 }
 
-/// All figures.
+/// Figures of all tables and plots.
 #[derive(Debug, Serialize)]
 pub(crate) struct HenzingerResult {
     contents: usize,
-    /// Pairs of each B-similarity from 2 on, with the mean C-similarity.
+    /// Pairs of each B-similarity from 2 on, with their mean C-similarity.
     by_b: Vec<Row>,
-    /// Pairs of each band of C-similarity, with the mean B-similarity.
+    /// Pairs of each band of C-similarity, with their mean B-similarity.
     by_c: Vec<Row>,
-    algorithms: Vec<OfAlgorithm>,
-    /// Pairs by why they differ.
-    reasons: Vec<OfReason>,
-    /// How many B-similar pairs have each C-similarity, by B-similarity from 2 on.
+    algorithms: Vec<AlgorithmGraph>,
+    /// Pairs by the reason why they differ.
+    reasons: Vec<ReasonCounts>,
+    /// Number of B-similar pairs of each C-similarity, by B-similarity from 2 on.
     c_by_b: Vec<Vec<(u32, u64)>>,
     /// Correlation of the two measures over the B-similar pairs.
     correlation: Option<f64>,
-    /// What is found of the pairs of each kind.
-    truths: Vec<OfTruth>,
+    /// Scores of the algorithms, by kind of labelled pairs.
+    truths: Vec<TruthScores>,
     seconds: f64,
 }
 
-/// What is found of the labelled pairs of one kind.
+/// Scores of the algorithms on the labelled pairs of one kind.
 #[derive(Debug, Serialize)]
-struct OfTruth {
+struct TruthScores {
     name: &'static str,
-    found: Vec<Found>,
-    /// Those that differ in many terms.
-    large: Vec<Large>,
+    found: Vec<PartScore>,
+    /// Scores on the pairs that differ in many terms.
+    large: Vec<LargeDifferences>,
     halves: Halves,
 }
 
-/// What one algorithm finds.
+/// Near-duplicates that one algorithm finds among the contents of the crawl.
 #[derive(Debug, Serialize)]
-struct OfAlgorithm {
+struct AlgorithmGraph {
     algorithm: Algorithm,
     graph: Graph,
     terms: Differences,
 }
 
-/// Pairs of one kind with their measures, and the family of each.
-type Labelled<'p> = (&'static str, Vec<Measured<'p>>, Vec<usize>);
+/// Name of a kind of pairs, its measured pairs, and the family of each pair.
+type Labelled<'p> = (&'static str, Vec<MeasuredPair<'p>>, Vec<usize>);
 
 impl Henzinger {
     pub(crate) fn run(self) -> anyhow::Result<HenzingerResult> {
@@ -130,22 +139,23 @@ impl Henzinger {
         };
         let mut sign = |url: &PageUrl| sign(&mut extractors, page(url)?);
         let (kinds, pairs): (Vec<Reason>, Vec<Pair>) = variants.pairs.iter().cloned().unzip();
-        // One that is not compared has no measures, and is left out.
-        let mut by_reason: Vec<(Reason, Measured<'_>)> = Vec::new();
+        // A pair that cannot be compared has no measures, and is left out.
+        let mut by_reason: Vec<(Reason, MeasuredPair<'_>)> = Vec::new();
         for (reason, pair) in kinds.into_iter().zip(&pairs) {
-            by_reason.extend(measured(std::slice::from_ref(pair), &mut sign).pop().map(|one| (reason, one)));
+            by_reason
+                .extend(measure_pairs(std::slice::from_ref(pair), &mut sign).pop().map(|one| (reason, one)));
         }
-        let reasons = Reason::ALL.map(|reason| of_reason(reason, &by_reason)).into();
+        let reasons = Reason::ALL.map(|reason| count_reason(reason, &by_reason)).into();
         let truths: [Labelled<'_>; 3] = [
-            labelled("judged pairs (language model)", measured(&judged, &mut sign), labelled::last_name),
-            labelled("transplants", measured(&transplants.pairs, &mut sign), PageUrl::as_str),
+            labelled("judged pairs (language model)", measure_pairs(&judged, &mut sign), labelled::last_name),
+            labelled("transplants", measure_pairs(&transplants.pairs, &mut sign), PageUrl::as_str),
             labelled(
                 "pairs made to differ for one reason",
                 by_reason.into_iter().map(|(_, pair)| pair).collect(),
                 PageUrl::as_str,
             ),
         ];
-        let mut contents = pairs::Contents::default();
+        let mut contents = pairs::ComparedContents::default();
         for page in &crawled.pages {
             if let Some(signed) = sign(&page.url) {
                 contents.add(signed, page);
@@ -161,13 +171,15 @@ impl Henzinger {
         let by_c = BANDS.map(|band| row(&c_pairs, band, |m| m.c, |m| f64::from(m.b), both)).into();
         let algorithms = Algorithm::ALL.map(|algorithm| {
             let own: Vec<_> = near.iter().filter(|pair| algorithm.holds(pair.measures)).copied().collect();
-            OfAlgorithm { algorithm, graph: contents.graph(&own), terms: contents.differences(&own) }
+            AlgorithmGraph { algorithm, graph: contents.graph(&own), terms: contents.differences(&own) }
         });
         let mut terms = terms::Terms::default();
-        let truths = truths.map(|(name, pairs, families)| OfTruth {
+        let truths = truths.map(|(name, pairs, families)| TruthScores {
             name,
-            found: found(&pairs.iter().collect::<Vec<_>>(), &Algorithm::ALL),
-            large: found::large(&pairs, |one| Some(terms.between(page(&one.pair.a)?, page(&one.pair.b)?))),
+            found: score_parts(&pairs.iter().collect::<Vec<_>>(), &Algorithm::ALL),
+            large: score_large_differences(&pairs, |one| {
+                Some(terms.between(page(&one.pair.a)?, page(&one.pair.b)?))
+            }),
             halves: Halves::new(&pairs, &families),
         });
         Ok(HenzingerResult {
@@ -184,10 +196,10 @@ impl Henzinger {
     }
 }
 
-/// Pairs with their families, by the names of their pages.
+/// Assigns families to measured pairs, by the names of their pages.
 fn labelled<'p>(
     name: &'static str,
-    pairs: Vec<Measured<'p>>,
+    pairs: Vec<MeasuredPair<'p>>,
     page_name: impl Fn(&'p PageUrl) -> &'p str,
 ) -> Labelled<'p> {
     let names = pairs.iter().map(|one| [&one.pair.a, &one.pair.b].map(&page_name));
@@ -195,7 +207,7 @@ fn labelled<'p>(
     (name, pairs, families)
 }
 
-/// A share in percent, or nothing.
+/// Formats a share in percent, or `-` if there is none.
 fn cell(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), percent)
 }

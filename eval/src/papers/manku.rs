@@ -1,7 +1,9 @@
-//! `doppel-eval manku`: the structures for fingerprints, after G. S. Manku, A. Jain and A. Das Sarma, WWW 2007.
+//! `doppel-eval manku`: measures the structures for fingerprints, after G. S. Manku, A. Jain and A. Das
+//! Sarma, *Detecting Near-Duplicates for Web Crawling*, WWW 2007.
 //!
-//! What the paper measured on eight billion pages is measured on ten million fingerprints that cluster as those of a crawl, and
-//! computed for eight billion. Which distances near-duplicates have comes from pairs whose truth is known.
+//! The paper measured eight billion pages. Here ten million fingerprints, clustered like those of a crawl,
+//! are measured, and the figures of eight billion are computed. The distances of near-duplicates come from
+//! pairs whose truth is known.
 
 mod distances;
 mod fingerprints;
@@ -24,17 +26,18 @@ use crate::ground_truth::transplants::Transplants;
 use crate::report::{Report, Table};
 use distances::{AtDistance, DISTANCE_MAX};
 use leading::AtPosition;
-use structures::{BatchRun, OnlineRun, Storing};
+use structures::{BatchRun, CompressedSize, OnlineRun};
 
-/// Buckets of the distribution: the seven leading bits.
+/// Number of buckets of the distribution, one for each value of the seven leading bits.
 const BUCKETS: usize = 128;
 
 /// Measure the structures that find near fingerprints.
 ///
-/// Of the crawls: which distances pairs have that are the same and that are not (transplants, and judged pairs where they are
-/// given), and how the leading bits of the fingerprints are distributed. Of made-up fingerprints that cluster: how well they
-/// compress, how long an online query takes with each design, and how many fingerprints a batch scans in a second. Times are
-/// processor time. Takes about 3 GB of memory for ten million.
+/// From the crawls: the distances of pairs that are the same and of pairs that are not (transplants, and
+/// judged pairs if they are given), and the distribution of the leading bits of the fingerprints. From
+/// made-up fingerprints that cluster: how well they compress, how long an online query takes with each
+/// design, and how many fingerprints a batch scans in a second. Times are processor time. Ten million
+/// fingerprints take about 3 GB of memory.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,34 +46,34 @@ Examples:
 pub(crate) struct Manku {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Pairs that were judged, as JSON lines with a, b, label and weight.
+    /// Judged pairs, as JSON lines with a, b, label and weight.
     #[arg(long, value_name = "FILE")]
     judged: Vec<PathBuf>,
     /// Sets of four transplanted pairs.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     transplants: usize,
-    /// Stored fingerprints that are made up.
+    /// Number of made-up stored fingerprints.
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     stored: u32,
-    /// Queries of the batches.
+    /// Numbers of queries of the batches.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10000,1000000")]
     batch: Vec<u32>,
-    /// Seed of all that is made up.
+    /// Seed of the transplants, fingerprints and queries.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 }
 
-/// What was found.
+/// Figures of all structures.
 #[derive(Debug, Serialize)]
 pub(crate) struct MankuResult {
     contents: usize,
     transplants: Vec<AtDistance>,
     judged: Vec<AtDistance>,
-    /// Fingerprints by their leading bits.
+    /// Number of fingerprints in each bucket of leading bits.
     buckets: Vec<u64>,
-    /// Neighbours in order, by the position of the leading bit in which they differ.
+    /// Neighbours in sorted order, by the position of the leading bit in which they differ.
     leading: Vec<AtPosition>,
-    storing: Vec<Storing>,
+    storing: Vec<CompressedSize>,
     stored: usize,
     online: Vec<OnlineRun>,
     batches: Vec<BatchRun>,
@@ -83,7 +86,8 @@ impl Manku {
         let crawled = CrawledPages::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
         let mut extractor = Extractor::new(Policy::Simhash { differing: 3 });
-        let mut fingerprint = |page: &_| labelled::sign(&mut extractor, page).as_ref().and_then(of);
+        let mut fingerprint =
+            |page: &_| labelled::sign(&mut extractor, page).as_ref().and_then(fingerprint_of);
         let transplanted = distances::of_pairs(&transplants.pairs, |url| {
             fingerprint(transplants.made.page(url).or_else(|| crawled.page(url))?)
         });
@@ -115,9 +119,9 @@ impl Manku {
     }
 }
 
-/// The fingerprint of a page; none for one without a word. The least number of words of the product does not hold here, as it does not in the
-/// source.
-fn of(signature: &Signature) -> Option<u64> {
+/// Fingerprint of a page. `None` for a page without words. As in the paper, and unlike the product, there is
+/// no minimum number of words.
+fn fingerprint_of(signature: &Signature) -> Option<u64> {
     let has_words = signature.tokens() > 0;
     signature.payload().first_chunk().filter(|_| has_words).map(|bytes| u64::from_le_bytes(*bytes))
 }

@@ -1,7 +1,9 @@
-//! `doppel-eval overlap`: what pages share, and what it takes to find it, beside the figures of the source.
+//! `doppel-eval overlap`: measures what pages share and what it costs to find it, beside the figures of the
+//! paper.
 //!
-//! N. Shivakumar and H. Garcia-Molina, *Finding near-replicas of documents on the Web*, WebDB 1998: its figure 1, its savings, and its
-//! tables. All of it is counted by the code of `doppel overlap`, by both ways, which must find the same.
+//! N. Shivakumar and H. Garcia-Molina, *Finding near-replicas of documents on the Web*, WebDB 1998: figure 1,
+//! the savings, and the tables. The code of `doppel overlap` counts everything, once by sorting and once by
+//! coarse counting. Both ways must find the same pairs.
 
 mod print;
 
@@ -20,15 +22,16 @@ use serde::Serialize;
 
 use doppel_inputs::processor;
 
-/// The chunks of the source, and how many must be shared.
+/// Kinds of chunks in the paper, and the number that two pages must share.
 const CHUNKINGS: [Chunking; 2] = [Chunking { lines: 4, shared: 15 }, Chunking { lines: 2, shared: 25 }];
 
 /// Measure how much all pages share, and what both ways of counting it take.
 ///
-/// Pages are cut into chunks of four lines, of which two must share 15, and of two lines, of which two must share 25. Prints how many
-/// replicas pages have, what need not be visited, and the space and time that it takes by sorting and by coarse counting, each beside the
-/// figures of the source, which counted 24 million pages of 1998. Of several versions of a page the last counts. The command fails if the two ways find
-/// different pairs.
+/// Pages are cut into chunks of four lines, of which two pages must share 15, and of two lines, of which they
+/// must share 25. Prints how many replicas pages have, what need not be visited, and the space and time of
+/// sorting and of coarse counting. Each figure is beside that of the source, which counted 24 million pages
+/// of 1998. The last of several versions of a page counts. The command fails if the two ways find different
+/// pairs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,66 +42,67 @@ pub(crate) struct Overlap {
     inputs: InputArgs,
     #[command(flatten)]
     bounds: BoundsArgs,
-    /// Pages and pairs of hosts that are listed.
+    /// Number of pages and of pairs of hosts that are listed.
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 }
 
-/// What was found.
+/// Figures of all kinds of chunks.
 #[derive(Debug, Serialize)]
 pub(crate) struct OverlapResult {
-    /// By exact copies, by four lines and by two.
-    measures: Vec<Measured>,
+    /// Figures of exact copies, of chunks of four lines and of chunks of two lines.
+    measures: Vec<ChunkingMeasures>,
     maps: TableSizes,
     read_seconds: f64,
-    /// Seconds to find exact copies once their file is sorted.
+    /// Seconds to find exact copies after their file is sorted.
     copies_seconds: f64,
-    /// What was allowed, and the most that the process had, where the system says it.
+    /// Memory that the options allow.
     memory_bytes: u64,
+    /// Peak memory of the process. `None` if the system does not report it.
     process_memory_bytes: Option<u64>,
-    /// The pages whose exact copies are on most hosts.
+    /// Pages whose exact copies are on the most hosts.
     most_replicated: Vec<ReplicatedPage>,
-    /// The pairs of hosts that share most chunks of four lines.
+    /// Pairs of hosts that share the most chunks of four lines.
     mirrors: Vec<MirrorPair>,
 }
 
-/// Pages by what they share of one kind.
+/// Figures of one kind of chunks.
 #[derive(Debug, Serialize)]
-struct Measured {
-    /// Lines of a chunk; none where all of a page is one.
+struct ChunkingMeasures {
+    /// Number of lines of a chunk. `None` if a whole page is one chunk.
     lines: Option<u32>,
-    /// Chunks that two must share.
+    /// Number of chunks that two pages must share.
     shared: u8,
     replication: ReplicaStatistics,
     saved_pages_share: f64,
     saved_bytes_share: f64,
     space: FingerprintFile,
-    /// None of exact copies, which are found by sorting alone.
-    ways: Option<Ways>,
+    /// Costs of both ways. `None` for exact copies, which only sorting finds.
+    ways: Option<PairingCosts>,
 }
 
-/// Both ways, which found the same.
+/// Costs of both ways of counting, which found the same pairs.
 #[derive(Debug, Serialize)]
-struct Ways {
-    sort: Counted,
-    coarse: Counted,
+struct PairingCosts {
+    sort: PairingCost,
+    coarse: PairingCost,
 }
 
-/// What a way took.
+/// Cost of one way of counting.
 #[derive(Debug, Serialize)]
-struct Counted {
+struct PairingCost {
     #[serde(flatten)]
     work: PairingStatistics,
-    /// Of processor time, which other programs do not change.
+    /// Seconds of processor time, which other programs do not change.
     processor_seconds: f64,
 }
 
-impl Measured {
+impl ChunkingMeasures {
     fn new(
         chunking: Option<Chunking>,
         replication: ReplicaStatistics,
         space: &FingerprintFile,
-        ways: Option<Ways>,
+        ways: Option<PairingCosts>,
     ) -> Self {
         Self {
             lines: chunking.map(|chunking| chunking.lines),
@@ -127,10 +131,15 @@ impl Measured {
         let found =
             [&sort, &coarse].map(|outcome| (outcome.digest, outcome.work.pairs, &outcome.replication));
         let lines = chunking.lines;
-        ensure!(found[0] == found[1], "the two ways found different pairs of chunks of {lines} lines");
-        let counted = |work, processor_seconds| Counted { work, processor_seconds };
-        let ways =
-            Ways { sort: counted(sort.work, sort_seconds), coarse: counted(coarse.work, coarse_seconds) };
+        ensure!(
+            found[0] == found[1],
+            "sorting and coarse counting found different pairs for chunks of {lines} lines"
+        );
+        let counted = |work, processor_seconds| PairingCost { work, processor_seconds };
+        let ways = PairingCosts {
+            sort: counted(sort.work, sort_seconds),
+            coarse: counted(coarse.work, coarse_seconds),
+        };
         Ok(Self::new(Some(chunking), coarse.replication, space, Some(ways)))
     }
 }
@@ -142,11 +151,11 @@ impl Overlap {
         read.tally.verdict(self.inputs.strict, 0)?;
         let spinner = progress::waiting("counting");
         let collection = builder.finish()?;
-        // The file of whole pages is the first.
+        // The first file is that of whole pages.
         let space = collection.fingerprint_files();
-        let mut measures = vec![Measured::new(None, collection.exact_replication(), &space[0], None)];
+        let mut measures = vec![ChunkingMeasures::new(None, collection.exact_replication(), &space[0], None)];
         for (number, space) in space[1..].iter().enumerate() {
-            measures.push(Measured::counted(&collection, number, space)?);
+            measures.push(ChunkingMeasures::counted(&collection, number, space)?);
         }
         let (mirrors, _) = collection.mirrors(0, PairingMethod::Coarse(None), self.top)?;
         let result = OverlapResult {

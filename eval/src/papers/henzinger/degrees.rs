@@ -1,22 +1,24 @@
-//! The exponent of a distribution of degrees: figures 1 and 3 of the source.
+//! Exponent of a distribution of degrees: figures 1 and 3 of the paper.
 
 use serde::Serialize;
 
-/// Fewer distinct degrees have no line through them that says anything.
+/// Minimum number of distinct degrees. A line through fewer points says little.
 const DEGREES_MIN: usize = 5;
 
-/// A power law by least squares: the logarithm of how many contents have a degree, against that of the degree.
+/// Power law by least squares: a line through the logarithm of the number of contents against the logarithm
+/// of their degree.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct PowerLaw {
     pub(crate) exponent: f64,
-    /// The share of the variance that the line explains.
+    /// Share of the variance that the line explains.
     pub(crate) r_squared: f64,
-    /// Distinct degrees.
+    /// Number of distinct degrees.
     pub(crate) degrees: usize,
 }
 
 impl PowerLaw {
-    /// None where too few distinct degrees are there.
+    /// Fits a line to degrees, each with its number of contents. `None` if there are too few distinct
+    /// degrees.
     pub(super) fn fit(degrees: &[(u32, u64)]) -> Option<Self> {
         let points = degrees.iter().filter(|(degree, contents)| *degree > 0 && *contents > 0);
         let points: Vec<(f64, f64)> =

@@ -1,64 +1,64 @@
-//! Counts over pairs whose measures are known: by similarity, by reason, by cutoff.
+//! Counts of measured pairs: by similarity, by reason, and by cutoff of the combination.
 
 use std::collections::BTreeMap;
 
 use doppel_terminal::output::share;
 use serde::Serialize;
 
-use super::measures::{Algorithm, BITS, Measured, Measures, SUPERSHINGLES};
+use super::measures::{Algorithm, BITS, MeasuredPair, Measures, SUPERSHINGLES};
 use crate::ground_truth::score::Score;
 use crate::ground_truth::variants::Reason;
 
-/// Pairs of one similarity.
+/// Pairs of one range of similarity.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) least: u32,
     pub(super) most: u32,
     pub(super) pairs: u64,
     pub(super) share: f64,
-    /// The mean of the other measure.
+    /// Mean of the other measure.
     pub(super) other_mean: f64,
     pub(super) judged: Score,
     pub(super) transplants: Score,
 }
 
-/// Pairs that differ for one reason.
+/// Pairs that differ for one reason, and how many of them each algorithm finds.
 #[derive(Debug, Serialize)]
-pub(super) struct OfReason {
+pub(super) struct ReasonCounts {
     pub(super) reason: Reason,
-    /// On one site and on two.
+    /// Numbers of pairs on one site and on two sites.
     pub(super) pairs: [u64; 2],
-    /// How many of them each algorithm finds.
+    /// Numbers of pairs that each algorithm finds, on one site and on two sites.
     pub(super) found: Vec<[u64; 2]>,
     pub(super) mean_b: f64,
     pub(super) mean_c: f64,
 }
 
-/// B with a cutoff of C.
+/// Scores of B with one cutoff of C.
 #[derive(Debug, Serialize)]
 pub(super) struct Cutoff {
     pub(super) bits: u32,
-    /// What is the same, of all that is found, undecided pairs too, as in the source.
+    /// Share of the found pairs that are the same. Undecided pairs count as found, as in the paper.
     pub(super) precision: Option<f64>,
-    /// R: what is the same and is found, of what B alone finds of that.
+    /// R: the same pairs that are found, as a share of the same pairs that B alone finds.
     pub(super) recall: Option<f64>,
-    /// Of the pairs that B finds.
+    /// Score among the pairs that B finds.
     pub(super) score: Score,
 }
 
-/// The pairs whose similarity is in a band, and those of known truth.
+/// Counts the pairs whose similarity is in a band, and scores the pairs of known truth in this band.
 pub(super) fn row(
     pairs: &[Measures],
     (least, most): (u32, u32),
     of: impl Fn(Measures) -> u32,
     other: impl Fn(Measures) -> f64,
-    (judged, transplants): (&[Measured<'_>], &[Measured<'_>]),
+    (judged, transplants): (&[MeasuredPair<'_>], &[MeasuredPair<'_>]),
 ) -> Row {
     let is_in = |measures| (least..=most).contains(&of(measures));
     let own: Vec<Measures> = pairs.iter().copied().filter(|measures| is_in(*measures)).collect();
-    let score = |pairs: &[Measured<'_>]| {
+    let score = |pairs: &[MeasuredPair<'_>]| {
         let mut score = Score::default();
-        for Measured { pair, measures } in pairs.iter().filter(|pair| is_in(pair.measures)) {
+        for MeasuredPair { pair, measures } in pairs.iter().filter(|pair| is_in(pair.measures)) {
             let _: &Measures = measures;
             score.add(pair.truth, true, pair.weight);
         }
@@ -75,8 +75,9 @@ pub(super) fn row(
     }
 }
 
-pub(super) fn of_reason(reason: Reason, pairs: &[(Reason, Measured<'_>)]) -> OfReason {
-    let own: Vec<&Measured<'_>> =
+/// Counts the pairs of one reason, and the pairs that each algorithm finds.
+pub(super) fn count_reason(reason: Reason, pairs: &[(Reason, MeasuredPair<'_>)]) -> ReasonCounts {
+    let own: Vec<&MeasuredPair<'_>> =
         pairs.iter().filter(|(of, _)| *of == reason).map(|(_, pair)| pair).collect();
     let mean = |of: fn(&Measures) -> u32| {
         own.iter().map(|pair| f64::from(of(&pair.measures))).sum::<f64>() / own.len().max(1) as f64
@@ -87,7 +88,7 @@ pub(super) fn of_reason(reason: Reason, pairs: &[(Reason, Measured<'_>)]) -> OfR
             of_sites.filter(|pair| holds(pair.measures)).count() as u64
         })
     };
-    OfReason {
+    ReasonCounts {
         reason,
         pairs: by_site(&|_| true),
         found: Algorithm::ALL.map(|algorithm| by_site(&|measures| algorithm.holds(measures))).into(),
@@ -96,9 +97,9 @@ pub(super) fn of_reason(reason: Reason, pairs: &[(Reason, Measured<'_>)]) -> OfR
     }
 }
 
-/// B with a cutoff of C, for every cutoff. Recall is in relation to what B alone finds.
-pub(super) fn cutoffs<'m, 'p: 'm>(pairs: impl IntoIterator<Item = &'m Measured<'p>>) -> Vec<Cutoff> {
-    let found: Vec<&Measured<'_>> = pairs.into_iter().filter(|pair| pair.measures.b >= 2).collect();
+/// Scores B with every cutoff of C. Recall is a share of the pairs that B alone finds.
+pub(super) fn cutoffs<'m, 'p: 'm>(pairs: impl IntoIterator<Item = &'m MeasuredPair<'p>>) -> Vec<Cutoff> {
+    let found: Vec<&MeasuredPair<'_>> = pairs.into_iter().filter(|pair| pair.measures.b >= 2).collect();
     let cutoff = |bits| {
         let mut score = Score::default();
         found.iter().for_each(|one| score.add(one.pair.truth, one.measures.c >= bits, one.pair.weight));
@@ -107,7 +108,7 @@ pub(super) fn cutoffs<'m, 'p: 'm>(pairs: impl IntoIterator<Item = &'m Measured<'
     (0..=BITS).map(cutoff).collect()
 }
 
-/// Pearson's correlation of the two measures.
+/// Pearson's correlation of the two measures. `None` if one of them does not vary.
 pub(super) fn correlation(pairs: &[Measures]) -> Option<f64> {
     let n = pairs.len() as f64;
     let mean = |of: fn(&Measures) -> u32| pairs.iter().map(|m| f64::from(of(m))).sum::<f64>() / n;
@@ -122,7 +123,7 @@ pub(super) fn correlation(pairs: &[Measures]) -> Option<f64> {
     (of_b * of_c > 0.0).then(|| both / (of_b * of_c).sqrt())
 }
 
-/// How many B-similar pairs have each C-similarity, by B-similarity from 2 on.
+/// Counts the B-similar pairs of each C-similarity, by B-similarity from 2 on.
 pub(super) fn c_by_b(pairs: &[Measures]) -> Vec<Vec<(u32, u64)>> {
     let counts = |b| {
         let mut counts = BTreeMap::new();
@@ -146,7 +147,7 @@ mod tests {
         let labelled = [pair(Truth::Same, 3.0), pair(Truth::Other, 1.0), pair(Truth::Same, 1.0)];
         let measures = [(2, 380), (2, 360), (1, 384)].map(|(b, c)| Measures { b, c });
         let pairs: Vec<_> =
-            labelled.iter().zip(measures).map(|(pair, measures)| Measured { pair, measures }).collect();
+            labelled.iter().zip(measures).map(|(pair, measures)| MeasuredPair { pair, measures }).collect();
         let of_b: Vec<Measures> = measures[..2].to_vec();
         let row = row(&of_b, (2, 2), |m| m.b, |m| f64::from(m.c), (&pairs, &[]));
         assert_eq!((row.pairs, row.share, row.other_mean), (2, 1.0, 370.0));

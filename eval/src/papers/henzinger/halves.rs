@@ -1,41 +1,44 @@
-//! The cutoff of the combination, chosen on one half of the labelled pairs and reported on the other: tables 11 and 12 of the source.
+//! Cutoff of the combination, chosen on one half of the labelled pairs and reported on the other: tables 11
+//! and 12 of the paper.
+//!
+//! Pairs of one family are always in the same half, so the test half is independent of the choice.
 
 use doppel_model::Random;
 use serde::Serialize;
 
 use super::cell;
 use super::figures::{Cutoff, cutoffs};
-use super::found::{self, Found};
-use super::measures::{Algorithm, Measured};
+use super::found_pairs::{self, PartScore};
+use super::measures::{Algorithm, MeasuredPair};
 use crate::report::Table;
 
-/// The cutoffs of table 11.
+/// Cutoffs of table 11.
 const TABLE_11: std::ops::RangeInclusive<u32> = 351..=359;
-/// The cutoff of the source.
-const SOURCE: u32 = 355;
-/// The source keeps R over this.
+/// Cutoff of the paper.
+const SOURCE_CUTOFF: u32 = 355;
+/// Minimum of R in the paper.
 const RELATIVE_MIN: f64 = 0.8;
-/// Pairs are halved by this seed.
+/// Seed by which families are distributed to the halves.
 const SEED: u64 = 7;
 
-/// Both halves: S1, where the cutoff is chosen, and S2, where it is tried.
+/// Results on both halves: S1, which chooses the cutoff, and S2, which tests it.
 #[derive(Debug, Serialize)]
 pub(super) struct Halves {
-    /// Pairs of each.
+    /// Number of pairs of each half.
     pub(super) pairs: [usize; 2],
-    /// On S1, for every cutoff.
+    /// Scores on S1, for every cutoff.
     pub(super) training: Vec<Cutoff>,
-    /// The cutoff that S1 chooses; none where B finds no correct pair there.
+    /// Cutoff that S1 chooses. `None` if B finds no correct pair in S1.
     pub(super) chosen: Option<u32>,
-    /// On S2, that of S1 and that of the source.
+    /// Scores on S2 of the cutoff of S1 and of the cutoff of the paper.
     test: Vec<Cutoff>,
-    /// On S2, the algorithms with the source's thresholds.
-    found: Vec<Found>,
+    /// Scores on S2 of the algorithms with the thresholds of the paper.
+    found: Vec<PartScore>,
 }
 
 impl Halves {
-    /// `families` has one for each pair; those of one are in one half.
-    pub(super) fn new(pairs: &[Measured<'_>], families: &[usize]) -> Self {
+    /// Distributes the pairs to halves. `families` has the family of each pair.
+    pub(super) fn new(pairs: &[MeasuredPair<'_>], families: &[usize]) -> Self {
         let is_training = |family: usize| Random::of(SEED, [family as u64, 0, 0]).below(2) == 0;
         let half = |first: bool| {
             let own = pairs.iter().zip(families).filter(move |(_, family)| is_training(**family) == first);
@@ -44,14 +47,14 @@ impl Halves {
         let [first, second] = [half(true), half(false)];
         let training = cutoffs(first.iter().copied());
         let chosen = chosen(&training);
-        let tried = [chosen, Some(SOURCE)];
+        let tried = [chosen, Some(SOURCE_CUTOFF)];
         let test = cutoffs(second.iter().copied());
         let test = test.into_iter().filter(|cutoff| tried.contains(&Some(cutoff.bits))).collect();
-        let found = found::found(&second, &[Algorithm::Combined, Algorithm::Control]);
+        let found = found_pairs::score_parts(&second, &[Algorithm::Combined, Algorithm::Control]);
         Self { pairs: [first.len(), second.len()], training, chosen, test, found }
     }
 
-    /// Table 11, and what the chosen cutoff gives.
+    /// Makes table 11 with the chosen cutoff, and table 12.
     pub(super) fn tables(&self, name: &str) -> [Table; 2] {
         let [first, second] = self.pairs;
         let title = format!(
@@ -76,11 +79,12 @@ impl Halves {
             row(if chosen(&cutoff) { "S2, chosen on S1" } else { "S2, of the source" }, cutoff);
         }
         let title = format!("{name}, test half S2, with the source's thresholds (table 12)");
-        [table, found::table(&title, &self.found)]
+        [table, found_pairs::table(&title, &self.found)]
     }
 }
 
-/// The most precise cutoff that keeps R over that of the source; the least of those.
+/// Most precise cutoff that keeps R at [`RELATIVE_MIN`] or above. The smallest of equally precise cutoffs
+/// wins.
 fn chosen(training: &[Cutoff]) -> Option<u32> {
     let keeps = training.iter().filter(|cutoff| cutoff.recall.is_some_and(|recall| recall >= RELATIVE_MIN));
     let precise = keeps.filter_map(|cutoff| Some((cutoff.bits, cutoff.precision?)));
@@ -109,7 +113,7 @@ mod tests {
         let measured: Vec<_> = pairs
             .iter()
             .zip(0..)
-            .map(|(pair, n)| Measured {
+            .map(|(pair, n)| MeasuredPair {
                 pair,
                 measures: Measures { b: 2, c: if n % 10 < 4 { 340 } else { 370 } },
             })
@@ -120,7 +124,7 @@ mod tests {
         assert!(first + second == 400 && first % 2 == 0 && (120..280).contains(&first), "{first}");
         assert_eq!(halves.chosen, Some(341));
         let of_test = |bits| halves.test.iter().find(|cutoff| cutoff.bits == bits).unwrap();
-        assert_eq!((of_test(341).precision, of_test(SOURCE).precision), (Some(1.0), Some(1.0)));
+        assert_eq!((of_test(341).precision, of_test(SOURCE_CUTOFF).precision), (Some(1.0), Some(1.0)));
         assert!(of_test(341).recall.unwrap() > 0.8);
         assert_eq!(Halves::new(&[], &[]).chosen, None);
     }

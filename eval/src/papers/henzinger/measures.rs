@@ -1,4 +1,4 @@
-//! The two measures of a page, and the algorithms that look at them.
+//! The two measures of a pair of pages, and the algorithms that decide by them.
 
 use doppel_crawls::FetchedPage;
 use doppel_model::PageUrl;
@@ -9,21 +9,22 @@ use serde::Serialize;
 
 use crate::ground_truth::labelled::{self, Pair};
 
-/// Bits of a projection.
+/// Number of bits of a projection.
 pub(super) const BITS: u32 = 384;
-/// B-similarities that pairs have.
+/// Number of supershingles of a page, and so the largest B-similarity.
 pub(super) const SUPERSHINGLES: u32 = 6;
-/// What is compared.
+
+/// Algorithm that decides whether two pages are near-duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Algorithm {
-    /// Two equal supershingles.
+    /// At least two equal supershingles.
     B,
-    /// 372 agreeing bits.
+    /// At least 372 agreeing bits.
     C,
-    /// Two equal supershingles and 355 agreeing bits.
+    /// At least two equal supershingles and 355 agreeing bits.
     Combined,
-    /// Three equal supershingles.
+    /// At least three equal supershingles.
     Control,
 }
 
@@ -39,6 +40,7 @@ impl Algorithm {
         }
     }
 
+    /// Whether the algorithm calls a pair with these measures near-duplicates.
     pub(super) fn holds(self, Measures { b, c }: Measures) -> bool {
         match self {
             Self::B => b >= 2,
@@ -49,21 +51,22 @@ impl Algorithm {
     }
 }
 
-/// Equal supershingles, and agreeing bits.
+/// Measures of a pair: number of equal supershingles (B-similarity), and number of agreeing bits
+/// (C-similarity).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Measures {
     pub(super) b: u32,
     pub(super) c: u32,
 }
 
-/// Both signatures of a page.
+/// Signatures of a page for both measures.
 #[derive(Debug, Clone)]
-pub(super) struct Signed {
+pub(super) struct PageSignatures {
     pub(super) b: Signature,
     pub(super) c: Signature,
 }
 
-impl Signed {
+impl PageSignatures {
     pub(super) fn measures(&self, other: &Self) -> Measures {
         let of = |policy: Policy, a: &Signature, b: &Signature| policy.compare(a, b).similarity.shared;
         if self.b.content() == other.b.content() {
@@ -73,51 +76,55 @@ impl Signed {
     }
 }
 
-/// How signatures are compared, whatever they are of.
+/// Policies that compare signatures. The comparison does not depend on the tokens that the signatures are
+/// made of.
 pub(super) const B: Policy = Policy::Supershingle { equal: 2, words: 8, tokens: Tokens::Words };
 pub(super) const C: Policy = Policy::Projection { agreeing: 372, tokens: Tokens::Words };
 
-/// Makers of both signatures.
+/// Creates the extractors of both signatures.
 pub(super) fn extractors(tokens: Tokens) -> [Extractor; 2] {
     let (b, c) =
         (Policy::Supershingle { equal: 2, words: 8, tokens }, Policy::Projection { agreeing: 372, tokens });
     [b, c].map(Extractor::new)
 }
 
-/// A labelled pair with what the measures say.
-pub(super) struct Measured<'p> {
+/// Labelled pair with its measures.
+pub(super) struct MeasuredPair<'p> {
     pub(super) pair: &'p Pair,
     pub(super) measures: Measures,
 }
 
-impl Measured<'_> {
-    /// Whether both pages are on one site, as the source has it.
+impl MeasuredPair<'_> {
+    /// Whether both pages are on one site by the definition of the paper.
     pub(super) fn is_on_one_site(&self) -> bool {
         is_one_site(&self.pair.a, &self.pair.b)
     }
 }
 
-/// Whether two pages are on one site, as the source has it: the host without its first label, where two labels stay.
+/// Whether two pages are on one site by the definition of the paper: the host without its first label, where
+/// two labels stay.
 pub(super) fn is_one_site(a: &PageUrl, b: &PageUrl) -> bool {
     doppel_text::is_one_site(Sites::Parent, a, b)
 }
 
-/// Both signatures of a page; none if it redirects or has no token. The least number of tokens of the product does not hold here, as it does not in
-/// the source. One of fewer than 8 tokens has no shingle, so its B-similarity is that of equal pages or 0; its projection is like any other.
-pub(super) fn sign(extractors: &mut [Extractor; 2], page: &FetchedPage) -> Option<Signed> {
+/// Signs a page for both measures. `None` if the page redirects or has no token.
+///
+/// As in the paper, and unlike the product, there is no minimum number of tokens. A page of fewer than 8
+/// tokens has no shingle, so its B-similarity is that of equal pages or 0. Its projection is like any other.
+pub(super) fn sign(extractors: &mut [Extractor; 2], page: &FetchedPage) -> Option<PageSignatures> {
     let [b, c] = extractors;
-    let signed = Signed { b: labelled::sign(b, page)?, c: labelled::sign(c, page)? };
+    let signed = PageSignatures { b: labelled::sign(b, page)?, c: labelled::sign(c, page)? };
     (signed.b.tokens() > 0).then_some(signed)
 }
 
-/// The measures of pairs; those with a page that is not there or has no token are left out.
-pub(super) fn measured<'p>(
+/// Measures pairs. A pair is left out if one of its pages does not exist or has no token.
+pub(super) fn measure_pairs<'p>(
     pairs: &'p [Pair],
-    sign: &mut impl FnMut(&PageUrl) -> Option<Signed>,
-) -> Vec<Measured<'p>> {
+    sign: &mut impl FnMut(&PageUrl) -> Option<PageSignatures>,
+) -> Vec<MeasuredPair<'p>> {
     let measured = |pair: &'p Pair| {
         let measures = sign(&pair.a)?.measures(&sign(&pair.b)?);
-        Some(Measured { pair, measures })
+        Some(MeasuredPair { pair, measures })
     };
     pairs.iter().filter_map(measured).collect()
 }

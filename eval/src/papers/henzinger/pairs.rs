@@ -1,4 +1,4 @@
-//! All pairs of contents that B or C finds, and the graph that they make.
+//! Pairs of contents that B or C finds, and the graph that these pairs form.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,44 +8,45 @@ use doppel_terminal::output::share;
 use serde::Serialize;
 
 use super::degrees::PowerLaw;
-use super::measures::{B, C, Measures, Signed, is_one_site};
+use super::measures::{B, C, Measures, PageSignatures, is_one_site};
 use super::terms::{Differences, Terms};
 
-/// Contents, each once, with the page where it first came.
+/// Distinct contents, each with the page where it occurred first.
 #[derive(Default)]
-pub(super) struct Contents {
-    signed: Vec<Signed>,
+pub(super) struct ComparedContents {
+    signed: Vec<PageSignatures>,
     urls: Vec<PageUrl>,
     known: HashSet<doppel_model::ContentHash>,
     terms: Terms,
 }
 
-/// Two contents, by their numbers.
+/// Near-duplicate contents, by their numbers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Near {
+pub(super) struct NearPair {
     pub(super) a: u32,
     pub(super) b: u32,
     pub(super) measures: Measures,
 }
 
-/// A graph of near-duplicates.
+/// Graph whose edges are the pairs of near-duplicates.
 #[derive(Debug, Serialize)]
 pub(crate) struct Graph {
     pub(crate) pairs: u64,
-    /// Contents that are in a pair.
+    /// Number of contents that are in a pair.
     pub(crate) contents: u64,
     pub(crate) mean_degree: f64,
-    /// Share of those contents of degree 100 or more.
+    /// Share of these contents that have degree 100 or more.
     pub(crate) degree_100: f64,
     /// Share of the pairs that are on one site.
     pub(crate) one_site: f64,
-    /// Degrees, with the number of contents that have each.
+    /// Degrees, each with the number of contents of this degree.
     pub(crate) degrees: Vec<(u32, u64)>,
     pub(crate) power_law: Option<PowerLaw>,
 }
 
-impl Contents {
-    pub(super) fn add(&mut self, signed: Signed, page: &FetchedPage) {
+impl ComparedContents {
+    /// Adds the content of a page, unless an earlier page has the same content.
+    pub(super) fn add(&mut self, signed: PageSignatures, page: &FetchedPage) {
         if self.known.insert(signed.b.content()) {
             self.signed.push(signed);
             self.urls.push(page.url.clone());
@@ -57,8 +58,9 @@ impl Contents {
         self.signed.len()
     }
 
-    /// Every pair with two equal supershingles or 372 agreeing bits: such a pair has a key in common.
-    pub(super) fn pairs(&self) -> Vec<Near> {
+    /// Finds every pair with two equal supershingles or 372 agreeing bits. Such a pair has a key of B or C in
+    /// common, so contents with a common key are compared.
+    pub(super) fn pairs(&self) -> Vec<NearPair> {
         let mut by_key: HashMap<(bool, u64), Vec<u32>> = HashMap::new();
         for (number, signed) in (0_u32..).zip(&self.signed) {
             let mut add = |is_b, key| by_key.entry((is_b, key)).or_default().push(number);
@@ -75,7 +77,7 @@ impl Contents {
                     }
                     let measures = self.signed[*a as usize].measures(&self.signed[*b as usize]);
                     if measures.b >= 2 || measures.c >= 372 {
-                        found.push(Near { a: *a, b: *b, measures });
+                        found.push(NearPair { a: *a, b: *b, measures });
                     }
                 }
             }
@@ -84,10 +86,11 @@ impl Contents {
         found
     }
 
-    pub(super) fn graph(&self, pairs: &[Near]) -> Graph {
+    /// Computes the graph of some pairs.
+    pub(super) fn graph(&self, pairs: &[NearPair]) -> Graph {
         let mut degree: HashMap<u32, u32> = HashMap::new();
         let mut one_site = 0_u64;
-        for Near { a, b, .. } in pairs {
+        for NearPair { a, b, .. } in pairs {
             *degree.entry(*a).or_default() += 1;
             *degree.entry(*b).or_default() += 1;
             one_site += u64::from(self.is_one_site(*a, *b));
@@ -113,7 +116,8 @@ impl Contents {
         is_one_site(&self.urls[a as usize], &self.urls[b as usize])
     }
 
-    pub(super) fn differences(&self, pairs: &[Near]) -> Differences {
+    /// Counts the terms in which the contents of some pairs differ.
+    pub(super) fn differences(&self, pairs: &[NearPair]) -> Differences {
         self.terms.differences(pairs.iter().map(|pair| (pair.a, pair.b)))
     }
 }
@@ -126,10 +130,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pairs_are_those_of_brute_force() {
+    fn the_pairs_equal_those_of_brute_force() {
         let mut random = Random::new(5);
         let mut extractors = super::super::measures::extractors(doppel_model::pairwise::Tokens::Words);
-        let mut contents = Contents::default();
+        let mut contents = ComparedContents::default();
         for family in 0..8 {
             for member in 0..6 {
                 let mut words: Vec<String> = (0..400).map(|n| format!("w{family}x{n}")).collect();
@@ -159,7 +163,7 @@ mod tests {
         assert_eq!((graph.pairs, degrees), (slow.len() as u64, 2 * slow.len() as u64));
         let one = slow.iter().filter(|(a, b, _)| contents.is_one_site(*a, *b));
         assert!((graph.one_site - one.count() as f64 / slow.len() as f64).abs() < 1e-12);
-        // Each replaced word is a term less and a term more.
+        // Each replaced word removes one term and adds another.
         let terms = contents.differences(&found);
         assert!(terms.pairs == found.len() && terms.mean > 1.0 && terms.mean < 22.0, "{terms:?}");
     }

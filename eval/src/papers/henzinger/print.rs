@@ -1,12 +1,12 @@
-//! The tables and figures.
+//! Tables and figures of the reproduction, with the numbers of the tables and figures in the paper.
 
 use doppel_terminal::output::known;
 use doppel_terminal::svg::{Panel, PlotSeries};
 
-use super::figures::{Cutoff, OfReason, Row};
-use super::found::{self, Large};
+use super::figures::{Cutoff, ReasonCounts, Row};
+use super::found_pairs::{self, LargeDifferences};
 use super::measures::{Algorithm, BITS};
-use super::{HenzingerResult, OfAlgorithm, OfTruth};
+use super::{AlgorithmGraph, HenzingerResult, TruthScores};
 use crate::ground_truth::labelled::Truth;
 use crate::report::{Report, Table, percent};
 
@@ -26,7 +26,7 @@ impl Report for HenzingerResult {
                 "above 200",
             ],
         );
-        for OfAlgorithm { algorithm, graph, terms, .. } in &self.algorithms {
+        for AlgorithmGraph { algorithm, graph, terms, .. } in &self.algorithms {
             finds.row([
                 algorithm.name().to_owned(),
                 graph.pairs.to_string(),
@@ -45,14 +45,15 @@ impl Report for HenzingerResult {
             by_similarity("B-similarity (tables 1 and 9)", "mean C-similarity", &self.by_b),
             by_similarity("C-similarity (table 10)", "mean B-similarity", &self.by_c),
         ];
-        for OfTruth { name, found, .. } in &self.truths {
+        for TruthScores { name, found, .. } in &self.truths {
             let title =
                 format!("{name}: what is found, with the pairs in brackets (tables 2 and 5; R: table 12)");
-            tables.push(found::table(&title, found));
+            tables.push(found_pairs::table(&title, found));
         }
         tables.push(self.reasons());
-        let large: Vec<(&str, &[Large])> = self.truths.iter().map(|of| (of.name, &of.large[..])).collect();
-        tables.push(found::large_table(&large));
+        let large: Vec<(&str, &[LargeDifferences])> =
+            self.truths.iter().map(|of| (of.name, &of.large[..])).collect();
+        tables.push(found_pairs::large_table(&large));
         tables.extend(self.truths.iter().flat_map(|of| of.halves.tables(of.name)));
         tables
     }
@@ -71,7 +72,7 @@ impl Report for HenzingerResult {
 
     fn panels(&self) -> Vec<Panel> {
         let line = |name: &str, dashed, points| PlotSeries { name: name.to_owned(), dashed, points };
-        let degrees = self.algorithms.iter().map(|OfAlgorithm { algorithm, graph, .. }| {
+        let degrees = self.algorithms.iter().map(|AlgorithmGraph { algorithm, graph, .. }| {
             let points = graph.degrees.iter().map(|(degree, n)| (f64::from(*degree), *n as f64));
             line(algorithm.name(), false, points.collect())
         });
@@ -102,17 +103,16 @@ impl Report for HenzingerResult {
             let point = |cutoff: &Cutoff| Some((f64::from(cutoff.bits), 100.0 * cutoff.precision?));
             cutoffs.iter().filter_map(point).collect()
         };
-        let by_truth = |points: &dyn Fn(&OfTruth) -> Vec<(f64, f64)>| -> Vec<PlotSeries> {
+        let by_truth = |points: &dyn Fn(&TruthScores) -> Vec<(f64, f64)>| -> Vec<PlotSeries> {
             let series = self.truths.iter().enumerate();
             series.map(|(at, of)| line(of.name, at > 0, points(of))).collect()
         };
         let counts = |counts: &[(u32, u64)]| {
             counts.iter().map(|(value, pairs)| (f64::from(*value), *pairs as f64)).collect()
         };
-        let differences = self
-            .algorithms
-            .iter()
-            .map(|OfAlgorithm { algorithm, terms, .. }| line(algorithm.name(), false, counts(&terms.to_200)));
+        let differences = self.algorithms.iter().map(|AlgorithmGraph { algorithm, terms, .. }| {
+            line(algorithm.name(), false, counts(&terms.to_200))
+        });
         let differences = Panel {
             title: "Pairs by the terms in which they differ, up to 200".to_owned(),
             x: "terms".to_owned(),
@@ -154,13 +154,13 @@ impl Report for HenzingerResult {
 }
 
 impl HenzingerResult {
-    /// What pairs differ in, and which are found.
+    /// Table of the reasons why pairs differ, and of the pairs that are found.
     fn reasons(&self) -> Table {
         let title = "pairs made to differ for one reason: how many are found, same site + different sites (tables 3 and 6: same; 4 and 7: undecided)";
         let names = Algorithm::ALL.map(Algorithm::name);
         let head = ["reason", "truth", "pairs"].into_iter().chain(names);
         let mut table = Table::new(title, head.chain(["mean B-similarity", "mean C-similarity"]));
-        for OfReason { reason, pairs, found, mean_b, mean_c } in &self.reasons {
+        for ReasonCounts { reason, pairs, found, mean_b, mean_c } in &self.reasons {
             let truth = match reason.truth() {
                 Truth::Same => "same",
                 Truth::Other => "other",
@@ -175,12 +175,12 @@ impl HenzingerResult {
         table
     }
 
-    /// Exponents of the degrees.
+    /// Table of the exponents of the degrees.
     fn degrees(&self) -> Table {
         let title = "degrees: contents by degree, a line by least squares through the logarithms (figures 1 and 3; the source: -1.3, -1.4)";
         let mut table =
             Table::new(title, ["algorithm", "distinct degrees", "greatest", "exponent", "R squared"]);
-        for OfAlgorithm { algorithm, graph, .. } in &self.algorithms {
+        for AlgorithmGraph { algorithm, graph, .. } in &self.algorithms {
             let greatest = graph.degrees.last().map_or(0, |(degree, _)| *degree);
             let fit = graph.power_law.map_or([NONE, NONE].map(str::to_owned), |fit| {
                 [format!("{:.2}", fit.exponent), format!("{:.2}", fit.r_squared)]
@@ -192,7 +192,7 @@ impl HenzingerResult {
     }
 }
 
-/// Stands for a figure where there is none.
+/// Cell of a figure that does not exist.
 const NONE: &str = "-";
 
 fn points(rows: &[Row], of: impl Fn(&Row) -> Option<f64>) -> Vec<(f64, f64)> {

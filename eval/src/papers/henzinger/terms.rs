@@ -1,4 +1,4 @@
-//! In how many terms two contents differ.
+//! Counts the terms in which two contents differ.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use doppel_crawls::FetchedPage;
 use doppel_text::Extractor;
 use serde::Serialize;
 
-/// The terms of each content, sorted.
+/// Terms of each content, as sorted numbers.
 #[derive(Default)]
 pub(super) struct Terms {
     extractor: Extractor,
@@ -15,19 +15,20 @@ pub(super) struct Terms {
     contents: Vec<Box<[u32]>>,
 }
 
-/// How many terms of either are not matched by one of the other, over some pairs.
+/// Numbers of terms in which pairs differ: terms of one content without a partner in the other.
 #[derive(Debug, Serialize)]
 pub(crate) struct Differences {
     pub(crate) pairs: usize,
     pub(crate) mean: f64,
     pub(crate) median: u32,
-    /// Pairs that differ in more than 200.
+    /// Number of pairs that differ in more than 200 terms.
     pub(crate) above_200: usize,
-    /// How many pairs differ in each number of terms, up to 200.
+    /// Number of pairs by the number of differing terms, up to 200.
     pub(crate) to_200: Vec<(u32, u64)>,
 }
 
 impl Terms {
+    /// Adds the terms of a page as the next content.
     pub(super) fn push(&mut self, page: &FetchedPage) {
         let Self { extractor, numbers, contents } = self;
         let text = page.body.raw_content().and_then(|raw| extractor.page_text(&page.url, raw).text());
@@ -44,7 +45,7 @@ impl Terms {
         contents.push(terms.into());
     }
 
-    /// In how many terms two pages differ.
+    /// Counts the terms in which two pages differ. Adds no content.
     pub(super) fn between(&mut self, a: &FetchedPage, b: &FetchedPage) -> u32 {
         let before = self.contents.len();
         self.push(a);
@@ -54,6 +55,7 @@ impl Terms {
         terms
     }
 
+    /// Counts the terms in which pairs of contents differ. A pair has the numbers of its contents.
     pub(super) fn differences(&self, pairs: impl Iterator<Item = (u32, u32)>) -> Differences {
         let of = |number: u32| &*self.contents[number as usize];
         let mut all: Vec<u32> = pairs.map(|(a, b)| differing(of(a), of(b))).collect();
@@ -69,7 +71,8 @@ impl Terms {
     }
 }
 
-/// Terms of two sorted lists that the other has not, each as often as it has more.
+/// Counts the terms of two sorted lists that have no partner in the other list. A term counts once for each
+/// surplus occurrence.
 fn differing(mut a: &[u32], mut b: &[u32]) -> u32 {
     let mut shared = 0;
     let all = a.len() + b.len();

@@ -1,7 +1,8 @@
-//! How many bits differ between pairs that are the same, and between pairs that are not.
+//! Number of differing bits of pairs that are the same, and of pairs that are not.
 //!
-//! The paper judged as many pairs of each exact distance. So that these figures mean the same, precision up to k is the mean of
-//! the shares at distances 1 to k, not of all pairs up to k, and recall is in relation to distances 1 to 10.
+//! The paper judged an equal number of pairs at each distance. To be comparable, precision up to k is here
+//! the mean of the shares at distances 1 to k, and not a share of all pairs up to k. Recall is relative to
+//! distances 1 to 10.
 
 use doppel_model::PageUrl;
 use doppel_terminal::output::known;
@@ -11,17 +12,17 @@ use crate::ground_truth::labelled::{Pair, Truth};
 use crate::ground_truth::score;
 use crate::report::{Table, percent};
 
-/// The greatest distance that is looked at.
+/// Largest distance of interest.
 pub(crate) const DISTANCE_MAX: u32 = 10;
 
-/// The pairs of one distance.
+/// Numbers of pairs at one distance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct AtDistance {
     pub(crate) distance: u32,
     pub(crate) same: u64,
     pub(crate) other: u64,
     pub(crate) undecided: u64,
-    /// The pairs for which those stand that are the same, and that are others.
+    /// Weights of the same pairs and of the other pairs.
     same_weight: f64,
     other_weight: f64,
 }
@@ -32,7 +33,8 @@ impl AtDistance {
     }
 }
 
-/// The pairs at distances 1 to 10, and at the end those further apart. Pairs of which a page has no fingerprint are left out.
+/// Counts the pairs at distances 1 to 10, and last the pairs further apart. A pair is left out if one of its
+/// pages has no fingerprint.
 pub(crate) fn of_pairs(
     pairs: &[Pair],
     mut fingerprint: impl FnMut(&PageUrl) -> Option<u64>,
@@ -58,7 +60,7 @@ pub(crate) fn of_pairs(
     rows
 }
 
-/// Precision and recall for k of 1 to 10, as if there were as many pairs of each distance.
+/// Computes precision and recall for k from 1 to 10, as if each distance had an equal number of pairs.
 pub(crate) fn curves(rows: &[AtDistance]) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
     let shares: Vec<Option<f64>> =
         rows.iter().filter(|row| row.distance <= DISTANCE_MAX).map(AtDistance::share).collect();

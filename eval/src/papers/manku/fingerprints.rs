@@ -1,14 +1,18 @@
-//! Fingerprints like those of a crawl: most pages alone, others in clusters of near-duplicates and of one template.
+//! Made-up fingerprints like those of a crawl: most pages alone, others in clusters of near-duplicates and of
+//! one template.
 
 use doppel_model::Random;
 
-/// Flips up to `most` bits.
+/// Flips up to `most` random bits.
 fn near(random: &mut Random, fingerprint: u64, most: usize) -> u64 {
     (0..random.index(most + 1)).fold(fingerprint, |fingerprint, _| fingerprint ^ 1 << random.index(64))
 }
 
-/// Two fifths alone; the others in clusters of 2 to 2,000, the larger the rarer, of fingerprints that are up to 8 flips from a
-/// centre; every fourth centre is up to 20 flips from the one before, as pages of one template are.
+/// Makes clustered fingerprints.
+///
+/// Two fifths are alone. The others are in clusters of 2 to 2,000 fingerprints, up to 8 bit flips away from a
+/// centre; larger clusters are rarer. Every fourth centre is up to 20 flips away from the centre before it,
+/// as pages of one template are.
 pub(super) fn clustered(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let mut fingerprints = Vec::with_capacity(count + 2_000);
@@ -22,7 +26,7 @@ pub(super) fn clustered(count: usize, seed: u64) -> Vec<u64> {
     fingerprints
 }
 
-/// So many independent ones, sorted.
+/// Makes `count` independent fingerprints, sorted.
 pub(super) fn uniform(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let mut fingerprints: Vec<u64> = (0..count).map(|_| random.number()).collect();
@@ -30,7 +34,7 @@ pub(super) fn uniform(count: usize, seed: u64) -> Vec<u64> {
     fingerprints
 }
 
-/// Half of the queries are near a stored fingerprint, and half are random.
+/// Makes queries. One half is near a stored fingerprint, the other half is random.
 pub(super) fn queries(stored: &[u64], count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let mut query = |at: usize| {

@@ -1,27 +1,28 @@
-//! Where fingerprints that are next to each other in order differ first: figure 2(a) of the source.
+//! First bit in which neighbours in sorted order differ: figure 2(a) of the paper.
 //!
-//! Of random fingerprints most neighbours differ first about the log2(n)-th bit, and positions further to either side are half as frequent with
-//! each step. Low positions, to the left, are of neighbours that are more alike than that: what does not decay there is clustering.
+//! Most neighbours among n random fingerprints differ first near the log2(n)-th bit. Further positions on
+//! either side are half as frequent with each step. Low positions are on the left: there neighbours agree in
+//! more leading bits. If the counts of a crawl do not decay there, its fingerprints cluster.
 
 use doppel_terminal::svg::{Panel, PlotSeries};
 use serde::Serialize;
 
 use crate::report::{Table, percent};
 
-/// Positions of a row of the table.
+/// Number of positions in a row of the table.
 const ROW: usize = 4;
 
-/// The neighbours whose difference has its leading 1 here.
+/// Number of neighbours whose XOR has its leading 1 at one position.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct AtPosition {
-    /// 0 is the least significant bit.
+    /// Position of the bit; 0 is the least significant bit.
     position: u32,
     pairs: u64,
-    /// As many are expected of as many random fingerprints.
+    /// Expected number among the same number of random fingerprints.
     random: f64,
 }
 
-/// Of fingerprints that are in order, each once.
+/// Counts neighbours by position. `sorted` has each fingerprint once.
 pub(super) fn positions(sorted: &[u64]) -> Vec<AtPosition> {
     let mut pairs = [0; u64::BITS as usize];
     for two in sorted.windows(2) {
@@ -36,11 +37,12 @@ pub(super) fn positions(sorted: &[u64]) -> Vec<AtPosition> {
     (0..).zip(pairs).map(of).collect()
 }
 
-/// Neighbours among n random fingerprints that have so many leading bits in common and differ in the next: one for each prefix of that length
-/// behind which both bits come.
+/// Expected number of neighbours among n random fingerprints that agree in `common` leading bits and differ
+/// in the next bit. There is one such pair of neighbours for each prefix of this length that occurs with both
+/// next bits.
 fn expected(n: f64, common: u32) -> f64 {
     let prefixes = f64::from(common).exp2();
-    // With ln_1p and exp_m1, for 1 - 2^-64 is 1.
+    // 1 - 2^-64 is rounded to 1, so ln_1p and exp_m1 are needed.
     let some = |share: f64| -(n * (-share).ln_1p()).exp_m1();
     let (either, both) = (some(0.5 / prefixes), some(1.0 / prefixes));
     prefixes * (2.0 * either - both).max(0.0)
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_neighbours_are_as_expected_and_others_are_not() {
+    fn random_neighbours_match_the_expectation_and_clusters_do_not() {
         assert_eq!(
             positions(&[4, 5, 7, 8]).iter().map(|at| at.pairs).take(5).collect::<Vec<_>>(),
             [1, 1, 0, 1, 0]
@@ -106,7 +108,7 @@ mod tests {
             let off = (at.pairs as f64 - at.random).abs();
             assert!(off < 6.0 * at.random.sqrt() + 1.0, "{at:?}");
         }
-        // With a neighbour for each that differs in the sixth bit.
+        // Each fingerprint gets a neighbour that differs in the sixth bit.
         let mut clustered: Vec<u64> = sorted.iter().flat_map(|one| [*one, one ^ 32]).collect();
         clustered.sort_unstable();
         let at = positions(&clustered)[5];

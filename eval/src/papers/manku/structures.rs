@@ -1,4 +1,5 @@
-//! Compression, online queries and batches, measured; and what eight billion fingerprints would need, computed.
+//! Measurements of compression, online queries and batches, and the computed needs of eight billion
+//! fingerprints.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -13,52 +14,54 @@ use super::fingerprints::{queries, uniform};
 use crate::report::Table;
 use doppel_inputs::processor;
 
-/// Bits of a fingerprint, and how many of them may differ.
+/// Number of bits of a fingerprint.
 const WIDTH: u32 = 64;
+/// Number of bits in which near fingerprints may differ.
 const DISTANCE: u32 = 3;
-/// The paper's collection.
+/// Number of fingerprints in the paper's collection.
 const EIGHT_BILLION: u64 = 8 << 30;
-/// The designs of the paper with 4, 10, 16 and 20 tables.
+/// Designs of the paper with 4, 10, 16 and 20 tables, as numbers of blocks at each level.
 const DESIGNS: [&[u32]; 4] = [&[4], &[5], &[4, 4], &[6]];
-/// The seed of uniform fingerprints.
+/// Seed of the uniform fingerprints.
 const UNIFORM_SEED: u64 = 3;
-/// Online queries of one round, and rounds.
+/// Number of online queries in a round.
 const QUERIES: usize = 20_000;
+/// Number of measured rounds.
 const ROUNDS: usize = 5;
 
-/// How well fingerprints compress.
+/// Size of compressed fingerprints, as a share of the plain size.
 #[derive(Debug, Serialize)]
-pub(crate) struct Storing {
+pub(crate) struct CompressedSize {
     what: String,
     fingerprints: u64,
-    /// What is written of each fingerprint, where it is computed.
+    /// Share of the code of the fingerprints alone. `None` for measured sizes.
     code: Option<f64>,
-    /// With blocks and what is kept beside them.
+    /// Share with blocks and the keys beside them.
     ratio: f64,
 }
 
-/// Online queries with a design.
+/// Time of online queries with a design.
 #[derive(Debug, Serialize)]
 pub(crate) struct OnlineRun {
     tables: usize,
     leading_bits: u32,
     table_bytes: usize,
-    /// Of processor time for a query, in the best round.
+    /// Processor time of a query in the best round, in microseconds.
     pub(crate) microseconds: f64,
 }
 
-/// A scan against a batch of queries.
+/// Pace of a scan of the stored fingerprints for a batch of queries.
 #[derive(Debug, Serialize)]
 pub(crate) struct BatchRun {
     queries: usize,
     tables: usize,
     compressed: bool,
-    /// Stored fingerprints in a second of processor time, in the best round.
+    /// Millions of stored fingerprints in a second of processor time, in the best round.
     pub(crate) millions_per_second: f64,
     pairs: usize,
 }
 
-pub(super) fn storing(real: &[u64], clustered: &[u64]) -> anyhow::Result<Vec<Storing>> {
+pub(super) fn storing(real: &[u64], clustered: &[u64]) -> anyhow::Result<Vec<CompressedSize>> {
     let mut all = Vec::new();
     let uniform = uniform(clustered.len(), UNIFORM_SEED);
     let measured = [
@@ -69,21 +72,26 @@ pub(super) fn storing(real: &[u64], clustered: &[u64]) -> anyhow::Result<Vec<Sto
     for (what, sorted) in measured {
         if !sorted.is_empty() {
             let ratio = CompressedFingerprints::new(WIDTH, sorted)?.ratio();
-            all.push(Storing { what: what.to_owned(), fingerprints: sorted.len() as u64, code: None, ratio });
+            all.push(CompressedSize {
+                what: what.to_owned(),
+                fingerprints: sorted.len() as u64,
+                code: None,
+                ratio,
+            });
         }
     }
     for fingerprints in [10_000_000, EIGHT_BILLION, 1 << 34] {
         let expected = expected_ratio(WIDTH, fingerprints)?;
         let (code, ratio) = (Some(expected.code), expected.memory);
-        all.push(Storing { what: "uniform, computed".to_owned(), fingerprints, code, ratio });
+        all.push(CompressedSize { what: "uniform, computed".to_owned(), fingerprints, code, ratio });
     }
     Ok(all)
 }
 
-pub(super) fn storing_table(storing: &[Storing]) -> Table {
+pub(super) fn storing_table(storing: &[CompressedSize]) -> Table {
     let title = "size of compressed fingerprints, as a share of the plain size";
     let mut table = Table::new(title, ["fingerprints", "number", "code", "with blocks and their keys"]);
-    for Storing { what, fingerprints, code, ratio } in storing {
+    for CompressedSize { what, fingerprints, code, ratio } in storing {
         let code = known(*code, |code| format!("{code:.3}"));
         table.row([what.clone(), count(*fingerprints), code, format!("{ratio:.3}")]);
     }
@@ -99,7 +107,7 @@ fn online_with(splits: &[u32], stored: &[u64], seed: u64) -> anyhow::Result<Onli
     let leading_bits = design.layouts().iter().map(doppel_hamming::TableLayout::leading).min().unwrap_or(0);
     let index = FingerprintIndex::build(design, IndexOptions::default(), stored.iter().copied().zip(0..))?;
     let mut best = f64::INFINITY;
-    // The first round warms up; each has other queries.
+    // The first round warms up. Each round has its own queries.
     for round in 0..=ROUNDS {
         let queries = queries(stored, QUERIES, seed + 1 + round as u64);
         let begin = processor::seconds();
@@ -183,7 +191,7 @@ pub(super) fn batch_table(stored: usize, runs: &[BatchRun]) -> Table {
     table
 }
 
-/// What the paper's collection would need, by what was measured here.
+/// Computes what the paper's collection would need at the paces measured here.
 pub(super) fn eight_billion(runs: &[BatchRun]) -> Option<Table> {
     let ratio = expected_ratio(WIDTH, EIGHT_BILLION).ok()?.memory;
     let plain = EIGHT_BILLION * u64::from(WIDTH / 8);

@@ -1,26 +1,28 @@
-//! Modified copies of drawn texts.
+//! Queries of a seed: drawn texts, and their modified copies.
 //!
-//! The source inserts, deletes and replaces words at random places, and does not say how many. Here the share of a text's words that a copy
-//! changes is drawn for each copy, evenly up to a largest one, and at least one word changes. A change is one of the three, each as likely;
-//! a word that comes in is drawn from a random place of a random text, so common words come as often as they are.
+//! The paper inserts, deletes and replaces words at random places, and does not say how many. Here each copy
+//! draws the share of words that it changes, evenly up to a maximum, and changes at least one word. The three
+//! kinds of change have the same probability. A new word is drawn from a random place of a random text, so
+//! common words keep their frequency.
 
 use doppel_model::Random;
 
-/// Texts that are modified, and queries.
+/// Number of drawn texts, which are the queries.
 pub(super) const QUERIES: usize = 5;
-/// Modified copies of each.
+/// Number of modified copies of each query.
 pub(super) const COPIES: usize = 120;
 
-/// The drawn texts and their copies.
-pub(super) struct Drawn {
-    /// The numbers of the texts.
+/// Drawn texts and their modified copies.
+pub(super) struct QuerySet {
+    /// Numbers of the drawn texts.
     pub(super) queries: Vec<usize>,
-    /// The copies of each.
+    /// Copies of each drawn text.
     pub(super) copies: Vec<Vec<String>>,
 }
 
-impl Drawn {
-    /// Draws five of the texts, or all of fewer, and modifies them. A copy changes up to `changed` percent of the words.
+impl QuerySet {
+    /// Draws five of the texts, or all texts if there are fewer, and modifies them. A copy changes up to
+    /// `changed` percent of its words.
     pub(super) fn new(texts: &[String], changed: u32, random: &mut Random) -> Self {
         let mut queries: Vec<usize> = Vec::new();
         while queries.len() < QUERIES.min(texts.len()) {
@@ -46,7 +48,7 @@ fn modified(text: &str, changed: u32, texts: &[String], random: &mut Random) -> 
         let at = random.index(words.len());
         match random.index(3) {
             0 => words.insert(at, word(texts, random)),
-            // Something has to be left.
+            // A text keeps at least one word.
             1 if words.len() > 1 => {
                 words.remove(at);
             }
@@ -59,7 +61,7 @@ fn modified(text: &str, changed: u32, texts: &[String], random: &mut Random) -> 
 fn word<'t>(texts: &'t [String], random: &mut Random) -> &'t str {
     let text = &texts[random.index(texts.len())];
     let from = random.index(text.len());
-    // The word at a random byte would more often be a long one than the word behind it.
+    // A random byte is more often in a long word than in a short one. The next word has no such bias.
     let space = text.as_bytes()[from..].iter().position(|byte| *byte == b' ');
     text[space.map_or(0, |space| from + space + 1)..].split(' ').next().unwrap_or_default()
 }
@@ -73,7 +75,7 @@ mod tests {
         (0..20).map(text).collect()
     }
 
-    /// The fewest words inserted, deleted and replaced that make one of the other.
+    /// Minimum number of insertions, deletions and replacements of words that turn one text into the other.
     fn changes(a: &str, b: &str) -> usize {
         let (a, b): (Vec<&str>, Vec<&str>) = (a.split(' ').collect(), b.split(' ').collect());
         let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn copies_change_up_to_the_share_and_seeds_reproduce_them() {
         let texts = texts();
-        let drawn = Drawn::new(&texts, 10, &mut Random::new(5));
+        let drawn = QuerySet::new(&texts, 10, &mut Random::new(5));
         assert_eq!(drawn.queries.len(), QUERIES);
         let distinct: std::collections::BTreeSet<_> = drawn.queries.iter().collect();
         assert_eq!(distinct.len(), QUERIES);
@@ -99,7 +101,7 @@ mod tests {
             assert_eq!(copies.len(), COPIES);
             all.extend(copies.iter().map(|copy| changes(&texts[*query], copy)));
         }
-        // 40 of 400 words at most, and as often few as many.
+        // A copy changes at most 40 of 400 words, and every number up to 40 has the same probability.
         assert!(all.iter().all(|changes| *changes <= 40), "{all:?}");
         let mean = all.iter().sum::<usize>() as f64 / all.len() as f64;
         assert!((17.0..21.0).contains(&mean) && all.iter().max() > Some(&35), "{mean}");
@@ -107,20 +109,23 @@ mod tests {
         let lengths: Vec<usize> = drawn.copies.iter().flatten().map(words).collect();
         assert!(lengths.iter().any(|words| *words > 403) && lengths.iter().any(|words| *words < 397));
 
-        let again = Drawn::new(&texts, 10, &mut Random::new(5));
+        let again = QuerySet::new(&texts, 10, &mut Random::new(5));
         assert_eq!((&drawn.queries, &drawn.copies), (&again.queries, &again.copies));
-        assert_ne!(drawn.copies, Drawn::new(&texts, 10, &mut Random::new(6)).copies);
+        assert_ne!(drawn.copies, QuerySet::new(&texts, 10, &mut Random::new(6)).copies);
     }
 
     #[test]
     fn a_copy_changes_something_and_few_texts_are_all_drawn() {
         let texts = &texts()[..2];
-        let drawn = Drawn::new(texts, 0, &mut Random::new(5));
+        let drawn = QuerySet::new(texts, 0, &mut Random::new(5));
         assert_eq!(drawn.queries.len(), 2);
-        let one = drawn.copies[0].iter().filter(|copy| changes(&texts[drawn.queries[0]], copy) == 1).count();
+        let with_one_change =
+            drawn.copies[0].iter().filter(|copy| changes(&texts[drawn.queries[0]], copy) == 1).count();
         // A word may be replaced by itself, which is rare.
-        assert!(one > 110, "{one}");
+        assert!(with_one_change > 110, "{with_one_change}");
         let short = ["one".to_owned()];
-        assert!(Drawn::new(&short, 100, &mut Random::new(5)).copies[0].iter().all(|copy| !copy.is_empty()));
+        assert!(
+            QuerySet::new(&short, 100, &mut Random::new(5)).copies[0].iter().all(|copy| !copy.is_empty())
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! How far the texts of a set are from its queries under a policy, by the code that the product compares pages with.
+//! Distances of the texts of a set from its queries under a policy, computed by the code that compares pages
+//! in the product.
 //!
-//! A distance is what two signatures do not share of what there is: the bits that differ in the lexicon where the fewest do, for
-//! `multi-simhash`. So it does not depend on the threshold, and a histogram of distances has the figures of all thresholds.
+//! The distance of two signatures is the part that they do not share. For `multi-simhash`, this is the number
+//! of differing bits in the lexicon with the fewest differing bits. A distance does not depend on the
+//! threshold, so one histogram of distances gives the figures of all thresholds.
 
 use std::sync::Arc;
 
@@ -11,20 +13,20 @@ use doppel_model::tables::{Tables, TermSample};
 use doppel_text::Extractor;
 use rayon::prelude::*;
 
-use super::copies::Drawn;
+use super::copies::QuerySet;
 use super::texts::Texts;
 
-/// The distances of 32 bits.
+/// Number of possible distances of 32 bits.
 pub(super) const DISTANCES: usize = 33;
-/// Texts that a thread signs at a time: fewer would make it read the stop words too often.
+/// Number of texts that a thread signs at a time. Smaller pieces would read the stop words too often.
 const PIECE: usize = 256;
 
-/// How many texts are at each distance from a query.
+/// Numbers of texts at each distance from a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Distances {
-    /// Its copies.
+    /// Copies of the query.
     pub(super) copies: [u32; DISTANCES],
-    /// Other pieces of pages, and copies of these.
+    /// Other pieces of pages, and copies of other queries.
     pub(super) real: [u32; DISTANCES],
     /// Texts recombined from pieces.
     pub(super) recombined: [u32; DISTANCES],
@@ -37,7 +39,7 @@ impl Default for Distances {
     }
 }
 
-/// The words of the texts, of which policies learn their tables.
+/// Collects the words of the texts, from which policies learn their tables.
 pub(super) fn sample(texts: &Texts) -> TermSample {
     let (mut extractor, mut sample) = (Extractor::default(), TermSample::new());
     for text in &texts.all {
@@ -49,7 +51,8 @@ pub(super) fn sample(texts: &Texts) -> TermSample {
     sample
 }
 
-/// The distance of two texts. A policy with a measure of its own has one threshold: 0 is what it calls near-duplicates.
+/// Distance of two texts. A policy with a measure of its own has one threshold, and its near-duplicates have
+/// distance 0.
 fn distance(policy: Policy, a: &Signature, b: &Signature) -> usize {
     let comparison = policy.compare(a, b);
     match policy {
@@ -59,15 +62,15 @@ fn distance(policy: Policy, a: &Signature, b: &Signature) -> usize {
     }
 }
 
-/// The distances from each query of each drawn set.
+/// Computes the distances from each query of each set.
 ///
 /// # Errors
-/// When the policy cannot be signed with.
+/// If the policy cannot sign with the learnt tables.
 pub(super) fn of(
     policy: Policy,
     texts: &Texts,
     sample: &TermSample,
-    drawn: &[Drawn],
+    drawn: &[QuerySet],
 ) -> anyhow::Result<Vec<Vec<Distances>>> {
     let signer = if policy.reads_tables() {
         Signer::with_tables(policy, Arc::new(Tables::learn(policy.name(), sample)))?
@@ -77,7 +80,7 @@ pub(super) fn of(
     let extractor = || Extractor::signing(signer.clone());
     let sign = |extractor: &mut Extractor, text: &String| extractor.text(text).signature;
     let signed: Vec<Signature> = texts.all.par_iter().with_min_len(PIECE).map_init(extractor, sign).collect();
-    let of_drawn = |drawn: &Drawn| {
+    let of_drawn = |drawn: &QuerySet| {
         let mut extractor = extractor();
         let copies: Vec<Vec<Signature>> = drawn
             .copies
@@ -109,14 +112,14 @@ mod tests {
     use super::super::texts::tests::crawl;
     use super::*;
 
-    fn set() -> (Texts, Vec<Drawn>) {
+    fn set() -> (Texts, Vec<QuerySet>) {
         let texts = Texts::new(&crawl(6), (40, true), 3).unwrap();
-        let drawn = (0..2).map(|seed| Drawn::new(texts.real(), 30, &mut Random::new(seed))).collect();
+        let drawn = (0..2).map(|seed| QuerySet::new(texts.real(), 30, &mut Random::new(seed))).collect();
         (texts, drawn)
     }
 
     #[test]
-    fn thresholds_on_distances_are_those_of_the_product() {
+    fn a_threshold_on_distances_finds_what_the_product_finds() {
         let (texts, drawn) = set();
         let sample = sample(&texts);
         assert_eq!(sample.contents(), 40);
@@ -132,7 +135,7 @@ mod tests {
         for (drawn, distances) in drawn.iter().zip(&distances) {
             let copies: Vec<Vec<Signature>> = drawn.copies.iter().map(|copies| sign(copies)).collect();
             for (number, (query, distances)) in drawn.queries.iter().zip(distances).enumerate() {
-                // Below 0 the product still finds equal contents.
+                // With a threshold of 0 the product still finds equal contents, so the test begins at 1.
                 for below in 1..DISTANCES as u32 {
                     let found = |others: &[Signature]| -> u32 {
                         let is_found = |other| u32::from(policy(below).similar(&signed[*query], other));
@@ -142,7 +145,7 @@ mod tests {
                     let own = found(&copies[number]);
                     assert_eq!(own, upto(&distances.copies), "{below}");
                     let others: u32 = copies.iter().map(|copies| found(copies)).sum();
-                    // The query finds itself.
+                    // The query finds itself, which does not count.
                     let real = found(&signed[..texts.real]) - 1 + others - own;
                     assert_eq!(real, upto(&distances.real), "{below}");
                     let recombined = found(&signed[texts.real..]);
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn lexicons_are_added_to_those_before() {
+    fn more_lexicons_find_all_that_fewer_find() {
         let (texts, drawn) = set();
         let sample = sample(&texts);
         let mut before: Option<Vec<Vec<Distances>>> = None;
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_with_one_threshold_finds_what_it_calls_near_duplicates() {
+    fn a_policy_with_one_threshold_puts_near_duplicates_at_distance_zero() {
         let (texts, drawn) = set();
         let sample = sample(&texts);
         for policy in ["supershingle:words=5", "imatch:lexicons=0", "imatch:lexicons=10"] {

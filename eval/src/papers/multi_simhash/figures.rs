@@ -1,58 +1,61 @@
-//! Precision, recall and F of queries, their macro averages, and how these spread over drawn sets.
+//! Precision, recall and F of queries, their macro averages, and the spread of the averages over sets of
+//! queries.
 //!
-//! A query is not among what it finds. One that finds nothing has no precision and does not count in the average of that; its recall
-//! is 0 and counts. F is that of the two averages, as in the source.
+//! A query does not count among its results. A query without results has no precision, and does not count in
+//! the average precision; its recall is 0 and counts. As in the paper, F is computed from the two averages.
 
 use doppel_model::pairwise::Policy;
 use serde::Serialize;
 
 use super::distances::{DISTANCES, Distances};
 
-/// The macro averages of one set at one threshold.
+/// Macro averages of one set of queries at one threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Average {
     precision: Option<f64>,
     recall: f64,
     f: f64,
-    /// Wrong ones that a query finds, among pieces of pages and among recombined texts.
+    /// Mean number of wrong texts that a query finds: among pieces of pages, and among recombined texts.
     wrong: (f64, f64),
 }
 
-/// A figure over the drawn sets.
+/// Figure over the sets of queries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) mean: f64,
-    /// The standard deviation between sets.
+    /// Standard deviation between sets.
     pub(super) deviation: f64,
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
-/// A threshold.
+/// Figures at one threshold.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct At {
-    /// The least distance that is too great.
+pub(super) struct ThresholdFigures {
+    /// Smallest distance that is too large.
     pub(super) below: usize,
-    /// None where no query of any set finds anything.
+    /// Average precision. `None` if no query of any set finds anything.
     pub(super) precision: Option<Spread>,
     pub(super) recall: Spread,
     pub(super) f: Spread,
-    /// Wrong ones that a query finds on average: other pieces of pages and copies of these, and recombined texts.
+    /// Mean number of wrong texts that a query finds: other pieces of pages and their copies in `wrong_real`,
+    /// and recombined texts in `wrong_recombined`.
     pub(super) wrong_real: f64,
     pub(super) wrong_recombined: f64,
 }
 
-/// All thresholds of a policy.
+/// Figures of a policy at all thresholds.
 #[derive(Debug, Serialize)]
-pub(super) struct OfPolicy {
+pub(super) struct PolicyFigures {
     pub(super) policy: Policy,
-    pub(super) thresholds: Vec<At>,
-    /// The threshold with the best mean of F.
+    pub(super) thresholds: Vec<ThresholdFigures>,
+    /// Threshold with the largest mean of F.
     pub(super) best: usize,
-    /// The least and the greatest threshold that is the best of a set.
+    /// Smallest and largest of the best thresholds of the sets.
     pub(super) best_of_sets: (usize, usize),
-    /// The same among pieces of pages alone: the best threshold, and F there.
+    /// Best threshold among pieces of pages alone.
     pub(super) real_best: usize,
+    /// F at `real_best` among pieces of pages alone.
     pub(super) real_f: Spread,
 }
 
@@ -61,7 +64,7 @@ impl Spread {
         let count = figures.len() as f64;
         let mean = figures.iter().sum::<f64>() / count;
         let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
-        // Of a sample; of one figure there is none.
+        // This is the deviation of a sample, so one figure has none.
         let deviation = if figures.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
         let least = figures.iter().copied().reduce(f64::min)?;
         let most = figures.iter().copied().reduce(f64::max)?;
@@ -90,13 +93,13 @@ fn average(queries: &[Distances], below: usize, with_recombined: bool) -> Averag
     Average { precision, recall, f, wrong: (wrong.0 / count, wrong.1 / count) }
 }
 
-/// The threshold with the greatest F; the least of them.
+/// Threshold with the largest F. The smallest of equally good thresholds wins.
 fn best(of: impl Iterator<Item = (usize, f64)>) -> usize {
     of.fold((0, 0.0), |best, (below, f)| if f > best.1 { (below, f) } else { best }).0
 }
 
-impl OfPolicy {
-    /// Of the distances from each query of each set, at these thresholds.
+impl PolicyFigures {
+    /// Computes the figures at `thresholds` from the distances of each query of each set.
     pub(super) fn new(policy: Policy, sets: &[Vec<Distances>], thresholds: &[usize]) -> Self {
         let averages = |below: usize, with_recombined: bool| -> Vec<Average> {
             sets.iter().map(|queries| average(queries, below, with_recombined)).collect()
@@ -105,7 +108,7 @@ impl OfPolicy {
         let at = |below: usize| {
             let all = averages(below, true);
             let mean = |of: fn(&Average) -> f64| spread(all.iter().map(of).collect()).mean;
-            At {
+            ThresholdFigures {
                 below,
                 precision: Spread::of(&all.iter().filter_map(|one| one.precision).collect::<Vec<_>>()),
                 recall: spread(all.iter().map(|one| one.recall).collect()),
@@ -114,7 +117,7 @@ impl OfPolicy {
                 wrong_recombined: mean(|one| one.wrong.1),
             }
         };
-        let rows: Vec<At> = thresholds.iter().map(|below| at(*below)).collect();
+        let rows: Vec<ThresholdFigures> = thresholds.iter().map(|below| at(*below)).collect();
         let real = |below: &usize| {
             let f = averages(*below, false).iter().map(|one| one.f).collect();
             (*below, spread(f))
@@ -139,8 +142,8 @@ impl OfPolicy {
         }
     }
 
-    /// The figures at a threshold that was measured.
-    pub(super) fn at(&self, below: usize) -> Option<&At> {
+    /// Figures at a measured threshold. `None` if the threshold was not measured.
+    pub(super) fn at(&self, below: usize) -> Option<&ThresholdFigures> {
         self.thresholds.iter().find(|at| at.below == below)
     }
 }
@@ -165,7 +168,7 @@ mod tests {
     fn averages_are_of_queries_and_f_is_of_averages() {
         let queries = [
             query(&[(0, 60), (3, 60)], &[(3, 20)], &[(4, 5)]),
-            // It finds nothing below 3: so it has no precision there.
+            // The query finds nothing below 3, so it has no precision there.
             query(&[(5, 30), (20, 90)], &[], &[(5, 30)]),
         ];
         let two = average(&queries, 3, true);
@@ -182,16 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn the_best_threshold_is_that_of_the_mean() {
+    fn the_best_threshold_has_the_largest_mean_of_f() {
         let right = |at: usize| vec![query(&[(at, 100), (30, 20)], &[(at + 3, 900)], &[(at + 1, 300)])];
         let policy = Policy::MultiSimhash { words: 2, lexicons: 1, below: 3 };
-        let of = OfPolicy::new(policy, &[right(2), right(2), right(4)], &(0..32).collect::<Vec<_>>());
+        let of = PolicyFigures::new(policy, &[right(2), right(2), right(4)], &(0..32).collect::<Vec<_>>());
         assert_eq!((of.best, of.best_of_sets, of.real_best), (3, (3, 5), 5));
         let f = 2.0 * (100.0 / 120.0) / (1.0 + 100.0 / 120.0);
         let at = of.at(3).unwrap();
         assert!(near(at.f.mean, 2.0 * f / 3.0) && at.f.least == 0.0 && near(at.f.most, f));
         assert!(near(at.f.deviation, f / 3_f64.sqrt()));
-        // Of sets in which no query finds anything there is no precision.
+        // A set in which no query finds anything has no precision.
         assert!(at.precision.is_some_and(|precision| precision.mean == 1.0 && precision.deviation == 0.0));
         assert!(of.at(0).unwrap().precision.is_none() && of.at(40).is_none());
         let mean = |wrong: f64| wrong / 3.0;

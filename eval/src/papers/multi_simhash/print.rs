@@ -1,16 +1,16 @@
-//! The tables and figures, beside those of the source.
+//! Tables and figures, beside those of the paper.
 
 use doppel_model::pairwise::Policy;
 use doppel_terminal::output::{count, known, plural};
 use doppel_terminal::svg::{Panel, PlotSeries};
 
-use super::figures::{At, OfPolicy, Spread};
+use super::figures::{PolicyFigures, Spread, ThresholdFigures};
 use super::{BELOW, MultiSimhashResult};
 use crate::report::{Report, Table};
 
-/// F of the source by words of a feature, from 1 on; it states no more of them.
+/// F in the paper by words of a feature, from 1 on. The paper states no more of these values.
 const SOURCE_WORDS: [f64; 2] = [0.6117, 0.7469];
-/// Its table 1: F and the threshold, by lexicons from 1 on.
+/// Table 1 of the paper: F and the threshold, by lexicons from 1 on.
 const SOURCE_LEXICONS: [(f64, usize); 10] = [
     (0.7469, 4),
     (0.8071, 6),
@@ -23,19 +23,20 @@ const SOURCE_LEXICONS: [(f64, usize); 10] = [
     (0.8139, 2),
     (0.7942, 2),
 ];
-/// The lexicons that its figures 3 to 5 show, and the last threshold there.
+/// Numbers of lexicons that figures 3 to 5 of the paper show.
 const SHOWN: [u32; 4] = [1, 4, 7, 10];
+/// Last threshold that figures 3 to 5 of the paper show.
 const SHOWN_BELOW: usize = 15;
 
-fn lexicons(of: &OfPolicy) -> u32 {
+fn lexicons(of: &PolicyFigures) -> u32 {
     if let Policy::MultiSimhash { lexicons, .. } = of.policy { lexicons } else { 0 }
 }
 
-fn words(of: &OfPolicy) -> u32 {
+fn words(of: &PolicyFigures) -> u32 {
     if let Policy::MultiSimhash { words, .. } = of.policy { words } else { 0 }
 }
 
-/// A mean with its standard deviation.
+/// Formats a mean with its standard deviation.
 fn cell(spread: Spread) -> String {
     format!("{:.4} ± {:.4}", spread.mean, spread.deviation)
 }
@@ -44,8 +45,8 @@ fn optional(spread: Option<Spread>) -> String {
     known(spread, cell)
 }
 
-/// Precision, recall, F, and wrong ones a query finds.
-fn cells(at: &At) -> [String; 6] {
+/// Formats precision, recall and F, and the numbers of wrong texts that a query finds.
+fn cells(at: &ThresholdFigures) -> [String; 6] {
     [
         optional(at.precision),
         cell(at.recall),
@@ -58,12 +59,13 @@ fn cells(at: &At) -> [String; 6] {
 
 const CELLS: [&str; 6] = ["precision", "recall", "F", "F of a seed", "wrong, pieces", "wrong, recombined"];
 
-/// A row for each policy at its best threshold, with the figures of pieces alone and the source's.
+/// Makes a table with a row for each policy at its best threshold, the figures of pieces alone, and the
+/// figures of the paper.
 fn best_table(
     title: &str,
     by: &str,
-    rows: &[OfPolicy],
-    number: fn(&OfPolicy) -> u32,
+    rows: &[PolicyFigures],
+    number: fn(&PolicyFigures) -> u32,
     source: impl Fn(usize) -> Option<(f64, String)>,
 ) -> Table {
     let head =
@@ -84,12 +86,12 @@ fn best_table(
 }
 
 impl MultiSimhashResult {
-    fn shown(&self) -> impl Iterator<Item = &OfPolicy> {
+    fn shown(&self) -> impl Iterator<Item = &PolicyFigures> {
         self.by_lexicons.iter().filter(|of| SHOWN.contains(&lexicons(of)))
     }
 
-    /// At the product's threshold, with one lexicon and with all.
-    fn ends(&self) -> Option<[&At; 2]> {
+    /// Figures at the product's threshold, with one lexicon and with all lexicons.
+    fn ends(&self) -> Option<[&ThresholdFigures; 2]> {
         let [first, last] = [self.by_lexicons.first()?, self.by_lexicons.last()?];
         Some([first.at(BELOW as usize)?, last.at(BELOW as usize)?])
     }
@@ -130,11 +132,11 @@ impl Report for MultiSimhashResult {
             at.for_each(|row| table.row(row));
         }
         tables.push(table);
-        let name = |of: &OfPolicy| plural(lexicons(of).into(), "lexicon");
+        let name = |of: &PolicyFigures| plural(lexicons(of).into(), "lexicon");
         let head = std::iter::once("below".to_owned()).chain(self.shown().map(name));
         let mut table = Table::new("recall, precision, F by threshold and lexicons (figures 3 to 5)", head);
         for below in 0..=SHOWN_BELOW {
-            let cell = |of: &OfPolicy| {
+            let cell = |of: &PolicyFigures| {
                 let at = of.at(below)?;
                 let precision = known(at.precision, |of| format!("{:.3}", of.mean));
                 Some(format!("{:.3}, {precision}, {:.3}", at.recall.mean, at.f.mean))
@@ -161,7 +163,7 @@ impl Report for MultiSimhashResult {
             "wrong: what a query finds on average; copies of other queries are among the pieces".to_owned(),
         ];
         if let Some([one, all]) = self.ends() {
-            let precision = |at: &At| known(at.precision, |of| format!("{:.4}", of.mean));
+            let precision = |at: &ThresholdFigures| known(at.precision, |of| format!("{:.4}", of.mean));
             notes.push(format!(
                 "from 1 to {} lexicons at a distance below {BELOW}: recall {:.4} to {:.4}, precision {} to {}",
                 self.by_lexicons.len(),
@@ -176,7 +178,7 @@ impl Report for MultiSimhashResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let curve = |of: &OfPolicy, last: usize, figure: fn(&At) -> Option<f64>| {
+        let curve = |of: &PolicyFigures, last: usize, figure: fn(&ThresholdFigures) -> Option<f64>| {
             let shown = of.thresholds.iter().filter(|at| at.below <= last);
             shown.filter_map(|at| Some((at.below as f64, figure(at)?))).collect()
         };
@@ -191,12 +193,12 @@ impl Report for MultiSimhashResult {
         let by_words = self.by_words.iter().map(|of| {
             line(plural(words(of).into(), "word"), false, curve(of, usize::MAX, |at| Some(at.f.mean)))
         });
-        let by_lexicons = |figure: fn(&At) -> Option<f64>| -> Vec<PlotSeries> {
-            let name = |of: &OfPolicy| plural(lexicons(of).into(), "lexicon");
+        let by_lexicons = |figure: fn(&ThresholdFigures) -> Option<f64>| -> Vec<PlotSeries> {
+            let name = |of: &PolicyFigures| plural(lexicons(of).into(), "lexicon");
             self.shown().map(|of| line(name(of), false, curve(of, SHOWN_BELOW, figure))).collect()
         };
-        let best = |figure: fn(&At) -> f64| -> Vec<(f64, f64)> {
-            let point = |of: &OfPolicy| Some((f64::from(lexicons(of)), figure(of.at(of.best)?)));
+        let best = |figure: fn(&ThresholdFigures) -> f64| -> Vec<(f64, f64)> {
+            let point = |of: &PolicyFigures| Some((f64::from(lexicons(of)), figure(of.at(of.best)?)));
             self.by_lexicons.iter().filter_map(point).collect()
         };
         let source = (1..).zip(SOURCE_LEXICONS).map(|(lexicons, (f, _))| (f64::from(lexicons), f)).collect();

@@ -1,10 +1,11 @@
-//! Texts of 4 KB with no near-duplicate among them: pieces of pages, and texts recombined from these.
+//! Texts of 4 KB without near-duplicates: pieces of pages, and texts recombined from these pieces.
 //!
-//! The source cut books; here the text of each page is cut. Of the pieces those are kept, in random order, that have a Jaccard
-//! coefficient of [`ALIKE`] or more with none kept before: exactly, by the baseline. Where there are fewer than asked for, the others
-//! are stretches of 10 to 80 words of random pieces, one after the other ([`families`]). Such a text shares a stretch or two with another
-//! one, so it is a near-duplicate of none; but it is of many topics, and so less like a piece than another piece of the same site is. That is
-//! why what is found among them is counted apart.
+//! The paper cut books; here the text of each page is cut. Pieces are tried in random order. A piece is kept
+//! if its exact Jaccard coefficient with every kept piece is below [`ALIKE`], by the baseline. If there are
+//! too few pieces, the other texts are stretches of 10 to 80 words of random pieces, one after the other
+//! (`families`). Two such texts share a stretch or two, so they are not near-duplicates. But a recombined
+//! text has many topics, and is less like a piece than another piece of the same site is. Matches among
+//! recombined texts are therefore counted apart.
 
 use doppel_baseline::{Contents, Tau, similar_contents};
 use doppel_model::Random;
@@ -13,29 +14,29 @@ use doppel_text::Extractor;
 use crate::families;
 use crate::ground_truth::labelled::CrawledPages;
 
-/// The length of a piece.
+/// Length of a piece.
 const BYTES: usize = 4 << 10;
-/// Pieces that are longer, because a word of theirs is, are no text.
+/// Maximum length of a piece. A piece is longer if its last word is very long, and is then left out.
 const BYTES_MAX: usize = BYTES + BYTES / 4;
-/// Nor are pieces of fewer words.
+/// Minimum number of words of a piece. Pieces with fewer words are left out.
 const WORDS_MIN: usize = 100;
-/// The Jaccard coefficient from which two pieces are too much alike, as for transplants.
+/// Jaccard coefficient from which two pieces are too much alike, as for transplants.
 const ALIKE: &str = "0.2";
 
-/// All of them: the pieces first.
+/// Texts to search, the pieces first.
 pub(super) struct Texts {
     pub(super) all: Vec<String>,
-    /// How many of them are pieces of pages.
+    /// Number of texts that are pieces of pages.
     pub(super) real: usize,
-    /// How many pieces there were before near-duplicates were left out.
+    /// Number of pieces before near-duplicates were left out.
     pub(super) cut: usize,
 }
 
 impl Texts {
-    /// As many as asked for; only pieces that are kept where `recombined` is false.
+    /// Makes `asked` texts. If `recombined` is false, makes only pieces, and at most `asked`.
     ///
     /// # Errors
-    /// Never, unless [`ALIKE`] is no threshold.
+    /// Never, unless [`ALIKE`] is not a threshold.
     pub(super) fn new(
         crawled: &CrawledPages,
         (asked, recombined): (usize, bool),
@@ -57,13 +58,13 @@ impl Texts {
         Ok(Self { all, real, cut })
     }
 
-    /// The pieces of pages.
+    /// Texts that are pieces of pages.
     pub(super) fn real(&self) -> &[String] {
         &self.all[..self.real]
     }
 }
 
-/// The texts of all pages in pieces.
+/// Cuts the texts of all pages into pieces.
 fn pieces(crawled: &CrawledPages) -> Vec<String> {
     let (mut extractor, mut pieces) = (Extractor::default(), Vec::new());
     for page in &crawled.pages {
@@ -73,7 +74,7 @@ fn pieces(crawled: &CrawledPages) -> Vec<String> {
     pieces
 }
 
-/// Cuts a text into pieces of whole words with one space between them. What is left at the end is none.
+/// Cuts a text into pieces of whole words with one space between them. The remainder at the end is dropped.
 fn cut(text: &str, pieces: &mut Vec<String>) {
     let (mut piece, mut words) = (String::new(), 0);
     for word in text.split_whitespace() {
@@ -92,10 +93,10 @@ fn cut(text: &str, pieces: &mut Vec<String>) {
     }
 }
 
-/// Those pieces, in their order, that are like none kept before.
+/// Keeps the pieces, in their order, that are like no piece kept before.
 fn apart(pieces: Vec<String>) -> anyhow::Result<Vec<String>> {
     let mut contents = Contents::default();
-    // Numbers of contents are given out in the order of the pieces; a copy has one that was given out before.
+    // The baseline numbers contents in the order of the pieces. A copy gets the number of an earlier piece.
     let is_new = |piece: &String| {
         let known = contents.all().len();
         contents.intern(piece).index() == known
@@ -120,7 +121,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Pages of about ten pieces each; every second one is the page before with other words at its end.
+    /// Makes pages of about ten pieces each. Every second page is the page before it with other words at its
+    /// end.
     pub(in super::super) fn crawl(pages: usize) -> CrawledPages {
         let mut crawled = CrawledPages::default();
         for page in 0..pages {
@@ -149,7 +151,8 @@ pub(super) mod tests {
     fn no_two_texts_are_alike() {
         let crawled = crawl(6);
         let texts = Texts::new(&crawled, (60, true), 3).unwrap();
-        // Each page has ten pieces. Of a page and its version all but the last are copies, and that one differs by half.
+        // Each page has ten pieces. All but the last piece of a page and its version are copies, and the last
+        // piece differs by half.
         assert_eq!((texts.cut, texts.all.len(), texts.real), (60, 60, 30));
         for (at, a) in texts.all.iter().enumerate() {
             let range = if at < texts.real { BYTES..BYTES + 8 } else { BYTES - 200..BYTES + 200 };
@@ -167,7 +170,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_left_out() {
+    fn pieces_that_are_no_text_are_left_out() {
         let of = |text: &str| {
             let mut pieces = Vec::new();
             cut(text, &mut pieces);
@@ -177,7 +180,7 @@ pub(super) mod tests {
             (of(&"word ".repeat(819)), of(&"word ".repeat(820)), of(&"word ".repeat(1_700))),
             (0, 1, 2)
         );
-        // Few long words, and one very long word among others.
+        // A piece of few long words, and a piece with one very long word.
         assert_eq!((of(&"x".repeat(90).repeat(60)), of(&format!("{}\n", "x".repeat(60)).repeat(68))), (0, 0));
         assert_eq!(of(&format!("{}{}", "word ".repeat(700), "x".repeat(6_000))), 0);
     }

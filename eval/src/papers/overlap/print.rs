@@ -1,24 +1,25 @@
-//! The tables and figures, each beside that of the source.
+//! Tables and figures, each beside that of the paper.
 
 use doppel_overlap::Band;
 use doppel_terminal::bounded;
 use doppel_terminal::output::{bytes, count, interval, known, share};
 use doppel_terminal::svg::{Panel, PlotSeries, Rectangle};
 
-use super::{Counted, Measured, OverlapResult};
+use super::{ChunkingMeasures, OverlapResult, PairingCost};
 use crate::report::{Report, Table, percent};
 
-/// Pages of the source.
+/// Number of pages in the paper.
 const SOURCE_PAGES: f64 = 24e6;
-/// Its figure 1, as far as the text states it: pages without a replica, of whole pages and of two lines ...
+/// Shares of pages without a replica in figure 1 of the paper, as far as its text states them: of whole
+/// pages, of four lines, and of two lines.
 const SOURCE_ALONE: [Option<f64>; 3] = [Some(0.64), None, Some(0.52)];
-/// ... and of whole pages those with one, and with 10 to 100.
+/// Shares of whole pages by their number of replicas in figure 1 of the paper: from, to, and share.
 const SOURCE_BANDS: [(u64, u64, f64); 3] = [(1, 1, 0.64), (2, 2, 0.18), (10, 100, 0.05)];
-/// Its savings of pages.
+/// Savings of pages in the paper.
 const SOURCE_SAVED: [f64; 3] = [0.22, 0.29, 0.33];
-/// Its savings of bytes, of 150 GB: "about 33 GB" and "almost 50 GB".
+/// Savings of bytes in the paper, of 150 GB: "about 33 GB" and "almost 50 GB".
 const SOURCE_SAVED_BYTES: [Option<f64>; 3] = [Some(33e9 / 150e9), None, Some(50e9 / 150e9)];
-/// Its table 1.
+/// Sizes of fingerprints in table 1 of the paper. The constants below are from that table too.
 const SOURCE_FINGERPRINTS: [&str; 3] = ["800 MB", "2.4 GB", "4.6 GB"];
 const SOURCE_FINGERPRINT_BYTES: [f64; 3] = [0.8e9, 2.4e9, 4.6e9];
 const SOURCE_SORTING: [&str; 3] = ["52 min", "163 min", "7:14 h"];
@@ -26,14 +27,15 @@ const SOURCE_PAIRS: [&str; 3] = ["45 min", "85 min", "2:42 h"];
 const SOURCE_READING: &str = "44 h";
 const SOURCE_MAPS: [&str; 2] = ["1.5 GB", "750 MB"];
 
-fn name(measured: &Measured) -> String {
+fn name(measured: &ChunkingMeasures) -> String {
     match measured.lines {
         None => "whole pages".to_owned(),
         Some(lines) => format!("{} of {lines} lines", measured.shared),
     }
 }
 
-/// Where a band ends on an axis of numbers, and what it is called. The last one has no end and is as wide as the one before.
+/// End of a band on an axis of numbers, and its label. The last band has no end, and is drawn up to ten times
+/// its start.
 fn band(Band { from, to, .. }: &Band) -> (f64, String) {
     let end = to.map_or(*from as f64 * 10.0, |to| to as f64 + 1.0);
     (end, interval(*from, *to))
@@ -97,13 +99,13 @@ impl OverlapResult {
         table
     }
 
-    /// A row of what was measured three times, and what the source states of the same.
+    /// Table of the costs of each kind of chunks, beside the costs that the paper states.
     fn costs(&self) -> Table {
         let names: Vec<String> = self.measures.iter().map(name).collect();
         let source = names.iter().map(|name| format!("source: {name}"));
         let head = std::iter::once(String::new()).chain(names.clone()).chain(source);
         let mut table = Table::new("space and time (table 1)", head);
-        let mut row = |what: &str, own: &dyn Fn(&Measured) -> String, source: [String; 3]| {
+        let mut row = |what: &str, own: &dyn Fn(&ChunkingMeasures) -> String, source: [String; 3]| {
             let own = self.measures.iter().map(own);
             table.row(std::iter::once(what.to_owned()).chain(own).chain(source));
         };
@@ -121,11 +123,11 @@ impl OverlapResult {
         row("hosts", &|_| bytes(self.maps.host_bytes), texts([SOURCE_MAPS[1]; 3]));
         row("reading", &|_| seconds(self.read_seconds), texts([SOURCE_READING; 3]));
         row("sorting fingerprints", &|one| seconds(one.space.sort_seconds), texts(SOURCE_SORTING));
-        let coarse = |of: fn(&Counted) -> String| {
-            move |one: &Measured| known(one.ways.as_ref(), |ways| of(&ways.coarse))
+        let coarse = |of: fn(&PairingCost) -> String| {
+            move |one: &ChunkingMeasures| known(one.ways.as_ref(), |ways| of(&ways.coarse))
         };
-        let sort = |of: fn(&Counted) -> String| {
-            move |one: &Measured| known(one.ways.as_ref(), |ways| of(&ways.sort))
+        let sort = |of: fn(&PairingCost) -> String| {
+            move |one: &ChunkingMeasures| known(one.ways.as_ref(), |ways| of(&ways.sort))
         };
         let copies = seconds(self.copies_seconds);
         let coarsely = coarse(|one| seconds(one.work.seconds));
@@ -135,7 +137,7 @@ impl OverlapResult {
             texts(SOURCE_PAIRS),
         );
         row("pairs, sorted", &sort(|one| seconds(one.work.seconds)), none());
-        let spent = |one: &Counted| seconds(one.processor_seconds);
+        let spent = |one: &PairingCost| seconds(one.processor_seconds);
         row("processor time, counted coarsely", &coarse(spent), none());
         row("processor time, sorted", &sort(spent), none());
         row("memory, counted coarsely", &coarse(|one| bytes(one.work.memory_bytes)), none());
@@ -179,7 +181,7 @@ impl Report for OverlapResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let steps = |measured: &Measured| {
+        let steps = |measured: &ChunkingMeasures| {
             let all = &measured.replication;
             let step = |one: &Band| {
                 let height = 100.0 * share(one.pages, all.pages);
@@ -187,7 +189,7 @@ impl Report for OverlapResult {
             };
             all.replicas.iter().flat_map(step).collect()
         };
-        let line = |(at, measured): (usize, &Measured)| PlotSeries {
+        let line = |(at, measured): (usize, &ChunkingMeasures)| PlotSeries {
             name: name(measured),
             dashed: at > 0,
             points: steps(measured),
@@ -203,7 +205,7 @@ impl Report for OverlapResult {
             dashed,
             points: (1..).zip(shares).map(|(at, share)| (f64::from(at), 100.0 * share)).collect(),
         };
-        let own = |of: fn(&Measured) -> f64| self.measures.iter().map(of).collect();
+        let own = |of: fn(&ChunkingMeasures) -> f64| self.measures.iter().map(of).collect();
         vec![
             Panel {
                 title: "Figure 1: replicas of a page; boxes: the source, whole pages".to_owned(),
