@@ -1,4 +1,7 @@
-//! `doppel-eval accuracy`: the groups of the engine beside those of the baseline, as crawls come in.
+//! `doppel-eval accuracy`: compares the groups of the engine with those of the exact baseline while crawls
+//! come in.
+//!
+//! Engine and baseline must have the same live pages at every milestone; otherwise the measurement fails.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -21,17 +24,18 @@ use crate::papers::clustering::driver::Driver;
 use crate::papers::clustering::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};
 
-/// The figures of the paper: those of its table 1, over all its sizes and numbers of partitions, in percent, and those
-/// of its figure 8.
+/// Figures of the paper, shown below the tables: table 1 over all sizes and numbers of partitions, in
+/// percent, and figure 8.
 const PAPER: &str = "the paper: REP 0.8 to 1.3 %, RER 1.5 to 1.74 %, about 30 % of updates confirmed";
 
 /// Compare the groups with an exact baseline while crawls come in.
 ///
 /// The fetches are replayed in order, once for every combination of rules, tau and partitions. At each
-/// milestone the groups of the engine are compared with those of an exact program on one machine: REP is the
-/// share of the engine's same-group pairs that the baseline does not have, RER the share of the baseline's that
-/// the engine does not have. Rules: the paper's (no deferred searches, no recomputation); ours at once (the moment the
-/// last page of a batch is answered, with background work at its normal pace); ours at quiescence.
+/// milestone the groups of the engine are compared with those of an exact program on one machine. REP is the
+/// share of the engine's same-group pairs that the baseline does not have. RER is the share of the baseline's
+/// pairs that the engine does not have. There are three rules: the paper's (no deferred searches, no
+/// recomputation); ours at once (the moment the last page of a batch is answered, with background work at its
+/// normal pace); ours at quiescence.
 #[derive(Debug, Args)]
 pub(crate) struct Accuracy {
     #[command(flatten)]
@@ -50,41 +54,42 @@ pub(crate) struct Accuracy {
     #[arg(long, value_name = "PERCENT,...", value_delimiter = ',', default_value = "10,20,30,50,75,100",
         value_parser = clap::value_parser!(u8).range(1..=100))]
     milestones: Vec<u8>,
-    /// The number of pages in a batch.
+    /// Number of pages in a batch.
     #[arg(long, value_name = "PAGES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
 }
 
-/// The rules, and the moment at which the groups are read.
+/// Rules of the engine, and the moment at which the groups are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 enum Mode {
     /// The paper's rules, when all work that they demand is done.
     Paper,
-    /// Our rules, at the moment when nothing is pending.
+    /// Our rules, when no page is pending.
     AtOnce,
-    /// Our rules, when nothing is left to do.
+    /// Our rules, when no work is left.
     Quiescent,
 }
 
-/// All replays.
+/// Results of all replays.
 #[derive(Debug, Serialize)]
 pub(crate) struct AccuracyResult {
     rounds: Vec<String>,
     fetches: usize,
-    /// The number of fetches that changed the set of shingles of a page.
+    /// Number of fetches that changed the set of shingles of a page.
     updates: u64,
     runs: Vec<Run>,
     seconds: f64,
 }
 
-/// One replay.
+/// Results of one replay.
 #[derive(Debug, Serialize)]
 struct Run {
     rules: Mode,
     tau: Tau,
     partitions: u32,
-    /// The number of partitions at the end. There is one until there are enough contents to learn a map from.
+    /// Number of partitions at the end. There is one partition until there are enough contents to learn a map
+    /// from.
     partitions_learned: usize,
     milestones: Vec<Milestone>,
     /// Share of the updates that tier 1 decided without waiting for tier 2.
@@ -92,7 +97,7 @@ struct Run {
     seconds: f64,
 }
 
-/// A comparison.
+/// Comparison after a share of the fetches.
 #[derive(Debug, Serialize)]
 struct Milestone {
     percent: u8,
@@ -101,12 +106,12 @@ struct Milestone {
     agreement: Agreement,
 }
 
-/// The baseline's groups at each milestone.
+/// Groups of the baseline at each milestone.
 type Truth = Vec<HashMap<PageUrl, Label>>;
 
-/// The engine's label of a page: its group, or the page itself.
+/// Label of a page by the engine: its group, or the page itself if it has no group.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Own<'u> {
+enum EngineLabel<'u> {
     Group(GroupId),
     Alone(&'u PageUrl),
 }
@@ -140,7 +145,7 @@ impl Accuracy {
         Ok(result)
     }
 
-    /// The number of `fetches` before a milestone.
+    /// Number of `fetches` before a milestone.
     fn until(percent: u8, fetches: usize) -> usize {
         fetches * usize::from(percent) / 100
     }
@@ -185,11 +190,11 @@ impl Accuracy {
                     updates += u64::from(fetch.update);
                     confirmed += u64::from(outcome == SubmissionOutcome::Confirmed);
                 }
-                driver.answered()?;
+                driver.wait_until_answered()?;
                 bar.inc(batch.len() as u64);
             }
             if !at_once {
-                driver.quiescent()?;
+                driver.wait_until_quiescent()?;
             }
             let agreement = compare(&driver.groups()?, truth)?;
             milestones.push(Milestone { percent: *percent, fetches: until, agreement });
@@ -212,20 +217,16 @@ impl Accuracy {
 /// Compares the engine's groups with the baseline's.
 ///
 /// # Errors
-/// When the two do not have the same live pages, because one of them has lost a fetch.
+/// If engine and baseline have different live pages, because one of them has lost a fetch.
 fn compare(
     groups: &HashMap<PageUrl, Option<GroupId>>,
     truth: &HashMap<PageUrl, Label>,
 ) -> anyhow::Result<Agreement> {
     let missing = truth.keys().find(|url| !groups.contains_key(url));
     let extra = groups.keys().find(|url| !truth.contains_key(url));
-    ensure!(
-        missing.is_none(),
-        "{} is live, and the engine does not have it",
-        missing.map_or("", PageUrl::as_str)
-    );
-    ensure!(extra.is_none(), "{} is not live, and the engine has it", extra.map_or("", PageUrl::as_str));
-    let label = |url, group: &Option<GroupId>| group.map_or(Own::Alone(url), Own::Group);
+    ensure!(missing.is_none(), "the engine has lost {}, which is live", missing.map_or("", PageUrl::as_str));
+    ensure!(extra.is_none(), "the engine still has {}, which is not live", extra.map_or("", PageUrl::as_str));
+    let label = |url, group: &Option<GroupId>| group.map_or(EngineLabel::Alone(url), EngineLabel::Group);
     Ok(Agreement::of(groups.iter().map(|(url, group)| (label(url, group), &truth[url]))))
 }
 
@@ -295,15 +296,15 @@ impl Report for AccuracyResult {
         ]
     }
 
-    /// A panel for each tau, with the largest number of partitions.
+    /// One panel for each tau, with the largest number of partitions.
     fn panels(&self) -> Vec<Panel> {
         let mut taus: Vec<Tau> = self.runs.iter().map(|run| run.tau).collect();
         taus.dedup();
         let panel = |tau: Tau| {
             let mut shown: Vec<&Run> = Vec::new();
             for run in self.runs.iter().filter(|run| run.tau == tau) {
-                match shown.iter_mut().find(|known| known.rules == run.rules) {
-                    Some(known) if known.partitions < run.partitions => *known = run,
+                match shown.iter_mut().find(|shown_run| shown_run.rules == run.rules) {
+                    Some(shown_run) if shown_run.partitions < run.partitions => *shown_run = run,
                     Some(_) => {}
                     None => shown.push(run),
                 }

@@ -1,4 +1,4 @@
-//! Compares two partitions of the same pages into groups.
+//! Agreement of two partitions of the same pages into groups: the system's and the baseline's.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,11 +6,11 @@ use std::hash::Hash;
 use doppel_terminal::output::share;
 use serde::Serialize;
 
-/// How far the system's groups agree with the baseline's.
+/// Degree to which the system's groups agree with the baseline's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Agreement {
     pub(crate) pages: u64,
-    /// Pairs of pages that share a group: by the system, by the baseline, by both.
+    /// Numbers of pairs of pages that share a group: by the system, by the baseline, and by both.
     pub(crate) system_pairs: u64,
     pub(crate) baseline_pairs: u64,
     pub(crate) common_pairs: u64,
@@ -19,13 +19,14 @@ pub(crate) struct Agreement {
     /// Relative error of recall: the share of the baseline's pairs that the system does not have.
     pub(crate) rer: f64,
     /// B-cubed (Bagga, Baldwin: "Entity-Based Cross-Document Coreferencing Using the Vector Space Model",
-    /// 1998): the mean over pages of the share of its group that the other has, too.
+    /// 1998). For each page, precision is the share of its group by the system that is also in its group by
+    /// the baseline. Recall exchanges system and baseline. Both are means over the pages.
     pub(crate) bcubed_precision: f64,
     pub(crate) bcubed_recall: f64,
 }
 
 impl Agreement {
-    /// Compares the labels of each page: the system's and the baseline's.
+    /// Compares the labels of each page: the system's and the baseline's. Equal labels mean one group.
     pub(crate) fn of<S: Hash + Eq + Clone, B: Hash + Eq + Clone>(
         pages: impl IntoIterator<Item = (S, B)>,
     ) -> Self {
@@ -43,7 +44,7 @@ impl Agreement {
         let system_pairs = system.values().map(pairs).sum();
         let baseline_pairs = baseline.values().map(pairs).sum();
         let common_pairs = common.values().map(pairs).sum();
-        // Each of n pages has the n of its kind in a group of that many.
+        // Each of the n pages with equal labels shares its group with the n pages.
         let mean = |group: &dyn Fn(&(S, B)) -> u64| {
             let of = |(labels, n): (&(S, B), &u64)| (n * n) as f64 / group(labels) as f64;
             if pages == 0 { 1.0 } else { common.iter().map(of).sum::<f64>() / pages as f64 }
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_page_in_a_group() {
+    fn a_wrong_page_in_a_group_costs_precision_and_recall() {
         // The system: {a b c} {d}; the baseline: {a b} {c d}.
         let agreement = Agreement::of([(1, 1), (1, 1), (1, 2), (2, 2)]);
         assert_eq!((agreement.system_pairs, agreement.baseline_pairs, agreement.common_pairs), (3, 2, 1));
@@ -80,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pairs_are_those_counted_one_by_one(labels in prop::collection::vec((0u8..5, 0u8..5), 0..40)) {
+        fn pairs_equal_a_count_one_by_one(labels in prop::collection::vec((0u8..5, 0u8..5), 0..40)) {
             let agreement = Agreement::of(labels.iter().copied());
             let (mut system, mut baseline, mut common) = (0, 0, 0);
             for (i, a) in labels.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The pages of a replay as they are at a moment, and the groups that they must have.
+//! Pages of a replay at one moment, and the groups that they must have by the exact baseline.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,10 +6,10 @@ use doppel_baseline::{self as baseline, ContentId, Contents};
 use doppel_model::{PageId, PageUrl, Tau, Timestamp};
 use doppel_protocol::{Body, Submission, VersionPlace};
 
-/// The maximum number of redirects that are followed from a page.
+/// Maximum number of redirects that are followed from a page.
 const HOPS_MAX: usize = 20;
 
-/// The result of a fetch.
+/// Version of a page that a fetch found, as the baseline sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Version {
     Content(ContentId),
@@ -17,57 +17,63 @@ pub(crate) enum Version {
     Dead,
 }
 
-/// The version that stands for a page.
+/// Current version of a page.
 #[derive(Debug)]
-struct Known {
+struct CurrentVersion {
     at: Timestamp,
-    /// As the engine has it, for the order of versions with one date.
+    /// Body as the engine stores it. It orders versions with one date.
     body: Body,
     version: Version,
 }
 
-/// Every page with its last version.
+/// Every page with its current version.
 #[derive(Debug, Default)]
 pub(crate) struct Collection {
-    pages: HashMap<PageUrl, Known>,
-    /// By the id of their normalised form, pages that are spelled otherwise.
+    pages: HashMap<PageUrl, CurrentVersion>,
+    /// Pages that are spelled in another form than the normalised one, by the id of the normalised form.
     spellings: HashMap<PageId, BTreeSet<PageUrl>>,
 }
 
-/// A group by the baseline. Equal labels are the same group.
+/// Label of a page by the baseline. Pages with equal labels are in one group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Label {
-    /// The component of this content.
+    /// Component of the contents, named by one of them.
     Component(ContentId),
-    /// A page that is similar to no other: without tokens, or a redirect that ends nowhere.
+    /// Page that is similar to no other: a page without tokens, or a redirect that ends nowhere.
     Alone(PageUrl),
 }
 
 impl Collection {
-    /// Records a fetch unless one with a later place is known. Returns the version that was replaced.
-    pub(crate) fn fetch(&mut self, submission: &Submission, version: &Version) -> Taken {
+    /// Records a fetch, unless the page already has a version with a later place.
+    pub(crate) fn fetch(&mut self, submission: &Submission, version: &Version) -> FetchOutcome {
         let url = &submission.url;
-        let new =
-            Known { at: submission.fetched_at, body: submission.body.clone(), version: version.clone() };
+        let new = CurrentVersion {
+            at: submission.fetched_at,
+            body: submission.body.clone(),
+            version: version.clone(),
+        };
         match self.pages.get_mut(url) {
             None => {
                 self.pages.insert(url.clone(), new);
                 if let Some(normalised) = url.normalised() {
                     self.spellings.entry(normalised.id()).or_default().insert(url.clone());
                 }
-                Taken::New
+                FetchOutcome::New
             }
-            Some(known) if VersionPlace::new(known.at, &known.body) > submission.place() => Taken::Stale,
-            Some(known) => Taken::Replaced(std::mem::replace(known, new).version),
+            Some(known) if VersionPlace::new(known.at, &known.body) > submission.place() => {
+                FetchOutcome::Stale
+            }
+            Some(known) => FetchOutcome::Replaced(std::mem::replace(known, new).version),
         }
     }
 
-    /// Live pages, in no order.
+    /// Live pages, in arbitrary order.
     pub(crate) fn live(&self) -> impl Iterator<Item = &PageUrl> {
         self.pages.iter().filter(|(_, known)| known.version != Version::Dead).map(|(url, _)| url)
     }
 
-    /// The page that the target of a redirect stands for: one that is spelled so, or in the normalised form, or else another of that form.
+    /// Finds the page that the target of a redirect stands for. That is the page with the spelling of the
+    /// target, else the page with the normalised form, else another page of this form.
     fn target<'c>(&'c self, asker: &PageUrl, target: &'c PageUrl) -> Option<&'c PageUrl> {
         if self.pages.contains_key(target) {
             return Some(target);
@@ -77,7 +83,7 @@ impl Collection {
         self.pages.get_key_value(&normalised).map(|(url, _)| url).or_else(others)
     }
 
-    /// The page at the end of a live page's redirects, with its content; none if they end nowhere.
+    /// Follows the redirects of a live page to a page with content. `None` if the redirects end nowhere.
     pub(crate) fn resolve<'c>(&'c self, url: &'c PageUrl) -> Option<(&'c PageUrl, ContentId)> {
         let mut at = url;
         for _ in 0..=HOPS_MAX {
@@ -90,8 +96,10 @@ impl Collection {
         None
     }
 
-    /// The group of every live page, from the pairs of all contents for which F is true. The groups are the connected
-    /// components of the contents that live pages have; a redirect is in the group of its target.
+    /// Computes the group of every live page. `pairs` are the pairs of all contents for which F is true.
+    ///
+    /// The groups are the connected components of the contents of live pages. A redirect is in the group of
+    /// its target.
     pub(crate) fn groups(
         &self,
         contents: &Contents,
@@ -117,33 +125,33 @@ impl Collection {
     }
 }
 
-/// The outcome of a fetch.
+/// Effect of a fetch on the collection.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// The first fetch of its URL.
+pub(crate) enum FetchOutcome {
+    /// This is the first fetch of the URL.
     New,
-    /// A later version is known.
+    /// The page already has a later version.
     Stale,
-    /// It replaced this version.
+    /// The fetch replaced this version.
     Replaced(Version),
 }
 
-/// Every pair of different contents for which F is true.
+/// Finds every pair of different contents for which F is true.
 pub(crate) fn all_pairs(contents: &Contents, tau: Tau) -> Vec<(ContentId, ContentId)> {
     let pairs = baseline::similar_contents(contents.all(), exact(tau)).above;
     pairs.into_iter().map(|(a, b)| (ContentId::at(a), ContentId::at(b))).collect()
 }
 
-/// F of two contents.
+/// Whether F is true for two contents.
 pub(crate) fn near_duplicate(contents: &Contents, a: ContentId, b: ContentId, tau: Tau) -> bool {
     let (first, second) = (contents.get(a), contents.get(b));
     if a == b { first.tokens > 0 } else { baseline::near_duplicate(first, second, exact(tau)) }
 }
 
-/// The same threshold for the baseline.
+/// Converts a threshold to that of the baseline.
 fn exact(tau: Tau) -> baseline::Tau {
     let same = baseline::Tau::ratio(tau.numerator(), Tau::DENOMINATOR);
-    same.unwrap_or_else(|error| unreachable!("a threshold is between 0 and 1: {error}"))
+    same.unwrap_or_else(|error| unreachable!("every threshold of the engine is one of the baseline: {error}"))
 }
 
 #[cfg(test)]
@@ -158,7 +166,7 @@ mod tests {
         PageUrl::parse(&format!("http://a/{path}")).unwrap()
     }
 
-    fn fetch(pages: &mut Collection, path: &str, at: i64, version: &Version) -> Taken {
+    fn fetch(pages: &mut Collection, path: &str, at: i64, version: &Version) -> FetchOutcome {
         let signature = |content: &ContentId| Arc::new(Builder::new().build(&[content.index() as u64]));
         let submission = Submission {
             url: url(path),
@@ -176,15 +184,15 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_components_of_what_is_live() {
+    fn groups_are_components_of_live_pages() {
         let mut contents = Contents::default();
         let [a, b, c] = ["one", "two", "three"].map(|text| contents.intern(text));
         let empty = contents.intern("");
         let mut pages = Collection::default();
         let mut add = |path: &str, at: i64, version: Version| fetch(&mut pages, path, at, &version);
-        assert_eq!(add("a", 5, Version::Content(a)), Taken::New);
-        assert_eq!(add("a", 4, Version::Dead), Taken::Stale);
-        assert_eq!(add("a", 5, Version::Redirect(url("c"))), Taken::Stale);
+        assert_eq!(add("a", 5, Version::Content(a)), FetchOutcome::New);
+        assert_eq!(add("a", 4, Version::Dead), FetchOutcome::Stale);
+        assert_eq!(add("a", 5, Version::Redirect(url("c"))), FetchOutcome::Stale);
         add("b", 5, Version::Content(b));
         add("c", 5, Version::Content(c));
         add("to-c", 5, Version::Redirect(url("c")));
@@ -199,16 +207,16 @@ mod tests {
         assert_eq!(groups[&url("a")], groups[&url("to-c")]);
         assert_ne!(groups[&url("loop")], groups[&url("loop2")]);
         assert_ne!(groups[&url("empty")], groups[&url("empty2")]);
-        // The content that linked the others is gone.
+        // The content that linked the two other contents is dead.
         let gone = fetch(&mut pages, "b", 5, &Version::Dead);
-        assert_eq!(gone, Taken::Replaced(Version::Content(b)));
+        assert_eq!(gone, FetchOutcome::Replaced(Version::Content(b)));
         let groups = pages.groups(&contents, &pairs);
         assert_ne!(groups[&url("a")], groups[&url("c")]);
         assert_eq!(groups[&url("c")], groups[&url("to-c")]);
     }
 
     #[test]
-    fn twenty_hops_and_no_more() {
+    fn twenty_redirects_are_followed_and_no_more() {
         let mut contents = Contents::default();
         let content = contents.intern("end");
         let mut pages = Collection::default();

@@ -1,4 +1,5 @@
-//! The real engine in a temporary directory, fed in batches and read at chosen moments.
+//! Driver of the product's engine: feeds it in batches in a temporary directory, and reads its groups at
+//! chosen moments.
 
 use std::collections::HashMap;
 use std::thread;
@@ -14,20 +15,20 @@ use doppel_protocol::{BATCH_MAX, GroupState, PageScan, Submission, Tier1Api, Tie
 use doppel_terminal::scratch::Scratch;
 use doppel_tier1::Rules;
 
-/// The pause between two checks whether anything is pending.
+/// Pause between two checks whether a page is pending.
 const POLL: Duration = Duration::from_millis(1);
-/// The maximum duration of one wait for quiescence, before the next one begins.
+/// Maximum duration of one wait for quiescence, before the next one begins.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
-/// The maximum number of forwards that are followed from a group. They lead to ever smaller ids.
+/// Maximum number of forwards that are followed from a group. Each forward leads to a smaller id.
 const FORWARDS_MAX: usize = 64;
 
-/// An engine in a temporary directory that is removed with it.
+/// Engine in a temporary directory. Dropping the driver removes the directory.
 pub(crate) struct Driver {
     pub(crate) engine: LocalEngine,
     pub(crate) scratch: Scratch,
 }
 
-/// The default configuration of the engine.
+/// Command line without options, which gives the default configuration of the engine.
 #[derive(Parser)]
 struct Defaults {
     #[command(flatten)]
@@ -35,10 +36,10 @@ struct Defaults {
 }
 
 impl Driver {
-    /// Starts an empty collection. Nothing is flushed to disk, as in `doppel dedup` without --data.
+    /// Starts an empty collection. The engine syncs no data to disk, as in `doppel dedup` without --data.
     ///
     /// # Errors
-    /// When the engine cannot be opened.
+    /// If the engine cannot be opened.
     pub(crate) fn new(tau: Tau, partitions: u32, rules: Rules) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
         let defaults = Defaults::parse_from(["doppel"]).engine;
@@ -47,7 +48,8 @@ impl Driver {
             policy: PolicyArgs { tau: Some(tau), ..PolicyArgs::default() },
             tuning: TuningArgs {
                 partitions: Some(partitions),
-                // The driver limits the pending pages itself, and no group may be left out of the comparison.
+                // The driver limits the pending pages itself. Every group takes part in the comparison,
+                // whatever its size.
                 pending_max: u64::MAX,
                 group_members_max: u64::MAX,
                 low_cohesion_percent: if rules.recomputation { tuning.low_cohesion_percent } else { 0 },
@@ -59,10 +61,10 @@ impl Driver {
         Ok(Self { engine, scratch })
     }
 
-    /// Hands over a batch. Returns the outcome of each submission.
+    /// Submits a batch. Returns the outcome of each submission.
     ///
     /// # Errors
-    /// When tier 1 failed.
+    /// If tier 1 has failed.
     pub(crate) fn submit(&self, mut submissions: Vec<Submission>) -> anyhow::Result<Vec<SubmissionOutcome>> {
         let mut outcomes = Vec::with_capacity(submissions.len());
         while !submissions.is_empty() {
@@ -72,11 +74,11 @@ impl Driver {
         Ok(outcomes)
     }
 
-    /// Waits until no page is pending; background work goes on at its normal pace.
+    /// Waits until no page is pending. Background work continues at its normal pace.
     ///
     /// # Errors
-    /// When tier 1 failed.
-    pub(crate) fn answered(&self) -> anyhow::Result<()> {
+    /// If tier 1 has failed.
+    pub(crate) fn wait_until_answered(&self) -> anyhow::Result<()> {
         while self.engine.tier1.totals()?.backlog.pending > 0 {
             self.engine.tier1.writable()?;
             thread::sleep(POLL);
@@ -84,19 +86,19 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits until nothing is left to do.
+    /// Waits until no work is left.
     ///
     /// # Errors
-    /// When tier 1 failed.
-    pub(crate) fn quiescent(&self) -> anyhow::Result<()> {
+    /// If tier 1 has failed.
+    pub(crate) fn wait_until_quiescent(&self) -> anyhow::Result<()> {
         while !self.engine.tier1.flush(FLUSH_STEP)? {}
         Ok(())
     }
 
-    /// Every live page with its group after following merges; none for a page without a group.
+    /// Returns every live page with its group, after forwards. A page without a group has `None`.
     ///
     /// # Errors
-    /// When a record is damaged.
+    /// If a record is damaged.
     pub(crate) fn groups(&self) -> anyhow::Result<HashMap<PageUrl, Option<GroupId>>> {
         let lines = PageScan::new(&*self.engine.tier1).map(|line| line.map(|line| (line.url, line.group)));
         let mut groups = lines.collect::<Result<HashMap<_, _>, _>>()?;
@@ -114,7 +116,7 @@ impl Driver {
         Ok(groups)
     }
 
-    /// The group that has the members of `group` now.
+    /// Follows forwards to the group that has the members of `group` now.
     fn follow(&self, group: GroupId) -> anyhow::Result<GroupId> {
         let mut at = group;
         for _ in 0..FORWARDS_MAX {
@@ -123,10 +125,10 @@ impl Driver {
                 Some(GroupState::Active) | None => return Ok(at),
             }
         }
-        Err(anyhow!("group {group} was merged more than {FORWARDS_MAX} times over"))
+        Err(anyhow!("group {group} has a chain of more than {FORWARDS_MAX} forwards"))
     }
 
-    /// Ends the engine.
+    /// Stops the engine.
     pub(crate) fn stop(self) {
         self.engine.stop();
     }

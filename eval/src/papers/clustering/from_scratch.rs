@@ -1,5 +1,5 @@
-//! Compares the whole collection as if nothing were known: one pass of tier 2 over all signatures, then the connected
-//! components of the pairs, in memory.
+//! Grouping of a whole collection without earlier results: one pass of tier 2 over all signatures, then the
+//! connected components of the pairs, in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use doppel_tier2::{Config, Tier2};
 
 use doppel_inputs::processor;
 
-/// The time that a comparison of everything took, in seconds, and the number of groups of two pages or more.
+/// Cost of grouping everything, in seconds of time and of processor time, and the number of groups of two
+/// pages or more.
 #[derive(Debug)]
 pub(crate) struct FromScratch {
     pub(crate) seconds: f64,
@@ -27,16 +28,16 @@ pub(crate) struct FromScratch {
     pub(crate) groups: u64,
 }
 
-/// Compares all `pages`, each in its present version.
+/// Groups all `pages`, each in its present version.
 ///
 /// # Errors
-/// When the index fails.
+/// If the index fails.
 pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> anyhow::Result<FromScratch> {
     let scratch = Scratch::new()?;
-    // One partition is the fastest in one process, because no map is learned.
+    // In one process one partition is fastest, because no map is learned.
     let config = Config { partitions: Some(1), ..Config::new(scratch.path(), Policy::jaccard(tau)) };
     let (sender, answers) = channel();
-    let index = Tier2::open(config, Arc::new(Nobody(sender)))?;
+    let index = Tier2::open(config, Arc::new(ResultCollector(sender)))?;
     let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {
         page: url.id(),
         signature: Arc::clone(signature),
@@ -49,7 +50,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     let mut components = Components::default();
     let mut missing = pages.len();
     while missing > 0 {
-        let results = answers.recv().context("the index gave up")?;
+        let results = answers.recv().context("the index stopped before it answered every search")?;
         missing = missing.saturating_sub(results.len());
         for result in results {
             for pair in result.pairs {
@@ -64,16 +65,16 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     Ok(FromScratch { seconds, processor, groups })
 }
 
-/// A tier 1 without contents that collects results.
-struct Nobody(Sender<Vec<SearchResult>>);
+/// Stands in for tier 1: has no contents, and collects the results of searches.
+struct ResultCollector(Sender<Vec<SearchResult>>);
 
-impl SignatureSource for Nobody {
+impl SignatureSource for ResultCollector {
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
         Ok(vec![None; pages.len()])
     }
 }
 
-impl ContentSource for Nobody {
+impl ContentSource for ResultCollector {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         Ok(vec![PageRange {
             range: RangeId(0),
@@ -96,7 +97,7 @@ impl ContentSource for Nobody {
     }
 }
 
-/// Connected components of pages.
+/// Connected components of pages, from their pairs.
 #[derive(Default)]
 struct Components {
     numbers: HashMap<PageId, usize>,
@@ -113,7 +114,7 @@ impl Components {
         *self.numbers.entry(page).or_insert_with(|| self.sets.add())
     }
 
-    /// The number of components. Pages that were never linked are not counted.
+    /// Number of components. A page that was never linked does not count.
     fn count(&self) -> u64 {
         self.sets.components() as u64
     }
@@ -128,7 +129,8 @@ mod tests {
     #[test]
     fn groups_are_components() {
         let mut extractor = Extractor::default();
-        // Each text differs from the one before in its last three of 100 words; the last is like none.
+        // Each text differs from the text before it in its last three of 100 words. The last text is like no
+        // other.
         let text = |page: usize| {
             let changed = if page == 5 { 100 } else { 3 * page };
             let words = (0..100).map(|n| if n + changed >= 100 { format!("x{n}") } else { format!("w{n}") });

@@ -1,4 +1,7 @@
-//! `doppel-eval incremental`: the cost of deciding a batch, compared with comparing the whole collection again.
+//! `doppel-eval incremental`: compares the cost of deciding a batch with the cost of comparing the whole
+//! collection again.
+//!
+//! Both ways must find the same number of groups; otherwise the measurement fails.
 
 mod report;
 
@@ -25,42 +28,43 @@ use crate::papers::clustering::from_scratch::from_scratch;
 use crate::papers::clustering::replay::{Replay, ReplayArgs, batches};
 use doppel_inputs::processor;
 
-/// The number of partitions of the engine, as in a new data directory.
+/// Number of partitions of the engine, as in a new data directory.
 const PARTITIONS: u32 = 16;
-/// The number of pages handed over at a time while the collection grows to the next size.
+/// Number of pages submitted at a time while the collection grows to the next size.
 const GROW_PAGES: usize = 5_000;
-/// The number of updates among ten pages of a batch; the others are new. This is about the mix of fetches with a
-/// changed content in a real re-crawl.
+/// Number of updates among ten pages of a batch; the other pages are new. A real re-crawl has about this mix
+/// of fetches with a changed content.
 const UPDATES_OF_TEN: usize = 6;
-/// How often the whole collection is compared at each size. The fastest run counts.
+/// Number of comparisons of the whole collection at each size. The fastest one counts.
 const FROM_SCRATCH: usize = 3;
-/// The number of pages in a batch of the replay, as in `accuracy`.
+/// Number of pages in a batch of the replay, as in `accuracy`.
 const REPLAY_BATCH: usize = 1_000;
 
 /// Measure what incremental work saves as the collection grows.
 ///
-/// The collection begins with the pages of the inputs and goes on with pages that are made from them
-/// (recombined stretches of real pages, in families of constant size; see docs/evaluation/paper-clustering.md). At each size
-/// a batch of new and updated pages is decided by the engine, down to the last background work, and the
-/// whole collection is compared from scratch: tier 2's pass over all signatures, then components in
-/// memory. Both are divided by the pages of the batch. Then the inputs are replayed as they are, for the
-/// share of updated pages that their group's representative confirms.
+/// The collection begins with the pages of the inputs and continues with pages that are made from them
+/// (recombined stretches of real pages, in families of constant size; see
+/// docs/evaluation/paper-clustering.md). At each size the engine decides a batch of new and updated pages,
+/// down to the last background work. Then the whole collection is compared from scratch: tier 2's pass over
+/// all signatures, then components in memory. Both times are divided by the pages of the batch. Last, the
+/// inputs are replayed unchanged, for the share of updated pages that the representative of their group
+/// confirms.
 #[derive(Debug, Args)]
 pub(crate) struct Incremental {
     #[command(flatten)]
     replay: ReplayArgs,
-    /// Thresholds; the growth is measured for the first.
+    /// Thresholds; the growth is measured for the first one.
     #[arg(long, value_name = "TAU,...", value_delimiter = ',', default_value = "0.8,0.9")]
     tau: Vec<Tau>,
-    /// Pages in the collection when a measure is taken, ascending.
+    /// Sizes of the collection at which it is measured, in pages, ascending.
     #[arg(long, value_name = "PAGES,...", value_delimiter = ',',
         default_value = "1000,3000,10000,30000,100000,200000,300000,400000",
         value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     sizes: Vec<u32>,
-    /// Pages of a batch.
+    /// Number of pages of a batch.
     #[arg(long, value_name = "PAGES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
     batch: u32,
-    /// Batches decided at each size; the quickest counts.
+    /// Number of batches decided at each size; the quickest counts.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     batches: u32,
     /// Seed of the generated pages.
@@ -68,7 +72,7 @@ pub(crate) struct Incremental {
     seed: u64,
 }
 
-/// Both measures.
+/// Figures of the growth and of the replay.
 #[derive(Debug, Serialize)]
 pub(crate) struct IncrementalResult {
     tau: Tau,
@@ -78,27 +82,29 @@ pub(crate) struct IncrementalResult {
     rounds: Vec<Round>,
 }
 
-/// A size of the collection.
+/// Figures at one size of the collection.
 #[derive(Debug, Serialize)]
 struct Size {
     pages: usize,
-    /// Milliseconds per page of the batch: until everything is compared again, decided, or answered.
+    /// Milliseconds per page of the batch until everything is compared again (`non_incremental`), until the
+    /// batch is decided (`incremental`), or until it is answered.
     non_incremental: f64,
     incremental: f64,
     answered: f64,
-    /// Non-incremental over incremental.
+    /// Ratio of `non_incremental` to `incremental`.
     ratio: f64,
-    /// The same in processor time, as the mean of all runs. Other work on the machine affects it less.
+    /// Like the three fields above, but in processor time, as the mean of all runs. Other work on the machine
+    /// affects processor time less.
     non_incremental_processor: f64,
     incremental_processor: f64,
     ratio_processor: f64,
-    /// The number of groups of two pages or more, the same by both ways.
+    /// Number of groups of two pages or more, which both ways agree on.
     groups: u64,
     /// Share of the updates that the representative confirmed.
     confirmed: f64,
 }
 
-/// A round of the replay.
+/// Figures of one round of the replay.
 #[derive(Debug, Serialize)]
 struct Round {
     round: String,
@@ -113,7 +119,7 @@ impl Incremental {
         self.sizes.dedup();
         let replay = Replay::read(&self.replay)?;
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
-        let tau = *self.tau.first().context("no tau is given")?;
+        let tau = *self.tau.first().context("--tau names no threshold")?;
         let rounds = self.tau.iter().map(|tau| rounds(&replay, *tau)).collect::<anyhow::Result<Vec<_>>>()?;
         let real = real_pages(&replay)?;
         drop(replay);
@@ -148,7 +154,7 @@ impl Incremental {
                 growth.add((*size as usize - growth.pages.len()).min(GROW_PAGES))?;
                 bar.set_position(growth.pages.len() as u64);
             }
-            growth.driver.quiescent()?;
+            growth.driver.wait_until_quiescent()?;
             sizes.push(growth.measure(tau, self.batch as usize, self.batches)?);
         }
         bar.finish_and_clear();
@@ -157,20 +163,20 @@ impl Incremental {
     }
 }
 
-/// The collection and the engine that has it.
+/// The growing collection and the engine that stores it.
 struct Growth {
     driver: Driver,
     generator: Generator<Hashes>,
     builder: Builder,
-    /// The present version of each page.
+    /// Present version of each page.
     pages: Vec<(PageUrl, Arc<Signature>)>,
     random: Random,
-    /// The time of the next batch, in milliseconds. Every batch is a moment later.
+    /// Fetch time of the pages that are made, in milliseconds. The time never decreases.
     clock: i64,
 }
 
-/// The time that a batch took, in seconds.
-struct Took {
+/// Times of a batch in seconds, and its confirmed updates.
+struct BatchTimes {
     answered: f64,
     decided: f64,
     processor: f64,
@@ -183,12 +189,12 @@ impl Growth {
         let batch = (0..pages).map(|_| self.new_page()).collect::<anyhow::Result<_>>()?;
         self.clock += 1;
         self.driver.submit(batch)?;
-        self.driver.answered()
+        self.driver.wait_until_answered()
     }
 
     fn new_page(&mut self) -> anyhow::Result<Submission> {
         let number = self.pages.len();
-        ensure!(number < self.generator.len(), "there are no more than {number} pages to generate");
+        ensure!(number < self.generator.len(), "the generator has only {number} pages, which are all used");
         let url = PageUrl::parse(&format!("https://example.org/{number}"))?;
         let signature = self.generator.signature(&mut self.builder, number);
         self.pages.push((url, signature));
@@ -208,14 +214,14 @@ impl Growth {
     }
 
     fn measure(&mut self, tau: Tau, batch: usize, batches: u32) -> anyhow::Result<Size> {
-        let took = (0..batches).map(|_| self.decide(batch)).collect::<anyhow::Result<Vec<Took>>>()?;
+        let took = (0..batches).map(|_| self.decide(batch)).collect::<anyhow::Result<Vec<BatchTimes>>>()?;
         let (updates, confirmed) = took.iter().fold((0, 0), |(u, c), t| (u + t.updates, c + t.confirmed));
         let a_page = 1_000.0 / batch as f64;
-        // Other work on the machine only lengthens a time, so the shortest of several counts.
-        let least = |of: fn(&Took) -> f64| took.iter().map(of).fold(f64::INFINITY, f64::min) * a_page;
+        // Other work on the machine only lengthens a time, so the shortest of several times counts.
+        let least = |of: fn(&BatchTimes) -> f64| took.iter().map(of).fold(f64::INFINITY, f64::min) * a_page;
         let (incremental, answered) = (least(|took| took.decided), least(|took| took.answered));
-        // On a busy machine the minimum of many short times is lower than that of a few long ones, which would favour
-        // the batches. For processor time, both sides use the mean.
+        // On a busy machine the minimum of many short times is lower than that of a few long ones, which
+        // would favour the batches. Both sides therefore use the mean for processor time.
         let incremental_processor =
             took.iter().map(|took| took.processor).sum::<f64>() / took.len() as f64 * a_page;
         let mut scratch = from_scratch(&self.pages, tau)?;
@@ -229,7 +235,10 @@ impl Growth {
         let non_incremental_processor = scratch.processor * a_page;
         let groups = scratch.groups;
         let engine_groups = self.engine_groups()?;
-        ensure!(groups == engine_groups, "{groups} groups from scratch, the engine has {engine_groups}");
+        ensure!(
+            groups == engine_groups,
+            "the comparison from scratch finds {groups} groups, but the engine has {engine_groups}"
+        );
         Ok(Size {
             pages: self.pages.len(),
             non_incremental,
@@ -244,8 +253,8 @@ impl Growth {
         })
     }
 
-    /// Decides a batch of new pages and updates.
-    fn decide(&mut self, batch: usize) -> anyhow::Result<Took> {
+    /// Decides a batch of new pages and updates, down to the last background work.
+    fn decide(&mut self, batch: usize) -> anyhow::Result<BatchTimes> {
         self.clock += 1;
         let mut submissions = Vec::with_capacity(batch);
         let (before, mut updated) = (self.pages.len(), HashSet::new());
@@ -263,14 +272,13 @@ impl Growth {
         let outcomes = self.driver.submit(submissions)?;
         // The batch is complete, so waiting for more pages gains nothing.
         self.driver.engine.tier2.flush_batch()?;
-        self.driver.answered()?;
+        self.driver.wait_until_answered()?;
         let answered = begin.elapsed().as_secs_f64();
-        self.driver.quiescent()?;
+        self.driver.wait_until_quiescent()?;
         let decided = begin.elapsed().as_secs_f64();
         let processor = processor::seconds() - processor;
-        let confirmed =
-            outcomes.iter().filter(|outcome| **outcome == SubmissionOutcome::Confirmed).count() as u64;
-        Ok(Took { answered, decided, processor, updates: updated.len() as u64, confirmed })
+        let confirmed = outcomes.iter().filter(|outcome| **outcome == SubmissionOutcome::Confirmed).count() as u64;
+        Ok(BatchTimes { answered, decided, processor, updates: updated.len() as u64, confirmed })
     }
 
     fn engine_groups(&self) -> anyhow::Result<u64> {
@@ -279,10 +287,10 @@ impl Growth {
     }
 }
 
-/// The newest contents of the live pages, in order of the first fetch, each as the hashes of its tokens.
+/// Newest contents of the live pages, in order of the first fetch, each as the hashes of its tokens.
 ///
 /// # Errors
-/// When the baseline's tokens are not the engine's.
+/// If the baseline and the engine find different tokens in a page.
 fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
     let mut newest: HashMap<&PageUrl, usize> = HashMap::new();
     let mut order = Vec::new();
@@ -304,14 +312,17 @@ fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
             (&fetch.version, &fetch.submission.body)
             && let Some(words) = words.get(content)
         {
-            ensure!(builder.build(words) == **signature, "the baseline takes other tokens from {url}");
+            ensure!(
+                builder.build(words) == **signature,
+                "the baseline and the engine find different tokens in {url}"
+            );
             pages.push(words.clone());
         }
     }
     Ok(pages)
 }
 
-/// The share of updates confirmed in each round of the crawls that has any.
+/// Share of confirmed updates in each round that has updates.
 fn rounds(replay: &Replay, tau: Tau) -> anyhow::Result<Vec<Round>> {
     let driver = Driver::new(tau, PARTITIONS, Rules::EXACT)?;
     let bar = progress::pages(replay.fetches.len() as u64, "replaying");
@@ -323,7 +334,7 @@ fn rounds(replay: &Replay, tau: Tau) -> anyhow::Result<Vec<Round>> {
             *updates += 1;
             *confirmed += u64::from(outcome == SubmissionOutcome::Confirmed);
         }
-        driver.answered()?;
+        driver.wait_until_answered()?;
         bar.inc(batch.len() as u64);
     }
     bar.finish_and_clear();

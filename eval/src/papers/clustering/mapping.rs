@@ -1,6 +1,10 @@
-//! `doppel-eval mapping`: how evenly contents are distributed to nodes, what is sent and compared, and what is lost.
+//! `doppel-eval mapping`: measures how evenly mappings distribute contents to nodes, the work that they
+//! cause, and the pairs that they lose.
+//!
+//! The bound of the learned mapping and of the control is exact. If either loses a pair, the measurement
+//! fails.
 
-mod collection;
+mod distinct_contents;
 mod later;
 mod report;
 mod tolerance;
@@ -18,20 +22,20 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::papers::clustering::replay::{Replay, ReplayArgs};
-use collection::{Bin, Collection};
-use later::Later;
+use distinct_contents::{DistinctContents, LengthBin};
+use later::LaterData;
 use tolerance::Tolerance;
 
 /// Measure mappings of contents to nodes: balance, fan-out, work, and pairs lost.
 ///
-/// Takes each distinct content that is live after the last input once. For each number of nodes a mapping
-/// is learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
-/// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for
-/// itself from fine intervals, a grid of boxes that are dealt to the nodes, intervals widened by rho), each with
-/// the same numbers of partitions, or boxes, per node. Separate exact code finds every pair of contents for
-/// which F is true; a pair is lost if the mapping does not compare it. Rho is sampled as in the paper, and
-/// swept. Then mappings are learned from a random part of the contents, and ten data sets are made from the
-/// rest. The command fails if ours or the control loses a pair.
+/// Takes each distinct content that is live after the last input once. For each number of nodes three
+/// mappings are learned from all contents and applied to them. Ours: learned cuts, exact bound. The control:
+/// one dimension, cut at equal depth as well as possible, exact bound. The paper's: each dimension cut
+/// separately from fine intervals, a grid of boxes that are dealt to the nodes, intervals widened by rho. All
+/// have the same numbers of partitions, or boxes, per node. Separate exact code finds every pair of contents
+/// for which F is true; a pair is lost if the mapping does not compare it. Rho is sampled as in the paper,
+/// and swept. Then mappings are learned from a random part of the contents, and ten data sets are made from
+/// the rest. The command fails if ours or the control loses a pair.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +52,7 @@ pub(crate) struct Mapping {
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "2,4,8,16,32,64",
         value_parser = clap::value_parser!(u32).range(1..=4096))]
     nodes: Vec<u32>,
-    /// Dimensions: for ours all from 2, for the paper's all up to 4.
+    /// Numbers of dimensions: ours uses those from 2 on, the paper's those up to 4.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = args::dimensions)]
     dimensions: Vec<usize>,
     /// Partitions per node, or boxes for the paper's; fewer if there would be more than 4096 in all.
@@ -58,7 +62,7 @@ pub(crate) struct Mapping {
     /// The factor by which the paper's intervals are widened, 1 to 10.
     #[arg(long, value_name = "RHO", default_value = RHO_DEFAULT)]
     rho: Rho,
-    /// The factors of a sweep on the most nodes with the most boxes.
+    /// Factors of a sweep on the most nodes with the most boxes.
     #[arg(
         long,
         value_name = "RHO,...",
@@ -69,12 +73,12 @@ pub(crate) struct Mapping {
     /// Number of nodes for the later data sets.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..=4096))]
     later_nodes: u32,
-    /// Share of the contents, in percent, from which the mapping for the later data sets is learned. The smaller
-    /// the sample, the less a map can know about later data; with too small a one no mapping can be as even on
-    /// later data as a random distribution.
+    /// Share of the contents, in percent, from which the mapping for the later data sets is learned. The
+    /// smaller the sample, the less a map knows about later data. With too small a sample no mapping can be
+    /// as even on later data as a random distribution.
     #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=99))]
     learned_percent: u8,
-    /// Number of random splits. The figures of later data sets are means over them; 0 for none.
+    /// Number of random splits, 0 for none. The figures of later data sets are means over the splits.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     splits: u32,
     /// Seed of the splits.
@@ -82,22 +86,22 @@ pub(crate) struct Mapping {
     seed: u64,
 }
 
-/// The maximum number of dimensions of the paper's mapping.
+/// Maximum number of dimensions of the paper's mapping.
 const PAPERS_DIMENSIONS_MAX: usize = 4;
 
-/// A kind of mapping.
+/// Kind of mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Design {
-    /// The paper's grid.
+    /// Grid of the paper.
     Paper,
-    /// One dimension at equal depth, with the exact bound.
+    /// One dimension cut at equal depth, with the exact bound.
     Control,
-    /// Learned cuts.
+    /// Learned cuts of the product, with the exact bound.
     Ours,
 }
 
-/// A design with a number of dimensions and of partitions per node.
+/// Design with a number of dimensions and of partitions per node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Variant {
     design: Design,
@@ -105,50 +109,52 @@ struct Variant {
     partitions_per_node: u32,
 }
 
-/// A mapping, measured on the contents that it was learned from.
+/// Figures of a mapping on the contents that it was learned from.
 #[derive(Debug, Serialize)]
 struct Run {
     tau: Tau,
     #[serde(flatten)]
     variant: Variant,
     nodes: u32,
-    /// The factor by which the paper's intervals are widened.
+    /// Factor by which the paper's intervals are widened.
     rho: Rho,
-    /// The largest number of contents on a node, divided by the mean; and the same for contents distributed at random.
+    /// Largest number of contents on a node, divided by the mean. `imbalance_floor` is the same ratio for
+    /// contents distributed at random.
     imbalance: f64,
     imbalance_floor: f64,
-    /// Share of fan-out saved in relation to comparing everything everywhere.
+    /// Share of the fan-out saved, compared with a search on every node.
     fan_out_saved: f64,
-    /// The number of all pairs, divided by the work of the busiest node (stored x received).
+    /// Number of all pairs, divided by the work of the busiest node (stored x received).
     speed_up: f64,
-    /// The number of searches for one content of a pair that do not reach the other. A pair has two searches.
+    /// Number of searches for one content of a pair that do not reach the other content. A pair has two
+    /// searches.
     lost: u64,
 }
 
-/// The number of pairs of contents for which F is true.
+/// Number of pairs of contents for which F is true.
 #[derive(Debug, Serialize)]
 struct Pairs {
     tau: Tau,
     pairs: u64,
 }
 
-/// All that was measured.
+/// Figures of all mappings.
 #[derive(Debug, Serialize)]
 pub(crate) struct MappingResult {
     contents: usize,
     rho: Rho,
-    /// Contents by length.
-    lengths: Vec<Bin>,
+    /// Numbers of contents by length.
+    lengths: Vec<LengthBin>,
     pairs: Vec<Pairs>,
     runs: Vec<Run>,
-    /// The runs of the paper's mapping, by rho.
+    /// Runs of the paper's mapping, by rho.
     sweep: Vec<Run>,
-    /// The values of rho by the paper's definition.
+    /// Values of rho by the paper's definition.
     tolerances: Vec<Tolerance>,
     later_nodes: u32,
     learned_percent: u8,
     splits: u32,
-    later: Vec<Later>,
+    later: Vec<LaterData>,
     /// Reasons to doubt the figures.
     warnings: Vec<String>,
     seconds: f64,
@@ -163,7 +169,7 @@ impl Mapping {
         self.partitions_per_node.dedup();
         let replay = Replay::read(&self.replay)?;
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
-        let collection = Collection::new(&replay)?;
+        let collection = DistinctContents::new(&replay)?;
         let bar = progress::waiting("measuring");
         let mut pairs = Vec::new();
         let (mut runs, mut sweep) = (Vec::new(), Vec::new());
@@ -209,7 +215,7 @@ impl Mapping {
         })
     }
 
-    /// Where so many contents are too few.
+    /// Warns if there are too few contents for the numbers of nodes.
     fn warnings(&self, contents: usize) -> Vec<String> {
         let learned = contents * usize::from(self.learned_percent) / 100;
         let later = || layout::few(learned, " to learn from", &[self.later_nodes]);
@@ -217,7 +223,7 @@ impl Mapping {
         layout::few(contents, "", &self.nodes).into_iter().chain(later).collect()
     }
 
-    /// What is measured, the paper's first.
+    /// Mappings to measure, the paper's first.
     fn variants(&self) -> Vec<Variant> {
         let with = |design, dimensions: usize| {
             let each = self.partitions_per_node.iter();
@@ -232,7 +238,8 @@ impl Mapping {
         self.dimensions.iter().copied().filter(|n| *n <= PAPERS_DIMENSIONS_MAX)
     }
 
-    /// The paper's variants with the most boxes on the most nodes, which lose the most, by rho.
+    /// Variants of the paper's mapping with the most boxes on the most nodes, which lose the most pairs, for
+    /// each rho.
     fn swept(&self) -> Vec<(Variant, u32, Rho)> {
         let most = (self.partitions_per_node.last(), self.nodes.last());
         let (Some(each), Some(nodes)) = most else { return Vec::new() };
@@ -259,7 +266,7 @@ impl Mapping {
 
     fn measure(
         &self,
-        collection: &Collection,
+        collection: &DistinctContents,
         truth: &[(u32, u32)],
         tau: Tau,
         variant: Variant,
@@ -283,17 +290,17 @@ impl Mapping {
     }
 }
 
-/// Searches that do not reach the partner.
+/// Counts the searches of pairs that do not reach the partner.
 fn lost(layout: &ContentLayout, contents: &[&Signature], truth: &[(u32, u32)]) -> u64 {
     let mut reached = Vec::new();
-    let place = |content: &&Signature| {
-        let place = layout.home(content, &mut reached);
-        (place.node, reached.clone())
+    let home_and_reached = |content: &&Signature| {
+        let home = layout.home(content, &mut reached);
+        (home.node, reached.clone())
     };
-    let places: Vec<(NodeId, Vec<NodeId>)> = contents.iter().map(place).collect();
+    let nodes: Vec<(NodeId, Vec<NodeId>)> = contents.iter().map(home_and_reached).collect();
     let searches = truth.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
     let missed = searches.filter(|(a, b)| {
-        let (home, (_, reached)) = (places[**b as usize].0, &places[**a as usize]);
+        let (home, (_, reached)) = (nodes[**b as usize].0, &nodes[**a as usize]);
         reached.binary_search(&home).is_err()
     });
     missed.count() as u64

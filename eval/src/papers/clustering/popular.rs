@@ -1,10 +1,11 @@
-//! `doppel-eval popular`: what is removed when only the groups of popular pages are looked at, and when all are.
+//! `doppel-eval popular`: counts the removed pages if only the groups of popular pages are looked at, and if
+//! all groups are.
 //!
-//! The paper compares a scheme that removes about 5 % of all pages with one that removes about 33 %. Its figure 9 shows how many
-//! machines the second saves, which is not measured here.
+//! The paper compares a scheme that removes about 5 % of all pages with one that removes about 33 %. Its
+//! figure 9 shows how many machines the second scheme saves; that is not measured here.
 //!
-//! Crawls of files have no popularity, so a page is the more popular the more pages of the crawl link to it; pages that as many
-//! link to are in the order of their URLs.
+//! Crawls in files have no popularity. The popularity of a page is therefore the number of pages of the crawl
+//! that link to it. Pages with equal numbers are in the order of their URLs.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -25,23 +26,23 @@ use serde::Serialize;
 use crate::ground_truth::labelled::{self, CrawledPages};
 use crate::report::{Report, Table, percent};
 
-/// Shares of the pages, the most popular first, in percent.
+/// Shares of the pages whose groups are looked at, the most popular first, in percent.
 const SHARES: [f64; 9] = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 35.0, 50.0, 100.0];
 
-/// Show what is removed when only popular pages' groups are, and when all are.
+/// Show what is removed if only popular pages' groups are looked at, and if all groups are.
 ///
-/// In a group that has a page among the most popular ones all pages but one are removed. Popularity is the number of pages
-/// of the crawl that link to a page. Redirects do not count as pages here.
+/// In a group that has one of the most popular pages, all pages but one are removed. Popularity is the number
+/// of pages of the crawl that link to a page. Redirects do not count as pages here.
 #[derive(Debug, Args)]
 pub(crate) struct Popular {
     #[command(flatten)]
     inputs: InputArgs,
-    /// How pages are compared.
+    /// Policy that compares the pages.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]", default_value = "jaccard")]
     policy: Policy,
 }
 
-/// What is removed.
+/// Numbers of removed pages, by share of popular pages.
 #[derive(Debug, Serialize)]
 pub(crate) struct PopularResult {
     policy: Policy,
@@ -51,7 +52,7 @@ pub(crate) struct PopularResult {
     seconds: f64,
 }
 
-/// When the groups of so many popular pages are looked at.
+/// Numbers of groups and of removed pages if the groups of the `pages` most popular pages are looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     percent: f64,
@@ -93,17 +94,18 @@ impl Popular {
     }
 }
 
-/// What is removed when the groups of so many of the first pages are looked at. Each page has its group, or none.
+/// Counts the removed pages if the groups of the first `percent` of the pages are looked at. `groups` has the
+/// group of each page, or `None`.
 fn row(percent: f64, groups: &[Option<u32>]) -> Row {
     let popular = (groups.len() as f64 * percent / 100.0).round() as usize;
-    let asked: HashSet<u32> = groups[..popular].iter().copied().flatten().collect();
-    let members = groups.iter().flatten().filter(|group| asked.contains(group)).count();
-    let removed = members - asked.len();
+    let popular_groups: HashSet<u32> = groups[..popular].iter().copied().flatten().collect();
+    let members = groups.iter().flatten().filter(|group| popular_groups.contains(group)).count();
+    let removed = members - popular_groups.len();
     let removed_share = share(removed as u64, groups.len() as u64);
-    Row { percent, pages: popular, groups: asked.len(), removed, removed_share }
+    Row { percent, pages: popular, groups: popular_groups.len(), removed, removed_share }
 }
 
-/// How many other pages link to each page.
+/// Counts the other pages that link to each page.
 fn links(pages: &[FetchedPage]) -> HashMap<PageUrl, u64> {
     let known: HashSet<&PageUrl> = pages.iter().map(|page| &page.url).collect();
     let mut links: HashMap<PageUrl, u64> = HashMap::new();
@@ -120,7 +122,7 @@ fn links(pages: &[FetchedPage]) -> HashMap<PageUrl, u64> {
     links
 }
 
-/// The values of quoted `href` attributes, up to a fragment.
+/// Values of quoted `href` attributes, each up to its fragment.
 fn hrefs(html: &[u8]) -> impl Iterator<Item = &str> {
     const HREF: &[u8] = b"href=\"";
     let mut rest = html;
@@ -186,8 +188,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_popular_pages_are_removed_but_for_one() {
-        // The pages by popularity; a page without words is in no group.
+    fn groups_of_popular_pages_keep_one_page() {
+        // Pages in order of popularity. A page without words is in no group.
         let groups = [Some(1), None, Some(2), Some(1), Some(3), Some(2), Some(2), Some(4), Some(1), Some(5)];
         let removed = |percent| {
             let row = row(percent, &groups);

@@ -1,4 +1,7 @@
-//! Crawls read once, to be replayed many times: for the engine as submissions, for the baseline as texts.
+//! Crawls that are read once and replayed many times: as submissions for the engine, and as texts for the
+//! baseline.
+//!
+//! Engine and baseline extract each page independently, so an error of one does not hide in the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,71 +21,71 @@ use doppel_protocol::Submission;
 use doppel_terminal::exit::Failure;
 use doppel_text::{Extractor, PageText};
 
-use crate::papers::clustering::collection::{Collection, Taken, Version};
+use crate::papers::clustering::collection::{Collection, FetchOutcome, Version};
 
-/// The number of pages that are read ahead while earlier ones are extracted.
+/// Number of pages that are read ahead while earlier ones are extracted.
 const AHEAD: usize = 1_024;
-/// The time between two versions that are replayed as crawls.
+/// Time between two versions that are replayed as crawls.
 const WEEK_MS: i64 = 7 * Timestamp::DAY_MS;
 
-/// What to replay.
+/// Options of a replay: inputs, and how they are read.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
-    /// Replay the versions of a site as re-crawls of one site: of the URLs that begin with PREFIX the next
-    /// path segment names the version and is left out. Versions follow each other by number, those with
-    /// no number last; a page that the next version does not have is dead there. Other URLs are left out.
+    /// Replay the versions of a site as re-crawls of one site. In URLs that begin with PREFIX, the next path
+    /// segment names the version and is left out. Versions follow each other by number, those with no number
+    /// last. A page that a version lacks is dead there. Other URLs are left out.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) versions: Option<String>,
-    /// Keep the versions' own pages, too: every version comes at its own URLs, and then at those without it,
-    /// as on a site with a moving `stable`.
+    /// Keep the pages of the versions, too: every version comes at its own URLs, and then at the URLs without
+    /// it, as on a site with a moving `stable`.
     #[arg(long, requires = "versions")]
     pub(crate) keep_versions: bool,
 }
 
-/// One fetch.
+/// Fetch of a page, for the engine and for the baseline.
 pub(crate) struct Fetch {
-    /// As the engine takes it.
+    /// Submission to the engine.
     pub(crate) submission: Submission,
-    /// As the baseline takes it.
+    /// Version for the baseline.
     pub(crate) version: Version,
-    /// Which round it belongs to.
+    /// Number of the round that the fetch belongs to.
     pub(crate) round: usize,
     /// Whether the page had a content before, and now has one with another set of shingles.
     pub(crate) update: bool,
 }
 
-/// Fetches in order.
+/// Fetches in the order of their replay.
 pub(crate) struct Replay {
     pub(crate) fetches: Vec<Fetch>,
-    /// A name for each round: the input's file name, or the version.
+    /// Name of each round: the file name of the input, or the version.
     pub(crate) rounds: Vec<String>,
     pub(crate) contents: Contents,
     pub(crate) tally: Tally,
 }
 
 impl Replay {
-    /// Reads everything that is to be replayed. It is kept in memory as signatures and sets.
+    /// Reads all fetches of the inputs. They stay in memory as signatures and sets of shingles.
     ///
     /// # Errors
-    /// When an input does not exist or contains no page.
+    /// If an input does not exist, or if no input has a page to replay.
     pub(crate) fn read(args: &ReplayArgs) -> anyhow::Result<Self> {
         let mut reader = Reader::new()?;
         let (tally, rounds) = match &args.versions {
             None => reader.inputs(&args.inputs)?,
             Some(prefix) => reader.versions(&args.inputs, prefix, args.keep_versions)?,
         };
-        reader.end()?;
+        reader.extract_waiting()?;
         if reader.fetches.is_empty() {
-            return Err(Failure::BadInput("there is no page to replay in what was given".to_owned()).into());
+            return Err(Failure::BadInput("there is no page to replay: the inputs have none, or no URL begins with the prefix of --versions".to_owned()).into());
         }
         Ok(Self { fetches: reader.fetches, rounds, contents: reader.contents, tally })
     }
 }
 
-/// Splits fetches into batches of at most `pages`. A batch belongs to one round, because a page occurs only once in a
-/// round.
+/// Splits fetches into batches of at most `pages`. A batch belongs to one round, because a page occurs only
+/// once in a round.
 pub(crate) fn batches(fetches: &[Fetch], pages: usize) -> impl Iterator<Item = &[Fetch]> {
     fetches.chunk_by(|a, b| a.round == b.round).flat_map(move |round| round.chunks(pages))
 }
@@ -102,7 +105,7 @@ impl Reader {
     fn new() -> anyhow::Result<Self> {
         Ok(Self {
             ingest: Ingest::new(processor::cores(), Policy::default())
-                .context("cannot start the extractors")?,
+                .context("cannot start the extractor threads")?,
             now: Timestamp::now(),
             extractor: Extractor::default(),
             contents: Contents::default(),
@@ -113,13 +116,13 @@ impl Reader {
         })
     }
 
-    /// Every input is a round.
+    /// Reads the inputs. Every input is a round.
     fn inputs(&mut self, inputs: &InputArgs) -> anyhow::Result<(Tally, Vec<String>)> {
         let tally = crawl::read_with_positions(inputs, |at, page| self.take(at.input, page))?;
         Ok((tally, inputs.inputs.iter().map(|path| name(path)).collect()))
     }
 
-    /// Every version is a round.
+    /// Reads the versions of a site. Every version is a round.
     fn versions(
         &mut self,
         inputs: &InputArgs,
@@ -160,21 +163,21 @@ impl Reader {
 
     fn take(&mut self, round: usize, page: FetchedPage) -> anyhow::Result<()> {
         if round != self.waiting_round || self.waiting.len() >= AHEAD {
-            self.end()?;
+            self.extract_waiting()?;
         }
         self.waiting_round = round;
         self.waiting.push(page);
         Ok(())
     }
 
-    /// Extracts the pages read so far, by the engine's extractors and by the baseline in parallel.
-    fn end(&mut self) -> anyhow::Result<()> {
+    /// Extracts the waiting pages, by the engine's extractors and by the baseline in parallel.
+    fn extract_waiting(&mut self) -> anyhow::Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let batch: ExtractionBatch =
             self.ingest.start(waiting.iter().cloned().map(PageSource::Fetched).collect(), self.now);
         let versions: Vec<Version> = waiting.iter().map(|page| self.version(page)).collect();
         for (ingested, version) in batch.wait().into_iter().zip(versions) {
-            let submission = ingested.context("a page could not be extracted")?;
+            let submission = ingested.context("cannot extract a page")?;
             let before = self.collection.fetch(&submission, &version);
             let update = self.is_update(&before, &version);
             self.fetches.push(Fetch { submission, version, round: self.waiting_round, update });
@@ -192,8 +195,9 @@ impl Reader {
         }
     }
 
-    fn is_update(&self, before: &Taken, version: &Version) -> bool {
-        let (Taken::Replaced(Version::Content(before)), Version::Content(now)) = (before, version) else {
+    fn is_update(&self, before: &FetchOutcome, version: &Version) -> bool {
+        let (FetchOutcome::Replaced(Version::Content(before)), Version::Content(now)) = (before, version)
+        else {
             return false;
         };
         self.contents.get(*before).shingles != self.contents.get(*now).shingles
@@ -204,7 +208,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The version that a URL names after `prefix`, and the URL without it.
+/// Splits a URL after `prefix` into the version that it names and the URL without it.
 fn unversioned<'u>(url: &'u PageUrl, prefix: &str) -> Option<(&'u str, PageUrl)> {
     let (version, rest) = url.as_str().strip_prefix(prefix)?.split_once('/')?;
     if version.is_empty() {
@@ -213,7 +217,8 @@ fn unversioned<'u>(url: &'u PageUrl, prefix: &str) -> Option<(&'u str, PageUrl)>
     Some((version, PageUrl::parse(&format!("{prefix}{rest}")).ok()?))
 }
 
-/// The name of a version. Versions are ordered by their numbers; those without come last, in the order of their texts.
+/// Name of a version. Versions are ordered by their numbers. Versions without numbers come last, in the order
+/// of their texts.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VersionName {
     numberless: bool,

@@ -1,4 +1,7 @@
 //! `doppel-eval served`: checks that every page that is reported as a duplicate is one at that moment.
+//!
+//! One thread feeds the crawls to the engine while another thread queries the public HTTP interface. The
+//! measurement fails if a single reported duplicate is wrong.
 
 mod history;
 mod public_server;
@@ -25,24 +28,26 @@ use crate::papers::clustering::driver::Driver;
 use crate::papers::clustering::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};
 use history::{History, Span, Verdict};
-use public_server::{Door, PageAnswer};
+use public_server::{PageAnswer, PublicServer};
 
+/// Number of partitions of the engine.
 const PARTITIONS: u32 = 16;
-/// The number of pages in one query.
-const ASKED: usize = 100;
-/// The number of wrong answers that are kept as examples.
+/// Number of pages in one query.
+const PAGES_PER_QUERY: usize = 100;
+/// Maximum number of wrong answers that are kept as examples.
 const EXAMPLES: usize = 10;
-/// The number of points of the plot.
+/// Number of points of the plot.
 const SLICES: usize = 20;
+/// Maximum duration of a query.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Check every answer `duplicate` while updates stream in.
 ///
-/// The crawls are fed to the engine without a pause. Meanwhile the public front door is asked, over HTTP,
-/// about pages of the batch that is on its way and about random others. Every (loser, winner) that it
-/// reports is checked with exact F of separate code on the contents of that moment; where a page changed
-/// between question and answer, on all that it can have had. In the end, with nothing left to do, it is
-/// asked about every page.
+/// The crawls are fed to the engine without waiting for decisions. Meanwhile the public interface is queried
+/// over HTTP about pages of the batch on its way, and about random others. Every reported pair of a duplicate
+/// and its winner is checked with exact F of separate code, on the contents of that moment. If a page changed
+/// between question and answer, all contents that it can have had are checked. In the end, with no work left,
+/// every page is queried.
 #[derive(Debug, Args)]
 pub(crate) struct Served {
     #[command(flatten)]
@@ -53,7 +58,7 @@ pub(crate) struct Served {
     /// Number of pages in a batch.
     #[arg(long, value_name = "PAGES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
-    /// Pause after each batch, so that there are more questions to a batch.
+    /// Pause after each batch, so that more queries fit between two batches.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pause: u64,
     /// Seed of the choice of pages to query.
@@ -61,44 +66,48 @@ pub(crate) struct Served {
     seed: u64,
 }
 
-/// The checks.
+/// Results of all checks.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServedResult {
     tau: Tau,
     fetches: usize,
     streaming: Answers,
     quiescent: Answers,
-    /// The number of comparisons of members with their winner in the engine, and of those that were not above tau.
+    /// Number of comparisons of members with their winner in the engine, and number of those that were not
+    /// above tau.
     engine_verified: u64,
     engine_rejected: u64,
-    /// The streaming answers in slices of the fetches.
+    /// Streaming answers, in slices of the fetches.
     slices: Vec<Slice>,
     /// Examples of wrong answers.
     examples: Vec<String>,
 }
 
-/// The number of answers by status and by the result of the check.
+/// Numbers of answers, by status and by the result of the check.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Answers {
     answers: u64,
     duplicates: u64,
-    /// The duplicates by check: F holds for the only possible contents, for some of several, or for none.
+    /// Numbers of duplicates by check: F holds for the only possible contents (`hold`), for some of several
+    /// (`may_hold`), or for none (`wrong`).
     hold: u64,
     may_hold: u64,
     wrong: u64,
-    /// Pages that are in a group, but dissimilar to its winner or not yet verified.
+    /// Number of pages in a group that are dissimilar to its winner or not yet verified.
     secondaries: u64,
-    /// Those of these for which F holds with the winner nevertheless.
+    /// Number of secondary pages for which F holds with the winner nevertheless.
     understated: u64,
-    /// Members of groups other than winners, of which the contents of both were certain.
+    /// Number of members of groups other than winners, if the contents of member and winner were certain.
     members: u64,
-    /// Those of these for which F does not hold with the winner: what the paper's winner check rejects.
+    /// Number of these members for which F does not hold with the winner: what the paper's winner check
+    /// rejects.
     unlike_winner: u64,
 }
 
+/// Streaming answers of one slice of the fetches.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Slice {
-    /// Share of the fetches, in percent, at its end.
+    /// Share of the fetches at the end of the slice, in percent.
     percent: f64,
     duplicates: u64,
     secondaries: u64,
@@ -106,20 +115,21 @@ struct Slice {
     unlike_winner: u64,
 }
 
-/// The state that feeder and asker share.
-struct Stage<'r> {
+/// State that the feeding thread and the querying thread share.
+struct SharedState<'r> {
     served: &'r Served,
     replay: &'r Replay,
-    door: &'r Door,
+    server: &'r PublicServer,
     history: RwLock<History>,
-    /// Fetches acknowledged; those of the latest batch are before it.
+    /// Number of acknowledged fetches. The fetches of the latest batch end here.
     fed: AtomicUsize,
     ended: AtomicBool,
-    found: Mutex<Found>,
+    found: Mutex<Findings>,
 }
 
+/// Findings so far.
 #[derive(Default)]
-struct Found {
+struct Findings {
     streaming: Answers,
     slices: [Slice; SLICES],
     examples: Vec<String>,
@@ -130,32 +140,32 @@ impl Served {
         let replay = Replay::read(&self.replay)?;
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
         let driver = Driver::new(self.tau, PARTITIONS, Rules::EXACT)?;
-        let door = Door::open(&driver)?;
-        let stage = Stage {
+        let server = PublicServer::open(&driver)?;
+        let state = SharedState {
             served: self,
             replay: &replay,
-            door: &door,
+            server: &server,
             history: RwLock::default(),
             fed: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             found: Mutex::default(),
         };
         thread::scope(|scope| {
-            let asker = scope.spawn(|| stage.ask_on());
-            let fed = stage.feed(&driver);
-            stage.ended.store(true, Ordering::Release);
-            let asked = asker.join().map_err(|_| anyhow!("the asker panicked"))?;
+            let querier = scope.spawn(|| state.query_while_streaming());
+            let fed = state.feed(&driver);
+            state.ended.store(true, Ordering::Release);
+            let asked = querier.join().map_err(|_| anyhow!("the querying thread panicked"))?;
             fed.and(asked)
         })?;
-        driver.quiescent()?;
-        let quiescent = stage.ask_all()?;
+        driver.wait_until_quiescent()?;
+        let quiescent = state.query_all()?;
         let counters = driver.engine.tier1.totals()?.counters;
-        let Found { streaming, mut slices, examples } =
-            stage.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Findings { streaming, mut slices, examples } =
+            state.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (slice, number) in slices.iter_mut().zip(1..) {
             slice.percent = f64::from(number) * 100.0 / SLICES as f64;
         }
-        drop(door);
+        drop(server);
         driver.stop();
         Ok(ServedResult {
             tau: self.tau,
@@ -170,8 +180,8 @@ impl Served {
     }
 }
 
-impl Stage<'_> {
-    /// Sends the fetches one batch after the other, without waiting for decisions.
+impl SharedState<'_> {
+    /// Submits the fetches one batch after the other, without waiting for decisions.
     fn feed(&self, driver: &Driver) -> anyhow::Result<()> {
         let bar = progress::pages(self.replay.fetches.len() as u64, "streaming");
         for batch in batches(&self.replay.fetches, self.served.batch as usize) {
@@ -186,8 +196,9 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Queries until the feeder has ended: in turn the pages of the latest batch and random pages.
-    fn ask_on(&self) -> anyhow::Result<()> {
+    /// Queries until the feeding thread has ended, in turn about pages of the latest batch and about random
+    /// pages.
+    fn query_while_streaming(&self) -> anyhow::Result<()> {
         let http = client()?;
         let mut random = Random::new(self.served.seed);
         let mut turn = 0_usize;
@@ -199,18 +210,18 @@ impl Stage<'_> {
             turn += 1;
             let range = if turn.is_multiple_of(2) { 0..fed.max(1) } else { near };
             let pick = |_| fetches[range.start + random.index(range.len())].submission.url.clone();
-            let urls: Vec<PageUrl> = (0..ASKED).map(pick).collect();
-            let (answers, span) = self.ask(&http, &urls)?;
+            let urls: Vec<PageUrl> = (0..PAGES_PER_QUERY).map(pick).collect();
+            let (answers, span) = self.query(&http, &urls)?;
             let slice = (fed * SLICES / fetches.len()).min(SLICES - 1);
             let mut found = self.found();
-            let Found { streaming, slices, examples } = &mut *found;
+            let Findings { streaming, slices, examples } = &mut *found;
             let slice = &mut slices[slice];
             for answer in &answers {
                 let before = *streaming;
                 self.count(answer, span, streaming, examples);
                 slice.members += streaming.members - before.members;
                 slice.unlike_winner += streaming.unlike_winner - before.unlike_winner;
-                // Redirects have no similarity, and are never secondary.
+                // A redirect has no similarity, and is never secondary.
                 slice.duplicates += u64::from(answer.similarity.is_some());
                 slice.secondaries += u64::from(answer.status == Status::Secondary);
             }
@@ -218,26 +229,29 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Asks about every page once.
-    fn ask_all(&self) -> anyhow::Result<Answers> {
+    /// Queries every page once.
+    fn query_all(&self) -> anyhow::Result<Answers> {
         let http = client()?;
         let mut urls: Vec<PageUrl> =
             self.replay.fetches.iter().map(|Fetch { submission, .. }| submission.url.clone()).collect();
         urls.sort_unstable();
         urls.dedup();
         let mut all = Answers::default();
-        for urls in urls.chunks(ASKED) {
-            let (answers, span) = self.ask(&http, urls)?;
+        for urls in urls.chunks(PAGES_PER_QUERY) {
+            let (answers, span) = self.query(&http, urls)?;
             let examples = &mut self.found().examples;
             answers.iter().for_each(|answer| self.count(answer, span, &mut all, examples));
         }
-        ensure!(all.may_hold == 0, "a page changed when nothing was sent any more");
+        ensure!(
+            all.may_hold == 0,
+            "an answer at quiescence fits several contents, but no page changes any more"
+        );
         Ok(all)
     }
 
-    fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<(Vec<PageAnswer>, Span)> {
+    fn query(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<(Vec<PageAnswer>, Span)> {
         let from = Instant::now();
-        let answers = self.door.ask(http, urls)?;
+        let answers = self.server.query(http, urls)?;
         Ok((answers, Span { from, to: Instant::now() }))
     }
 
@@ -269,7 +283,7 @@ impl Stage<'_> {
         self.history.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn found(&self) -> MutexGuard<'_, Found> {
+    fn found(&self) -> MutexGuard<'_, Findings> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -363,7 +377,7 @@ impl Report for ServedResult {
 
     fn verdict(&self) -> anyhow::Result<()> {
         let wrong = self.streaming.wrong + self.quiescent.wrong;
-        ensure!(wrong == 0, "{} of the reported duplicates are none", count(wrong));
+        ensure!(wrong == 0, "{} reported duplicates are wrong; the notes list examples", count(wrong));
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The distinct contents of a replay and the pairs among them.
+//! Distinct contents of a replay that are live in the end, and the pairs among them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,28 +14,30 @@ use serde::Serialize;
 use crate::papers::clustering::collection::{Version, all_pairs};
 use crate::papers::clustering::replay::{Fetch, Replay};
 
-/// The number of bins of the length distribution per doubling of the length.
+/// Number of bins of the length distribution per doubling of the length.
 const BINS: f64 = 2.0;
 
-/// Each distinct content that is live in the end.
-pub(super) struct Collection {
-    /// In the order of their hashes.
+/// Distinct contents that are live in the end.
+pub(super) struct DistinctContents {
+    /// Signatures in the order of their hashes.
     pub(super) contents: Vec<Arc<Signature>>,
-    /// Their indices, by the baseline's ids.
-    places: HashMap<ContentId, u32>,
+    /// Indices of the contents, by the baseline's ids.
+    indices: HashMap<ContentId, u32>,
 }
 
-/// Contents of about the same length.
+/// Number of contents of about the same length.
 #[derive(Debug, Serialize)]
-pub(super) struct Bin {
-    /// The least number of distinct shingles.
+pub(super) struct LengthBin {
+    /// Smallest number of distinct shingles in the bin.
     pub(super) from: u32,
     pub(super) contents: usize,
 }
 
-impl Collection {
+impl DistinctContents {
+    /// Finds the contents that are live after the last fetch.
+    ///
     /// # Errors
-    /// When no content is live in the end.
+    /// If no content is live in the end.
     pub(super) fn new(replay: &Replay) -> Result<Self, Failure> {
         let mut newest: HashMap<&PageUrl, (Timestamp, &Fetch)> = HashMap::new();
         for fetch in &replay.fetches {
@@ -56,20 +58,20 @@ impl Collection {
         if distinct.is_empty() {
             return Err(layout::no_content("the input"));
         }
-        let places = (0..).zip(distinct.values()).map(|(place, (_, id))| (*id, place)).collect();
-        Ok(Self { contents: distinct.into_values().map(|(signature, _)| signature).collect(), places })
+        let indices = (0..).zip(distinct.values()).map(|(place, (_, id))| (*id, place)).collect();
+        Ok(Self { contents: distinct.into_values().map(|(signature, _)| signature).collect(), indices })
     }
 
-    /// Every pair of contents for which F is true, by their indices.
+    /// Finds every pair of contents for which F is true, by their indices.
     pub(super) fn pairs(&self, replay: &Replay, tau: Tau) -> Vec<(u32, u32)> {
-        let place = |id: &ContentId| self.places.get(id).copied();
+        let place = |id: &ContentId| self.indices.get(id).copied();
         let pairs = all_pairs(&replay.contents, tau);
         pairs.iter().filter_map(|(a, b)| Some((place(a)?, place(b)?))).collect()
     }
 
-    /// The number of contents of each length.
-    pub(super) fn lengths(&self) -> Vec<Bin> {
-        let mut bins: Vec<Bin> = Vec::new();
+    /// Counts the contents of each length.
+    pub(super) fn lengths(&self) -> Vec<LengthBin> {
+        let mut bins: Vec<LengthBin> = Vec::new();
         let mut lengths: Vec<u32> = self.contents.iter().map(|content| content.size()).collect();
         lengths.sort_unstable();
         for power in 0.. {
@@ -80,7 +82,7 @@ impl Collection {
                 break;
             }
             if next > this {
-                bins.push(Bin { from: this, contents: below(next) - below(this) });
+                bins.push(LengthBin { from: this, contents: below(next) - below(this) });
             }
         }
         bins

@@ -1,9 +1,9 @@
-//! Data that come after a mapping was learned: how evenly they are distributed, and how much that varies.
+//! Balance of data that come after a mapping was learned, and the variation of this balance.
 //!
-//! A mapping is learned from a random part of the contents; the rest is split into ten data sets. The *floor* is the
-//! imbalance by chance alone: the same data sets distributed at random to nodes of equal shares. A mapping knows the
-//! shares only from its sample, so there is a *limit* above the floor: the contents are at random places on a line, and
-//! the line is cut into parts that contain the same number of contents of the sample.
+//! A mapping is learned from a random part of the contents; the rest is split into ten data sets. The *floor*
+//! is the imbalance by chance alone: each content goes to a random node. A mapping knows the shares of the
+//! nodes only from its sample, so there is a *limit* above the floor. To compute the limit, contents get
+//! random places on a line, and the line is cut into parts with equal numbers of contents of the sample.
 
 use std::sync::Arc;
 
@@ -15,41 +15,46 @@ use serde::Serialize;
 
 use super::{Design, Mapping, Variant};
 
-/// The number of data sets in a split.
+/// Number of data sets in a split.
 const SETS: usize = 10;
-/// How often the rest of a split is divided into data sets, and these are distributed at random. One time is not
+/// Number of times that the rest of a split is divided into data sets and distributed. A single time is not
 /// enough, because the deviation of ten imbalances is itself uncertain by a quarter.
 const DEALS: usize = 10;
-/// The number of places on the line.
+/// Number of places on the line.
 const LINE: usize = 1 << 53;
 
-/// A mapping on later data sets: means over all splits.
+/// Balance of a mapping on later data sets: means over all splits.
 #[derive(Debug, Serialize)]
-pub(super) struct Later {
+pub(super) struct LaterData {
     pub(super) tau: Tau,
     #[serde(flatten)]
     pub(super) variant: Variant,
-    /// The imbalance of the contents that it was learned from.
+    /// Imbalance of the contents that the mapping was learned from.
     pub(super) learned: f64,
+    /// Imbalance of the data sets under the mapping.
     pub(super) ours: Spread,
-    /// The data sets distributed at random.
+    /// Imbalance of the data sets distributed at random.
     pub(super) floor: Spread,
-    /// The data sets on a line that is cut at the quantiles of the sample.
+    /// Imbalance of the data sets on a line that is cut at the quantiles of the sample.
     pub(super) limit: Spread,
 }
 
-/// The imbalance of ten data sets.
+/// Imbalance of ten data sets.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Spread {
-    /// Mean.
+    /// Mean imbalance of the data sets.
     pub(super) imbalance: f64,
     /// Standard deviation, divided by the mean.
     pub(super) variation: f64,
 }
 
-/// Measures the paper's mapping in one and three dimensions, the control, and ours in three, with each number of
-/// partitions per node.
-pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> anyhow::Result<Vec<Later>> {
+/// Measures the paper's mapping in one and in three dimensions, the control, and ours in three dimensions,
+/// each with each number of partitions per node.
+pub(super) fn measure(
+    args: &Mapping,
+    contents: &[Arc<Signature>],
+    tau: Tau,
+) -> anyhow::Result<Vec<LaterData>> {
     let variants = [(Design::Paper, 1), (Design::Paper, 3), (Design::Control, 1), (Design::Ours, 3)];
     let variants = variants.iter().flat_map(|(design, dimensions)| {
         let each = args.partitions_per_node.iter();
@@ -63,7 +68,7 @@ pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> 
                 .collect::<anyhow::Result<_>>()?;
             let mean =
                 |which: usize| Spread::mean(&splits.iter().map(|split| split[which]).collect::<Vec<_>>());
-            Ok(Later {
+            Ok(LaterData {
                 tau,
                 variant,
                 learned: mean(0).imbalance,
@@ -76,8 +81,8 @@ pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> 
 }
 
 impl Mapping {
-    /// One split: the imbalance of what was learned from, and the later data sets under the mapping, dealt at
-    /// random, and at the limit.
+    /// Measures one split. Returns four spreads: the contents that were learned from, and the later data sets
+    /// under the mapping, distributed at random, and at the limit.
     fn split(
         &self,
         contents: &[Arc<Signature>],
@@ -116,7 +121,7 @@ impl Mapping {
     }
 }
 
-/// Data sets of these sizes, their contents dealt to the nodes that `node` gives.
+/// Distributes data sets of these sizes to the nodes that `node` returns, and computes their imbalances.
 fn deal(sizes: &[usize], nodes: usize, mut node: impl FnMut() -> usize) -> Spread {
     let mut imbalance =
         |size: &usize| MappingLoad::dealt(nodes, (0..*size).map(|_| node() as u64)).imbalance();
@@ -124,7 +129,7 @@ fn deal(sizes: &[usize], nodes: usize, mut node: impl FnMut() -> usize) -> Sprea
 }
 
 impl Spread {
-    /// The mean and variation of the imbalances of data sets.
+    /// Computes the mean and the variation of the imbalances of data sets.
     fn of(values: &[f64]) -> Self {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -5,18 +5,18 @@ use doppel_control::layout::SPEED_UP;
 use doppel_terminal::output::{NO_FIGURE, count, of_several, plural};
 use doppel_terminal::svg::{Panel, PlotSeries};
 
-use super::later::Later;
+use super::later::LaterData;
 use super::{Design, MappingResult, Pairs, Run, Variant, tolerance};
 use crate::report::{Report, Table, percent};
 
-/// What the paper states of later data sets.
+/// Statement of the paper about later data sets.
 const PAPER: &str =
     "the paper states a coefficient of variation of 4.5 % in one dimension and 0.29 % in three";
 
-/// What the column `each` is.
+/// Explanation of the column `each`.
 const EACH: &str = "each: partitions of each node, boxes in the paper's";
 
-/// What the columns of later data are.
+/// Explanations of the columns of later data.
 const LATER: [&str; 4] = [
     "learned, later: imbalance of the contents learned from, and of the later data sets",
     "later / floor: over the imbalance of the same data sets dealt at random",
@@ -24,10 +24,10 @@ const LATER: [&str; 4] = [
     "limit, limit of cv: these ratios for a map that knows what a sample of that size can tell at most",
 ];
 
-/// Dimensions of the paper's mapping that it recommends.
+/// Number of dimensions that the paper recommends for its mapping.
 const PAPERS_DIMENSIONS: usize = 3;
 
-/// Dimensions that are drawn.
+/// Numbers of dimensions that plots show.
 const SHOWN: [usize; 3] = [1, 3, 4];
 
 impl Variant {
@@ -41,7 +41,7 @@ impl Variant {
 }
 
 impl MappingResult {
-    /// The runs of one threshold and variant each, by the number of nodes.
+    /// Runs in rows: a row has one threshold and one variant, by the number of nodes.
     fn rows(&self) -> impl Iterator<Item = &[Run]> {
         self.runs.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant))
     }
@@ -58,7 +58,7 @@ impl MappingResult {
         table
     }
 
-    /// The paper's mapping by rho, on the most nodes with the most boxes.
+    /// Table of the paper's mapping by rho, on the most nodes with the most boxes.
     fn by_rho(&self, title: &str, cell: impl Fn(&Run) -> String) -> Option<Table> {
         let rows = || self.sweep.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant));
         let first = rows().next()?;
@@ -75,7 +75,7 @@ impl MappingResult {
         Some(table)
     }
 
-    /// Share of the searches for a partner that do not reach it.
+    /// Share of the searches for a partner that do not reach the partner.
     fn loss(&self, run: &Run) -> String {
         match self.pairs.iter().find(|pairs| pairs.tau == run.tau).map_or(0, |pairs| 2 * pairs.pairs) {
             0 => NO_FIGURE.to_owned(),
@@ -83,8 +83,8 @@ impl MappingResult {
         }
     }
 
-    /// How ours compare, on the most nodes, with the control and the best of the paper's with as many partitions of a
-    /// node; none where there is nothing to compare with.
+    /// Speed-up of ours on the most nodes, compared with the control and the best variant of the paper with
+    /// equal partitions per node. `None` if there is nothing to compare with.
     fn comparison(&self) -> Option<Table> {
         let nodes = self.runs.last()?.nodes;
         let title = format!("speed-up of ours on {}, over that of the others", plural(nodes.into(), "node"));
@@ -129,8 +129,8 @@ impl MappingResult {
         }
     }
 
-    /// A figure by the number of nodes at the first threshold, with the most partitions of a node; of the paper's in
-    /// three dimensions with each number of them.
+    /// Panel of a figure by the number of nodes, at the first threshold, with the most partitions per node.
+    /// The paper's mapping in three dimensions is drawn with every number of partitions per node.
     fn panel(&self, title: &str, y: &str, logarithmic_y: bool, value: impl Fn(&Run) -> f64) -> Panel {
         let tau = self.runs.first().map(|run| run.tau);
         let most = self.runs.iter().map(|run| run.variant.partitions_per_node).max();
@@ -176,7 +176,7 @@ impl MappingResult {
             "limit of cv",
         ];
         let mut table = Table::new(&title, head);
-        for Later { tau, variant, learned, ours, floor, limit } in &self.later {
+        for LaterData { tau, variant, learned, ours, floor, limit } in &self.later {
             table.row([
                 tau.to_string(),
                 variant.name(),
@@ -194,7 +194,7 @@ impl MappingResult {
     }
 }
 
-/// A ratio; sets that all lie alike have no variation.
+/// Formats a ratio. Data sets with equal imbalances have no variation, and so no ratio.
 fn over(value: f64, floor: f64) -> String {
     if floor > 0.0 { format!("{:.3}", value / floor) } else { NO_FIGURE.to_owned() }
 }
@@ -266,7 +266,7 @@ impl Report for MappingResult {
         let lost: u64 = exact.map(|run| run.lost).sum();
         ensure!(
             lost == 0,
-            "ours and the control lose no pair, for their bound is exact, and here {} searches miss a partner",
+            "the bound of ours and of the control is exact, yet {} searches miss a partner",
             count(lost)
         );
         Ok(())

@@ -1,9 +1,9 @@
-//! The value of rho by the paper's definition: from delta and epsilon, sampled from the contents.
+//! Value of rho by the paper's definition: from delta and epsilon, sampled from the contents.
 //!
-//! In the paper, delta bounds how unevenly the words of a page fall into the sub-dictionaries, and epsilon bounds how
-//! far the number of its distinct shingles is from its length. Both are sampled "with an approximation" that stays
-//! below the worst case. The paper does not define the approximation, so quantiles are measured here: the delta and
-//! epsilon that a share of the contents does not exceed.
+//! In the paper, delta bounds how unevenly the words of a page fall into the sub-dictionaries. Epsilon bounds
+//! the difference between the number of distinct shingles of a page and its length. The paper samples both
+//! "with an approximation" that stays below the worst case, and does not define the approximation. Here
+//! quantiles are measured: the delta and epsilon that a share of the contents does not exceed.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use doppel_terminal::output::known;
 use serde::Serialize;
 
 use super::Mapping;
-use super::collection::Collection;
+use super::distinct_contents::DistinctContents;
 use crate::report::{Table, percent};
 
-/// Shares of the contents, in percent.
+/// Shares of the contents for which rho is computed, in percent.
 const SHARES: [u8; 5] = [25, 50, 75, 90, 99];
 
-/// How far a content deviates from the two assumptions of the paper's bound: its shingles are spread evenly
-/// over the sub-dictionaries, and it has as many distinct shingles as tokens.
+/// Deviation of a content from the two assumptions of the paper's bound. The content's shingles are spread
+/// evenly over the sub-dictionaries, and it has as many distinct shingles as tokens.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Deviation {
-    /// The greatest |L / (N L_i) - 1| over the N sub-dictionaries. L is the sum of all lengths. Infinite if a
-    /// length is 0.
+    /// Largest |L / (N L_i) - 1| over the N sub-dictionaries. L_i is the length in a sub-dictionary, and L is
+    /// the sum of all lengths. Infinite if a length is 0.
     delta: f64,
-    /// The absolute value of shingles / tokens - 1.
+    /// Absolute value of shingles / tokens - 1.
     epsilon: f64,
 }
 
 impl Deviation {
-    /// The deviation of a content with these lengths. It is 0 for a content without tokens.
+    /// Deviation of a content with these lengths. A content without tokens has deviation 0.
     fn of(lengths: &[u32], signature: &Signature) -> Self {
         if signature.tokens() == 0 {
             return Self { delta: 0.0, epsilon: 0.0 };
@@ -49,21 +49,21 @@ impl Deviation {
 #[derive(Debug, Serialize)]
 pub(super) struct Tolerance {
     dimensions: usize,
-    /// The share of the contents that deviate no more, in percent.
+    /// Share of the contents that deviate no more, in percent.
     share: u8,
-    /// None if it is infinite, because a content has nothing in some sub-dictionary.
+    /// Delta of the share. `None` if it is infinite, because a content has no word of some sub-dictionary.
     delta: Option<f64>,
     epsilon: f64,
-    /// None if there is no such rho or it is above 10.
+    /// Rho for delta and epsilon. `None` if there is no such rho, or if it is above 10.
     rho: Option<Rho>,
 }
 
 impl Mapping {
-    /// The tolerances for each number of dimensions.
+    /// Computes the tolerances for each number of dimensions of the paper's mapping.
     ///
     /// # Errors
-    /// When there are too many dimensions.
-    pub(super) fn tolerances(&self, collection: &Collection) -> Result<Vec<Tolerance>> {
+    /// If there are too many dimensions.
+    pub(super) fn tolerances(&self, collection: &DistinctContents) -> Result<Vec<Tolerance>> {
         let mut tolerances = Vec::new();
         for dimensions in self.papers_dimensions() {
             // The sub-dictionaries depend neither on tau nor on the nodes.
@@ -93,14 +93,14 @@ impl Tolerance {
     }
 }
 
-/// The least value that so many percent of the values do not exceed.
+/// Smallest value that `share` percent of the values do not exceed.
 fn quantile(mut values: Vec<f64>, share: u8) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let rank = (values.len() * usize::from(share)).div_ceil(100).max(1);
     values.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-/// As a table.
+/// Makes the table of the tolerances.
 pub(super) fn table(tolerances: &[Tolerance]) -> Table {
     let mut table = Table::new(
         "rho as the paper defines it, for so large a share of the contents",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_is_none_where_half_of_the_contents_miss_a_sub_dictionary() {
+    fn rho_is_none_if_the_share_includes_contents_that_miss_a_sub_dictionary() {
         let deviation = |delta| Deviation { delta, epsilon: 0.0 };
         let deviations = [deviation(0.0), deviation(0.5), deviation(f64::INFINITY), deviation(f64::INFINITY)];
         let of = |share| Tolerance::of(&deviations, 2, share);

@@ -1,7 +1,8 @@
-//! The versions that a page may have had at a moment, as seen from outside, and whether an answer is right for them.
+//! Versions that a page may have had at a moment, as seen from outside, and whether an answer is right for
+//! them.
 //!
-//! A version may be the current one from the moment it is sent until the next one is acknowledged. While
-//! nothing changes there is exactly one, and an answer has to hold for it.
+//! A version may be current from the moment when it is sent until the next version is acknowledged. While a
+//! page does not change, exactly one version is possible, and an answer must hold for it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
@@ -15,18 +16,19 @@ use super::public_server::PageAnswer;
 use crate::papers::clustering::collection::{Version, near_duplicate};
 use crate::papers::clustering::replay::Fetch;
 
-/// The maximum number of redirects that are followed from a page.
+/// Maximum number of redirects that are followed from a page.
 const HOPS_MAX: usize = 20;
 
-/// The versions that were sent of every page.
+/// All sent versions of every page.
 #[derive(Default)]
 pub(super) struct History {
-    pages: HashMap<PageUrl, Vec<Sent>>,
-    /// By the id of their normal form, the pages whose URLs are other spellings of it.
+    pages: HashMap<PageUrl, Vec<SentVersion>>,
+    /// Pages whose URLs are other spellings of a normalised form, by the id of this form.
     spellings: HashMap<PageId, BTreeSet<PageUrl>>,
 }
 
-struct Sent {
+/// Version of a page, with the times when it was sent and acknowledged.
+struct SentVersion {
     date: Timestamp,
     body: Body,
     version: Version,
@@ -34,34 +36,34 @@ struct Sent {
     acknowledged: Option<Instant>,
 }
 
-/// The time from before a query to after its answer.
+/// Time from before a query to after its answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: Instant,
     pub(super) to: Instant,
 }
 
-/// The result of the check of an answer.
+/// Result of the check of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// F holds for the only contents that page and winner can have had.
     Holds,
-    /// F holds for some of several contents that they can have had, because one of them changed meanwhile.
+    /// F holds for some of several possible contents, because a page changed meanwhile.
     MayHold,
-    /// F does not hold.
+    /// F holds for none of the possible contents.
     Wrong,
 }
 
-/// The possible end of a page's redirects.
-struct Ends {
+/// Possible ends of the redirects of a page.
+struct RedirectEnds {
     ends: Vec<(PageUrl, ContentId)>,
-    /// Whether there was only one possibility at every step.
+    /// Whether every step had only one possibility.
     certain: bool,
 }
 
 impl History {
-    /// Records that a batch is about to be sent. Versions whose place is before that of an earlier one are ignored, as the engine
-    /// ignores them.
+    /// Records that a batch is about to be sent. A version whose place is before that of an earlier one is
+    /// ignored, as in the engine.
     pub(super) fn send(&mut self, batch: &[Fetch]) {
         let sent = Instant::now();
         for Fetch { submission, version, .. } in batch {
@@ -75,7 +77,7 @@ impl History {
             let last = versions.last().map(|last| VersionPlace::new(last.date, &last.body));
             if last.is_none_or(|last| last <= submission.place()) {
                 let (version, body) = (version.clone(), submission.body.clone());
-                versions.push(Sent { date, body, version, sent, acknowledged: None });
+                versions.push(SentVersion { date, body, version, sent, acknowledged: None });
             }
         }
     }
@@ -90,7 +92,7 @@ impl History {
         }
     }
 
-    /// Checks an answer that reports a duplicate; none for any other status.
+    /// Checks an answer that reports a duplicate. `None` for any other status.
     pub(super) fn check(
         &self,
         contents: &Contents,
@@ -119,8 +121,9 @@ impl History {
             && self.holds((contents, tau), answer, answer.winner.as_deref(), span) == Some(Verdict::Holds)
     }
 
-    /// Whether F holds between a member of a group and its winner: the paper's winner check. None for a winner, a page in no group, a
-    /// redirect, and a pair of which one may have had several contents.
+    /// Whether F holds between a member of a group and its winner: the paper's winner check. `None` for a
+    /// winner, a page without a group, a redirect, and a pair of which one page may have had several
+    /// contents.
     pub(super) fn fits_winner(
         &self,
         contents: &Contents,
@@ -130,13 +133,14 @@ impl History {
     ) -> Option<bool> {
         let winner = answer.winner.as_deref().filter(|winner| *winner != answer.url)?;
         let own = |url: &str| {
-            let mut own = Ends { ends: Vec::new(), certain: true };
+            let mut own = RedirectEnds { ends: Vec::new(), certain: true };
             self.follow(&PageUrl::parse(url).ok()?, span, 0, &mut own);
             own.ends.first().filter(|_| own.certain).map(|(_, content)| *content)
         };
         Some(near_duplicate(contents, own(&answer.url)?, own(winner)?, tau))
     }
 
+    /// Whether F holds between the page of an answer and `kept`. `None` if F holds for no possible contents.
     fn holds(
         &self,
         (contents, tau): (&Contents, Tau),
@@ -146,10 +150,10 @@ impl History {
     ) -> Option<Verdict> {
         let page = PageUrl::parse(&answer.url).ok()?;
         let kept = PageUrl::parse(kept?).ok()?;
-        let mut pages = Ends { ends: Vec::new(), certain: true };
+        let mut pages = RedirectEnds { ends: Vec::new(), certain: true };
         self.follow(&page, span, HOPS_MAX, &mut pages);
-        // It is a page with content, never a redirect.
-        let mut others = Ends { ends: Vec::new(), certain: true };
+        // The kept page must have content, and cannot be a redirect.
+        let mut others = RedirectEnds { ends: Vec::new(), certain: true };
         self.follow(&kept, span, 0, &mut others);
         let pair = |(end, a): &(PageUrl, ContentId), b: ContentId| {
             (*end == kept && page != kept) || near_duplicate(contents, *a, b, tau)
@@ -162,7 +166,8 @@ impl History {
         }
     }
 
-    fn follow(&self, url: &PageUrl, span: Span, hops: usize, found: &mut Ends) {
+    /// Adds the possible ends of a page's redirects to `found`.
+    fn follow(&self, url: &PageUrl, span: Span, hops: usize, found: &mut RedirectEnds) {
         let mut possible = 0;
         for version in self.possible(url, span) {
             possible += 1;
@@ -179,9 +184,11 @@ impl History {
         found.certain &= possible == 1;
     }
 
-    /// The pages for which the target of the redirect `asker` may have stood in a span of time: the page that is spelled like the target,
-    /// or else in its normal form, or else the first in byte order of the other pages of that form. A page that was acknowledged
-    /// before the span was on record, so no later choice counts.
+    /// Pages that the target of a redirect of `asker` may have stood for in a span of time.
+    ///
+    /// The target stands for the page that is spelled like it, else for the page with the normalised form,
+    /// else for the first in byte order of the other pages of this form. A page that was acknowledged before
+    /// the span certainly existed, so later choices do not count.
     fn targets<'h>(&'h self, asker: &PageUrl, target: &'h PageUrl, span: Span) -> Vec<&'h PageUrl> {
         let normal = target.normalised().unwrap_or_else(|| target.clone());
         let others = self.spellings.get(&normal.id()).into_iter().flatten().filter(|url| *url != asker);
@@ -199,11 +206,11 @@ impl History {
         targets
     }
 
-    /// The versions that a page may have had in a span of time.
+    /// Versions that a page may have had in a span of time.
     fn possible(&self, url: &PageUrl, span: Span) -> impl Iterator<Item = &Version> {
         let versions = self.pages.get(url).map_or(&[][..], Vec::as_slice);
         let next = versions.iter().skip(1).map(Some).chain([None]);
-        let current = move |(version, next): &(&Sent, Option<&Sent>)| {
+        let current = move |(version, next): &(&SentVersion, Option<&SentVersion>)| {
             let ended = next.and_then(|next| next.acknowledged).is_some_and(|at| at < span.from);
             version.sent <= span.to && !ended
         };
@@ -254,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_to_hold_for_what_was_current() {
+    fn an_answer_must_hold_for_the_versions_of_its_moment() {
         let mut contents = Contents::default();
         let near = contents.intern(&format!("{TEXT} more"));
         let (text, other) = (contents.intern(TEXT), contents.intern("nothing of that"));
@@ -286,7 +293,8 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
         let update = [fetch("b", 1, Version::Content(other))];
         history.send(&update);
-        // The new version is sent and not yet acknowledged, so both are possible. For the earlier query only one is.
+        // The new version is sent and not yet acknowledged, so both versions are possible. Only one version
+        // is possible for the earlier query.
         assert_eq!(check(&history, "b", "a", now()), Some(Verdict::MayHold));
         assert_eq!(check(&history, "b", "a", before), Some(Verdict::Holds));
         history.acknowledge(&update);
@@ -299,7 +307,7 @@ mod tests {
         assert_eq!((fits("b", "a", before), fits("c", "a", before)), (Some(true), Some(false)));
         assert_eq!((fits("b", "a", now()), fits("a", "a", now())), (Some(false), None));
         assert_eq!((fits("to-a", "a", now()), fits("b", "to-a", now())), (None, None), "redirects");
-        // A version older than the known one changes nothing.
+        // A version older than the current one changes nothing.
         let stale = [fetch("b", 0, Version::Content(near))];
         history.send(&stale);
         history.acknowledge(&stale);
@@ -324,8 +332,9 @@ mod tests {
         };
         let to = Version::Redirect(PageUrl::parse("http://b:80").unwrap());
         let first = [fetch("a", 0, Version::Content(text)), fetch("from", 0, to)];
-        assert_eq!(send(&first), Some(Verdict::Wrong), "no page of the form");
-        // Another spelling; one before it in byte order; the normal form; the target as it was sent.
+        assert_eq!(send(&first), Some(Verdict::Wrong), "no page has the normalised form of the target");
+        // Another spelling; a spelling before it in byte order; the normalised form; the target as it was
+        // sent.
         let names = ["http://b", "HTTP://b", "http://b/", "http://b:80"];
         for (name, content) in names.into_iter().zip([text, other, text, other]) {
             let expected = if content == text { Verdict::Holds } else { Verdict::Wrong };

@@ -1,4 +1,4 @@
-//! The public front door to an engine in this process, on its own port, and queries to it.
+//! Public HTTP interface of an engine in this process, on a port of its own, and queries to it.
 
 use std::thread::{self, JoinHandle};
 
@@ -15,14 +15,14 @@ use tokio::sync::oneshot;
 
 use crate::papers::clustering::driver::Driver;
 
-/// A front door that is open until it is dropped.
-pub(super) struct Door {
+/// HTTP server that runs until it is dropped.
+pub(super) struct PublicServer {
     address: String,
     close: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The part of an answer about a page that is checked.
+/// Part of an answer about a page that is checked.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct PageAnswer {
     pub(super) url: String,
@@ -33,58 +33,60 @@ pub(super) struct PageAnswer {
 }
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct StatusQuery<'a> {
     urls: &'a [PageUrl],
 }
 
 #[derive(Deserialize)]
-struct Answers {
+struct StatusAnswer {
     pages: Vec<PageAnswer>,
 }
 
-impl Door {
-    /// Opens the front door.
+impl PublicServer {
+    /// Starts the server.
     ///
     /// # Errors
-    /// When no port or thread is available.
+    /// If no port or thread is available.
     pub(super) fn open(driver: &Driver) -> anyhow::Result<Self> {
         let temp_dir = driver.scratch.path().join("tmp");
-        std::fs::create_dir_all(&temp_dir).context("cannot make a temporary directory")?;
+        std::fs::create_dir_all(&temp_dir).context("cannot create a temporary directory")?;
         let signer = driver.engine.signer.clone();
         let ingest = Ingest::with(1, move || Extractor::signing(signer.clone()));
-        let ingest = ingest.context("cannot start an extractor")?;
+        let ingest = ingest.context("cannot start an extractor thread")?;
         let app = App::new(driver.engine.services(ingest, driver.scratch.path(), temp_dir));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).context("cannot listen")?;
+        let listener = runtime
+            .block_on(TcpListener::bind("127.0.0.1:0"))
+            .context("cannot listen on a port of 127.0.0.1")?;
         let address = format!("http://{}", listener.local_addr()?);
         let (close, closed) = oneshot::channel();
         let serve = move || {
             let shutdown = async { drop(closed.await) };
             if let Err(error) = runtime.block_on(doppel_coordinator::serve(listener, app, shutdown)) {
-                // A query will report that nobody answers.
-                tracing::error!(%error, "the front door closed");
+                // The next query fails because no server answers.
+                tracing::error!(%error, "the HTTP server stopped; later queries fail");
             }
         };
         let thread = thread::Builder::new().name("door".to_owned()).spawn(serve)?;
         Ok(Self { address, close: Some(close), thread: Some(thread) })
     }
 
-    /// Asks for the status of pages.
+    /// Queries the status of pages.
     ///
     /// # Errors
-    /// When there is not an answer for every page.
-    pub(super) fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<Vec<PageAnswer>> {
-        let request = http.post(format!("{}/v1/status", self.address)).json(&Question { urls });
-        let Answers { pages } = request.send()?.error_for_status()?.json()?;
+    /// If the server does not answer for every page.
+    pub(super) fn query(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<Vec<PageAnswer>> {
+        let request = http.post(format!("{}/v1/status", self.address)).json(&StatusQuery { urls });
+        let StatusAnswer { pages } = request.send()?.error_for_status()?.json()?;
         if pages.len() == urls.len() {
             Ok(pages)
         } else {
-            Err(anyhow!("{} answers to {} pages", pages.len(), urls.len()))
+            Err(anyhow!("the server sent {} answers to a query about {} pages", pages.len(), urls.len()))
         }
     }
 }
 
-impl Drop for Door {
+impl Drop for PublicServer {
     fn drop(&mut self) {
         drop(self.close.take());
         if let Some(thread) = self.thread.take() {
