@@ -1,7 +1,8 @@
 //! Pairs of pages for which the right answer is known, and scores of policies on these pairs.
 //!
-//! The answer comes from people, from a language model with a written rule, from the construction of the pages, or
-//! from exact Jaccard coefficients (`kind`). Figures of one kind of truth are never mixed with figures of another.
+//! The answer comes from people, from a language model with a written rule, from the construction of the
+//! pages, or from exact Jaccard coefficients (`kind`). Figures of one kind of truth are never mixed with
+//! figures of another.
 //!
 //! | module | responsibility |
 //! |---|---|

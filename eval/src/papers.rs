@@ -1,8 +1,8 @@
-//! Reproductions of the papers behind the policies and the index: one module per paper, each with the paper's tables
-//! and figures.
+//! Reproductions of the papers behind the policies and the index: one module per paper, each with the paper's
+//! tables and figures.
 //!
-//! A module prints its figures beside the figures that the paper states. Numbers of a paper are constants of the
-//! module, and no measurement depends on them.
+//! A module prints its figures beside the figures that the paper states. Numbers of a paper are constants of
+//! the module, and no measurement depends on them. Printed tables call the paper "the source".
 //!
 //! | module | paper |
 //! |---|---|

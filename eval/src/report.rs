@@ -1,7 +1,7 @@
 //! Output of a measurement: tables and notes on standard output, and plots in an SVG file.
 //!
-//! A measurement implements [`Report`]; this module never changes a figure. Documents quote the titles and columns of
-//! the tables, and the fields of the JSON.
+//! A measurement implements [`Report`]; this module never changes a figure. Documents quote the titles and
+//! columns of the tables, and the fields of the JSON.
 
 use std::io::{self, Write};
 

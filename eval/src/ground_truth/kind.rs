@@ -20,8 +20,8 @@ pub(crate) enum TruthKind {
     TransplantsOneHost,
     /// The truth follows from the construction of pages of two hosts.
     TransplantsTwoHosts,
-    /// The exact Jaccard coefficient of whole pages. This kind is last, because it is circular for the default
-    /// policy.
+    /// Exact Jaccard coefficients of whole pages give the truth. This kind is last, because it is circular for
+    /// the default policy.
     ExactJaccard,
 }
 

@@ -78,7 +78,11 @@ impl Replay {
         };
         reader.extract_waiting()?;
         if reader.fetches.is_empty() {
-            return Err(Failure::BadInput("there is no page to replay: the inputs have none, or no URL begins with the prefix of --versions".to_owned()).into());
+            return Err(Failure::BadInput(
+                "there is no page to replay: no input has a page, or no URL begins with --versions"
+                    .to_owned(),
+            )
+            .into());
         }
         Ok(Self { fetches: reader.fetches, rounds, contents: reader.contents, tally })
     }
