@@ -210,7 +210,7 @@ const COMMENTS_TO_REWRITE: [&str; 2] = ["cli", "coordinator/control"];
 fn comments_stand_alone() {
     let is_held = |path: &PathBuf| {
         let path = path.strip_prefix(root()).unwrap();
-        !path.starts_with("eval") && !COMMENTS_TO_REWRITE.iter().any(|folder| path.starts_with(folder))
+        !COMMENTS_TO_REWRITE.iter().any(|folder| path.starts_with(folder))
     };
     let unclear = sources().filter(is_held).flat_map(|path| {
         let found = language::unclear(&read(&path));
