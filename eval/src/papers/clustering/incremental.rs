@@ -277,7 +277,8 @@ impl Growth {
         self.driver.wait_until_quiescent()?;
         let decided = begin.elapsed().as_secs_f64();
         let processor = processor::seconds() - processor;
-        let confirmed = outcomes.iter().filter(|outcome| **outcome == SubmissionOutcome::Confirmed).count() as u64;
+        let confirmed =
+            outcomes.iter().filter(|outcome| **outcome == SubmissionOutcome::Confirmed).count() as u64;
         Ok(BatchTimes { answered, decided, processor, updates: updated.len() as u64, confirmed })
     }
 
