@@ -112,7 +112,11 @@ impl Copies {
             result.pairs.push((kind, correct, pairs.len() - correct));
             for Method { name, accepted, .. } in &methods {
                 let accepted: Vec<bool> = numbers.iter().map(|at| accepted[*at]).collect();
-                result.rows.push(Row { kind, method: name.clone(), figures: figures::of(&pairs, &accepted) });
+                result.rows.push(Row {
+                    kind,
+                    method: name.clone(),
+                    figures: figures::with_intervals(&pairs, &accepted),
+                });
             }
             let similarity =
                 |method: &Method| numbers.iter().map(|at| method.similarity[*at]).collect::<Vec<f64>>();
@@ -128,7 +132,11 @@ impl Copies {
             let Some(similarity) = copies else { continue };
             for threshold in figures::thresholds(figures::POLICY_LEAST) {
                 let accepted: Vec<bool> = similarity.iter().map(|one| *one > threshold).collect();
-                result.sweep.push(Sweep { kind, threshold, figures: figures::of(&pairs, &accepted) });
+                result.sweep.push(Sweep {
+                    kind,
+                    threshold,
+                    figures: figures::with_intervals(&pairs, &accepted),
+                });
             }
         }
         Ok(result)

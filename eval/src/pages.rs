@@ -38,8 +38,8 @@ const FIRST_DATE: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 
 /// Write a file of pages to measure with, as JSON lines that `doppel dedup` and `doppel load` read.
 ///
-/// With --from the file begins with the text of real pages: the newest version of each page in the crawls, if
-/// it is HTML or text of at least 300 characters, with its own URL and date. Pages that are made from these
+/// With --from the file begins with the text of real pages, each with its own URL and date. The newest
+/// version of a page counts, if it is HTML or text of at least 300 characters. Pages that are made from these
 /// texts follow. With --words all pages are made of words that the program makes up. There are 50,000 words,
 /// and the r-th is drawn with a probability in proportion to 1/r.
 ///

@@ -63,7 +63,7 @@ fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
 }
 
 /// Figures of `pairs`. `accepted` says which pairs a method accepts.
-pub(super) fn of(pairs: &[&Pair], accepted: &[bool]) -> Figures {
+pub(super) fn with_intervals(pairs: &[&Pair], accepted: &[bool]) -> Figures {
     let all = || pairs.iter().copied().zip(accepted.iter().copied());
     let (precision, recall) = shares(all());
     let mut families: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -125,7 +125,7 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_rec
             accepted[at] = similarity[at] > threshold;
         }
     }
-    CrossValidation { figures: of(pairs, &accepted), thresholds: chosen }
+    CrossValidation { figures: with_intervals(pairs, &accepted), thresholds: chosen }
 }
 
 #[cfg(test)]
@@ -146,15 +146,15 @@ mod tests {
         let pairs: Vec<Pair> =
             (0..40).map(|n| pair(n, n % 4 != 0, if n % 4 == 0 { 3.0 } else { 1.0 })).collect();
         let pairs: Vec<&Pair> = pairs.iter().collect();
-        let all = of(&pairs, &[true; 40]);
+        let all = with_intervals(&pairs, &[true; 40]);
         assert_eq!((all.precision, all.recall, all.accepted), (Some(0.5), Some(1.0), (30, 10)));
         let (low, high) = all.precision_interval.unwrap();
         assert!(0.25 < low && low < 0.5 && 0.5 < high && high < 0.75, "{low} {high}");
-        let none = of(&pairs, &[false; 40]);
+        let none = with_intervals(&pairs, &[false; 40]);
         assert_eq!((none.precision, none.precision_interval, none.recall), (None, None, Some(0.0)));
         // With one family, every sample is the same.
         let one: Vec<Pair> = (0..8).map(|n| pair(1, n % 2 == 0, 1.0)).collect();
-        let one = of(&one.iter().collect::<Vec<_>>(), &[true; 8]);
+        let one = with_intervals(&one.iter().collect::<Vec<_>>(), &[true; 8]);
         assert_eq!(one.precision_interval, Some((0.5, 0.5)));
     }
 

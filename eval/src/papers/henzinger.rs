@@ -46,11 +46,11 @@ const BANDS: [(u32, u32); 4] = [(372, 375), (376, 378), (379, 381), (382, 384)];
 
 /// Compare supershingles, projections and their combination, as M. Henzinger did (SIGIR 2006).
 ///
-/// Prints the pairs of each similarity and the share of them that is right; degrees; pairs on one site and on
-/// two (a site is the host without its first label, where two labels stay); the terms in which pairs differ;
-/// which pairs are found, by why they differ; and how the two measures go together. Then precision against
-/// recall for every cutoff of the combination, chosen on one half of the labelled pairs and tried on the
-/// other; and three equal supershingles as control.
+/// Prints the pairs of each similarity and the share of them that is right, and the degrees of the graph.
+/// Prints pairs on one site and on two; a site is the host without its first label, where two labels stay.
+/// Prints the terms in which pairs differ, the pairs that are found by why they differ, and how the two
+/// measures go together. Prints precision against recall for every cutoff of the combination, chosen on one
+/// half of the labelled pairs and tried on the other. Three equal supershingles are the control.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

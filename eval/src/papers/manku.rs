@@ -33,11 +33,11 @@ const BUCKETS: usize = 128;
 
 /// Measure the structures that find near fingerprints.
 ///
-/// From the crawls: the distances of pairs that are the same and of pairs that are not (transplants, and
-/// judged pairs if they are given), and the distribution of the leading bits of the fingerprints. From
-/// made-up fingerprints that cluster: how well they compress, how long an online query takes with each
-/// design, and how many fingerprints a batch scans in a second. Times are processor time. Ten million
-/// fingerprints take about 3 GB of memory.
+/// The crawls give the distances of pairs that are the same and of pairs that are not: transplants, and
+/// judged pairs if they are given. The crawls also give the distribution of the leading bits of the
+/// fingerprints. Made-up fingerprints that cluster show how well they compress, how long an online query
+/// takes with each design, and how many fingerprints a batch scans in a second. Times are processor time. Ten
+/// million fingerprints take about 3 GB of memory.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

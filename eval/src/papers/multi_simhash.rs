@@ -44,10 +44,10 @@ const REAL_MIN: usize = 2 * QUERIES;
 ///
 /// The pages of the inputs are cut into pieces of 4 KB. Pieces that are near-duplicates of others are left
 /// out. For each seed five pieces are drawn and modified 120 times each: words are inserted, deleted and
-/// replaced at random places. The five pieces are then looked for among all texts and all copies, with every
-/// number of words of a feature, every number of lexicons and every threshold, and with the two algorithms
-/// that the source compares with. Prints macro averages of precision, recall and F over the five, as mean and
-/// spread over the seeds.
+/// replaced at random places. The five pieces are then looked for among all texts and all copies. This is
+/// done with every number of words of a feature, every number of lexicons and every threshold, and with the
+/// two algorithms that the source compares with. Prints macro averages of precision, recall and F over the
+/// five, as mean and spread over the seeds.
 ///
 /// If the inputs have too few pieces for --texts, the other texts are recombined from stretches of 10 to 80
 /// words of the pieces. Matches among recombined texts are counted apart, and figures of pieces alone are
@@ -124,7 +124,7 @@ impl MultiSimhash {
         let count = WORDS.count() + LEXICONS.count() - 1 + baselines.len();
         let bar = progress::pages((count * texts.all.len()) as u64, "comparing");
         let measure = |policy: Policy, thresholds: &[usize]| {
-            let distances = distances::of(policy, &texts, &sample, &drawn)?;
+            let distances = distances::from_queries(policy, &texts, &sample, &drawn)?;
             bar.inc(texts.all.len() as u64);
             anyhow::Ok(PolicyFigures::new(policy, &distances, thresholds))
         };

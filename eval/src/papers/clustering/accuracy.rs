@@ -33,9 +33,9 @@ const PAPER: &str = "the paper: REP 0.8 to 1.3 %, RER 1.5 to 1.74 %, about 30 % 
 /// The fetches are replayed in order, once for every combination of rules, tau and partitions. At each
 /// milestone the groups of the engine are compared with those of an exact program on one machine. REP is the
 /// share of the engine's same-group pairs that the baseline does not have. RER is the share of the baseline's
-/// pairs that the engine does not have. There are three rules: the paper's (no deferred searches, no
-/// recomputation); ours at once (the moment the last page of a batch is answered, with background work at its
-/// normal pace); ours at quiescence.
+/// pairs that the engine does not have. The paper's rules have no deferred searches and no recomputation. Our
+/// rules are read at two moments. At once: the last page of a batch is answered, with background work at its
+/// normal pace. Quiescent: no work is left.
 #[derive(Debug, Args)]
 pub(crate) struct Accuracy {
     #[command(flatten)]

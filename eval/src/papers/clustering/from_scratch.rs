@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_components() {
+    fn groups_equal_the_components_of_similar_pages() {
         let mut extractor = Extractor::default();
         // Each text differs from the text before it in its last three of 100 words. The last text is like no
         // other.

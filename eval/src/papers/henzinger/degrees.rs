@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_power_law_has_its_exponent() {
+    fn the_fit_finds_the_exponent_of_a_power_law() {
         let degrees: Vec<(u32, u64)> = (0..6).map(|n| (1 << n, 1 << (20 - 2 * n))).collect();
         let fit = PowerLaw::fit(&degrees).unwrap();
         assert!((fit.exponent + 2.0).abs() < 1e-9 && (fit.r_squared - 1.0).abs() < 1e-9, "{fit:?}");

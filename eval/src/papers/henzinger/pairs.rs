@@ -67,12 +67,12 @@ impl ComparedContents {
             B.keys(&signed.b, |key| add(true, key));
             C.keys(&signed.c, |key| add(false, key));
         }
-        let mut met = HashSet::new();
+        let mut compared = HashSet::new();
         let mut found = Vec::new();
         for members in by_key.into_values() {
             for (at, a) in members.iter().enumerate() {
                 for b in &members[at + 1..] {
-                    if a == b || !met.insert((*a, *b)) {
+                    if a == b || !compared.insert((*a, *b)) {
                         continue;
                     }
                     let measures = self.signed[*a as usize].measures(&self.signed[*b as usize]);

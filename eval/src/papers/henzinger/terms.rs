@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_count_as_often_as_they_come() {
+    fn every_occurrence_of_a_term_counts() {
         assert_eq!(differing(&[1, 1, 2, 5], &[1, 2, 2, 7, 8]), 5);
         assert_eq!((differing(&[], &[3]), differing(&[3], &[3])), (1, 0));
     }

@@ -66,7 +66,7 @@ fn distance(policy: Policy, a: &Signature, b: &Signature) -> usize {
 ///
 /// # Errors
 /// If the policy cannot sign with the learnt tables.
-pub(super) fn of(
+pub(super) fn from_queries(
     policy: Policy,
     texts: &Texts,
     sample: &TermSample,
@@ -124,7 +124,7 @@ mod tests {
         let sample = sample(&texts);
         assert_eq!(sample.contents(), 40);
         let policy = |below| Policy::MultiSimhash { words: 2, lexicons: 4, below };
-        let distances = of(policy(3), &texts, &sample, &drawn).unwrap();
+        let distances = from_queries(policy(3), &texts, &sample, &drawn).unwrap();
         let tables = Arc::new(Tables::learn("multi-simhash", &sample));
         let mut extractor = Extractor::signing(Signer::with_tables(policy(3), tables).unwrap());
         let mut sign = |texts: &[String]| -> Vec<Signature> {
@@ -165,7 +165,7 @@ mod tests {
         let mut before: Option<Vec<Vec<Distances>>> = None;
         for lexicons in 1..=5 {
             let policy = Policy::MultiSimhash { words: 2, lexicons, below: 3 };
-            let distances = of(policy, &texts, &sample, &drawn).unwrap();
+            let distances = from_queries(policy, &texts, &sample, &drawn).unwrap();
             for (more, fewer) in distances.iter().flatten().zip(before.iter().flatten().flatten()) {
                 for (more, fewer) in [
                     (more.copies, fewer.copies),
@@ -186,7 +186,7 @@ mod tests {
         let sample = sample(&texts);
         for policy in ["supershingle:words=5", "imatch:lexicons=0", "imatch:lexicons=10"] {
             let policy: Policy = policy.parse().unwrap();
-            let all = of(policy, &texts, &sample, &drawn).unwrap();
+            let all = from_queries(policy, &texts, &sample, &drawn).unwrap();
             let sum = |of: fn(&Distances) -> &[u32; DISTANCES]| -> (u32, u32) {
                 let sums = all.iter().flatten().map(|one| (of(one)[0], of(one)[DISTANCES - 1]));
                 sums.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_reached_by_its_share() {
+    fn a_quantile_is_the_smallest_value_that_its_share_does_not_exceed() {
         let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
         for (share, value) in [(1, 1.0), (10, 1.0), (11, 2.0), (50, 5.0), (90, 9.0), (99, 10.0)] {
             assert_eq!(quantile(values.clone(), share), value, "{share} %");

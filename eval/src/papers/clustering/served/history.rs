@@ -186,9 +186,9 @@ impl History {
 
     /// Pages that the target of a redirect of `asker` may have stood for in a span of time.
     ///
-    /// The target stands for the page that is spelled like it, else for the page with the normalised form,
-    /// else for the first in byte order of the other pages of this form. A page that was acknowledged before
-    /// the span certainly existed, so later choices do not count.
+    /// The first choice is the page that is spelled like the target, the second the page with the normalised
+    /// form. The last choice is the first in byte order of the other pages of this form. A page that was
+    /// acknowledged before the span certainly existed, so later choices do not count.
     fn targets<'h>(&'h self, asker: &PageUrl, target: &'h PageUrl, span: Span) -> Vec<&'h PageUrl> {
         let normal = target.normalised().unwrap_or_else(|| target.clone());
         let others = self.spellings.get(&normal.id()).into_iter().flatten().filter(|url| *url != asker);
