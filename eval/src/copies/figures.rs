@@ -38,7 +38,7 @@ pub(super) struct Figures {
 #[derive(Debug, Serialize)]
 pub(super) struct CrossValidation {
     pub(super) figures: Figures,
-    /// How many folds chose each threshold, in hundredths.
+    /// Number of folds that chose each threshold, by the threshold in hundredths.
     pub(super) thresholds: BTreeMap<u32, usize>,
 }
 

@@ -204,7 +204,7 @@ fn bodies(
     }
 }
 
-/// Makes the lines below the main content that state the URL, time or count.
+/// Makes the lines below the main content in which two pages differ for this reason.
 fn lines(reason: Reason, random: &mut Random) -> String {
     let mut number = |least: u64, end: u64| least + random.below(end - least);
     match reason {

@@ -78,7 +78,8 @@ pub(crate) struct Henzinger {
 
 fn tokens(word: &str) -> Result<Tokens, String> {
     let choices = [Tokens::Words, Tokens::Source];
-    Tokens::of_word(word, &choices).ok_or_else(|| format!("unknown tokens; use {}", Tokens::words(&choices)))
+    Tokens::of_word(word, &choices)
+        .ok_or_else(|| format!("{word:?} names no tokens; use {}", Tokens::words(&choices)))
 }
 
 /// Figures of all tables and plots.

@@ -35,7 +35,7 @@ const WORDS: std::ops::RangeInclusive<u32> = 1..=5;
 const LEXICONS: std::ops::RangeInclusive<u32> = 1..=10;
 /// Number of words of a feature when lexicons are varied.
 const WORDS_OF_LEXICONS: u32 = 2;
-/// Threshold of the product.
+/// Default threshold of the product: a distance below 3.
 const BELOW: u32 = 3;
 /// Minimum number of pieces of pages.
 const REAL_MIN: usize = 2 * QUERIES;

@@ -62,7 +62,7 @@ pub(crate) struct Mapping {
     /// The factor by which the paper's intervals are widened, 1 to 10.
     #[arg(long, value_name = "RHO", default_value = RHO_DEFAULT)]
     rho: Rho,
-    /// Factors of a sweep on the most nodes with the most boxes.
+    /// Values of rho for a sweep on the most nodes with the most boxes.
     #[arg(
         long,
         value_name = "RHO,...",

@@ -1,7 +1,8 @@
-//! Crawls that are read once and replayed many times: as submissions for the engine, and as texts for the
+//! Crawls that are read once and replayed many times: as submissions for the engine, and as contents for the
 //! baseline.
 //!
-//! Engine and baseline extract each page independently, so an error of one does not hide in the other.
+//! The extractor of the product turns pages into text for both. From the text on, engine and baseline share
+//! no code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -174,7 +175,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Extracts the waiting pages, by the engine's extractors and by the baseline in parallel.
+    /// Extracts the waiting pages on the threads of the engine, and meanwhile makes the versions of the
+    /// baseline.
     fn extract_waiting(&mut self) -> anyhow::Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let batch: ExtractionBatch =

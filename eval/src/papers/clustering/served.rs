@@ -93,9 +93,10 @@ struct Answers {
     hold: u64,
     may_hold: u64,
     wrong: u64,
-    /// Number of pages in a group that are dissimilar to its winner or not yet verified.
+    /// Number of `secondary` answers: the page is in a group, but it is dissimilar to the winner or not yet
+    /// verified.
     secondaries: u64,
-    /// Number of secondary pages for which F holds with the winner nevertheless.
+    /// Number of `secondary` answers for which F holds with the winner nevertheless.
     understated: u64,
     /// Number of members of groups other than winners, if the contents of member and winner were certain.
     members: u64,

@@ -34,9 +34,9 @@ const ROUNDS: usize = 5;
 pub(crate) struct CompressedSize {
     what: String,
     fingerprints: u64,
-    /// Share of the code of the fingerprints alone. `None` for measured sizes.
+    /// Expected size of the code words alone, as a share of the plain size. `None` for measured sizes.
     code: Option<f64>,
-    /// Share with blocks and the keys beside them.
+    /// Size with blocks and the keys beside them, as a share of the plain size.
     ratio: f64,
 }
 

@@ -41,7 +41,8 @@ impl Variant {
 }
 
 impl MappingResult {
-    /// Runs in rows: a row has one threshold and one variant, by the number of nodes.
+    /// Groups the runs into rows. The runs of a row have one threshold and one variant, and differ in the
+    /// number of nodes.
     fn rows(&self) -> impl Iterator<Item = &[Run]> {
         self.runs.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant))
     }

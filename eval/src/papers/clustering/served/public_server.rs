@@ -22,7 +22,7 @@ pub(super) struct PublicServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Part of an answer about a page that is checked.
+/// Fields of an answer about a page that the measurement checks.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct PageAnswer {
     pub(super) url: String,
