@@ -41,7 +41,7 @@ Examples:
   doppel backup --out tuesday.increment --since monday.backup
   doppel backup --out wednesday.increment --since monday.backup tuesday.increment")]
 pub(crate) struct Backup {
-    /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
+    /// Write to this file; `-` is standard output. An existing file is replaced when the backup is complete.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Back up this data directory instead of asking a server. Of a cluster, that is `collection` below the directory of its

@@ -1,4 +1,4 @@
-//! `doppel ready`: whether a server takes work, for supervisors and scripts.
+//! `doppel ready`: says whether a server accepts work, for supervisors and scripts.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use doppel_terminal::output::Output;
 use crate::args::ServerArgs;
 use crate::client::connect;
 
-/// How long an answer may take. That about the ranges of a cluster may take three seconds by itself.
+/// Time limit of the request. A coordinator may take three seconds to ask the nodes about the ranges of a
+/// cluster.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Say whether a server takes work.
 ///
-/// Prints what the server says. Ends with 0 when it is ready, with 4 when it is not, and with 3 when nothing answers: for the health check
-/// of a container, and for scripts that wait.
+/// Prints the server's answer. Ends with code 0 if the server is ready, with 4 if it is not, and with 3 if
+/// nothing answers. Useful as the health check of a container, and in scripts that wait for a server.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +24,8 @@ Examples:
   until doppel ready; do sleep 1; done
   doppel ready --ranges all --server http://127.0.0.1:7700")]
 pub(crate) struct Ready {
-    /// What has to be there of a cluster: any node of tier 1, an owner that takes writes for each range, or all replicas.
+    /// What a cluster must have to be ready. any: a node of tier 1 that answers. served: an owner that
+    /// accepts writes for each range. all: all replicas of all ranges.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "any")]
     ranges: Ranges,
     #[command(flatten)]

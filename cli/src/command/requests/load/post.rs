@@ -1,4 +1,4 @@
-//! Batches of pages on their way to the server, and what became of each page.
+//! Posts batches of pages to the server, and counts the outcome of each page.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -26,25 +26,27 @@ use serde::{Serialize, Serializer};
 
 use super::acknowledged::AcknowledgedList;
 
-/// A batch is posted when it has this many bytes, whatever its pages: memory of larger ones is cleared again and again ...
+/// A batch of this many bytes is posted, however few pages it has. Larger buffers would cost time, because
+/// their memory is cleared again for each batch.
 const BATCH_BYTES: usize = 1 << 20;
-/// ... and with a longest line at its end the server takes it as one body.
+/// Even with a line of the largest size at its end, a batch fits into one request body.
 const _: () = assert!(BATCH_BYTES + LINE_BYTES_MAX < WIRE_BYTES);
 /// Pause before lines are sent again that a busy server did not take.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
-/// After so long without a page taken it is said why.
+/// If the server has taken no page for this long, the user is told why.
 const BUSY: Duration = Duration::from_secs(5);
-/// How long a server is asked why it does not take pages, which takes it three seconds where a node is away; and the longest answer
-/// that is read, in bytes.
+/// Time limit of the question why a server does not take pages. The server needs three seconds to answer if
+/// one of its nodes is away.
 const READY: Duration = Duration::from_secs(5);
+/// Longest answer to that question that is read, in bytes.
 const READY_BYTES_MAX: u64 = 64 << 10;
 const NDJSON: &str = "application/x-ndjson";
-/// The outcome of pages that were not taken.
+/// Outcome that is counted for pages that the server did not take.
 const REFUSED: &str = "refused";
-/// Refused pages that are printed one by one; the others are counted.
+/// Refused pages that are printed one by one; later ones are only counted.
 const REFUSED_SHOWN: u64 = 20;
 
-/// Pages on their way to one request.
+/// Pages of one request, as lines of JSON.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     body: Vec<u8>,
@@ -55,23 +57,23 @@ pub(super) struct Batch {
 #[derive(Debug, Clone)]
 pub(super) struct Posted {
     begin: usize,
-    /// The page.
+    /// URL of the page.
     pub(super) url: String,
-    /// Where it was read.
+    /// Position in the inputs where the page was read.
     pub(super) at: PagePosition,
     fetched_at: Option<Timestamp>,
 }
 
-/// Posting ended before all was answered.
+/// A lane ended before the server had answered all its pages.
 #[derive(Debug)]
 pub(super) struct Stopped {
-    /// The first page of its lane that was not.
+    /// First page of the lane without an answer.
     pub(super) first: Box<Posted>,
-    /// Why.
+    /// Reason for the end.
     pub(super) error: anyhow::Error,
 }
 
-/// A line of `--acknowledged`.
+/// A line of the file of `--acknowledged`.
 #[derive(Debug, Serialize)]
 struct Acknowledged<'a> {
     url: &'a str,
@@ -80,24 +82,25 @@ struct Acknowledged<'a> {
     outcome: Outcome,
 }
 
-/// What the lanes share.
+/// State that all lanes share: the client, the counts, and the files of acknowledged and refused pages.
 pub(super) struct Post {
     client: Client,
     patience: Duration,
     outcomes: Mutex<BTreeMap<String, u64>>,
     acknowledged: Option<Mutex<AcknowledgedList>>,
-    /// Where pages are written that are refused.
+    /// File to which refused pages are written.
     bad: Option<BadFile>,
-    /// Whether it was said that the server takes no more.
-    is_told: AtomicBool,
+    /// Whether the user was told that the server is busy.
+    is_reported: AtomicBool,
 }
 
 impl Batch {
     /// Adds a page.
     ///
     /// # Errors
-    /// When it is longer as a line than is taken, which can be six times as long as it was: the server
-    /// would refuse all the others with it. The batch is as it was.
+    /// If the line of the page is longer than the server accepts. Escapes can make a line six times as long
+    /// as the page, and the server would refuse the whole batch because of it. The batch then stays
+    /// unchanged.
     pub(super) fn push(&mut self, item: &PageItem, at: PagePosition) -> Result<(), Reason> {
         let begin = self.body.len();
         item.to_json_line(&mut self.body);
@@ -112,7 +115,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Whether it is to be posted, at `pages` pages or when it is large.
+    /// Whether the batch must be posted now: it has `pages` pages or enough bytes.
     pub(super) fn is_full(&self, pages: usize) -> bool {
         self.pages.len() >= pages || self.body.len() >= BATCH_BYTES
     }
@@ -121,18 +124,18 @@ impl Batch {
         self.pages.is_empty()
     }
 
-    /// Its first page, if it has any.
+    /// Returns the first page of the batch, if there is one.
     pub(super) fn into_first(self) -> Option<Posted> {
         self.pages.into_iter().next()
     }
 }
 
 impl Post {
-    /// Posts to the server of `client`, giving up after `patience`; `acknowledged` is appended to, and refused pages are written to
-    /// `bad`.
+    /// Creates the shared state. Lanes post to the server of `client` and give up after `patience`.
+    /// Acknowledged pages are appended to the file `acknowledged`, and refused pages are written to `bad`.
     ///
     /// # Errors
-    /// When that file cannot be opened.
+    /// If the file `acknowledged` cannot be opened.
     pub(super) fn new(
         client: Client,
         patience: Duration,
@@ -150,14 +153,15 @@ impl Post {
             outcomes: Mutex::default(),
             acknowledged,
             bad,
-            is_told: AtomicBool::default(),
+            is_reported: AtomicBool::default(),
         })
     }
 
-    /// Posts one batch after the other.
+    /// Posts batches one after the other, until the sender is dropped.
     ///
     /// # Errors
-    /// When the server refuses pages for good or takes none for too long, or what it has taken cannot be noted.
+    /// If the server refuses pages for good, takes none for too long, or an acknowledged page cannot be
+    /// recorded.
     pub(super) fn lane(&self, batches: &Receiver<Batch>) -> Result<(), Stopped> {
         for Batch { body, pages } in batches {
             let mut left = &pages[..];
@@ -169,7 +173,7 @@ impl Post {
         Ok(())
     }
 
-    /// Counts a page that is not taken, and says why.
+    /// Counts a page that the server does not take, and prints the reason.
     pub(super) fn refuse(&self, url: &str, reason: &dyn Display) {
         if let Some(bad) = &self.bad {
             bad.note_page(REFUSED, url, reason.to_string());
@@ -182,26 +186,26 @@ impl Post {
         }
     }
 
-    /// Ensures that the list of the pages that were taken is on disk, where there is one.
+    /// Syncs the list of acknowledged pages to disk, if there is one.
     ///
     /// # Errors
-    /// When it cannot be synced.
+    /// If the list cannot be synced.
     pub(super) fn sync_acknowledged(&self) -> anyhow::Result<()> {
         let Some(list) = &self.acknowledged else { return Ok(()) };
         lock(list).sync().context("cannot write the acknowledged pages")
     }
 
-    /// Pages that were not taken.
+    /// Number of pages that were not taken.
     pub(super) fn refused(&self) -> u64 {
         lock(&self.outcomes).get(REFUSED).copied().unwrap_or(0)
     }
 
-    /// Pages by what became of them.
+    /// Number of pages by outcome.
     pub(super) fn into_outcomes(self) -> BTreeMap<String, u64> {
         self.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more page of an outcome; gives how many there are.
+    /// Counts one more page of an outcome, and returns the new count.
     fn count(&self, outcome: &str) -> u64 {
         let mut outcomes = lock(&self.outcomes);
         let pages = outcomes.entry(outcome.to_owned()).or_default();
@@ -209,9 +213,9 @@ impl Post {
         *pages
     }
 
-    /// Posts the pages of a batch until none is left that was not answered. A busy server takes a beginning of it and asks for
-    /// the rest again. One that takes no body as large gets smaller ones, down to one page, which is
-    /// then the one to blame.
+    /// Posts the pages of a batch until all are answered, and removes answered pages from `pages`. A busy
+    /// server takes the first pages and asks for the rest again. If the server finds the body too large, the
+    /// method halves it, down to a single page, which is then refused.
     fn post(&self, body: &Bytes, pages: &mut &[Posted]) -> anyhow::Result<()> {
         let mut most = pages.len();
         let mut progress = Instant::now();
@@ -243,7 +247,7 @@ impl Post {
                 } else if progress.elapsed() > self.patience {
                     let (status, text) = (StatusCode::TOO_MANY_REQUESTS, error.reason.clone());
                     return Err(ClientError::Refused { status, text }.into());
-                } else if progress.elapsed() >= BUSY && !self.is_told.swap(true, Ordering::Relaxed) {
+                } else if progress.elapsed() >= BUSY && !self.is_reported.swap(true, Ordering::Relaxed) {
                     let seconds = self.patience.as_secs();
                     say!(
                         "doppel: the server takes no more at present: {}; trying for {seconds} s",
@@ -258,7 +262,8 @@ impl Post {
         Ok(())
     }
 
-    /// Why the server does not answer that pages were taken, where it says that it takes no writes.
+    /// Asks the server for its readiness, and returns why it does not answer posts. `None` if it says nothing
+    /// about that.
     fn waits(&self) -> Option<ClientError> {
         let request = self.client.request(Method::GET, &["readyz"]).query(&[("ranges", "served")]);
         let answer = request.timeout(READY).send().ok()?;
@@ -272,7 +277,7 @@ impl Post {
         Some(ClientError::Refused { status, text })
     }
 
-    /// Counts pages by what became of them, and records those that were taken.
+    /// Counts pages by outcome, and records acknowledged pages.
     fn note(&self, answers: &[(&Posted, LineAnswer)]) -> anyhow::Result<()> {
         let mut lines = Vec::new();
         for (page, answer) in answers {
@@ -297,10 +302,10 @@ impl Post {
     }
 }
 
-/// Reads the answers to the pages that were sent, each beside its page.
+/// Pairs each page that was sent with its answer.
 ///
 /// # Errors
-/// When there are more or fewer, or one is about another page.
+/// If the number of answers differs from the number of pages, or an answer is about another page.
 fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted, LineAnswer)>> {
     let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<LineAnswer>, _>>();
     let answers = answers.context("the server's answer is not what this program expects")?;
@@ -316,7 +321,7 @@ fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted,
     Ok(sent.iter().zip(answers).collect())
 }
 
-/// RFC 3339.
+/// Writes a date in RFC 3339.
 fn date<S: Serializer>(date: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     date.map(|date| date.to_string()).serialize(serializer)
 }
