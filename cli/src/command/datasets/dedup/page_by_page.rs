@@ -1,4 +1,4 @@
-//! Page by page: every page is recorded in a collection as a server does.
+//! Records every page in a collection, one by one, as a server does.
 
 use std::io::Write;
 use std::path::Path;
@@ -30,13 +30,13 @@ use crate::found::CollectionGroups;
 use crate::report::Recorded;
 use crate::summary::{Fed, Summary};
 
-/// Pause while as much is pending as may be.
+/// Pause while the collection accepts no more pending pages.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// How long one wait for the last decisions may take before it is begun again.
+/// Longest single wait for the last decisions, before the wait is repeated.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 impl Dedup {
-    /// Records every page in a collection as a server does.
+    /// Records every page in a collection and returns the results.
     pub(super) fn page_by_page(&self, asked: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
         if let Some(dir) = &self.data {
             NewDirectory::forget_interrupted(dir)?;
@@ -52,7 +52,7 @@ impl Dedup {
         let begin = Instant::now();
         let mut weights = Weights::by_page();
         let mut verdicts = self.verdicts();
-        // The directory is this process's now, and what is listed is on record in it.
+        // This process now holds the directory, so every file of the list is on record in it.
         let list = self.data.as_deref().map(IngestedList::open).transpose()?;
         let (list, listed) = list.unzip();
         let reading = plan.reading.as_ref().map(|reading| reading.with_list(listed.unwrap_or_default()));
@@ -81,7 +81,7 @@ impl Dedup {
             found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
         let pages = &mut Recorded { tier1, market: winners.as_mut() };
-        // The report reads the inputs again, and `out` may replace one.
+        // The report reads the inputs again, and `out` may replace an input, so the report is written first.
         let of = Reported { accounts: &accounts, unit: Unit::Page, names: None, fed: &fed, found: &found };
         let reported = self.report(plan, (pages, &weights), &of, &engine.signer);
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
@@ -97,7 +97,7 @@ impl Dedup {
         })
     }
 
-    /// Records all pages, and those that have gone, and has all of them decided.
+    /// Records all pages, looks for pages whose files are gone, and waits until all pages are decided.
     fn record(
         &self,
         engine: &LocalEngine,
@@ -113,7 +113,7 @@ impl Dedup {
         Ok(fed)
     }
 
-    /// Finds the pages on record whose file has gone, and records that with `--prune`.
+    /// Finds the pages on record whose file is gone. Records them as dead if `--prune` is given.
     fn look_for_gone(&self, engine: &LocalEngine, fed: &mut Fed) -> anyhow::Result<()> {
         let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
         let gone = directory::gone(live, self.directories())?;
@@ -127,7 +127,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Records all pages, in the order of the inputs.
+    /// Records all pages in the order of the inputs.
     fn feed(
         &self,
         engine: &LocalEngine,
@@ -155,14 +155,14 @@ impl Dedup {
                 }
             }
             fed.outcomes.add(&taken);
-            // What was submitted is on disk.
+            // The submitted pages are on disk, so their files may be listed.
             list.as_mut().map_or(Ok(()), |list| list.add(extracted.ended.iter().map(|end| &end.ingested)))
         })?;
         Ok(Fed { input, ..fed })
     }
 }
 
-/// What to do where the disk is full.
+/// Adds to an error what the user can do if the disk is full.
 fn with_next_step(dir: &Path, error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<Tier1Error>() {
         Some(Tier1Error::DiskFull(_)) => {
@@ -173,7 +173,7 @@ fn with_next_step(dir: &Path, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Every live page, as it is for a market if there is one.
+/// Iterates over all live pages, with the winners of the market if there is one.
 fn live<'t>(
     tier1: &'t dyn Tier1Api,
     winners: &'t mut Option<MarketWinners<'_>>,
@@ -184,7 +184,7 @@ fn live<'t>(
     })
 }
 
-/// Submits until there is room, and until all ranges answer.
+/// Submits pages. Waits and retries while the queue of pending pages is full or a range does not answer.
 fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
     loop {
         match engine.tier1.submit(submissions.to_vec()) {
@@ -198,7 +198,7 @@ fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Ve
     }
 }
 
-/// Waits until everything is decided.
+/// Waits until every page is decided.
 fn decide(engine: &LocalEngine) -> anyhow::Result<()> {
     let spinner = progress::waiting("deciding");
     while !engine.tier1.flush(FLUSH_STEP)? {}

@@ -1,5 +1,8 @@
-//! How many records may be tried where many are alike: time grows with the square of a family whose members are just not alike enough to
-//! be linked. So the number of pairs that look alike is bounded, which is a function of the records alone, as a time is not.
+//! Limits the sample if many records are alike.
+//!
+//! The time of a trial grows with the square of a family of pages that are almost similar enough to be
+//! linked. The sample therefore ends when the number of pairs that look alike reaches a bound. The bound
+//! depends on the records alone, which a time limit would not.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,13 +11,14 @@ use doppel_inputs::arguments::{AtMost, InputArgs};
 use doppel_model::pairwise::{Policy, Signer};
 use doppel_protocol::Body;
 
-/// Pairs of different contents that look alike, at most. A family of about 5,000 pages has so many.
+/// Largest number of pairs of different contents that look alike. A family of about 5,000 pages has so many
+/// pairs.
 const PAIRS_MAX: u64 = 5_000_000;
 
-/// How much of the inputs is tried: what they may be read of, or fewer records where too many look alike.
+/// Returns how much of the inputs is tried: `most`, or fewer records if too many look alike.
 ///
 /// # Errors
-/// When an input is not there.
+/// If an input does not exist.
 pub(super) fn at_most(inputs: &InputArgs, most: AtMost) -> anyhow::Result<AtMost> {
     let mut counting = Counting::default();
     extracted::pages(inputs, (Signer::new(Policy::default()), false), |pages| {
@@ -30,19 +34,21 @@ pub(super) fn at_most(inputs: &InputArgs, most: AtMost) -> anyhow::Result<AtMost
     Ok(AtMost { records: counting.enough.unwrap_or(u64::MAX).min(most.records), ..most })
 }
 
-/// The pairs so far.
+/// Counts the pairs so far.
 #[derive(Default)]
 struct Counting {
     contents: HashSet<doppel_model::ContentHash>,
-    /// Contents by two values of their sketches: two contents share these with the square of their Jaccard coefficient for probability.
+    /// Number of contents by two values of their sketches. The probability that two contents share both
+    /// values is the square of their Jaccard coefficient.
     alike: HashMap<[u8; 2], u64>,
     pairs: u64,
-    /// The number of records with which there are enough pairs.
+    /// Number of records that contain enough pairs, once it is known.
     enough: Option<u64>,
 }
 
 impl Counting {
-    /// Takes note of a record; of a content that is known, nothing looks alike, because it is compared once.
+    /// Counts a record. `sketch` is `None` for a content that was counted before: equal contents are compared
+    /// only once.
     fn note(&mut self, record: u64, sketch: Option<[u8; 2]>) {
         let Some(sketch) = sketch else { return };
         let others = self.alike.entry(sketch).or_default();

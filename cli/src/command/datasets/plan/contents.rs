@@ -1,4 +1,4 @@
-//! The contents that a plan is for.
+//! Collects the contents for which a plan is made.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufReader;
@@ -22,18 +22,18 @@ use crate::client::connect_to;
 
 /// A distinct content.
 pub(super) struct Content {
-    /// The first of its URLs; none where a server gave it.
+    /// Smallest of its URLs; `None` if a server sent the content.
     pub(super) url: Option<PageUrl>,
     pub(super) signature: Arc<Signature>,
 }
 
-/// Distinct contents.
+/// Distinct contents by their hashes.
 pub(super) type Contents = BTreeMap<ContentHash, Content>;
 
-/// Each distinct content that is live after the last input; there is at least one.
+/// Reads each distinct content that is live after the last input. Returns at least one.
 ///
 /// # Errors
-/// When an input is not there, or no content is.
+/// If an input does not exist, or there is no content.
 pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
     let mut last: HashMap<PageUrl, (Timestamp, Body)> = HashMap::new();
     let tally = extracted::pages(inputs, (Signer::new(Policy::default()), false), |pages| {
@@ -67,10 +67,10 @@ pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
     Ok((contents, tally))
 }
 
-/// A sample of the contents of a server; there is at least one.
+/// Reads a sample of the contents of a server. Returns at least one.
 ///
 /// # Errors
-/// When the server does not give one, or has no content.
+/// If the server gives no sample, or has no content.
 pub(super) fn sample(server: &str, credentials: &CredentialArgs) -> anyhow::Result<Contents> {
     let bar = progress::waiting("reading a sample");
     let client = connect_to(server, credentials)?;
@@ -95,7 +95,7 @@ pub(super) fn sample(server: &str, credentials: &CredentialArgs) -> anyhow::Resu
     Ok(contents)
 }
 
-/// Their signatures, in the order of their hashes.
+/// Iterates over the signatures in the order of their hashes.
 pub(super) fn signatures(contents: &Contents) -> impl Iterator<Item = &Signature> {
     contents.values().map(|content| &*content.signature)
 }
