@@ -1,9 +1,10 @@
-//! Where two texts differ: a piece of each around the first word in which they do, with the words that only one of them has.
+//! Finds where two texts differ. Takes a piece of each text around the first different word, and marks the
+//! words that only one piece has.
 //!
-//! Words are separated by white space and compared as they are seen: with case and punctuation, but not by how a letter with an accent is
-//! encoded, or by soft hyphens. What is longer than words are is compared character by character, as
-//! text in Chinese or Japanese. Which pieces are compared depends on the texts alone, and these are short, so the comparison needs no limit of
-//! time.
+//! Words are separated by white space. Case and punctuation count, but not how an accented letter is encoded,
+//! nor soft hyphens. Strings longer than any word, such as text in Chinese or Japanese, are compared
+//! character by character. Which pieces are compared depends on the texts alone. The pieces are short, so the
+//! comparison needs no time limit.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,33 +12,33 @@ use std::hash::{Hash, Hasher};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
-/// Characters of a piece.
+/// Length of a piece in characters.
 const PIECE: usize = 600;
-/// Of these so many are before the first difference.
+/// How many characters of a piece come before the first difference.
 const BEFORE: usize = 120;
-/// What is longer in bytes is no word.
+/// Longest word in bytes; longer strings are compared by characters.
 const WORD_MAX: usize = 48;
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// In turn words that both pieces have, and words that this one alone has.
+    /// Runs in order: words of both pieces alternate with words that only this piece has.
     pub(super) runs: Vec<Run>,
-    /// Whether there is more text before it.
+    /// Whether the text continues before the piece.
     pub(super) is_cut_before: bool,
-    /// Whether there is more after it.
+    /// Whether the text continues behind the piece.
     pub(super) is_cut_after: bool,
 }
 
-/// Words that follow each other.
+/// Consecutive words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) text: String,
-    /// Whether the other piece does not have them.
+    /// Whether the other piece lacks these words.
     pub(super) is_only_here: bool,
 }
 
-/// The first words of a text, each with one space behind it, so many bytes together at most.
+/// Returns the first words of a text, each followed by one space, in at most `bytes_max` bytes.
 pub(super) fn first_words(text: &str, bytes_max: usize) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {
@@ -52,7 +53,7 @@ pub(super) fn first_words(text: &str, bytes_max: usize) -> String {
     words
 }
 
-/// A piece of each of two texts of [`first_words`], and whether these differ.
+/// Returns a piece of each of two texts of [`first_words`], and whether the texts differ.
 pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
     let (a, b) = (units(a), units(b));
     let first = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
@@ -63,7 +64,8 @@ pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
         [&a[from..], &b[from..]].map(|rest| rest.split_at(fit(rest.iter(), PIECE)));
     let (mut a_runs, mut b_runs) = (Vec::new(), Vec::new());
     let mut parts = capture_diff_slices(Algorithm::Myers, a, b);
-    // What one piece has at its end alone may be behind the end of the other piece.
+    // Words at the end of only one piece may exist in the other text behind its piece, so it is not known
+    // whether they differ.
     let last = parts.last().map(|part| part.tag());
     let is_unknown = last == Some(DiffTag::Delete) && !b_more.is_empty()
         || last == Some(DiffTag::Insert) && !a_more.is_empty();
@@ -83,7 +85,7 @@ pub(super) fn compare(a: &str, b: &str) -> ([Piece; 2], bool) {
     ([piece(a_runs, a_more), piece(b_runs, b_more)], differ)
 }
 
-/// A word with the space behind it, or a character. Two are equal if they look alike.
+/// A word with the space behind it, or a single character. Units that look alike are equal.
 struct Unit<'t> {
     text: &'t str,
     form: Cow<'t, str>,
@@ -121,7 +123,8 @@ impl Ord for Unit<'_> {
     }
 }
 
-/// Words with the space behind them, and the characters of what is too long for a word.
+/// Splits a text into words with the space behind them. Strings that are too long for words are split into
+/// characters.
 fn units(text: &str) -> Vec<Unit<'_>> {
     let mut units = Vec::new();
     for word in text.split_inclusive(' ') {
@@ -143,7 +146,7 @@ fn push(runs: &mut Vec<Run>, units: &[Unit<'_>], is_only_here: bool) {
     }
 }
 
-/// How many of the first units have so many characters together.
+/// Counts the first units that together have at most this many characters.
 fn fit<'w>(units: impl Iterator<Item = &'w Unit<'w>>, characters: usize) -> usize {
     let ends = units.scan(0, |sum, unit| {
         *sum += unit.text.chars().count();

@@ -1,4 +1,4 @@
-//! `doppel coordinator`: a front door of a cluster.
+//! `doppel coordinator`: runs a front door of a cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,39 +29,43 @@ use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
 use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
 
-/// How long the first answer of tier 1 is waited for between two attempts.
+/// Pause between two attempts to reach tier 1 during the start.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Run a coordinator, a front door of a cluster.
 ///
-/// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
-/// with its address when it takes requests: with a log as soon as one node of tier 1 answers, without one when all do. Before
-/// that, `/healthz` says that it lives, and `/readyz` and everything else, with status 503, what it waits for. Whether every
-/// range has an owner is another question, and `doppel cluster status` answers it.
+/// It answers the public HTTP interface, as `doppel serve` does. It stores nothing, so any number of
+/// coordinators may run. It prints one line with its address when it accepts requests. With a log, that is as
+/// soon as one node of tier 1 answers; without a log, when all nodes do. Until then, `/healthz` says that the
+/// process lives. `/readyz` and all other paths answer with status 503 and what the coordinator waits for.
+/// Whether every range has an owner is a separate question, which `doppel cluster status` answers.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700 --tokens tokens")]
 pub(crate) struct Coordinator {
-    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    /// File of the cluster, as `doppel init` has written it, with the file of the secret beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
-    /// A name for this coordinator, by which the logs of the other nodes know it.
+    /// Name of this coordinator, by which the logs of the other nodes mention it.
     #[arg(long, value_name = "NAME", env = "DOPPEL_NAME", default_value = "coordinator")]
     name: NodeName,
     #[command(flatten)]
     front_door: FrontDoorArgs,
-    /// A file that names markets (docs/reference/winner-rules.md); give all coordinators the same. Its rules are not used: `doppel init
-    /// --winners` fixes those.
+    /// File that names markets (docs/reference/winner-rules.md); give all coordinators the same one. Its
+    /// rules are not used, because `doppel init --winners` fixes the rules.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// The tables of the cluster's policy, if it reads any: the file that `doppel init --policy-tables` was given.
+    /// Tables of the cluster's policy, if it needs any: the file that was given to `doppel init
+    /// --policy-tables`.
     #[arg(long, value_name = "FILE")]
     policy_tables: Option<PathBuf>,
-    /// Detect the language of a page whose record gives none; give it to all coordinators or none.
+    /// Detect the language of a page if its record gives none. Give this option to all coordinators or to
+    /// none.
     #[arg(long)]
     detect_language: bool,
-    /// Where exports that do not fit in memory are sorted [default: the system's directory of temporary files].
+    /// Directory in which exports are sorted that do not fit in memory [default: the system's directory of
+    /// temporary files].
     #[arg(long, value_name = "DIR")]
     temp: Option<PathBuf>,
     #[command(flatten)]
@@ -142,7 +146,7 @@ impl Coordinator {
     }
 }
 
-/// A cluster that a front door can be of.
+/// A cluster whose nodes of tier 1 have answered.
 struct ReachedCluster {
     cluster: Cluster,
     signer: Signer,
@@ -153,7 +157,8 @@ struct ReachedCluster {
     collection: Collection,
 }
 
-/// Waits for the log of the cluster, where it has one, and for its nodes of tier 1. Tables are refused that are not the cluster's. None when the process is to end.
+/// Waits for the log of the cluster, if it has one, and for its nodes of tier 1. Refuses tables that differ
+/// from the cluster's. Returns `None` if the process has to end.
 async fn reach(
     file: &ClusterFile,
     name: &NodeName,
@@ -195,17 +200,17 @@ async fn reach(
     Ok(Some(ReachedCluster { cluster, signer, hearing, runtime, nodes, routers, collection }))
 }
 
-/// Which nodes of tier 1 have to answer first.
+/// Nodes of tier 1 that must answer before the coordinator starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
-    /// Each has ranges that no other has.
+    /// All nodes: each has ranges that no other node has.
     ForAll,
-    /// Others take over.
+    /// One node: the others may be down, and their ranges are taken over.
     ForOne,
 }
 
-/// NeededReports every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
-/// the process is to end.
+/// Asks every node of tier 1 which collection it has. Waits until the nodes that `waits` requires have
+/// answered, and ensures that all answers are equal. Returns `None` if the process has to end.
 async fn ask(
     nodes: &[RemoteTier1],
     waits: Waits,
@@ -231,7 +236,7 @@ async fn ask(
         let answers = tokio::select! {
             answers = &mut answers => answers,
             () = &mut shutdown => {
-                // The calls break off, and end while there is a runtime.
+                // The calls are cancelled and must end while the runtime still exists.
                 runtime.end();
                 drop(answers.await);
                 return Ok(None);

@@ -1,4 +1,4 @@
-//! `doppel dev-cluster`: a cluster on this machine, to try and to break.
+//! `doppel dev-cluster`: runs a cluster on this machine, for trials and experiments.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,13 +17,14 @@ use crate::dev_cluster::{self, Counts, Plan, Process, Role};
 
 /// Run a cluster on this machine, to try it and to break it.
 ///
-/// Starts all processes on loopback ports, with their files in one directory, and stays until Ctrl-C, which ends all of them.
-/// It restarts nothing by itself. On a directory that has a cluster it goes on with that. From another terminal, `kill NAME`
-/// kills a process at once, and `start NAME` starts it again.
+/// Starts all processes on loopback ports, with their files in one directory. The command stays in the
+/// foreground until Ctrl-C, which ends all processes. It restarts no process by itself. If the directory
+/// already has a cluster, the command starts that cluster again. From another terminal, `kill NAME` kills a
+/// process at once, and `start NAME` starts it again.
 ///
-/// The log that the ranges are replicated through is on log servers of NATS JetStream, which need the program `nats-server`,
-/// 2.9.10 or newer. From 2.12 on they sync what they acknowledge. Without the program, --log-servers 0 runs a cluster in which
-/// nothing is replicated.
+/// The ranges are replicated through a log on servers of NATS JetStream. They need the program `nats-server`,
+/// 2.9.10 or newer. From 2.12 on, the servers sync what they acknowledge. Without the program, --log-servers
+/// 0 runs a cluster that replicates nothing.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -45,44 +46,45 @@ pub(crate) struct DevCluster {
 
 #[derive(Debug, Args)]
 struct Run {
-    /// The directory of the cluster; made if it is not there.
+    /// Directory of the cluster. A missing directory is created.
     #[arg(long, value_name = "DIR", required = true)]
     dir: Option<PathBuf>,
-    /// Nodes of tier 1, the system of record.
+    /// Number of nodes of tier 1, the system of record.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=32))]
     tier1: u16,
-    /// Nodes of tier 2, the index.
+    /// Number of nodes of tier 2, the index.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=128))]
     tier2: u16,
-    /// Coordinators, the front doors.
+    /// Number of coordinators, the front doors.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
     coordinators: u16,
-    /// Log servers; 0 for a cluster without a log, in which nothing is replicated.
+    /// Number of log servers; 0 for a cluster without a log, which replicates nothing.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=16))]
     log_servers: u16,
-    /// Ranges that the pages are cut into, 1 to 64 [default: two for each node of tier 1, so 6 with three; one for a single
-    /// node].
+    /// Number of ranges into which the pages are divided, 1 to 64 [default: two for each node of tier 1, so 6
+    /// with three nodes; one for a single node].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranges: Option<u16>,
-    /// Nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or more, 3 where the log servers
-    /// are older than 2.12 and there are three nodes or more; else 1].
+    /// Number of nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or
+    /// more, 3 where the log servers are older than 2.12 and there are three nodes or more; else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     replicas: Option<u16>,
-    /// Bytes of each range's stream at the log servers [default: 1 GiB].
+    /// Bytes of each range's stream on the log servers [default: 1 GiB].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// A file of winner rules and of markets (docs/reference/winner-rules.md).
+    /// File of winner rules and of markets (docs/reference/winner-rules.md).
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// Distinct contents past which a group is quarantined, at least 2: an option of `doppel tier1`.
+    /// Number of distinct contents above which a group is quarantined, at least 2. The nodes of tier 1 are
+    /// started with this option.
     #[arg(long, value_name = "CONTENTS", value_parser = clap::value_parser!(u64).range(2..))]
     group_members_max: Option<u64>,
-    /// The program of the log servers [default: the `nats-server` on the path].
+    /// Program of the log servers [default: the `nats-server` on the path].
     #[arg(long, value_name = "PATH", env = "DOPPEL_NATS_SERVER")]
     nats_server: Option<PathBuf>,
-    /// Print one line of JSON when all are ready.
+    /// Print one line of JSON when all processes are ready.
     #[arg(long)]
     json: bool,
 }
@@ -93,16 +95,17 @@ enum Act {
     Kill(NamedProcess),
     /// Start a process of a running cluster again, and wait until it answers.
     ///
-    /// A node then goes on to catch up with what it has missed; `doppel cluster status` says how far it is.
+    /// A node then catches up with the changes that it has missed; `doppel cluster status` shows its
+    /// progress.
     Start(NamedProcess),
 }
 
 #[derive(Debug, Args)]
 struct NamedProcess {
-    /// Its name, such as record-2.
+    /// Name of the process, such as record-2.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The directory of the cluster.
+    /// Directory of the cluster.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }
@@ -134,12 +137,12 @@ impl Run {
         let Self { ranges, replicas, log_max_bytes, policy, winners, group_members_max, .. } = self;
         let dir = dir.context("--dir is missing")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        // A signal during the start ends what was started by then.
+        // If a signal arrives during the start, the processes that run by then are ended.
         let (mut interrupt, mut terminate) = {
             let _inside = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
         };
-        // Before anything is made.
+        // The program is looked for before any file is created.
         let program = (log_servers > 0).then(|| Program::find(nats_server.as_deref())).transpose()?;
         let (counts, plan) = (
             Counts { tier1, tier2, coordinators, log: log_servers },
@@ -209,7 +212,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// The processes as JSON.
+/// Describes the processes in JSON.
 fn ready(pids: &[(&Process, Pid)]) -> Value {
     let of = |role: Role| -> Vec<Value> {
         let of_role = pids.iter().filter(|(process, _)| process.role == role);
@@ -231,7 +234,7 @@ fn ready(pids: &[(&Process, Pid)]) -> Value {
     })
 }
 
-/// What to try next.
+/// Prints the processes, and commands to try next.
 fn guide(cluster: &dev_cluster::DevCluster, dir: &str, out: &mut dyn Write) -> io::Result<()> {
     let named =
         |role: Role| cluster.of(role).map(|process| process.name.clone()).collect::<Vec<_>>().join(", ");

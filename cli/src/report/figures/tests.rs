@@ -1,4 +1,4 @@
-//! The figures against a slow count over the same pages.
+//! Compares the figures with a slow count over the same pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,8 @@ fn group(number: usize) -> GroupId {
     GroupId::new(number as u64, ShardId(0))
 }
 
-/// Groups on few hosts: in each a winner, perhaps a secondary, and duplicates of these, of which some redirect.
+/// Creates groups on few hosts. Each has a winner, perhaps a secondary, and duplicates of these, some of
+/// which redirect.
 fn pages(seed: u64) -> Vec<PageWithContent> {
     let mut random = Random::new(seed);
     let mut pages = Vec::new();
@@ -31,7 +32,7 @@ fn pages(seed: u64) -> Vec<PageWithContent> {
         for member in 0..2 + random.index(12) {
             let host = random.index(6);
             let text = format!("http://h{host}.example/{number}/{member}");
-            // Records have no host.
+            // Records of files have no host.
             let text = if host == 5 { format!("record:crawl#{number}-{member}") } else { text };
             urls.push(PageUrl::parse(&text).unwrap());
         }

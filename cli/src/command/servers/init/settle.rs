@@ -1,4 +1,5 @@
-//! When writes of a new cluster are settled: what was asked for, what its log servers confirm, and what that means.
+//! Decides when writes of a new cluster are settled, from the options and from what the log servers confirm,
+//! and explains what that means.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use doppel_terminal::exit::Failure;
 use super::Init;
 
 impl Init {
-    /// Whether the options of the log go together.
+    /// Ensures that the options of the log do not contradict each other.
     pub(super) fn check_log(&self) -> Result<(), Failure> {
         let Self { log, log_monitor, .. } = self;
         let is_said = self.log_replicas.is_some()
@@ -44,7 +45,7 @@ impl Init {
         Ok(())
     }
 
-    /// When writes are settled, and why so, where that was not asked for.
+    /// Returns when writes are settled, and the reason if the user did not choose it.
     pub(super) fn settle(&self, patience: Duration) -> anyhow::Result<(Settlement, Option<String>)> {
         self.check_log()?;
         if self.log.is_empty() {
@@ -74,7 +75,7 @@ impl Init {
         Ok((Settlement::Standby, Some(why)))
     }
 
-    /// Nodes that have a replica of each range.
+    /// Returns the number of nodes that have a replica of each range.
     pub(super) fn replicas(&self, settlement: Settlement) -> Result<u16, Failure> {
         let nodes = self.tier1.len();
         let is_standby = settlement == Settlement::Standby && !self.log.is_empty();
@@ -99,7 +100,7 @@ impl Init {
         }
     }
 
-    /// Ensures that the monitors are those of all servers that keep the log, as far as there are streams.
+    /// Ensures that the monitors belong to all servers that have copies of the streams.
     pub(super) fn ensure_monitored(
         &self,
         log: &LogSettings,
@@ -118,7 +119,7 @@ impl Init {
     }
 }
 
-/// When a write counts.
+/// Describes when a write is settled.
 pub(super) fn settles(settlement: Settlement) -> &'static str {
     match settlement {
         Settlement::Log => "settlement `log`: a write counts when the log servers have it on their disks",
@@ -128,7 +129,7 @@ pub(super) fn settles(settlement: Settlement) -> &'static str {
     }
 }
 
-/// What the copies of the log are good for.
+/// Describes what the copies of the log protect against.
 pub(super) fn promised(replicas: u16) -> String {
     match replicas {
         1 => "the log is on one server only: while that is away nothing is taken, and when its disk is lost the cluster has to come \
@@ -142,7 +143,7 @@ pub(super) fn promised(replicas: u16) -> String {
     }
 }
 
-/// What the replicas of a range are good for.
+/// Describes what the replicas of a range protect against.
 pub(super) fn replicated(settlement: Settlement, replicas: usize) -> String {
     match replicas {
         2 if settlement == Settlement::Standby => "each range is on 2 nodes of tier 1: where one of them is lost, the other answers, \
