@@ -1,4 +1,5 @@
-//! URLs that a command is given: as arguments, or one a line in a file or from standard input; and those among them that are no page's.
+//! Reads the URLs given to a command, as arguments or as lines of a file or of standard input, and counts
+//! those that are no page URLs.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,17 +9,18 @@ use anyhow::Context;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{count, say};
 
-/// What messages call standard input.
+/// Name of standard input in messages.
 const STDIN: &str = "standard input";
 
-/// The longest line that is read, in bytes. A longer one is no URL but another kind of file.
+/// Longest line that is read, in bytes. A file with longer lines is no list of URLs.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// The URLs, in the order given: the lines of `file`, or else of standard input where `-` is the only argument, or else the arguments.
-/// The file `-` is standard input, too. Blank lines are skipped. It is said where there is no URL at all.
+/// Returns the URLs in the given order: the lines of `file`, or of standard input if `-` is the only
+/// argument, or else the arguments. The file `-` is also standard input. Blank lines are skipped. If a file
+/// or standard input has no URL, a message says so.
 ///
 /// # Errors
-/// When the file cannot be opened; an item is an error when it cannot be read, and none comes after it.
+/// If the file cannot be opened. An item is an error if it cannot be read, and it is then the last item.
 pub(crate) fn given<'u>(
     arguments: &'u [String],
     file: Option<&Path>,
@@ -36,7 +38,7 @@ pub(crate) fn given<'u>(
     }
 }
 
-/// The same items. Where there are none, that is said in the end.
+/// Passes the items on. If there are none, prints a message at the end.
 fn telling_none<T>(mut items: impl Iterator<Item = T>, name: String) -> impl Iterator<Item = T> {
     let mut is_known = false;
     std::iter::from_fn(move || {
@@ -49,7 +51,7 @@ fn telling_none<T>(mut items: impl Iterator<Item = T>, name: String) -> impl Ite
     })
 }
 
-/// The lines that are not blank, without their ends.
+/// Iterates over the lines that are not blank, without their line ends.
 fn lines(mut from: impl BufRead, name: String) -> impl Iterator<Item = anyhow::Result<String>> {
     let (mut number, mut is_over) = (0_u64, false);
     std::iter::from_fn(move || {
@@ -82,11 +84,11 @@ fn line(from: &mut impl BufRead) -> anyhow::Result<Option<String>> {
     String::from_utf8(bytes).map(Some).map_err(|_| Failure::IncompleteList("is not UTF-8".to_owned()).into())
 }
 
-/// What was given and is no page URL.
+/// Arguments or lines that are no page URLs.
 #[derive(Debug, Default)]
 pub(crate) struct Bad {
     number: u64,
-    /// The first one, and why it is none.
+    /// First one, and why it is no page URL.
     first: Option<(String, String)>,
 }
 
@@ -96,10 +98,10 @@ impl Bad {
         self.first.get_or_insert_with(|| (url.to_owned(), error.to_owned()));
     }
 
-    /// How the program ends.
+    /// Returns the result with which the command ends.
     ///
     /// # Errors
-    /// [`Failure::BadInput`] when there was one.
+    /// [`Failure::BadInput`] if there was one.
     pub(crate) fn verdict(self) -> Result<(), Failure> {
         let Some((url, error)) = self.first else { return Ok(()) };
         Err(Failure::BadInput(match self.number {
