@@ -12,7 +12,7 @@ mod tests;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use doppel_terminal::exit;
 
-use crate::given::GivenOptions;
+use crate::given_options::GivenOptions;
 
 /// Near-duplicate groups of a collection of web pages that never stops changing.
 ///

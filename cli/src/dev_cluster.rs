@@ -12,8 +12,8 @@
 //! the directory.
 
 pub(crate) mod log_servers;
+mod plan;
 mod ports;
-mod wanted;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -29,8 +29,8 @@ use doppel_snapshot::create_directories;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use plan::{Counts, Plan};
 use ports::Ports;
-pub(crate) use wanted::{Counts, Plan};
 
 const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";

@@ -7,10 +7,10 @@
 
 mod args;
 mod client;
+mod collection_groups;
 mod command;
 mod dev_cluster;
-mod found;
-mod given;
+mod given_options;
 mod report;
 mod savings;
 mod slow_policy;

@@ -35,7 +35,7 @@ use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::pairwise::Signer;
 use doppel_tier1::bulk::Unit;
 
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 use crate::summary::Fed;
 use figures::Figures;
 pub(crate) use pages::{Pages, Recorded};

@@ -15,7 +15,7 @@ use doppel_model::tables::TablesHash;
 use doppel_terminal::output::{bytes, count, plural, redirects, table};
 use serde::Serialize;
 
-use crate::found::{CollectionGroups, Groups, Largest};
+use crate::collection_groups::{CollectionGroups, Groups, Largest};
 
 /// What a run has read and recorded.
 #[derive(Debug, Default, Serialize)]

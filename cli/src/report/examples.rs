@@ -10,7 +10,7 @@ use doppel_model::{ContentHash, GroupId, PageUrl};
 use doppel_tier1::bulk::{PageWithContent, Unit};
 
 use super::EXAMPLES;
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 
 /// Largest number of kept pages, and of removed pages, that are named for each group.
 const NAMED: usize = 5;

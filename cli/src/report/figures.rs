@@ -14,7 +14,7 @@ use super::examples::{Example, Examples};
 use super::mirrors::{self, Mirrors};
 use super::pages::Pages;
 use super::similarities::Similarities;
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 
 /// Statuses of live pages, in the order in which the report shows them.
 const STATUSES: [Status; 7] = [

@@ -2,8 +2,8 @@
 
 mod at_once;
 mod page_by_page;
-mod reported;
-mod unused;
+mod report_plan;
+mod unused_options;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use doppel_terminal::interrupt;
 use doppel_terminal::output::{Output, say};
 use doppel_tier1::bulk::Unit;
 
-use crate::given::GivenOptions;
+use crate::given_options::GivenOptions;
 use crate::slow_policy;
 use crate::summary::{Fed, LearntTables, Summary};
-use reported::ReportPlan;
+use report_plan::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.
 ///

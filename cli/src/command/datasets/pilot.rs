@@ -11,7 +11,7 @@
 
 mod examples;
 mod families;
-mod kinds;
+mod input_properties;
 mod print;
 mod sample;
 mod spool;
@@ -37,7 +37,7 @@ use doppel_terminal::scratch::Scratch;
 use doppel_tier1::bulk::Unit;
 use serde::Serialize;
 
-use kinds::Kinds;
+use input_properties::Kinds;
 use sample::Sample as Timed;
 use spool::Spool;
 use trial::{Grouping, Reading, TablesRead, Trial};

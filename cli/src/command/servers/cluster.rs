@@ -1,7 +1,7 @@
 //! `doppel cluster`: shows the state of a cluster and its problems, and changes how the cluster is described.
 
 mod describe;
-mod in_meta;
+mod meta;
 
 use std::io::{self, Write};
 use std::thread;

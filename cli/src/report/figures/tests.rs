@@ -8,7 +8,7 @@ use doppel_protocol::Line;
 use doppel_tier1::bulk::{NamedRecords, PageWithContent};
 
 use super::*;
-use crate::found::Largest;
+use crate::collection_groups::Largest;
 
 struct Listed(Vec<PageWithContent>);
 

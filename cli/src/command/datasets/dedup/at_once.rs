@@ -29,9 +29,9 @@ use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};
 use serde::Serialize;
 
-use super::reported::Reported;
+use super::report_plan::Reported;
 use super::{Dedup, DedupOutcome, Plan, dead, nothing_is_kept};
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 use crate::summary::{Fed, Summary};
 
 /// Bytes of signatures that are kept in memory while pages are grouped without a data directory. Further

@@ -24,9 +24,9 @@ use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::Unit;
 
-use super::reported::Reported;
+use super::report_plan::Reported;
 use super::{Dedup, DedupOutcome, Plan, dead};
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 use crate::report::Recorded;
 use crate::summary::{Fed, Summary};
 

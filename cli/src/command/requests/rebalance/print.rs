@@ -141,7 +141,8 @@ mod tests {
         assert_eq!(change_text(RebalanceRequest::Balance, &plan(), true), expected);
         let moved = RebalancePlan { splits: 0, joins: 0, contents: 1, contents_moved: 1, ..plan() };
         let expected = "moving partition 9 to node 3: 1 partition to move, with 1 of 1 content (100.0 %)\n";
-        let text = change_text(RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(3) }, &moved, false);
+        let text =
+            change_text(RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(3) }, &moved, false);
         assert!(text.starts_with(expected) && !text.contains("plan 5"), "{text}");
         let one_join = RebalancePlan { splits: 0, joins: 1, ..plan() };
         assert!(

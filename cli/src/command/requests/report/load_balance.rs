@@ -301,7 +301,10 @@ box: the range of each feature: distinct shingles, then for each half of the dic
         let expected = "changing to plan 5: 1,200 of 3,000 contents copied in 2 s, 7 again after a change";
         assert_eq!(describe_progress(&progress), expected);
         let text = text(&LoadBalance { progress: Some(progress), ..report() });
-        assert!(text.contains(&format!("\n{expected}\nto copy: contents that change their node, ")), "{text}");
+        assert!(
+            text.contains(&format!("\n{expected}\nto copy: contents that change their node, ")),
+            "{text}"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ use doppel_terminal::output::{Output, say};
 use doppel_wire::NodeName;
 use serde_json::json;
 
-use super::in_meta::{InMeta, PATIENCE};
+use super::meta::{InMeta, PATIENCE};
 use crate::command::servers::init::values::{monitor, node, settlement};
 
 /// How often a change is attempted if other changes come first.

@@ -10,7 +10,7 @@ use doppel_terminal::exit::Failure;
 use doppel_tier1::bulk::Unit;
 
 use super::{Dedup, Plan};
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 use crate::report::{EXAMPLES, Pages, Run};
 use crate::summary::Fed;
 

@@ -2,7 +2,7 @@
 //! pages, and no retention.
 
 use super::Dedup;
-use crate::given::listed;
+use crate::given_options::listed;
 
 /// Options that have an effect only in a stored collection or if pages are recorded one by one.
 const OF_COLLECTIONS: [&str; 3] = ["shards", "ranges", "detect-language"];
