@@ -18,7 +18,7 @@ const PAGE: usize = 1_000;
 pub(crate) struct CollectionGroups {
     pub(crate) pages: Counters,
     pub(crate) groups: Groups,
-    pub(crate) largest: Vec<Largest>,
+    pub(crate) largest: Vec<LargestGroup>,
     /// Numbers of groups and of their pages, by the power of two at or below the number of pages in the
     /// group.
     pub(crate) sizes: BTreeMap<u32, (u64, u64)>,
@@ -76,7 +76,7 @@ impl Groups {
 
 /// A large group.
 #[derive(Debug, Serialize)]
-pub(crate) struct Largest {
+pub(crate) struct LargestGroup {
     /// Id of the group as text, such as `g12-0`.
     #[serde(serialize_with = "as_text")]
     pub(crate) group: GroupId,
@@ -136,10 +136,10 @@ impl CollectionGroups {
     /// If `stands_for` fails.
     pub(crate) fn prefer(
         &mut self,
-        mut stands_for: impl FnMut(GroupId, &PageUrl) -> anyhow::Result<PageUrl>,
+        mut winner_in_market: impl FnMut(GroupId, &PageUrl) -> anyhow::Result<PageUrl>,
     ) -> anyhow::Result<()> {
-        for Largest { group, winner, .. } in &mut self.largest {
-            *winner = winner.take().map(|usual| stands_for(*group, &usual)).transpose()?;
+        for LargestGroup { group, winner, .. } in &mut self.largest {
+            *winner = winner.take().map(|usual| winner_in_market(*group, &usual)).transpose()?;
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl CollectionGroups {
         let (groups, pages) = self.sizes.entry(members.pages.max(1).ilog2()).or_default();
         *groups += 1;
         *pages += members.pages;
-        self.largest.push(Largest { group, pages: members.pages, exact: members.same, winner });
+        self.largest.push(LargestGroup { group, pages: members.pages, exact: members.same, winner });
     }
 
     /// Keeps only the `top` largest groups, so that memory does not grow with the number of groups.
@@ -168,7 +168,7 @@ fn as_text<S: Serializer>(group: &GroupId, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_str(group)
 }
 
-impl Largest {
+impl LargestGroup {
     pub(crate) fn row(&self) -> Vec<String> {
         let kind = if self.exact { "exact" } else { "near" };
         vec![

@@ -155,7 +155,7 @@ impl DevCluster {
     ///
     /// # Errors
     /// If no process runs the cluster.
-    pub(crate) fn is_run(&self) -> anyhow::Result<()> {
+    pub(crate) fn ensure_running(&self) -> anyhow::Result<()> {
         let free = self.lock().is_ok();
         let dir = self.dir.display();
         ensure!(!free, "no cluster runs in {dir}; `doppel dev-cluster --dir {dir}` starts it");
@@ -293,12 +293,12 @@ impl DevCluster {
     pub(crate) fn end(&self) {
         for role in [Role::Coordinator, Role::Tier1, Role::Tier2, Role::Log] {
             let running = || self.of(role).filter_map(|process| self.pid(process));
-            running().for_each(|pid| tell(pid, Signal::TERM));
+            running().for_each(|pid| send_signal(pid, Signal::TERM));
             let until = Instant::now() + END;
             while running().next().is_some() && Instant::now() < until {
                 thread::sleep(POLL);
             }
-            running().for_each(|pid| tell(pid, Signal::KILL));
+            running().for_each(|pid| send_signal(pid, Signal::KILL));
         }
         for process in &self.processes {
             // The id of an ended process has no meaning.
@@ -319,7 +319,7 @@ impl Process {
 }
 
 /// Sends a signal. It does not matter if the process has just ended.
-fn tell(pid: Pid, signal: Signal) {
+fn send_signal(pid: Pid, signal: Signal) {
     if let Err(error) = kill_process(pid, signal) {
         tracing::debug!(%error, "a process is gone");
     }

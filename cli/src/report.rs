@@ -36,9 +36,9 @@ use doppel_model::pairwise::Signer;
 use doppel_tier1::bulk::Unit;
 
 use crate::collection_groups::CollectionGroups;
-use crate::summary::Fed;
+use crate::summary::IngestSummary;
 use figures::Figures;
-pub(crate) use pages::{Pages, Recorded};
+pub(crate) use pages::{Pages, RecordedPages};
 use texts::Texts;
 
 /// Number of largest groups that the report shows.
@@ -61,7 +61,7 @@ pub(crate) struct Run<'r> {
     /// Whether pages may be on record that are not in the inputs.
     pub(crate) has_earlier: bool,
     pub(crate) signer: &'r Signer,
-    pub(crate) fed: &'r Fed,
+    pub(crate) ingest: &'r IngestSummary,
     /// Groups of the collection, with at least [`EXAMPLES`] of the largest ones.
     pub(crate) found: &'r CollectionGroups,
     pub(crate) weights: &'r Weights,
@@ -75,7 +75,7 @@ impl Run<'_> {
     /// error, but the report mentions them.
     pub(crate) fn write(&self, pages: &mut dyn Pages, out: &mut dyn Write) -> anyhow::Result<()> {
         let figures = Figures::of(pages, self.found, (self.weights, self.unit), self.signer.policy())?;
-        let texts = Texts::look(&figures.examples, self);
+        let texts = Texts::find(&figures.examples, self);
         out.write_all(html::page(self, &figures, &texts).into_string().as_bytes())?;
         Ok(())
     }

@@ -15,11 +15,11 @@ use doppel_model::tables::TablesHash;
 use doppel_terminal::output::{bytes, count, plural, redirects, table};
 use serde::Serialize;
 
-use crate::collection_groups::{CollectionGroups, Groups, Largest};
+use crate::collection_groups::{CollectionGroups, Groups, LargestGroup};
 
 /// What a run has read and recorded.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Fed {
+pub(crate) struct IngestSummary {
     /// Records that were read.
     pub(crate) input: Tally,
     /// Outcomes of the submitted pages.
@@ -53,7 +53,7 @@ pub(crate) struct Summary {
     /// Policy as text, such as `jaccard:tau=0.8`.
     policy: Policy,
     #[serde(flatten)]
-    pub(crate) fed: Fed,
+    pub(crate) ingest: IngestSummary,
     /// Tables that this run learned from its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tables: Option<LearntTables>,
@@ -66,7 +66,7 @@ pub(crate) struct Summary {
     balance: Balance,
     groups: Groups,
     /// Largest groups; the group with most pages comes first.
-    largest: Vec<Largest>,
+    largest: Vec<LargestGroup>,
     seconds: f64,
     records_per_second: f64,
     megabytes_per_second: f64,
@@ -93,7 +93,7 @@ impl Summary {
     /// Creates the summary of a run under a policy that took `elapsed`.
     pub(crate) fn new(
         policy: Policy,
-        (records, fed): (Accounts, Fed),
+        (records, ingest): (Accounts, IngestSummary),
         elapsed: Duration,
         found: CollectionGroups,
         balance: Balance,
@@ -101,14 +101,14 @@ impl Summary {
         let seconds = elapsed.as_secs_f64();
         let CollectionGroups { pages, groups, largest, sizes: _ } = found;
         Self {
-            records_per_second: fed.input.records as f64 / seconds,
-            megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
+            records_per_second: ingest.input.records as f64 / seconds,
+            megabytes_per_second: ingest.input.bytes as f64 / 1e6 / seconds,
             records,
             policy,
             tables: None,
             results: None,
             pages,
-            fed,
+            ingest,
             balance,
             warnings: Vec::new(),
             groups,
@@ -129,7 +129,9 @@ impl Summary {
 
     /// Prints the summary for people. Rows with a count of zero are left out, except the main figures.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { fed: Fed { input, outcomes, gone, pruned, prunes, .. }, pages, groups, .. } = self;
+        let Self {
+            ingest: IngestSummary { input, outcomes, gone, pruned, prunes, .. }, pages, groups, ..
+        } = self;
         let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
         let mut rows = self.records.terms(Some(input.bytes));
@@ -222,13 +224,13 @@ impl Summary {
         }
         if !self.largest.is_empty() {
             writeln!(out, "\nlargest groups")?;
-            table(out, &self.largest.iter().map(Largest::row).collect::<Vec<_>>())?;
+            table(out, &self.largest.iter().map(LargestGroup::row).collect::<Vec<_>>())?;
         }
         Ok(())
     }
 }
 
-impl Fed {
+impl IngestSummary {
     /// Extends the range of dates by the date of a version.
     pub(crate) fn note_date(&mut self, date: Timestamp) {
         let (first, last) = self.dates.unwrap_or((date, date));

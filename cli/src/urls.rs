@@ -21,17 +21,17 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 ///
 /// # Errors
 /// If the file cannot be opened. An item is an error if it cannot be read, and it is then the last item.
-pub(crate) fn given<'u>(
+pub(crate) fn from_arguments<'u>(
     arguments: &'u [String],
     file: Option<&Path>,
 ) -> anyhow::Result<Box<dyn Iterator<Item = anyhow::Result<String>> + 'u>> {
-    let from_stdin = || telling_none(lines(io::stdin().lock(), STDIN.to_owned()), STDIN.to_owned());
+    let from_stdin = || warn_if_none(lines(io::stdin().lock(), STDIN.to_owned()), STDIN.to_owned());
     match file {
         Some(path) if path == Path::new("-") => Ok(Box::new(from_stdin())),
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
             let name = path.display().to_string();
-            Ok(Box::new(telling_none(lines(BufReader::new(file), name.clone()), name)))
+            Ok(Box::new(warn_if_none(lines(BufReader::new(file), name.clone()), name)))
         }
         None if arguments == ["-"] => Ok(Box::new(from_stdin())),
         None => Ok(Box::new(arguments.iter().cloned().map(Ok))),
@@ -39,14 +39,14 @@ pub(crate) fn given<'u>(
 }
 
 /// Passes the items on. If there are none, prints a message at the end.
-fn telling_none<T>(mut items: impl Iterator<Item = T>, name: String) -> impl Iterator<Item = T> {
-    let mut is_known = false;
+fn warn_if_none<T>(mut items: impl Iterator<Item = T>, name: String) -> impl Iterator<Item = T> {
+    let mut has_started = false;
     std::iter::from_fn(move || {
         let item = items.next();
-        if item.is_none() && !is_known {
+        if item.is_none() && !has_started {
             say!("doppel: there is no URL in {name}, so nothing was done");
         }
-        is_known = true;
+        has_started = true;
         item
     })
 }
@@ -86,13 +86,13 @@ fn line(from: &mut impl BufRead) -> anyhow::Result<Option<String>> {
 
 /// Arguments or lines that are no page URLs.
 #[derive(Debug, Default)]
-pub(crate) struct Bad {
+pub(crate) struct InvalidUrls {
     number: u64,
     /// First one, and why it is no page URL.
     first: Option<(String, String)>,
 }
 
-impl Bad {
+impl InvalidUrls {
     pub(crate) fn note(&mut self, url: &str, error: &str) {
         self.number += 1;
         self.first.get_or_insert_with(|| (url.to_owned(), error.to_owned()));
@@ -141,13 +141,13 @@ mod tests {
 
     #[test]
     fn the_verdict_names_the_first() {
-        let mut bad = Bad::default();
+        let mut bad = InvalidUrls::default();
         bad.note("x", "not absolute");
         bad.note("y", "empty");
         assert_eq!(
             bad.verdict().unwrap_err().to_string(),
             "2 are no page URLs, the first of them x: not absolute"
         );
-        Bad::default().verdict().unwrap();
+        InvalidUrls::default().verdict().unwrap();
     }
 }

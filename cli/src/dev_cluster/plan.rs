@@ -147,7 +147,7 @@ impl DevCluster {
     ///
     /// # Errors
     /// If they cannot be created, do not answer, or the cluster differs from the plan.
-    pub(crate) fn ready(&self, plan: &Plan) -> anyhow::Result<()> {
+    pub(crate) fn prepare(&self, plan: &Plan) -> anyhow::Result<()> {
         let file = self.dir.join(FILE);
         if !file.exists() {
             return self.init(plan)?.create(log_servers::PATIENCE, &|_| {}).map(drop);

@@ -88,7 +88,7 @@ impl Figures {
         })?;
         // Both directions of a pair are added up before the list is cut.
         let savings = counting.finish_with(MIRRORS_COUNTED, false, &|| false)?;
-        let mut mirrors = mirrors::Counting::of(&savings);
+        let mut mirrors = mirrors::MirrorPairCounter::of(&savings);
         let mut examples = Examples::of(found);
         pages.each(&mut |page| {
             mirrors.add(&page.line);

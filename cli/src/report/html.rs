@@ -85,8 +85,8 @@ fn key_figures(figures: &Figures, run: &Run<'_>) -> Markup {
 
 /// Renders what was read.
 fn read(run: &Run<'_>) -> Markup {
-    let input = &run.fed.input;
-    let dates = run.fed.dates.filter(|_| run.is_dated);
+    let input = &run.ingest.input;
+    let dates = run.ingest.dates.filter(|_| run.is_dated);
     html! {
         section {
             h2 { "What was read" }

@@ -19,7 +19,7 @@ type Hosts = (String, String);
 
 /// Selected pairs, and the pages counted so far.
 #[derive(Debug)]
-pub(super) struct Counting {
+pub(super) struct MirrorPairCounter {
     /// Pages of the first host that are duplicates of pages of the second, and the other way round.
     pairs: HashMap<Hosts, [u64; 2]>,
     hosts: HashMap<String, u64>,
@@ -59,7 +59,7 @@ pub(super) struct Side {
     pub(super) duplicates: u64,
 }
 
-impl Counting {
+impl MirrorPairCounter {
     pub(super) fn of(savings: &Savings) -> Self {
         let mut sums: HashMap<Hosts, u64> = HashMap::new();
         for Mirror { host, of, pages, .. } in &savings.mirrors {

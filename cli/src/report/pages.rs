@@ -26,12 +26,12 @@ impl Pages for &Grouped {
 }
 
 /// Pages on record, with the winners of a market if there is one.
-pub(crate) struct Recorded<'t, 'm> {
+pub(crate) struct RecordedPages<'t, 'm> {
     pub(crate) tier1: &'t dyn Tier1Api,
     pub(crate) market: Option<&'t mut MarketWinners<'m>>,
 }
 
-impl Recorded<'_, '_> {
+impl RecordedPages<'_, '_> {
     fn lines(&mut self, read: Vec<Line>) -> Result<Vec<Line>, Tier1Error> {
         match &mut self.market {
             Some(market) => read.into_iter().map(|line| market.apply(line)).collect(),
@@ -46,7 +46,7 @@ impl Recorded<'_, '_> {
     }
 }
 
-impl Pages for Recorded<'_, '_> {
+impl Pages for RecordedPages<'_, '_> {
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut scan = Scan::new(self.tier1);
         loop {

@@ -33,7 +33,7 @@ pub(super) struct Texts {
 struct AllFound;
 
 /// State of the search.
-struct Look {
+struct TextSearch {
     wanted: HashSet<(PageUrl, ContentHash)>,
     extractor: Extractor,
     texts: HashMap<(PageUrl, ContentHash), String>,
@@ -41,19 +41,19 @@ struct Look {
 
 impl Texts {
     /// Searches the pages that are shown side by side. If the inputs cannot be read again, a message says so.
-    pub(super) fn look(examples: &[Example], run: &Run<'_>) -> Self {
+    pub(super) fn find(examples: &[Example], run: &Run<'_>) -> Self {
         let shown = examples.iter().filter_map(|example| example.shown.as_ref());
         let wanted = shown.flat_map(|Duplicate { url, content, of, kept_content, .. }| {
             [(url, content), (of, kept_content)].map(|(url, content)| Some((url.clone(), (*content)?)))
         });
-        let mut look = Look::new(wanted.flatten().collect(), run.signer.clone());
-        if look.wanted.is_empty() {
+        let mut search = TextSearch::new(wanted.flatten().collect(), run.signer.clone());
+        if search.wanted.is_empty() {
             return Self { were_read: true, ..Self::default() };
         }
         let one = BatchSize { pages: 1, bytes: 0 };
         let read = read_batches(run.inputs, ("looking for examples", false), one, |pages| {
-            pages.iter().for_each(|page| look.take(page));
-            if look.wanted.is_empty() { Err(anyhow!(AllFound)) } else { Ok(()) }
+            pages.iter().for_each(|page| search.take(page));
+            if search.wanted.is_empty() { Err(anyhow!(AllFound)) } else { Ok(()) }
         });
         let were_read = match read {
             Err(error) if !error.is::<AllFound>() => {
@@ -64,7 +64,7 @@ impl Texts {
             }
             _ => true,
         };
-        Self { texts: look.texts, were_read }
+        Self { texts: search.texts, were_read }
     }
 
     /// Returns the first words of a page with this content, if they were found.
@@ -73,7 +73,7 @@ impl Texts {
     }
 }
 
-impl Look {
+impl TextSearch {
     fn new(wanted: HashSet<(PageUrl, ContentHash)>, signer: Signer) -> Self {
         Self { wanted, extractor: Extractor::signing(signer), texts: HashMap::new() }
     }

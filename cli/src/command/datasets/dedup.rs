@@ -31,7 +31,7 @@ use doppel_tier1::bulk::Unit;
 
 use crate::given_options::GivenOptions;
 use crate::slow_policy;
-use crate::summary::{Fed, LearntTables, Summary};
+use crate::summary::{IngestSummary, LearntTables, Summary};
 use report_plan::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.
@@ -140,7 +140,7 @@ struct Plan {
     report: Option<ReportPlan>,
     market: Option<Market>,
     /// Whether the run creates a data directory as a whole.
-    makes: bool,
+    makes_directory: bool,
     results: Option<Results>,
     /// How files are read, and which files are skipped. `None` if no collection is stored.
     reading: Option<ReadingPlan>,
@@ -152,19 +152,20 @@ impl Dedup {
         self.inputs.records.fields.judges_records = self.unit() == Unit::Record;
         // The collection must have the same records of a file whether or not a run copies the records.
         self.inputs.records.fields.copies_records = self.results.is_wanted() || self.data.is_some();
-        let mut asked = engine::asked(&self.engine)?;
-        asked.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
-        let mut plan = self.plan(&asked)?;
-        self.unused(plan.makes).inspect(|unused| say!("doppel: {unused}"));
+        let mut request = engine::asked(&self.engine)?;
+        request.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
+        let mut plan = self.plan(&request)?;
+        self.describe_unused_options(plan.makes_directory).inspect(|unused| say!("doppel: {unused}"));
         // The inputs are read twice if the run learns tables, makes a report, or writes records.
-        let is_read_twice = self.learns(&asked) || plan.report.is_some() || plan.results.is_some();
+        let is_read_twice =
+            self.must_learn_tables(&request) || plan.report.is_some() || plan.results.is_some();
         let spool = if is_read_twice { self.inputs.spool()? } else { None };
         if let Some(report) = &mut plan.report {
             // A copy of the input carries the date of copying, not the dates of the pages.
             report.is_dated = spool.is_none();
         }
-        let learnt = self.learn(&mut asked)?;
-        let done = self.dedup(asked, &plan, learnt);
+        let learnt = self.learn(&mut request)?;
+        let done = self.dedup(request, &plan, learnt);
         drop(spool);
         done
     }
@@ -188,9 +189,9 @@ impl Dedup {
     }
 
     /// Plans the run. All mistakes are found before the inputs are read, which may take hours.
-    fn plan(&self, asked: &CollectionRequest) -> anyhow::Result<Plan> {
+    fn plan(&self, request: &CollectionRequest) -> anyhow::Result<Plan> {
         let data = self.data.as_deref();
-        let market = self.market(&asked.markets)?;
+        let market = self.market(&request.markets)?;
         // The output may lie in the directory that the run creates. Creating the directory first lets the
         // output path be tested before the work.
         let is_parent = |of: &Option<PathBuf>| of.as_deref().and_then(Path::parent) == data;
@@ -202,9 +203,9 @@ impl Dedup {
         let report = self.report_plan(out.as_ref())?;
         let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
         match data {
-            Some(dir) if !is_possible => Manifest::try_for(dir, asked.wanted, DEFAULTS)?,
+            Some(dir) if !is_possible => Manifest::try_for(dir, request.wanted, DEFAULTS)?,
             _ => {
-                Manifest::map_of(asked.wanted, DEFAULTS)?;
+                Manifest::map_of(request.wanted, DEFAULTS)?;
             }
         }
         let bad = self.inputs.records.bad.as_ref().map(BadFile::path);
@@ -222,7 +223,7 @@ impl Dedup {
         // Missing inputs are reported here, before anything is created.
         self.inputs.sources()?;
         let reading = data.map(|_| self.reading(report.is_some() || results.is_some()));
-        Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results, reading })
+        Ok(Plan { out, report, market, makes_directory: is_possible && !self.incremental, results, reading })
     }
 
     /// Returns how files are read for a collection. If records are copied or a report is made, files in the
@@ -240,16 +241,16 @@ impl Dedup {
 
     /// Whether the tables of the policy must be learned from the inputs: no tables are given, and no
     /// collection has them.
-    fn learns(&self, asked: &CollectionRequest) -> bool {
-        let policy = asked.wanted.policy.unwrap_or_default();
+    fn must_learn_tables(&self, request: &CollectionRequest) -> bool {
+        let policy = request.wanted.policy.unwrap_or_default();
         let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
-        policy.reads_tables() && asked.tables.is_none() && !is_there
+        policy.reads_tables() && request.tables.is_none() && !is_there
     }
 
-    /// Learns the tables of the policy from the inputs, if [`Self::learns`] says so.
-    fn learn(&self, asked: &mut CollectionRequest) -> anyhow::Result<Option<LearntTables>> {
-        if self.learns(asked) {
-            let policy = asked.wanted.policy.unwrap_or_default();
+    /// Learns the tables of the policy from the inputs, if [`Self::must_learn_tables`] says so.
+    fn learn(&self, request: &mut CollectionRequest) -> anyhow::Result<Option<LearntTables>> {
+        if self.must_learn_tables(request) {
+            let policy = request.wanted.policy.unwrap_or_default();
             let (tables, read) = policy_tables::learn(&self.inputs, policy, false)?;
             let learnt = LearntTables {
                 hash: tables.hash(),
@@ -258,8 +259,8 @@ impl Dedup {
                 words: tables.terms() as u64,
                 kept: None,
             };
-            asked.wanted.tables = Some(tables.hash());
-            asked.tables = Some(Arc::new(tables));
+            request.wanted.tables = Some(tables.hash());
+            request.tables = Some(Arc::new(tables));
             return Ok(Some(learnt));
         }
         Ok(None)
@@ -267,33 +268,33 @@ impl Dedup {
 
     fn dedup(
         &self,
-        asked: CollectionRequest,
+        request: CollectionRequest,
         plan: &Plan,
         learnt: Option<LearntTables>,
     ) -> anyhow::Result<()> {
         let data = self.data.as_deref();
-        let new = data.filter(|_| plan.makes);
+        let new = data.filter(|_| plan.makes_directory);
         let DedupOutcome { mut summary, decisions, written } = match new {
-            Some(dir) => self.make_directory(dir, asked, plan)?,
-            None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
-            None => self.page_by_page(asked, plan)?,
+            Some(dir) => self.make_directory(dir, request, plan)?,
+            None if data.is_none() && !self.incremental => self.at_once(request, plan)?,
+            None => self.page_by_page(request, plan)?,
         };
         let whole = data.filter(|dir| dir.join(manifest::NAME).exists());
         let mut written = match whole {
-            Some(dir) => written.with_context(|| is_complete(dir)),
+            Some(dir) => written.with_context(|| complete_message(dir)),
             None => written,
         };
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         summary.warn(data);
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
         if let (Ok(()), Some(results), Some(decisions)) = (&written, &plan.results, decisions) {
-            let input = &summary.fed.input;
+            let input = &summary.ingest.input;
             let first = (input.now.unwrap_or_else(Timestamp::now), &*input.source_counts);
             match results.write(&self.inputs, first, decisions) {
                 Ok(copied) => summary.results = Some(copied),
                 Err(error) => {
                     written = Err(match whole {
-                        Some(dir) => error.context(has_no_results(dir)),
+                        Some(dir) => error.context(no_records_message(dir)),
                         None => error,
                     });
                 }
@@ -309,12 +310,12 @@ impl Dedup {
             output.print(&summary, |out| summary.print(out))?;
         }
         summary.warnings().iter().for_each(|warning| say!("doppel: WARNING: {warning}"));
-        let input = &summary.fed.input;
+        let input = &summary.ingest.input;
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
         written?;
         let verdict = input.verdict_of_run(self.inputs.strict, 0);
         match new.filter(|_| whole.is_none()) {
-            Some(dir) => verdict.with_context(|| nothing_is_kept(dir, false)),
+            Some(dir) => verdict.with_context(|| nothing_kept_message(dir, false)),
             None => Ok(verdict?),
         }
     }
@@ -334,25 +335,25 @@ impl Dedup {
     }
 
     /// Counts the pages whose file is gone, and returns whether the run records them as dead.
-    fn count_gone(&self, fed: &mut Fed, gone: &[PageUrl]) -> bool {
-        fed.gone = gone.len() as u64;
+    fn count_gone(&self, ingest: &mut IngestSummary, gone: &[PageUrl]) -> bool {
+        ingest.gone = gone.len() as u64;
         // If a directory was read only in part, or is empty, its disk may not be mounted. Nothing is then
         // recorded as dead.
-        fed.prunes = self.prune;
-        fed.pruned = self.prune
-            && fed.input.records + fed.input.read_before.records > 0
-            && fed.input.incomplete.is_empty();
-        fed.pruned
+        ingest.prunes = self.prune;
+        ingest.pruned = self.prune
+            && ingest.input.records + ingest.input.read_before.records > 0
+            && ingest.input.incomplete.is_empty();
+        ingest.pruned
     }
 }
 
-fn nothing_is_kept(dir: &Path, goes_on: bool) -> String {
+fn nothing_kept_message(dir: &Path, goes_on: bool) -> String {
     let but = if goes_on { " but what was read so far, from which the same command goes on" } else { "" };
     format!("nothing is kept in {}{but}", dir.display())
 }
 
 /// Context of an error in writing the output when all pages are stored.
-fn is_complete(dir: &Path) -> String {
+fn complete_message(dir: &Path) -> String {
     let dir = dir.display();
     format!(
         "the collection in {dir} is complete, and `doppel serve --data {dir}` with `doppel export` gives the output"
@@ -360,11 +361,11 @@ fn is_complete(dir: &Path) -> String {
 }
 
 /// Context of an error in writing the records when all pages are stored.
-fn has_no_results(dir: &Path) -> String {
+fn no_records_message(dir: &Path) -> String {
     format!("the collection in {} is complete, and the same command writes the records anew", dir.display())
 }
 
 /// Builds the submission that records a page as gone.
-fn dead(url: PageUrl, fetched_at: Timestamp) -> Submission {
+fn deletion(url: PageUrl, fetched_at: Timestamp) -> Submission {
     Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead }
 }

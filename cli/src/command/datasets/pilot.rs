@@ -37,7 +37,7 @@ use doppel_terminal::scratch::Scratch;
 use doppel_tier1::bulk::Unit;
 use serde::Serialize;
 
-use input_properties::Kinds;
+use input_properties::InputProperties;
 use sample::Sample as Timed;
 use spool::Spool;
 use trial::{Grouping, Reading, TablesRead, Trial};
@@ -184,10 +184,10 @@ impl Pilot {
         }
         let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
         let mut sample = Timed::default();
-        let mut kinds = Kinds::default();
+        let mut properties = InputProperties::default();
         let (words, input) = self.read(learns, |page| {
             sample.take(page);
-            kinds.note(page);
+            properties.note(page);
         })?;
         if input.records == 0 {
             input.left_out("doppel pilot").inspect(|left_out| say!("doppel: {left_out}"));
@@ -195,7 +195,7 @@ impl Pilot {
         }
         let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
         for policy in asked.iter().copied() {
-            if let Some(reason) = kinds.why_not(policy, &asked).filter(|_| self.policies.is_empty()) {
+            if let Some(reason) = properties.why_not(policy, &asked).filter(|_| self.policies.is_empty()) {
                 not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: NAME_IT });
                 continue;
             }

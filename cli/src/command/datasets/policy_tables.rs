@@ -43,7 +43,7 @@ pub(crate) struct PolicyTables {
 
 /// Summary of the learned tables.
 #[derive(Debug, Serialize)]
-struct Learnt {
+struct LearntSummary {
     policy: String,
     hash: TablesHash,
     /// Contents in the sample.
@@ -63,7 +63,7 @@ impl PolicyTables {
         self.inputs.refuse_output("--out", &self.out)?;
         let out = Destination::open(&self.out)?;
         let (tables, input) = policy_tables::learn(&self.inputs, policy, true)?;
-        let learnt = Learnt {
+        let learnt = LearntSummary {
             policy: policy.name().to_owned(),
             hash: tables.hash(),
             contents: tables.contents(),
@@ -82,7 +82,7 @@ impl PolicyTables {
     }
 }
 
-impl Learnt {
+impl LearntSummary {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let (pages, contents) = (plural(self.input.records, "page"), plural(self.contents.into(), "content"));
         writeln!(

@@ -52,17 +52,17 @@ pub(crate) struct WinnersFile {
 
 /// Contents of the file, and the pages in the winner order.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckedRules {
     rules: Vec<Rule>,
     /// Whether the file names the rules. If not, `rules` are the default rules of a new data directory.
     rules_are_named: bool,
     markets: BTreeMap<String, Vec<String>>,
-    pages: Vec<Placed>,
+    pages: Vec<PlacedPage>,
 }
 
 /// A page in the winner order.
 #[derive(Debug, Serialize)]
-struct Placed {
+struct PlacedPage {
     url: PageUrl,
     /// Rule by which the winner precedes this page; `None` for the winner itself.
     rule: Option<Rule>,
@@ -85,13 +85,13 @@ impl WinnersFile {
             );
         }
         let pages = placed(ranks, chosen, market.as_ref());
-        let checked = Checked {
+        let rules_and_pages = CheckedRules {
             rules: chosen.rules().collect(),
             rules_are_named: order.is_some(),
             markets: suffixes(&markets),
             pages,
         };
-        Output { json: self.json }.print(&checked, |out| print(&checked, out))?;
+        Output { json: self.json }.print(&rules_and_pages, |out| print(&rules_and_pages, out))?;
         Ok(())
     }
 
@@ -173,11 +173,11 @@ impl Records {
 }
 
 /// Puts the pages in the winner order.
-fn placed(mut ranks: Vec<Rank>, order: WinnerOrder, market: Option<&Market>) -> Vec<Placed> {
+fn placed(mut ranks: Vec<Rank>, order: WinnerOrder, market: Option<&Market>) -> Vec<PlacedPage> {
     ranks.sort_by(|a, b| order.compare(a, b, market).0);
     let rule = |at: usize, rank: &Rank| (at > 0).then(|| order.compare(&ranks[0], rank, market).1);
     let rules: Vec<_> = ranks.iter().enumerate().map(|(at, rank)| rule(at, rank)).collect();
-    ranks.into_iter().zip(rules).map(|(rank, rule)| Placed { url: rank.url, rule }).collect()
+    ranks.into_iter().zip(rules).map(|(rank, rule)| PlacedPage { url: rank.url, rule }).collect()
 }
 
 fn suffixes(markets: &Markets) -> BTreeMap<String, Vec<String>> {
@@ -187,15 +187,15 @@ fn suffixes(markets: &Markets) -> BTreeMap<String, Vec<String>> {
     markets.iter().map(named).collect()
 }
 
-fn print(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
-    let Checked { rules, rules_are_named, markets, pages } = checked;
+fn print(rules_and_pages: &CheckedRules, out: &mut dyn Write) -> io::Result<()> {
+    let CheckedRules { rules, rules_are_named, markets, pages } = rules_and_pages;
     let rules: Vec<_> = rules.iter().map(Rule::to_string).collect();
     let of = if *rules_are_named { "" } else { " (the file names none: those of a new directory)" };
     writeln!(out, "rules{of}: {}", rules.join(", "))?;
     for (name, suffixes) in markets {
         writeln!(out, "market {name}: {}", suffixes.join(", "))?;
     }
-    let row = |Placed { url, rule }: &Placed| match rule {
+    let row = |PlacedPage { url, rule }: &PlacedPage| match rule {
         None => vec!["winner".to_owned(), url.to_string()],
         Some(rule) => {
             vec![String::new(), url.to_string(), format!("behind the winner ({})", words::rule(*rule))]
@@ -248,7 +248,7 @@ mod tests {
         };
         let ranks =
             || vec![rank("http://a.example/long?q"), rank("http://b.de/longer"), rank("http://a.example/")];
-        let urls = |placed: Vec<Placed>| -> Vec<_> {
+        let urls = |placed: Vec<PlacedPage>| -> Vec<_> {
             placed.into_iter().map(|page| (page.url.to_string(), page.rule)).collect()
         };
         let expected = [

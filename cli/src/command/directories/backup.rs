@@ -70,7 +70,7 @@ pub(crate) struct Backup {
 
 /// Summary of a backup.
 #[derive(Debug, Serialize)]
-struct BackedUp {
+struct BackupReport {
     #[serde(flatten)]
     summary: BackupSummary,
     /// Hash that identifies the file.
@@ -94,15 +94,15 @@ impl Backup {
             None => self.ask_server(since, &out)?,
         };
         let FinishedBackup { summary, hash } = written;
-        let backed_up = BackedUp { summary, hash, follows, tables_not_in_it: tables };
+        let report = BackupReport { summary, hash, follows, tables_not_in_it: tables };
         let output = Output { json: self.json };
         if matches!(out, Destination::Standard) {
-            output.print_beside(&backed_up, |out| {
+            output.print_beside(&report, |out| {
                 tables.map_or(Ok(()), |hash| writeln!(out, "doppel: {}", self.not_in_it(hash)))
             })?;
             return Ok(());
         }
-        output.print(&backed_up, |out| {
+        output.print(&report, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let of = plural(rows, if follows.is_some() { "changed row" } else { "row" });
             let meanwhile =

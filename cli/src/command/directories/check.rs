@@ -51,7 +51,7 @@ pub(crate) struct Check {
 
 /// Result of a check.
 #[derive(Debug, Serialize)]
-pub(crate) struct Checked {
+pub(crate) struct DirectoryCheck {
     sound: bool,
     policy: Policy,
     winners: WinnerOrder,
@@ -72,7 +72,7 @@ impl Check {
         let output = Output { json: self.json };
         let Some(dir) = &self.dir else { return backups::check(&self.backup, output) };
         let manifest = Manifest::open(dir)?;
-        let checked = Checked::of(dir, &manifest)
+        let checked = DirectoryCheck::of(dir, &manifest)
             .with_context(|| format!("cannot check {}", dir.display()))
             .map_err(|error| served::name_server(dir, error))?;
         output.print(&checked, |out| checked.write(dir, out))?;
@@ -85,7 +85,7 @@ impl Check {
     }
 }
 
-impl Checked {
+impl DirectoryCheck {
     /// Checks a directory with this manifest.
     pub(crate) fn of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Self> {
         let tier2 = doppel_tier2::check::of_directory(&dir.join("tier2"))?;

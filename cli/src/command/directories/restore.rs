@@ -19,7 +19,7 @@ use doppel_terminal::progress;
 use doppel_tier1::backup::{RestoreError, Series, refuse_pipes, restore};
 use serde::Serialize;
 
-use crate::command::directories::check::Checked;
+use crate::command::directories::check::DirectoryCheck;
 
 /// Make a data directory from a backup, or from a full backup and its increments.
 ///
@@ -66,7 +66,7 @@ pub(crate) struct Restore {
 
 /// Summary of a restored backup.
 #[derive(Debug, Serialize)]
-struct Restored {
+struct RestoreSummary {
     #[serde(flatten)]
     summary: BackupSummary,
     /// Tables that the first start needs, if they were not given.
@@ -99,7 +99,7 @@ impl Restore {
                 anyhow::Error::new(error).context(format!("cannot write {}", dir.display()))
             }
         })?;
-        let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());
+        let checked = DirectoryCheck::new(&manifest, report, doppel_tier2::check::Report::default());
         bar.finish_and_clear();
         if checked.advice().is_some() {
             checked.write(self.newest(), &mut output::stderr())?;
@@ -116,7 +116,7 @@ impl Restore {
         }
         new.finish(&manifest, WHOLE)?;
         let tables_needed = manifest.tables.filter(|_| tables.is_none());
-        Output { json: self.json }.print(&Restored { summary, tables_needed }, |out| {
+        Output { json: self.json }.print(&RestoreSummary { summary, tables_needed }, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let of = format!("{} and {} of {}", plural(rows, "row"), plural(changes, "change"), bytes(size));
             writeln!(out, "{}: {of} restored", dir.display())?;

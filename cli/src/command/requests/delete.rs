@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::{PATIENCE, connect};
-use crate::urls::{self, Bad};
+use crate::urls::{self, InvalidUrls};
 
 /// Record that pages are gone.
 ///
@@ -46,8 +46,8 @@ impl Delete {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        let (mut bad, mut done) = (Bad::default(), 0);
-        for url in urls::given(&self.urls, self.file.as_deref())? {
+        let (mut bad, mut done) = (InvalidUrls::default(), 0);
+        for url in urls::from_arguments(&self.urls, self.file.as_deref())? {
             let url = url?;
             if let Err(error) = PageUrl::parse(&url) {
                 let error = error.to_string();

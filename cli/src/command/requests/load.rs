@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::args::ServerArgs;
 use crate::client::connect;
-use post::{Batch, Post, Posted, Stopped};
+use post::{Batch, PostedPage, Poster, StoppedLane};
 
 /// Longest time in which one flush request waits for decisions, before the request is sent again.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
@@ -101,7 +101,7 @@ impl Load {
         let patience = Duration::from_secs(self.patience);
         let client = connect(&self.server)?;
         interrupt::set_message("interrupted; the same command goes on")?;
-        let post = Post::new(
+        let post = Poster::new(
             client.clone(),
             patience,
             self.acknowledged.as_deref(),
@@ -123,22 +123,23 @@ impl Load {
     }
 
     /// Reads the inputs and posts them.
-    fn post(&self, post: &Post) -> anyhow::Result<Tally> {
+    fn post(&self, post: &Poster) -> anyhow::Result<Tally> {
         thread::scope(|scope| {
             let (mut lanes, threads): (Vec<_>, Vec<_>) = (0..self.lanes)
                 .map(|_| {
                     let (sender, receiver) = sync_channel(1);
-                    (Lane { batch: Batch::default(), sender }, scope.spawn(move || post.lane(&receiver)))
+                    (Lane { batch: Batch::default(), sender }, scope.spawn(move || post.run_lane(&receiver)))
                 })
                 .unzip();
             let read = self.read(&mut lanes, post);
             // A lane still has pages if another lane failed and reading stopped. These pages were not sent.
-            let mut not_acknowledged: Vec<Posted> =
+            let mut not_acknowledged: Vec<PostedPage> =
                 lanes.into_iter().filter_map(|lane| lane.batch.into_first()).collect();
             let spinner = progress::waiting("posting");
             let mut stopped = None;
             for thread in threads {
-                let Err(Stopped { first, error }) = thread.join().map_err(|_| anyhow!("a lane panicked"))?
+                let Err(StoppedLane { first, error }) =
+                    thread.join().map_err(|_| anyhow!("a lane panicked"))?
                 else {
                     continue;
                 };
@@ -156,7 +157,7 @@ impl Load {
     }
 
     /// Reads the inputs into the lanes. If this fails, incomplete batches stay in the lanes.
-    fn read(&self, lanes: &mut [Lane], post: &Post) -> anyhow::Result<Tally> {
+    fn read(&self, lanes: &mut [Lane], post: &Poster) -> anyhow::Result<Tally> {
         let tally = crawl::read_with_positions(&self.inputs, |at, page| {
             let lane = &mut lanes[usize::from(page.url.id().shard(self.lanes).0)];
             let item = item(page);
@@ -173,8 +174,8 @@ impl Load {
     }
 
     /// Describes the first page that was not acknowledged, and how to continue.
-    fn how_to_continue(&self, first: &Posted) -> String {
-        let Posted { url, at, .. } = first;
+    fn how_to_continue(&self, first: &PostedPage) -> String {
+        let PostedPage { url, at, .. } = first;
         let location = Location { path: &at.path, position: at.position };
         format!(
             "the first page that was not acknowledged is {url} ({location}); the same command sends all of it again, of which the \

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::AskArgs;
 use crate::client::{PATIENCE, connect};
-use crate::urls::{self, Bad};
+use crate::urls::{self, InvalidUrls};
 
 /// Forget pages altogether: content, groups and history.
 ///
@@ -63,8 +63,8 @@ impl Purge {
             output.print(&line, |out| writeln!(out, "{} of {host} purged", plural(purged, "page")))?;
             return Ok(());
         }
-        let (mut bad, mut done) = (Bad::default(), 0);
-        for url in urls::given(&self.urls, self.file.as_deref())? {
+        let (mut bad, mut done) = (InvalidUrls::default(), 0);
+        for url in urls::from_arguments(&self.urls, self.file.as_deref())? {
             let url = url?;
             let line = match PageUrl::parse(&url) {
                 Ok(_) => {

@@ -79,7 +79,7 @@ struct Request {
 
 /// Result of a request that the command has waited for.
 #[derive(Debug, Serialize)]
-struct Waited<'a> {
+struct AwaitedChange<'a> {
     #[serde(flatten)]
     change: &'a RebalancePlan,
     /// Result of the finished change; null if there was nothing to do.
@@ -96,7 +96,7 @@ impl Rebalance {
             return Ok(output.print(&text, |out| print::cancelled(&outcome, out))?);
         }
         let request = self.request();
-        let Answer { text, value: change } = self.accepted(&client, request)?;
+        let Answer { text, value: change } = self.request_change(&client, request)?;
         let human = |out: &mut dyn Write| print::change(request, &change, self.dry_run, out);
         if !self.wait || self.dry_run {
             return Ok(output.print(&text, human)?);
@@ -104,8 +104,8 @@ impl Rebalance {
         if !output.json {
             output.print(&text, human)?;
         }
-        let done = change.started.then(|| self.until_done(&client, &change)).transpose()?;
-        let outcome = Waited { change: &change, done };
+        let done = change.started.then(|| self.wait_until_done(&client, &change)).transpose()?;
+        let outcome = AwaitedChange { change: &change, done };
         Ok(output
             .print(&outcome, |out| outcome.done.as_ref().map_or(Ok(()), |done| print::done(done, out)))?)
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::urls::{self, Bad};
+use crate::urls::{self, InvalidUrls};
 
 /// Largest number of URLs in one request.
 const URLS_PER_REQUEST: usize = 1_000;
@@ -49,8 +49,8 @@ impl Status {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        let mut bad = Bad::default();
-        let mut given = urls::given(&self.urls, None)?;
+        let mut bad = InvalidUrls::default();
+        let mut given = urls::from_arguments(&self.urls, None)?;
         loop {
             let urls = given.by_ref().take(URLS_PER_REQUEST).collect::<anyhow::Result<Vec<_>>>()?;
             if urls.is_empty() {
@@ -61,7 +61,13 @@ impl Status {
     }
 
     /// Asks about `urls`, prints the answers, and counts invalid URLs in `bad`.
-    fn ask_all(&self, client: &Client, output: Output, urls: &[String], bad: &mut Bad) -> anyhow::Result<()> {
+    fn ask_all(
+        &self,
+        client: &Client,
+        output: Output,
+        urls: &[String],
+        bad: &mut InvalidUrls,
+    ) -> anyhow::Result<()> {
         let body = json!({ "urls": urls, "market": self.market });
         let RawAnswers { pages } =
             client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;

@@ -26,11 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Args)]
 pub(crate) struct Cluster {
     #[command(subcommand)]
-    what: What,
+    what: ClusterCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ClusterCommand {
     Status(Status),
     Takeover(Takeover),
     Show(describe::Show),
@@ -110,14 +110,14 @@ impl Takeover {
 impl Cluster {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let ask = match self.what {
-            What::Status(Status { ask }) => ask,
-            What::Takeover(takeover) => return takeover.run(),
-            What::Show(show) => return show.run(),
-            What::Add(add) => return add.run(),
-            What::Remove(remove) => return remove.run(),
-            What::Address(address) => return address.run(),
-            What::Replicas(replicas) => return replicas.run(),
-            What::Log(log) => return log.run(),
+            ClusterCommand::Status(Status { ask }) => ask,
+            ClusterCommand::Takeover(takeover) => return takeover.run(),
+            ClusterCommand::Show(show) => return show.run(),
+            ClusterCommand::Add(add) => return add.run(),
+            ClusterCommand::Remove(remove) => return remove.run(),
+            ClusterCommand::Address(address) => return address.run(),
+            ClusterCommand::Replicas(replicas) => return replicas.run(),
+            ClusterCommand::Log(log) => return log.run(),
         };
         let client = connect(&ask.server)?;
         let Answer { text, value } = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;

@@ -178,8 +178,8 @@ async fn reach(
         nodes.push(RemoteTier1::new(peer.clone()));
         routers.push(RemoteTier2::new(peer));
     }
-    let waits = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
-    let collection = ask(&nodes, waits, &runtime, awaited, &mut shutdown).await?;
+    let required = if hearing.is_some() { RequiredNodes::One } else { RequiredNodes::All };
+    let collection = ask(&nodes, required, &runtime, awaited, &mut shutdown).await?;
     let Some(collection) = collection else { return Ok(None) };
     anyhow::ensure!(
         collection.policy == signer.policy(),
@@ -202,18 +202,18 @@ async fn reach(
 
 /// Nodes of tier 1 that must answer before the coordinator starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
+enum RequiredNodes {
     /// All nodes: each has ranges that no other node has.
-    ForAll,
+    All,
     /// One node: the others may be down, and their ranges are taken over.
-    ForOne,
+    One,
 }
 
-/// Asks every node of tier 1 which collection it has. Waits until the nodes that `waits` requires have
+/// Asks every node of tier 1 which collection it has. Waits until the nodes that `required` names have
 /// answered, and ensures that all answers are equal. Returns `None` if the process has to end.
 async fn ask(
     nodes: &[RemoteTier1],
-    waits: Waits,
+    required: RequiredNodes,
     runtime: &Runtime,
     awaited: &StartupWait,
     mut shutdown: impl Future<Output = ()> + Unpin,
@@ -226,7 +226,7 @@ async fn ask(
             for node in &asking {
                 match node.collection() {
                     Ok(answer) => answers.push(answer),
-                    Err(error) if waits == Waits::ForAll || error.is_final() => return Err(error),
+                    Err(error) if required == RequiredNodes::All || error.is_final() => return Err(error),
                     Err(error) => failed = Some(error),
                 }
             }

@@ -39,7 +39,7 @@ Examples:
 )]
 pub(crate) struct DevCluster {
     #[command(subcommand)]
-    act: Option<Act>,
+    command: Option<ProcessCommand>,
     #[command(flatten)]
     run: Run,
 }
@@ -90,7 +90,7 @@ struct Run {
 }
 
 #[derive(Debug, Subcommand)]
-enum Act {
+enum ProcessCommand {
     /// Kill a process of a running cluster at once, as `kill -9` does.
     Kill(NamedProcess),
     /// Start a process of a running cluster again, and wait until it answers.
@@ -112,17 +112,17 @@ struct NamedProcess {
 
 impl DevCluster {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.act {
+        match self.command {
             None => self.run.run(),
-            Some(Act::Kill(NamedProcess { name, dir })) => {
+            Some(ProcessCommand::Kill(NamedProcess { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
                 let pid = cluster.kill(cluster.named(&name)?)?;
                 let pid = pid.as_raw_nonzero();
                 Ok(Output { json: false }.print(&(), |out| writeln!(out, "killed {name}, process {pid}"))?)
             }
-            Some(Act::Start(NamedProcess { name, dir })) => {
+            Some(ProcessCommand::Start(NamedProcess { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
-                cluster.is_run()?;
+                cluster.ensure_running()?;
                 let pid = cluster.start(cluster.named(&name)?)?;
                 let pid = pid.as_raw_nonzero();
                 Ok(Output { json: false }.print(&(), |out| writeln!(out, "started {name}, process {pid}"))?)
@@ -162,7 +162,7 @@ impl Run {
         if !left.is_empty() {
             say!("ended what an earlier run had left: {}", left.join(", "));
         }
-        let ending = Ending(&cluster);
+        let ending = EndOnDrop(&cluster);
         let start = |process: &Process| {
             if !json {
                 say!("starting {}", process.name);
@@ -179,13 +179,13 @@ impl Run {
                 say!("waiting for the log");
             }
         }
-        cluster.ready(&plan)?;
+        cluster.prepare(&plan)?;
         for process in cluster.processes.iter().filter(|process| process.role != Role::Log) {
             pids.push((process, start(process)?));
         }
         let mut out = io::stdout().lock();
         if json {
-            writeln!(out, "{}", ready(&pids))?;
+            writeln!(out, "{}", describe_processes(&pids))?;
         } else {
             guide(&cluster, &dir.display().to_string(), &mut out)?;
         }
@@ -204,16 +204,16 @@ impl Run {
 }
 
 /// Ends all processes when it is dropped, whatever the reason.
-struct Ending<'c>(&'c dev_cluster::DevCluster);
+struct EndOnDrop<'c>(&'c dev_cluster::DevCluster);
 
-impl Drop for Ending<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
 /// Describes the processes in JSON.
-fn ready(pids: &[(&Process, Pid)]) -> Value {
+fn describe_processes(pids: &[(&Process, Pid)]) -> Value {
     let of = |role: Role| -> Vec<Value> {
         let of_role = pids.iter().filter(|(process, _)| process.role == role);
         of_role

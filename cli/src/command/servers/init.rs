@@ -30,7 +30,7 @@ use doppel_terminal::output::{Output, say};
 use doppel_wire::Secret;
 
 use crate::slow_policy;
-use settle::{promised, replicated, settles};
+use settle::{describe_log_copies, describe_replicas, describe_settlement};
 use values::{log_replicas, monitor, node, server, settlement};
 
 /// How long log servers are retried that do not answer at once, for example while they elect a leader.
@@ -225,7 +225,11 @@ impl Init {
     ///
     /// # Errors
     /// If a file or a stream already exists or cannot be created, or the options contradict each other.
-    pub(crate) fn create(&self, patience: Duration, tell: &dyn Fn(&EngineError)) -> anyhow::Result<Created> {
+    pub(crate) fn create(
+        &self,
+        patience: Duration,
+        tell: &dyn Fn(&EngineError),
+    ) -> anyhow::Result<CreatedCluster> {
         self.check_log()?;
         let (file, secret) = (&self.file, self.secret()?);
         let files = NewFiles { path: file, secret: &secret };
@@ -275,7 +279,7 @@ impl Init {
             };
             if made.is_empty() { error } else { error.context(streams::left(&made)) }
         })?;
-        Ok(Created { description, secret, why })
+        Ok(CreatedCluster { description, secret, why })
     }
 
     /// Creates the streams of the cluster and returns their names. The last stream stores the description.
@@ -306,14 +310,15 @@ impl Init {
             say!("doppel: connecting to the log servers {}", self.log.join(", "));
         }
         let tell = |error: &EngineError| say!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
-        let Created { description: written, secret, why } = self.create(PATIENCE, &tell)?;
+        let CreatedCluster { description: written, secret, why } = self.create(PATIENCE, &tell)?;
         slow_policy::warning(written.policy).inspect(|warning| say!("doppel: {warning}"));
-        Output { json: false }.print(&(), |out| self.tell(&written, &secret, why.as_deref(), out))?;
+        Output { json: false }
+            .print(&(), |out| self.print_created(&written, &secret, why.as_deref(), out))?;
         Ok(())
     }
 
     /// Prints what was created, and which processes to start.
-    fn tell(
+    fn print_created(
         &self,
         written: &Description,
         secret: &Path,
@@ -330,10 +335,10 @@ impl Init {
             let meta = log::meta(&written.cluster);
             let at = self.log.join(", ");
             writeln!(out, "made {streams} and {meta} with the description of the cluster, at {at}")?;
-            writeln!(out, "{}", promised(log.replicas))?;
+            writeln!(out, "{}", describe_log_copies(log.replicas))?;
             why.iter().try_for_each(|why| writeln!(out, "{why}"))?;
-            writeln!(out, "{}", settles(log.settlement))?;
-            writeln!(out, "{}", replicated(log.settlement, written.replicas_of(RangeId(0)).len()))?;
+            writeln!(out, "{}", describe_settlement(log.settlement))?;
+            writeln!(out, "{}", describe_replicas(log.settlement, written.replicas_of(RangeId(0)).len()))?;
         }
         writeln!(out, "wrote {file} and beside it {secret}, which only their owner may read")?;
         writeln!(
@@ -357,7 +362,7 @@ impl Init {
 }
 
 /// Files and streams that were created.
-pub(crate) struct Created {
+pub(crate) struct CreatedCluster {
     description: Description,
     secret: PathBuf,
     /// Why settlement is not `log`, if the user did not choose it.

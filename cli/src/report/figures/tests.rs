@@ -8,7 +8,7 @@ use doppel_protocol::Line;
 use doppel_tier1::bulk::{NamedRecords, PageWithContent};
 
 use super::*;
-use crate::collection_groups::Largest;
+use crate::collection_groups::LargestGroup;
 
 struct Listed(Vec<PageWithContent>);
 
@@ -79,7 +79,7 @@ fn found(pages: &[PageWithContent]) -> CollectionGroups {
         of.and_then(|page| page.line.winner.clone())
     };
     let large =
-        |(group, pages): (GroupId, u64)| Largest { group, pages, exact: false, winner: winner(group) };
+        |(group, pages): (GroupId, u64)| LargestGroup { group, pages, exact: false, winner: winner(group) };
     let mut found =
         CollectionGroups { largest: groups.into_iter().map(large).collect(), ..CollectionGroups::default() };
     found.keep(super::super::EXAMPLES);

@@ -29,10 +29,10 @@ use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};
 use serde::Serialize;
 
-use super::report_plan::Reported;
-use super::{Dedup, DedupOutcome, Plan, dead, nothing_is_kept};
+use super::report_plan::ReportData;
+use super::{Dedup, DedupOutcome, Plan, deletion, nothing_kept_message};
 use crate::collection_groups::CollectionGroups;
-use crate::summary::{Fed, Summary};
+use crate::summary::{IngestSummary, Summary};
 
 /// Bytes of signatures that are kept in memory while pages are grouped without a data directory. Further
 /// signatures go to a temporary file.
@@ -43,8 +43,8 @@ const NOT_WRITTEN: &str =
     "interrupted; the collection is whole, but not all is written that was to be; the same command writes it";
 
 /// The pages that were read, grouped.
-struct Read {
-    fed: Fed,
+struct GroupedInput {
+    ingest: IngestSummary,
     grouped: Grouped,
     accounts: Accounts,
     weights: Weights,
@@ -71,9 +71,9 @@ struct RecordLine<'l> {
 
 impl Dedup {
     /// Groups the pages and stores no collection.
-    pub(super) fn at_once(&self, asked: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
+    pub(super) fn at_once(&self, request: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
         let scratch = Scratch::new()?;
-        let CollectionRequest { wanted: ManifestRequest { policy, winners, .. }, tables, .. } = asked;
+        let CollectionRequest { wanted: ManifestRequest { policy, winners, .. }, tables, .. } = request;
         let signer = policy_tables::signer(policy.unwrap_or_default(), tables)?;
         let begin = Instant::now();
         let config = BulkConfig {
@@ -92,10 +92,10 @@ impl Dedup {
     pub(super) fn make_directory(
         &self,
         dir: &Path,
-        asked: CollectionRequest,
+        request: CollectionRequest,
         plan: &Plan,
     ) -> anyhow::Result<DedupOutcome> {
-        let CollectionRequest { wanted, tables, .. } = asked;
+        let CollectionRequest { wanted, tables, .. } = request;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
         let goes_on = plan.reading.as_ref().is_some_and(ReadingPlan::goes_on);
@@ -115,7 +115,7 @@ impl Dedup {
         };
         let mut read = self
             .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
-            .with_context(|| nothing_is_kept(dir, new.keeps_log()))?;
+            .with_context(|| nothing_kept_message(dir, new.keeps_log()))?;
         // The next command would take an empty directory for an existing collection. The output may lie in
         // the directory, which must stay empty, so it is not written. The caller reports that nothing was
         // read.
@@ -149,10 +149,10 @@ impl Dedup {
         config: &BulkConfig<'_>,
         signer: Signer,
         making: Option<(&ReadingPlan, &NewDirectory)>,
-    ) -> anyhow::Result<Read> {
+    ) -> anyhow::Result<GroupedInput> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
-        let (mut fed, mut weights) = (Fed::default(), Weights::by_record());
+        let (mut ingest, mut weights) = (IngestSummary::default(), Weights::by_record());
         let mut names = self.names_records(config.unit).then(RecordNames::default);
         let mut results = self.results.is_wanted().then(TakenRecords::default);
         let (mut ended, mut taken) = (Vec::new(), 0);
@@ -163,7 +163,7 @@ impl Dedup {
                     (page.input_record(), page.original(), page.is_redirect());
                 let ExtractedPage { record, submission, bytes, origin } = page;
                 let page = submission.url.id();
-                fed.note_date(submission.fetched_at);
+                ingest.note_date(submission.fetched_at);
                 let outcome = bulk.submit_record(input, submission)?;
                 weights.note((record, page), bytes, (is_redirect, outcome));
                 if let Some(names) = &mut names {
@@ -172,7 +172,7 @@ impl Dedup {
                 if let Some(results) = &mut results {
                     results.note((record, original), page);
                 }
-                fed.outcomes.add(&[outcome]);
+                ingest.outcomes.add(&[outcome]);
                 taken += 1;
             }
             Ok(())
@@ -198,12 +198,12 @@ impl Dedup {
             }
             take(extracted)
         })?;
-        fed.input = input;
+        ingest.input = input;
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
-            if self.count_gone(&mut fed, &gone) {
+            if self.count_gone(&mut ingest, &gone) {
                 let now = Timestamp::now();
-                gone.into_iter().try_for_each(|url| bulk.submit(dead(url, now)).map(drop))?;
+                gone.into_iter().try_for_each(|url| bulk.submit(deletion(url, now)).map(drop))?;
             }
         }
         let spinner = progress::waiting("grouping");
@@ -212,13 +212,13 @@ impl Dedup {
         let annotate = names.as_ref().filter(|_| self.results.annotate);
         let decisions = results.map(|results| results.decide(&grouped, config.unit, annotate)).transpose()?;
         // Files of an interrupted run are not read again, but all their records were submitted.
-        let bad_before = fed.input.read_before.bad;
+        let bad_before = ingest.input.read_before.bad;
         let decided = DecisionCounts::of_grouped(&grouped, config.unit);
-        let mut accounts = Accounts::new(&fed.input, taken, bad_before, config.unit, decided);
+        let mut accounts = Accounts::new(&ingest.input, taken, bad_before, config.unit, decided);
         if let Some(decisions) = &decisions {
             accounts.keep_originals(decisions.originals());
         }
-        Ok(Read { fed, grouped, accounts, weights, names, decisions, ended })
+        Ok(GroupedInput { ingest, grouped, accounts, weights, names, decisions, ended })
     }
 
     /// Unit of judging: pages if the versions of each URL are folded, else records.
@@ -234,13 +234,13 @@ impl Dedup {
     /// Builds the results of a run, and writes the output if there is a plan.
     fn answer(
         &self,
-        read: Read,
+        read: GroupedInput,
         begin: Instant,
         (signer, unit): (&Signer, Unit),
         plan: Option<&Plan>,
     ) -> DedupOutcome {
         let elapsed = begin.elapsed();
-        let Read { fed, grouped, accounts, weights, names, decisions, ended: _ } = read;
+        let GroupedInput { ingest, grouped, accounts, weights, names, decisions, ended: _ } = read;
         let grouped = &grouped;
         let write = |out: &mut dyn Write| {
             for page in grouped.pages_with_contents() {
@@ -257,7 +257,13 @@ impl Dedup {
         let write_all = |plan: &Plan| {
             // The report reads the inputs again, and `out` may replace an input, so the report is written
             // first.
-            let of = Reported { accounts: &accounts, unit, names: names.as_ref(), fed: &fed, found: &found };
+            let of = ReportData {
+                accounts: &accounts,
+                unit,
+                names: names.as_ref(),
+                ingest: &ingest,
+                found: &found,
+            };
             let reported = self.report(plan, (&mut { grouped }, &weights), &of, signer);
             plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
         };
@@ -266,7 +272,7 @@ impl Dedup {
         let balance = weights.balance_of(grouped, unit);
         let policy = signer.policy();
         DedupOutcome {
-            summary: Summary::new(policy, (accounts, fed), elapsed, found, balance),
+            summary: Summary::new(policy, (accounts, ingest), elapsed, found, balance),
             decisions,
             written,
         }

@@ -24,11 +24,11 @@ use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::Unit;
 
-use super::report_plan::Reported;
-use super::{Dedup, DedupOutcome, Plan, dead};
+use super::report_plan::ReportData;
+use super::{Dedup, DedupOutcome, Plan, deletion};
 use crate::collection_groups::CollectionGroups;
-use crate::report::Recorded;
-use crate::summary::{Fed, Summary};
+use crate::report::RecordedPages;
+use crate::summary::{IngestSummary, Summary};
 
 /// Pause while the collection accepts no more pending pages.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -37,14 +37,18 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 impl Dedup {
     /// Records every page in a collection and returns the results.
-    pub(super) fn page_by_page(&self, asked: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
+    pub(super) fn page_by_page(
+        &self,
+        request: CollectionRequest,
+        plan: &Plan,
+    ) -> anyhow::Result<DedupOutcome> {
         if let Some(dir) = &self.data {
             NewDirectory::forget_interrupted(dir)?;
         }
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        let engine = LocalEngine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
+        let engine = LocalEngine::open_asked(dir, request, &self.engine, self.data.is_some())?;
         if let Some(dir) = &self.data {
             interrupt::set_message("interrupted; the same command goes on")?;
             named_by::keep_in(dir, &self.inputs.records.fields.ids)?;
@@ -57,7 +61,7 @@ impl Dedup {
         let (list, listed) = list.unzip();
         let reading = plan.reading.as_ref().map(|reading| reading.with_list(listed.unwrap_or_default()));
         let recorded = self.record(&engine, (reading.as_ref(), list), &mut weights, verdicts.as_mut());
-        let fed = recorded.map_err(|error| match &self.data {
+        let ingest = recorded.map_err(|error| match &self.data {
             Some(dir) => with_next_step(dir, error),
             None => error,
         })?;
@@ -73,16 +77,17 @@ impl Dedup {
         let annotate = self.results.annotate;
         let decisions =
             verdicts.map(|verdicts| verdicts.decide(live(tier1, &mut winners), annotate)).transpose()?;
-        let mut accounts = Accounts::new(&fed.input, fed.input.records, 0, Unit::Page, decided);
+        let mut accounts = Accounts::new(&ingest.input, ingest.input.records, 0, Unit::Page, decided);
         if let Some(decisions) = &decisions {
             accounts.keep_originals(decisions.originals());
         }
         if let Some(winners) = &mut winners {
             found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
-        let pages = &mut Recorded { tier1, market: winners.as_mut() };
+        let pages = &mut RecordedPages { tier1, market: winners.as_mut() };
         // The report reads the inputs again, and `out` may replace an input, so the report is written first.
-        let of = Reported { accounts: &accounts, unit: Unit::Page, names: None, fed: &fed, found: &found };
+        let of =
+            ReportData { accounts: &accounts, unit: Unit::Page, names: None, ingest: &ingest, found: &found };
         let reported = self.report(plan, (pages, &weights), &of, &engine.signer);
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export)).and(reported);
@@ -91,7 +96,7 @@ impl Dedup {
         let policy = engine.policy;
         engine.stop();
         Ok(DedupOutcome {
-            summary: Summary::new(policy, (accounts, fed), elapsed, found, balance),
+            summary: Summary::new(policy, (accounts, ingest), elapsed, found, balance),
             decisions,
             written,
         })
@@ -104,22 +109,22 @@ impl Dedup {
         known: (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         verdicts: Option<&mut Verdicts>,
-    ) -> anyhow::Result<Fed> {
-        let mut fed = self.feed(engine, known, weights, verdicts)?;
+    ) -> anyhow::Result<IngestSummary> {
+        let mut ingest = self.feed(engine, known, weights, verdicts)?;
         if self.data.is_some() {
-            self.look_for_gone(engine, &mut fed)?;
+            self.look_for_gone(engine, &mut ingest)?;
         }
-        decide(engine)?;
-        Ok(fed)
+        wait_until_decided(engine)?;
+        Ok(ingest)
     }
 
     /// Finds the pages on record whose file is gone. Records them as dead if `--prune` is given.
-    fn look_for_gone(&self, engine: &LocalEngine, fed: &mut Fed) -> anyhow::Result<()> {
+    fn look_for_gone(&self, engine: &LocalEngine, ingest: &mut IngestSummary) -> anyhow::Result<()> {
         let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
         let gone = directory::gone(live, self.directories())?;
-        if self.count_gone(fed, &gone) {
+        if self.count_gone(ingest, &gone) {
             let now = Timestamp::now();
-            let submissions: Vec<_> = gone.into_iter().map(|url| dead(url, now)).collect();
+            let submissions: Vec<_> = gone.into_iter().map(|url| deletion(url, now)).collect();
             for batch in submissions.chunks(BATCH_PAGES) {
                 submit(engine, batch)?;
             }
@@ -134,8 +139,8 @@ impl Dedup {
         (reading, mut list): (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         mut verdicts: Option<&mut Verdicts>,
-    ) -> anyhow::Result<Fed> {
-        let mut fed = Fed::default();
+    ) -> anyhow::Result<IngestSummary> {
+        let mut ingest = IngestSummary::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
         let extractor = (engine.signer.clone(), detect_language);
@@ -149,16 +154,16 @@ impl Dedup {
             for ((page, (record, original, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
                 let is_redirect = matches!(page.body, Body::Redirect(_));
                 weights.note((record, page.url.id()), bytes, (is_redirect, *outcome));
-                fed.note_date(page.fetched_at);
+                ingest.note_date(page.fetched_at);
                 if let Some(verdicts) = &mut verdicts {
                     verdicts.note((record, original), (page.url.id(), is_redirect), *outcome);
                 }
             }
-            fed.outcomes.add(&taken);
+            ingest.outcomes.add(&taken);
             // The submitted pages are on disk, so their files may be listed.
             list.as_mut().map_or(Ok(()), |list| list.add(extracted.ended.iter().map(|end| &end.ingested)))
         })?;
-        Ok(Fed { input, ..fed })
+        Ok(IngestSummary { input, ..ingest })
     }
 }
 
@@ -199,7 +204,7 @@ fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Ve
 }
 
 /// Waits until every page is decided.
-fn decide(engine: &LocalEngine) -> anyhow::Result<()> {
+fn wait_until_decided(engine: &LocalEngine) -> anyhow::Result<()> {
     let spinner = progress::waiting("deciding");
     while !engine.tier1.flush(FLUSH_STEP)? {}
     spinner.finish_and_clear();

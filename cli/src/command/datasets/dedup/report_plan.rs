@@ -12,7 +12,7 @@ use doppel_tier1::bulk::Unit;
 use super::{Dedup, Plan};
 use crate::collection_groups::CollectionGroups;
 use crate::report::{EXAMPLES, Pages, Run};
-use crate::summary::Fed;
+use crate::summary::IngestSummary;
 
 /// A report that the run has to write.
 pub(super) struct ReportPlan {
@@ -26,12 +26,12 @@ pub(super) struct ReportPlan {
 }
 
 /// Results of a run that the report shows.
-pub(super) struct Reported<'r> {
+pub(super) struct ReportData<'r> {
     pub(super) accounts: &'r Accounts,
     pub(super) unit: Unit,
     /// Names of the records, if each record is judged on its own.
     pub(super) names: Option<&'r RecordNames>,
-    pub(super) fed: &'r Fed,
+    pub(super) ingest: &'r IngestSummary,
     pub(super) found: &'r CollectionGroups,
 }
 
@@ -81,11 +81,11 @@ impl Dedup {
         &self,
         plan: &Plan,
         (pages, weights): (&mut dyn Pages, &Weights),
-        of: &Reported<'_>,
+        of: &ReportData<'_>,
         signer: &Signer,
     ) -> anyhow::Result<()> {
         let Some(ReportPlan { to, names, is_dated, has_earlier }) = &plan.report else { return Ok(()) };
-        let Reported { accounts, unit, names: record_names, fed, found } = *of;
+        let ReportData { accounts, unit, names: record_names, ingest, found } = *of;
         let run = Run {
             accounts,
             unit,
@@ -95,7 +95,7 @@ impl Dedup {
             is_dated: *is_dated,
             has_earlier: *has_earlier,
             signer,
-            fed,
+            ingest,
             found,
             weights,
         };

@@ -24,8 +24,8 @@ const OF_RECORDING: [&str; 10] = [
 impl Dedup {
     /// Returns a message that names the given options without an effect, or `None` if all have an effect.
     /// `makes` says that the run creates a data directory as a whole.
-    pub(super) fn unused(&self, makes: bool) -> Option<String> {
-        if self.incremental || (self.data.is_some() && !makes) {
+    pub(super) fn describe_unused_options(&self, makes_directory: bool) -> Option<String> {
+        if self.incremental || (self.data.is_some() && !makes_directory) {
             return None;
         }
         let mut unused = self.given.among(&OF_RECORDING);

@@ -51,7 +51,7 @@ pub(super) struct FilesArgs {
 
 /// Comparison of two pages on disk.
 #[derive(Debug, Serialize)]
-struct Compared {
+struct FileComparison {
     a: Side,
     b: Side,
     policy: String,
@@ -87,8 +87,14 @@ impl FilesArgs {
         let measured = comparison::compare(policy, &x, &y);
         let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
         let MeasuredComparison { comparison, measures } = measured;
-        let compared =
-            Compared { a, b, policy: policy.to_string(), measures, duplicate: comparison.similar, reason };
+        let compared = FileComparison {
+            a,
+            b,
+            policy: policy.to_string(),
+            measures,
+            duplicate: comparison.similar,
+            reason,
+        };
         output.print(&compared, |out| print(&compared, out))?;
         Ok(())
     }
@@ -154,8 +160,8 @@ fn side(named: &OnePage<'_>, signer: &Signer, chars: usize) -> anyhow::Result<(S
     Ok((side, signature))
 }
 
-fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
-    let Compared { a, b, policy, measures, duplicate, reason } = compared;
+fn print(compared: &FileComparison, out: &mut dyn Write) -> io::Result<()> {
+    let FileComparison { a, b, policy, measures, duplicate, reason } = compared;
     let verdict = if *duplicate { "near-duplicates" } else { "no near-duplicates" };
     writeln!(out, "{verdict}: {reason}")?;
     let row = |name: &str, of: fn(&Side) -> String| vec![name.to_owned(), of(a), of(b)];

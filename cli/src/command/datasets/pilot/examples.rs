@@ -37,13 +37,13 @@ pub(super) struct Examples {
 
 /// Groups and pairs under the first policy.
 #[derive(Debug)]
-pub(super) struct First {
+pub(super) struct FirstPolicyGroups {
     /// Group of each grouped record, by the number of the record.
     groups: HashMap<u64, GroupId>,
     pairs: Vec<Pair>,
 }
 
-impl First {
+impl FirstPolicyGroups {
     pub(super) fn of(grouped: &Grouped) -> Self {
         Self { groups: groups(grouped, |_| true), pairs: least(pairs(grouped), KEPT) }
     }
@@ -52,9 +52,9 @@ impl First {
     pub(super) fn examples(&self, grouped: &Grouped) -> Examples {
         let asked: HashSet<u64> = self.pairs.iter().flat_map(|pair| <[u64; 2]>::from(pair.records)).collect();
         let here = groups(grouped, |record| asked.contains(&record));
-        let first = self.pairs.iter().filter(|pair| differ(&here, pair)).cloned();
+        let first = self.pairs.iter().filter(|pair| are_apart(&here, pair)).cloned();
         Examples {
-            only_here: least(pairs(grouped).filter(|pair| differ(&self.groups, pair)), SHOWN),
+            only_here: least(pairs(grouped).filter(|pair| are_apart(&self.groups, pair)), SHOWN),
             only_first: least(first, SHOWN),
         }
     }
@@ -77,7 +77,7 @@ fn pairs(grouped: &Grouped) -> impl Iterator<Item = Pair> + '_ {
 }
 
 /// Whether the pages of a pair are in different groups, or in none.
-fn differ(groups: &HashMap<u64, GroupId>, pair: &Pair) -> bool {
+fn are_apart(groups: &HashMap<u64, GroupId>, pair: &Pair) -> bool {
     let [a, b] = <[u64; 2]>::from(pair.records).map(|record| groups.get(&record));
     a.is_none() || a != b
 }

@@ -20,23 +20,23 @@ const PAIRS_MAX: u64 = 5_000_000;
 /// # Errors
 /// If an input does not exist.
 pub(super) fn at_most(inputs: &InputArgs, most: AtMost) -> anyhow::Result<AtMost> {
-    let mut counting = Counting::default();
+    let mut counter = AlikePairCounter::default();
     extracted::pages(inputs, (Signer::new(Policy::default()), false), |pages| {
         for ExtractedPage { record, submission, .. } in pages {
             if let Body::Content(signature) = &submission.body {
                 let [first, second, ..] = *signature.sketch();
-                let is_new = counting.contents.insert(signature.content());
-                counting.note(record, is_new.then_some([first, second]));
+                let is_new = counter.contents.insert(signature.content());
+                counter.note(record, is_new.then_some([first, second]));
             }
         }
         Ok(())
     })?;
-    Ok(AtMost { records: counting.enough.unwrap_or(u64::MAX).min(most.records), ..most })
+    Ok(AtMost { records: counter.enough.unwrap_or(u64::MAX).min(most.records), ..most })
 }
 
 /// Counts the pairs so far.
 #[derive(Default)]
-struct Counting {
+struct AlikePairCounter {
     contents: HashSet<doppel_model::ContentHash>,
     /// Number of contents by two values of their sketches. The probability that two contents share both
     /// values is the square of their Jaccard coefficient.
@@ -46,7 +46,7 @@ struct Counting {
     enough: Option<u64>,
 }
 
-impl Counting {
+impl AlikePairCounter {
     /// Counts a record. `sketch` is `None` for a content that was counted before: equal contents are compared
     /// only once.
     fn note(&mut self, record: u64, sketch: Option<[u8; 2]>) {
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn a_family_ends_the_sample_and_other_records_do_not() {
-        let mut family = Counting::default();
+        let mut family = AlikePairCounter::default();
         (0..10_000).for_each(|record| family.note(record, Some([1, 2])));
         // 3,163 records have 3,163 * 3,162 / 2 pairs.
         assert_eq!(family.enough, Some(3_163));
-        let mut others = Counting::default();
+        let mut others = AlikePairCounter::default();
         (0..20_000_u64).for_each(|record| others.note(record, Some([record as u8, (record >> 8) as u8])));
         (0..20_000).for_each(|record| others.note(record, None));
         assert_eq!(others.enough, None);

@@ -8,7 +8,7 @@ use doppel_text::is_one_site;
 
 /// Properties of the pages with content that were read so far.
 #[derive(Debug, Default)]
-pub(super) struct Kinds {
+pub(super) struct InputProperties {
     has_markup: bool,
     has_pages_without_host: bool,
     /// First URL with a host.
@@ -20,7 +20,7 @@ pub(super) struct Kinds {
 /// All definitions of a site.
 const SITES: [Sites; 3] = [Sites::Registrable, Sites::Host, Sites::Parent];
 
-impl Kinds {
+impl InputProperties {
     pub(super) fn note(&mut self, page: &FetchedPage) {
         if !page.body.has_content() {
             return;
@@ -78,10 +78,10 @@ mod tests {
     }
 
     fn left_out(pages: &[FetchedPage]) -> Vec<&'static str> {
-        let mut kinds = Kinds::default();
-        pages.iter().for_each(|page| kinds.note(page));
+        let mut properties = InputProperties::default();
+        pages.iter().for_each(|page| properties.note(page));
         let all: Vec<Policy> = Policy::all().collect();
-        let left_out = all.iter().filter(|policy| kinds.why_not(**policy, &all).is_some());
+        let left_out = all.iter().filter(|policy| properties.why_not(**policy, &all).is_some());
         left_out.map(Policy::name).collect()
     }
 
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn a_policy_is_left_out_only_if_its_twin_is_tried() {
-        let mut kinds = Kinds::default();
-        kinds.note(&page("http://a.example/", false));
+        let mut properties = InputProperties::default();
+        properties.note(&page("http://a.example/", false));
         let policy = |text: &str| text.parse::<Policy>().unwrap();
-        let why = |of: &str, tried: &str| kinds.why_not(policy(of), &[policy(tried)]).is_some();
+        let why = |of: &str, tried: &str| properties.why_not(policy(of), &[policy(tried)]).is_some();
         assert!(why("content:tau=0.7", "jaccard:tau=0.7"));
         assert!(!why("content", "jaccard:tau=0.7") && !why("content", "jaccard:words=3"));
         assert!(why("by-site:site=host,agreeing=360", "combined:agreeing=360"));

@@ -16,14 +16,14 @@ pub(super) const SIGNATURES_MAX: usize = 64 << 20;
 /// Pages so far, in their order.
 #[derive(Debug)]
 pub(super) struct Spool {
-    pages: Vec<Spooled>,
+    pages: Vec<SpooledPage>,
     numbers: HashMap<ContentHash, ContentIndex>,
     signatures: Signatures,
 }
 
 /// A page without its signature.
 #[derive(Debug)]
-struct Spooled {
+struct SpooledPage {
     record: InputRecord,
     page: Box<Submission>,
     /// Index of the content; `None` if the page has no content.
@@ -38,7 +38,7 @@ impl Spool {
 
     pub(super) fn push(&mut self, record: InputRecord, page: &Submission) -> Result<(), JoinError> {
         let Body::Content(signature) = &page.body else {
-            self.pages.push(Spooled { record, page: Box::new(page.clone()), content: None });
+            self.pages.push(SpooledPage { record, page: Box::new(page.clone()), content: None });
             return Ok(());
         };
         let next = ContentIndex(self.numbers.len() as u32);
@@ -51,7 +51,7 @@ impl Spool {
         };
         // The signature is stored apart, so a body without memory takes its place.
         let page = Submission { body: Body::Dead, canonical: None, language: None, ..page.clone() };
-        self.pages.push(Spooled { record, page: Box::new(page), content: Some(content) });
+        self.pages.push(SpooledPage { record, page: Box::new(page), content: Some(content) });
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl Spool {
 
     /// Iterates over all pages as they were pushed, without the fields that have no influence on grouping.
     pub(super) fn pages(&self) -> impl Iterator<Item = Result<(InputRecord, Submission), JoinError>> + '_ {
-        self.pages.iter().map(|Spooled { record, page, content }| {
+        self.pages.iter().map(|SpooledPage { record, page, content }| {
             let page = Submission::clone(page);
             let body = match content {
                 Some(content) => Body::Content(self.signatures.get(*content)?),

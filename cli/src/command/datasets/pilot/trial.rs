@@ -20,7 +20,7 @@ use doppel_terminal::progress;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Unit, Within};
 use serde::Serialize;
 
-use super::examples::{Examples, First};
+use super::examples::{Examples, FirstPolicyGroups};
 use super::sample::{MainContents, Sample};
 use super::spool::{SIGNATURES_MAX, Spool};
 
@@ -123,7 +123,7 @@ pub(super) fn of_policy(
     Reading { inputs, input, unit, group_members_max, temp_dir }: Reading<'_>,
     sample: &Sample,
     mut spool: Option<&mut Spool>,
-    first: &mut Option<First>,
+    first: &mut Option<FirstPolicyGroups>,
 ) -> anyhow::Result<(Trial, Weights)> {
     let policy = signer.policy();
     let mut bulk = Bulk::new(&config((policy, unit), group_members_max, temp_dir))?;
@@ -167,7 +167,7 @@ pub(super) fn of_policy(
         main_content: policy.reads_main().then(|| sample.main_contents()),
         examples: first.as_ref().map(|first| first.examples(&grouped)),
     };
-    first.get_or_insert_with(|| First::of(&grouped));
+    first.get_or_insert_with(|| FirstPolicyGroups::of(&grouped));
     Ok((trial, weights))
 }
 

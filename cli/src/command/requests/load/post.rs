@@ -50,12 +50,12 @@ const REFUSED_SHOWN: u64 = 20;
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     body: Vec<u8>,
-    pages: Vec<Posted>,
+    pages: Vec<PostedPage>,
 }
 
 /// One line of a batch.
 #[derive(Debug, Clone)]
-pub(super) struct Posted {
+pub(super) struct PostedPage {
     begin: usize,
     /// URL of the page.
     pub(super) url: String,
@@ -66,16 +66,16 @@ pub(super) struct Posted {
 
 /// A lane ended before the server had answered all its pages.
 #[derive(Debug)]
-pub(super) struct Stopped {
+pub(super) struct StoppedLane {
     /// First page of the lane without an answer.
-    pub(super) first: Box<Posted>,
+    pub(super) first: Box<PostedPage>,
     /// Reason for the end.
     pub(super) error: anyhow::Error,
 }
 
 /// A line of the file of `--acknowledged`.
 #[derive(Debug, Serialize)]
-struct Acknowledged<'a> {
+struct AcknowledgedLine<'a> {
     url: &'a str,
     #[serde(serialize_with = "date")]
     fetched_at: Option<Timestamp>,
@@ -83,7 +83,7 @@ struct Acknowledged<'a> {
 }
 
 /// State that all lanes share: the client, the counts, and the files of acknowledged and refused pages.
-pub(super) struct Post {
+pub(super) struct Poster {
     client: Client,
     patience: Duration,
     outcomes: Mutex<BTreeMap<String, u64>>,
@@ -111,7 +111,7 @@ impl Batch {
             let (bytes, max) = (bytes as u64, LINE_BYTES_MAX as u64);
             return Err(Reason::TooLarge { what: "a line of JSON", bytes, max });
         }
-        self.pages.push(Posted { begin, url: item.url.to_string(), at, fetched_at: item.fetched_at });
+        self.pages.push(PostedPage { begin, url: item.url.to_string(), at, fetched_at: item.fetched_at });
         Ok(())
     }
 
@@ -125,12 +125,12 @@ impl Batch {
     }
 
     /// Returns the first page of the batch, if there is one.
-    pub(super) fn into_first(self) -> Option<Posted> {
+    pub(super) fn into_first(self) -> Option<PostedPage> {
         self.pages.into_iter().next()
     }
 }
 
-impl Post {
+impl Poster {
     /// Creates the shared state. Lanes post to the server of `client` and give up after `patience`.
     /// Acknowledged pages are appended to the file `acknowledged`, and refused pages are written to `bad`.
     ///
@@ -162,12 +162,12 @@ impl Post {
     /// # Errors
     /// If the server refuses pages for good, takes none for too long, or an acknowledged page cannot be
     /// recorded.
-    pub(super) fn lane(&self, batches: &Receiver<Batch>) -> Result<(), Stopped> {
+    pub(super) fn run_lane(&self, batches: &Receiver<Batch>) -> Result<(), StoppedLane> {
         for Batch { body, pages } in batches {
             let mut left = &pages[..];
             let posted = self.post(&Bytes::from(body), &mut left);
             if let (Err(error), Some(first)) = (posted, left.first()) {
-                return Err(Stopped { first: Box::new(first.clone()), error });
+                return Err(StoppedLane { first: Box::new(first.clone()), error });
             }
         }
         Ok(())
@@ -216,7 +216,7 @@ impl Post {
     /// Posts the pages of a batch until all are answered, and removes answered pages from `pages`. A busy
     /// server takes the first pages and asks for the rest again. If the server finds the body too large, the
     /// method halves it, down to a single page, which is then refused.
-    fn post(&self, body: &Bytes, pages: &mut &[Posted]) -> anyhow::Result<()> {
+    fn post(&self, body: &Bytes, pages: &mut &[PostedPage]) -> anyhow::Result<()> {
         let mut most = pages.len();
         let mut progress = Instant::now();
         while let Some(first) = pages.first() {
@@ -225,7 +225,7 @@ impl Post {
             let request = self.client.request(Method::POST, &["v1", "pages"]);
             let request = request.header(CONTENT_TYPE, NDJSON).body(body.slice(first.begin..end));
             let answers = match self.client.send_patiently(&request, self.patience) {
-                Ok(text) => paired(&text, sent)?,
+                Ok(text) => pair_answers(&text, sent)?,
                 Err(error) if error.is_too_large() && sent.len() > 1 => {
                     most = sent.len() / 2;
                     continue;
@@ -235,10 +235,12 @@ impl Post {
                     *pages = later;
                     continue;
                 }
-                Err(error @ ClientError::Late { .. }) => return Err(self.waits().unwrap_or(error).into()),
+                Err(error @ ClientError::Late { .. }) => {
+                    return Err(self.why_not_ready().unwrap_or(error).into());
+                }
                 Err(error) => return Err(error.into()),
             };
-            let retry = |(_, answer): &(&Posted, LineAnswer)| matches!(answer, LineAnswer::NotTaken(NotTaken { error, .. }) if error.code == LineCode::Retry);
+            let retry = |(_, answer): &(&PostedPage, LineAnswer)| matches!(answer, LineAnswer::NotTaken(NotTaken { error, .. }) if error.code == LineCode::Retry);
             let taken = answers.iter().position(retry).unwrap_or(sent.len());
             self.note(&answers[..taken])?;
             if let Some((_, LineAnswer::NotTaken(NotTaken { error, .. }))) = answers.get(taken) {
@@ -264,7 +266,7 @@ impl Post {
 
     /// Asks the server for its readiness, and returns why it does not answer posts. `None` if it says nothing
     /// about that.
-    fn waits(&self) -> Option<ClientError> {
+    fn why_not_ready(&self) -> Option<ClientError> {
         let request = self.client.request(Method::GET, &["readyz"]).query(&[("ranges", "served")]);
         let answer = request.timeout(READY).send().ok()?;
         let (status, mut text) = (answer.status(), String::new());
@@ -278,7 +280,7 @@ impl Post {
     }
 
     /// Counts pages by outcome, and records acknowledged pages.
-    fn note(&self, answers: &[(&Posted, LineAnswer)]) -> anyhow::Result<()> {
+    fn note(&self, answers: &[(&PostedPage, LineAnswer)]) -> anyhow::Result<()> {
         let mut lines = Vec::new();
         for (page, answer) in answers {
             let outcome = match answer {
@@ -290,7 +292,7 @@ impl Post {
             };
             self.count(&outcome.to_string());
             if self.acknowledged.is_some() {
-                let line = Acknowledged { url: &page.url, fetched_at: page.fetched_at, outcome };
+                let line = AcknowledgedLine { url: &page.url, fetched_at: page.fetched_at, outcome };
                 serde_json::to_writer(&mut lines, &line)?;
                 lines.push(b'\n');
             }
@@ -306,7 +308,7 @@ impl Post {
 ///
 /// # Errors
 /// If the number of answers differs from the number of pages, or an answer is about another page.
-fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted, LineAnswer)>> {
+fn pair_answers<'s>(text: &str, sent: &'s [PostedPage]) -> anyhow::Result<Vec<(&'s PostedPage, LineAnswer)>> {
     let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<LineAnswer>, _>>();
     let answers = answers.context("the server's answer is not what this program expects")?;
     let got = answers.len();
@@ -346,13 +348,13 @@ mod tests {
             path: Path::new("a").into(),
             position: InputPosition::File,
         };
-        let page = |url: &str| Posted { begin: 0, url: url.to_owned(), at: at.clone(), fetched_at: None };
+        let page = |url: &str| PostedPage { begin: 0, url: url.to_owned(), at: at.clone(), fetched_at: None };
         let sent = [page("http://a/"), page("http://b/")];
         let (taken, bad) = (
             r#"{"url":"http://a/","outcome":"pending"}"#,
             r#"{"line":2,"error":{"code":"invalid","reason":"no page"}}"#,
         );
-        let answers = paired(&format!("{taken}\n{bad}\n"), &sent).unwrap();
+        let answers = pair_answers(&format!("{taken}\n{bad}\n"), &sent).unwrap();
         assert_eq!(answers[0].0.url, "http://a/");
         assert!(matches!(&answers[0].1, LineAnswer::Taken(Taken { outcome: Outcome::Pending, .. })));
         assert_eq!(answers[1].0.url, "http://b/");
@@ -364,7 +366,7 @@ mod tests {
             (format!("{bad}\n{taken}\n"), "the answer to line 1, http://a/, is about another page"),
             (format!("{taken}\nnonsense\n"), "the server's answer is not what this program expects"),
         ] {
-            assert_eq!(paired(&text, &sent).unwrap_err().to_string(), reason);
+            assert_eq!(pair_answers(&text, &sent).unwrap_err().to_string(), reason);
         }
     }
 }

@@ -47,7 +47,7 @@ impl Rebalance {
 
     /// Sends the request and returns the server's answer. With `--wait`, retries until the server is free to
     /// take the request.
-    pub(super) fn accepted(
+    pub(super) fn request_change(
         &self,
         client: &Client,
         request: RebalanceRequest,
@@ -81,7 +81,7 @@ impl Rebalance {
                 is_reported = true;
             }
             sleep(ASK);
-            while self.present(client)?.progress.is_some() {
+            while self.present_map(client)?.progress.is_some() {
                 busy_since = Instant::now();
                 sleep(ASK);
             }
@@ -89,7 +89,7 @@ impl Rebalance {
     }
 
     /// Asks for the present partition map and progress, and retries while the server does not answer.
-    fn present(&self, client: &Client) -> anyhow::Result<Present> {
+    fn present_map(&self, client: &Client) -> anyhow::Result<Present> {
         self.get(client, &["v1", "rebalance"])
     }
 
@@ -98,13 +98,14 @@ impl Rebalance {
     }
 
     /// Waits until the change is done, and prints the progress to standard error.
-    pub(super) fn until_done(
+    pub(super) fn wait_until_done(
         &self,
         client: &Client,
         change: &RebalancePlan,
     ) -> anyhow::Result<CompletedChange> {
         let asked = || {
-            self.present(client).context("gave up waiting; the server carries it out when it goes on again")
+            self.present_map(client)
+                .context("gave up waiting; the server carries it out when it goes on again")
         };
         let begin = Instant::now();
         let (mut pause, mut due) = (ASK_FIRST, begin);

@@ -23,7 +23,7 @@ use doppel_terminal::output::{Output, say};
 use doppel_wire::NodeName;
 use serde_json::json;
 
-use super::meta::{InMeta, PATIENCE};
+use super::meta::{ClusterMeta, PATIENCE};
 use crate::command::servers::init::values::{monitor, node, settlement};
 
 /// How often a change is attempted if other changes come first.
@@ -31,7 +31,7 @@ const ATTEMPTS: usize = 5;
 
 /// Options that name the cluster and the form of the answer.
 #[derive(Debug, Args)]
-pub(super) struct Of {
+pub(super) struct DescriptionArgs {
     /// File of the cluster, as `doppel init` has written it, with the file of the secret beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
@@ -51,7 +51,7 @@ Example:
   doppel cluster show --cluster cluster.toml")]
 pub(super) struct Show {
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Add a node to a cluster with a log.
@@ -83,7 +83,7 @@ pub(super) struct Add {
     #[arg(long, value_name = "NAME=HOST:PORT", value_parser = node)]
     tier2: Option<Tier2Node>,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Take a node out of a cluster with a log.
@@ -106,7 +106,7 @@ pub(super) struct Remove {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Change the address at which a node of a cluster with a log is reached.
@@ -119,7 +119,7 @@ pub(super) struct Address {
     #[arg(value_name = "NAME=HOST:PORT", value_parser = node)]
     node: Tier2Node,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Say which nodes of tier 1 have a replica of a range.
@@ -144,7 +144,7 @@ pub(super) struct Replicas {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Change how the log of a cluster is kept, and when writes are settled.
@@ -164,7 +164,7 @@ pub(super) struct Log {
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u16).range(..=i64::from(WINDOW_MINUTES_MAX)))]
     log_window: Option<u16>,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 impl Show {
@@ -173,7 +173,7 @@ impl Show {
         let (version, description) = match &file.contents {
             ClusterFileContents::All(description) => (None, description.clone()),
             ClusterFileContents::LogLocation(_) => {
-                let Described { version, description, .. } = InMeta::find(&file, PATIENCE)?.read()?;
+                let Described { version, description, .. } = ClusterMeta::open(&file, PATIENCE)?.read()?;
                 Cluster::new(&file, description.clone())?;
                 (Some(version), description)
             }
@@ -229,22 +229,22 @@ impl Log {
     }
 }
 
-impl Of {
+impl DescriptionArgs {
     /// Makes a change, and prints what it means. With `force`, the user answers for what the command cannot
     /// find out.
     fn change(&self, change: &ClusterChange, force: bool) -> anyhow::Result<()> {
         let file = ClusterFile::read(&self.cluster)?;
-        let found = InMeta::find(&file, PATIENCE)?;
+        let found = ClusterMeta::open(&file, PATIENCE)?;
         let mut attempts = 1..ATTEMPTS;
         loop {
             let before = found.read()?;
             let cluster = Cluster::new(&file, before.description.clone())?;
             let old = &before.description;
-            let heard = heard(change, &found, &cluster, force);
+            let heard = hear_nodes(change, &found, &cluster, force);
             let after = change.apply(old, &heard).map_err(anyhow::Error::msg)?;
             ensure_settles(&before.description, &after, &found)?;
             match found.meta.change(&before, &after) {
-                Ok(made) => return self.tell((change, force), &before, &made),
+                Ok(made) => return self.report_change((change, force), &before, &made),
                 // Another change came first. Apply this change to its result.
                 Err(MetaError::Outrun) if attempts.next().is_some() => {}
                 Err(error) => return Err(error.into()),
@@ -252,7 +252,7 @@ impl Of {
         }
     }
 
-    fn tell(
+    fn report_change(
         &self,
         (change, force): (&ClusterChange, bool),
         before: &Described,
@@ -280,7 +280,12 @@ impl Of {
 }
 
 /// Collects the reports of the nodes that a change needs. Says on standard error which reports are missing.
-fn heard(change: &ClusterChange, found: &InMeta<'_>, cluster: &Cluster, force: bool) -> NodeReports {
+fn hear_nodes(
+    change: &ClusterChange,
+    found: &ClusterMeta<'_>,
+    cluster: &Cluster,
+    force: bool,
+) -> NodeReports {
     let old = &cluster.description;
     match change.asks(old) {
         NeededReports::Nothing => NodeReports { force, ..NodeReports::default() },
@@ -303,12 +308,12 @@ fn heard(change: &ClusterChange, found: &InMeta<'_>, cluster: &Cluster, force: b
 
 /// Ensures that all log servers confirm the mode of settlement, if the change affects the settings of the
 /// log.
-fn ensure_settles(before: &Description, after: &Description, found: &InMeta<'_>) -> anyhow::Result<()> {
+fn ensure_settles(before: &Description, after: &Description, found: &ClusterMeta<'_>) -> anyhow::Result<()> {
     let Some(log) = after.log.as_ref().filter(|log| before.log.as_ref() != Some(*log)) else { return Ok(()) };
     if log.settlement == Settlement::Standby {
         return Ok(());
     }
-    let InMeta { connection, servers, .. } = found;
+    let ClusterMeta { connection, servers, .. } = found;
     let streams = all_streams(&after.cluster, after.ranges);
     let place = LogTarget { engine: &connection.engine, servers, streams: &streams };
     let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());

@@ -41,7 +41,7 @@ const LISTENS_AGAIN: Duration = Duration::from_secs(5);
 const NAME: &str = "doppel-cluster";
 
 /// Connection to the META of a cluster.
-pub(super) struct InMeta<'f> {
+pub(super) struct ClusterMeta<'f> {
     file: &'f ClusterFile,
     pub(super) connection: Connection,
     pub(super) meta: Meta,
@@ -51,13 +51,13 @@ pub(super) struct InMeta<'f> {
     until: Instant,
 }
 
-impl<'f> InMeta<'f> {
+impl<'f> ClusterMeta<'f> {
     /// Opens the META of the cluster of a file. Servers that do not answer, now or when META is read, are
     /// retried for `patience`, and standard error says so.
     ///
     /// # Errors
     /// If the cluster has no log, or the servers do not answer in time.
-    pub(super) fn find(file: &'f ClusterFile, patience: Duration) -> anyhow::Result<Self> {
+    pub(super) fn open(file: &'f ClusterFile, patience: Duration) -> anyhow::Result<Self> {
         let Some(servers) = file.servers() else {
             bail!(
                 "{} is of a cluster without a log, which is described by its file alone: change every copy of it, and restart all \
@@ -66,7 +66,7 @@ impl<'f> InMeta<'f> {
             )
         };
         let until = Instant::now() + patience;
-        let _said = waiting(servers, until);
+        let _message = waiting(servers, until);
         let opening = |error| MetaUnavailable::opening(file, error);
         let connection = Connection::new(servers, patience).map_err(|error| match error.downcast() {
             Ok(error) => opening(error).into(),
@@ -81,7 +81,7 @@ impl<'f> InMeta<'f> {
     /// # Errors
     /// If there is no leader in time, or the description cannot be used.
     pub(super) fn read(&self) -> Result<Described, MetaUnavailable> {
-        let _said = waiting(&self.servers, self.until);
+        let _message = waiting(&self.servers, self.until);
         loop {
             match self.meta.read() {
                 Err(error) if error.passes() && Instant::now() < self.until => {
@@ -100,7 +100,7 @@ impl<'f> InMeta<'f> {
         force: bool,
         is_enough: impl Fn(&NodeReports) -> bool,
     ) -> NodeReports {
-        let _said = DelayedMessage::soon(format!(
+        let _message = DelayedMessage::soon(format!(
             "hearing the nodes of the cluster, for {} s at most",
             LISTENS_AGAIN.as_secs()
         ));
@@ -128,7 +128,7 @@ impl<'f> InMeta<'f> {
         let router =
             heard.owner(ROUTERS).context("no owner of range 0 is heard, which has the plan of the index")?;
         let node = cluster.tier1_node(&router.parse()?)?;
-        let _said =
+        let _message =
             DelayedMessage::soon(format!("asking {router} at {} for the plan of the index", node.address));
         let runtime = Runtime::new(self.connection.handle()).context("cannot start the HTTP client")?;
         let peer = cluster.peer(&runtime, &cluster.identity(&NAME.parse()?), &node.name, &node.address)?;
@@ -185,7 +185,7 @@ mod tests {
         std::fs::write(home.path().join("c.secret"), "s".repeat(64)).unwrap();
         let file = ClusterFile::read(&path).unwrap();
         let began = Instant::now();
-        let error = InMeta::find(&file, Duration::from_secs(1)).err().unwrap().to_string();
+        let error = ClusterMeta::open(&file, Duration::from_secs(1)).err().unwrap().to_string();
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
         assert!(error.starts_with(&format!("no log server answers at {}: ", servers.join(", "))), "{error}");
         assert!(error.contains("Start them"), "{error}");

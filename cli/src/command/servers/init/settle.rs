@@ -120,7 +120,7 @@ impl Init {
 }
 
 /// Describes when a write is settled.
-pub(super) fn settles(settlement: Settlement) -> &'static str {
+pub(super) fn describe_settlement(settlement: Settlement) -> &'static str {
     match settlement {
         Settlement::Log => "settlement `log`: a write counts when the log servers have it on their disks",
         Settlement::Standby => {
@@ -130,7 +130,7 @@ pub(super) fn settles(settlement: Settlement) -> &'static str {
 }
 
 /// Describes what the copies of the log protect against.
-pub(super) fn promised(replicas: u16) -> String {
+pub(super) fn describe_log_copies(replicas: u16) -> String {
     match replicas {
         1 => "the log is on one server only: while that is away nothing is taken, and when its disk is lost the cluster has to come \
               back from a backup"
@@ -144,7 +144,7 @@ pub(super) fn promised(replicas: u16) -> String {
 }
 
 /// Describes what the replicas of a range protect against.
-pub(super) fn replicated(settlement: Settlement, replicas: usize) -> String {
+pub(super) fn describe_replicas(settlement: Settlement, replicas: usize) -> String {
     match replicas {
         2 if settlement == Settlement::Standby => "each range is on 2 nodes of tier 1: where one of them is lost, the other answers, \
             and writes of the range wait until it is back; with a third node, --replicas 3 lets them go on"
