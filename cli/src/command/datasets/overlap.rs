@@ -126,7 +126,7 @@ struct Line<'l> {
 impl Overlap {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if self.chunks.len() > 4 {
-            return Err(Failure::Usage("--chunks is given four times at most".to_owned()).into());
+            return Err(Failure::Usage("--chunks may be given at most four times".to_owned()).into());
         }
         let budget = self.bounds.budget()?;
         if let Some(path) = &self.pairs {

@@ -161,9 +161,10 @@ impl Pilot {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let begin = Instant::now();
         if let Some(tau) = self.tau {
-            return Err(
-                Failure::Usage(format!("--tau is not taken here: say --policy jaccard:tau={tau}")).into()
-            );
+            return Err(Failure::Usage(format!(
+                "doppel pilot does not accept --tau; use --policy jaccard:tau={tau}"
+            ))
+            .into());
         }
         let unit = if self.latest { Unit::Page } else { Unit::Record };
         self.inputs.records.fields.judges_records = unit == Unit::Record;
@@ -178,9 +179,10 @@ impl Pilot {
         let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
         if let Some(tables) = given.as_ref().filter(|_| !asked.iter().any(is_given)) {
             let of = tables.policy();
-            return Err(
-                Failure::Usage(format!("--policy-tables: they are of {of}, which is not tried")).into()
-            );
+            return Err(Failure::Usage(format!(
+                "--policy-tables: the tables belong to the policy {of}, which is not tried; add --policy {of}"
+            ))
+            .into());
         }
         let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
         let mut sample = Timed::default();

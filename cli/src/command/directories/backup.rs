@@ -119,7 +119,11 @@ impl Backup {
             return Ok(None);
         }
         let dir = self.temp_dir.clone().unwrap_or_else(|| self.room());
-        ensure!(dir.is_dir(), "{} is no directory; --temp-dir names one with room", dir.display());
+        ensure!(
+            dir.is_dir(),
+            "{} is not a directory; name one with enough space with --temp-dir",
+            dir.display()
+        );
         let bar = progress::waiting("reading");
         let state = SeriesState::of(&self.since, &dir)?;
         bar.finish_and_clear();
@@ -137,7 +141,7 @@ impl Backup {
 
     /// Backs up the collection of a server.
     fn ask_server(&self, since: Option<SeriesState>, out: &Destination) -> anyhow::Result<BackupOutcome> {
-        let incomplete = "the backup is incomplete; the server's log says why, and another try may do";
+        let incomplete = "the backup is incomplete; the server's log says why; try again";
         let client = connect(&self.server)?;
         let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
         out.write(|out| match since {

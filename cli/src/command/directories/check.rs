@@ -126,10 +126,10 @@ impl DirectoryCheck {
             None
         } else if counts.is_empty() && self.tables.is_some() {
             Some(
-                "no page is lost; start once with --policy-tables and the tables of this collection, and look after the disk",
+                "no page is lost; start once with --policy-tables and the tables of this collection, and check the disk",
             )
         } else if counts.is_empty() {
-            Some("no page is lost, and the next start makes anew what is damaged; look after the disk")
+            Some("no page is lost, and the next start rebuilds the damaged files; check the disk")
         } else if counts.contains_key(&Invariant::Version) {
             Some(
                 "another version of this program made it; use that one, or load the pages into a new directory",

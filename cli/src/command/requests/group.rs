@@ -96,7 +96,7 @@ fn heading(group: &answer::Group) -> String {
     if *quarantined {
         let repair = format!("`doppel repair {group}`");
         heading += &format!(
-            "\nquarantined for the number of its contents, so no member is advised as a duplicate; {repair} recomputes it and accepts what is left until that has doubled"
+            "\nquarantined because it has too many contents, so no member is reported as a duplicate; {repair} recomputes the group and ends the quarantine until the rest has doubled"
         );
     }
     heading

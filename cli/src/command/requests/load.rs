@@ -225,8 +225,8 @@ fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
         let request = request.query(&[("wait", "true"), ("timeout", &wait.as_secs().to_string())]);
         // The server may answer only when its waiting time is over, so the client waits a little longer.
         let answer = client.send_patiently(&request, wait + patience)?;
-        let Flushed { done, backlog } =
-            serde_json::from_str(&answer).context("the server's answer to the flush is not understood")?;
+        let Flushed { done, backlog } = serde_json::from_str(&answer)
+            .context("cannot read the server's answer to the flush; is the server of the same version?")?;
         if done {
             spinner.finish_and_clear();
             return Ok(());

@@ -51,7 +51,7 @@ pub(crate) struct Probe {
 impl Probe {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if self.file == Path::new("-") {
-            let text = "standard input is not read here; name a file, or ./- for one of that name";
+            let text = "doppel probe does not read standard input; name a file, or ./- for a file named -";
             return Err(Failure::Usage(text.to_owned()).into());
         }
         let page =

@@ -84,8 +84,8 @@ impl Takeover {
         client.send(client.request(Method::POST, &["v1", "cluster", "takeover"]).json(&body))?;
         let until = Instant::now() + PATIENCE;
         loop {
-            let asked = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
-            let Answer { value: ClusterStatus { ranges, .. }, .. } = asked;
+            let answer = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
+            let Answer { value: ClusterStatus { ranges, .. }, .. } = answer;
             let found = ranges.into_iter().find(|one| one.range.0 == *range);
             let range = found.with_context(|| format!("there is no range {range}"))?;
             if range.owner.as_deref() == Some(to) && range.served {
@@ -98,7 +98,7 @@ impl Takeover {
             }
             anyhow::ensure!(
                 Instant::now() < until,
-                "{to} has not taken range {} over in {} s; `doppel cluster status` shows what is wrong",
+                "{to} has not taken over range {} within {} s; `doppel cluster status` shows what is wrong",
                 range.range,
                 PATIENCE.as_secs()
             );

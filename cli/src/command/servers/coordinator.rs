@@ -99,7 +99,7 @@ impl Coordinator {
         };
         doppel_coordinator::serve_until_reached(&front_door.listeners, text, reach)
             .await
-            .context("the server did not end well")?;
+            .context("the server stopped with an error")?;
         let Some(ReachedCluster { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached?
         else {
             return Ok(());
@@ -141,8 +141,8 @@ impl Coordinator {
         });
         front_door.announce(&format!("doppel coordinator {}", self.name))?;
         let served = doppel_coordinator::serve(front_door.listeners, app, shutdown).await;
-        tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
-        served.context("the server did not end well")
+        tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch stopped with an error")?;
+        served.context("the server stopped with an error")
     }
 }
 
@@ -183,7 +183,7 @@ async fn reach(
     let Some(collection) = collection else { return Ok(None) };
     anyhow::ensure!(
         collection.policy == signer.policy(),
-        "tier 1 has a collection of the policy {}, and the cluster is described with {}; start all with copies of one file",
+        "the collection of tier 1 has the policy {}, but the cluster file has {}; start all processes with copies of one cluster file",
         collection.policy,
         signer.policy()
     );
@@ -242,12 +242,12 @@ async fn ask(
                 return Ok(None);
             }
         };
-        match answers.context("asking tier 1 panicked")? {
+        match answers.context("the call to tier 1 panicked")? {
             Ok(answers) => {
                 let first = answers.first().copied().context("there is no node of tier 1")?;
                 anyhow::ensure!(
                     answers.iter().all(|answer| *answer == first),
-                    "the nodes of tier 1 have different collections: {answers:?}; start all with copies of one file"
+                    "the nodes of tier 1 have different collections: {answers:?}; start all processes with copies of one cluster file"
                 );
                 return Ok(Some(first));
             }

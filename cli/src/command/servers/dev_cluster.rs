@@ -160,7 +160,7 @@ impl Run {
         let _lock = cluster.lock()?;
         let left = cluster.end_leftovers();
         if !left.is_empty() {
-            say!("ended what an earlier run had left: {}", left.join(", "));
+            say!("ended processes of an earlier run: {}", left.join(", "));
         }
         let ending = EndOnDrop(&cluster);
         let start = |process: &Process| {
@@ -256,5 +256,5 @@ fn guide(cluster: &dev_cluster::DevCluster, dir: &str, out: &mut dyn Write) -> i
     writeln!(out, "  doppel cluster status --server {front}")?;
     writeln!(out, "  doppel dev-cluster kill {node} --dir {dir}")?;
     writeln!(out, "  doppel dev-cluster start {node} --dir {dir}")?;
-    writeln!(out, "Ctrl-C ends all of it; the same command goes on with it")
+    writeln!(out, "Ctrl-C ends all processes; the same command starts the cluster again")
 }

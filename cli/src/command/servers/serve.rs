@@ -74,7 +74,9 @@ impl Serve {
         tracing::info!(pages, "the collection is open");
         front_door.announce("doppel")?;
         let served = doppel_coordinator::serve(front_door.listeners, app, shutdown).await;
-        tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
-        served.context("the server did not end well")
+        tokio::task::spawn_blocking(move || engine.stop())
+            .await
+            .context("the engine stopped with an error")?;
+        served.context("the server stopped with an error")
     }
 }

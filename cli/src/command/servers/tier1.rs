@@ -134,8 +134,8 @@ impl Tier1 {
             drop(watch);
             node.stop();
         };
-        tokio::task::spawn_blocking(stop).await.context("the node did not end well")?;
-        served.context("the listener did not end well")
+        tokio::task::spawn_blocking(stop).await.context("the node stopped with an error")?;
+        served.context("the listener stopped with an error")
     }
 }
 

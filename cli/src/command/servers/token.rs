@@ -115,8 +115,8 @@ impl New {
             String::new()
         };
         say!(
-            "doppel: the token of {name} allows {role} until {expires}{why}, and is refused from then on. It is shown this once. \
-             A server that runs takes it after SIGHUP."
+            "doppel: the token of {name} allows {role} until {expires}{why}, and is refused from then on. It is not shown again. \
+             A running server accepts it after SIGHUP."
         );
         Ok(())
     }
@@ -125,7 +125,7 @@ impl New {
 /// Parses how long a token is valid. Zero is refused, because nobody could use such a token.
 fn lasting(text: &str) -> Result<Span, String> {
     match text.parse::<Span>() {
-        Ok(Span(time)) if time.is_zero() => Err("it would have expired before anybody had it".to_owned()),
+        Ok(Span(time)) if time.is_zero() => Err("a token must be valid for longer than 0 s".to_owned()),
         parsed => parsed.map_err(|error| error.to_string()),
     }
 }

@@ -40,7 +40,7 @@ const SIGNATURES_MAX: usize = 128 << 20;
 
 /// Message if a signal ends a run when the directory is complete but the output is not.
 const NOT_WRITTEN: &str =
-    "interrupted; the collection is whole, but not all is written that was to be; the same command writes it";
+    "interrupted; the collection is complete, but its output is not; the same command writes the output";
 
 /// The pages that were read, grouped.
 struct GroupedInput {

@@ -172,7 +172,9 @@ fn with_next_step(dir: &Path, error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<Tier1Error>() {
         Some(Tier1Error::DiskFull(_)) => {
             let dir = dir.display();
-            error.context(format!("{dir} has taken what it could; make room, and the same command goes on"))
+            error.context(format!(
+                "{dir} has no more space; free space on its disk, and the same command continues"
+            ))
         }
         _ => error,
     }

@@ -61,7 +61,7 @@ impl Dedup {
         let to = Destination::open(path)?;
         let are_both_printed = matches!((&to, out), (Destination::Standard, Some(Destination::Standard)));
         if are_both_printed || self.out.as_deref().is_some_and(|out| destination::is_same_path(out, path)) {
-            return Err(Failure::Usage("--report and --out go to different files".to_owned()).into());
+            return Err(Failure::Usage("--report and --out go to the same place; name two".to_owned()).into());
         }
         let name = |input: &std::path::PathBuf| {
             if sources::is_standard(input) {

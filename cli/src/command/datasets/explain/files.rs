@@ -114,7 +114,7 @@ impl FilesArgs {
         match is_given.into_iter().find(|(is_given, _)| *is_given) {
             None => Ok(()),
             Some((_, option)) => Err(Failure::Usage(format!(
-                "{option} is for two files, and these are no files; a server compares by the policy of its collection"
+                "{option} applies to two files only; a server compares two URLs under the policy of its collection"
             ))),
         }
     }

@@ -50,8 +50,9 @@ impl FirstPolicyGroups {
 
     /// Finds pairs on which another policy differs from the first one.
     pub(super) fn examples(&self, grouped: &Grouped) -> Examples {
-        let asked: HashSet<u64> = self.pairs.iter().flat_map(|pair| <[u64; 2]>::from(pair.records)).collect();
-        let here = groups(grouped, |record| asked.contains(&record));
+        let wanted: HashSet<u64> =
+            self.pairs.iter().flat_map(|pair| <[u64; 2]>::from(pair.records)).collect();
+        let here = groups(grouped, |record| wanted.contains(&record));
         let first = self.pairs.iter().filter(|pair| are_apart(&here, pair)).cloned();
         Examples {
             only_here: least(pairs(grouped).filter(|pair| are_apart(&self.groups, pair)), SHOWN),
@@ -60,10 +61,10 @@ impl FirstPolicyGroups {
     }
 }
 
-/// Returns the groups of those records for which `asked` is true.
-fn groups(grouped: &Grouped, asked: impl Fn(u64) -> bool) -> HashMap<u64, GroupId> {
+/// Returns the groups of the records for which `is_wanted` is true.
+fn groups(grouped: &Grouped, is_wanted: impl Fn(u64) -> bool) -> HashMap<u64, GroupId> {
     let group = |page: PageWithContent| Some((page.records.own?, page.line.group?));
-    grouped.pages_with_contents().filter_map(group).filter(|(record, _)| asked(*record)).collect()
+    grouped.pages_with_contents().filter_map(group).filter(|(record, _)| is_wanted(*record)).collect()
 }
 
 /// Iterates over all near-duplicates that are not exact copies.

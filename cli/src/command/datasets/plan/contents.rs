@@ -76,15 +76,15 @@ pub(super) fn sample(server: &str, credentials: &CredentialArgs) -> anyhow::Resu
     let client = connect_to(server, credentials)?;
     let mut answer = BufReader::new(client.send(client.request(Method::GET, &["v1", "sample"]))?);
     let mut contents = Contents::new();
-    while let Some(signature) = Signature::read(&mut answer).context("the sample broke off; try again")? {
+    while let Some(signature) = Signature::read(&mut answer).context("the sample ended early; try again")? {
         ensure!(
             contents.len() < SAMPLE_CONTENTS,
             "the server sends more than a sample; is it the same version?"
         );
         ensure!(
             Policy::default().accepts(&signature),
-            "the server compares pages by other signatures than those of shingles, and a plan is made of shingles: only a server \
-             under the policy jaccard has one"
+            "the server's policy does not compare shingles, and a plan needs shingles: only a server \
+             with the policy jaccard has a plan"
         );
         contents.insert(signature.content(), Content { url: None, signature: Arc::new(signature) });
     }

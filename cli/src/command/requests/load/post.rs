@@ -252,7 +252,7 @@ impl Poster {
                 } else if progress.elapsed() >= BUSY && !self.is_reported.swap(true, Ordering::Relaxed) {
                     let seconds = self.patience.as_secs();
                     say!(
-                        "doppel: the server takes no more at present: {}; trying for {seconds} s",
+                        "doppel: the server accepts no more pages at present: {}; retrying for {seconds} s",
                         error.reason
                     );
                 }
@@ -310,7 +310,7 @@ impl Poster {
 /// If the number of answers differs from the number of pages, or an answer is about another page.
 fn pair_answers<'s>(text: &str, sent: &'s [PostedPage]) -> anyhow::Result<Vec<(&'s PostedPage, LineAnswer)>> {
     let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<LineAnswer>, _>>();
-    let answers = answers.context("the server's answer is not what this program expects")?;
+    let answers = answers.context("cannot read the server's answer; is the server of the same version?")?;
     let got = answers.len();
     anyhow::ensure!(got == sent.len(), "the server answered {got} of {} pages", sent.len());
     for ((answer, page), line) in answers.iter().zip(sent).zip(1..) {
@@ -364,7 +364,10 @@ mod tests {
             (format!("{taken}\n{bad}\n{bad}\n"), "the server answered 3 of 2 pages"),
             (format!("{taken}\n{taken}\n"), "the answer to line 2, http://b/, is about another page"),
             (format!("{bad}\n{taken}\n"), "the answer to line 1, http://a/, is about another page"),
-            (format!("{taken}\nnonsense\n"), "the server's answer is not what this program expects"),
+            (
+                format!("{taken}\nnonsense\n"),
+                "cannot read the server's answer; is the server of the same version?",
+            ),
         ] {
             assert_eq!(pair_answers(&text, &sent).unwrap_err().to_string(), reason);
         }

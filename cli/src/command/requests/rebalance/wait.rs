@@ -103,14 +103,14 @@ impl Rebalance {
         client: &Client,
         change: &RebalancePlan,
     ) -> anyhow::Result<CompletedChange> {
-        let asked = || {
+        let ask_present_map = || {
             self.present_map(client)
                 .context("gave up waiting; the server carries it out when it goes on again")
         };
         let begin = Instant::now();
         let (mut pause, mut due) = (ASK_FIRST, begin);
         let (plan_version, outcome) = loop {
-            let Present { plan_version, progress, outcome, .. } = asked()?;
+            let Present { plan_version, progress, outcome, .. } = ask_present_map()?;
             let Some(progress) = progress else { break (plan_version, outcome) };
             if due <= Instant::now() {
                 say!("doppel: {}", describe_progress(&progress));

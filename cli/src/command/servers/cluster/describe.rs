@@ -269,11 +269,14 @@ impl DescriptionArgs {
             if let Some(condition) = &condition {
                 writeln!(out, "{condition}")?;
             }
-            writeln!(out, "what is to be done, in this order:")?;
+            writeln!(out, "do the following, in this order:")?;
             for (number, step) in (1..).zip(&told.steps) {
                 writeln!(out, "  {number}. {step}")?;
             }
-            writeln!(out, "until then `doppel cluster status` names who runs with an older description")
+            writeln!(
+                out,
+                "until then `doppel cluster status` names the processes that run with an older description"
+            )
         })?;
         Ok(())
     }
@@ -292,7 +295,7 @@ fn hear_nodes(
         NeededReports::Replicas => {
             let heard = found.hear(old, force, |heard| change.apply(old, heard).is_ok());
             if heard.replicas.iter().all(Vec::is_empty) {
-                say!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
+                say!("doppel: no node of tier 1 was heard, so the owners of the ranges are not known");
             }
             heard
         }

@@ -60,7 +60,7 @@ impl<'f> ClusterMeta<'f> {
     pub(super) fn open(file: &'f ClusterFile, patience: Duration) -> anyhow::Result<Self> {
         let Some(servers) = file.servers() else {
             bail!(
-                "{} is of a cluster without a log, which is described by its file alone: change every copy of it, and restart all \
+                "{} belongs to a cluster without a log, and only the file describes it: change every copy of the file, and restart all \
                  processes (docs/guides/grow-and-repair-a-cluster.md says what can be changed)",
                 file.path.display()
             )
@@ -101,7 +101,7 @@ impl<'f> ClusterMeta<'f> {
         is_enough: impl Fn(&NodeReports) -> bool,
     ) -> NodeReports {
         let _message = DelayedMessage::soon(format!(
-            "hearing the nodes of the cluster, for {} s at most",
+            "listening to the nodes of the cluster, for {} s at most",
             LISTENS_AGAIN.as_secs()
         ));
         let membership = Arc::new(Membership::new());

@@ -63,7 +63,7 @@ impl Init {
         let found = look_until(&self.log_monitor, Instant::now() + patience);
         let Objections { wrong, silent } = objections(Settlement::Log, &found);
         if let Some(silent) = silent.first() {
-            bail!("{silent}; with --log-monitor all of them have to answer");
+            bail!("{silent}; all monitors of --log-monitor must answer");
         }
         if wrong.is_empty() {
             return Ok((Settlement::Log, None));
