@@ -99,7 +99,7 @@ impl CollectionGroups {
     /// # Errors
     /// If a record is damaged.
     pub(crate) fn in_tier1(tier1: &dyn Tier1Api, top: usize) -> anyhow::Result<Self> {
-        let mut found = Self { pages: tier1.totals()?.counters, ..Self::default() };
+        let mut collection = Self { pages: tier1.totals()?.counters, ..Self::default() };
         let mut after = None;
         loop {
             let piece = tier1.groups(GroupFilter::All, after, PAGE)?;
@@ -109,24 +109,24 @@ impl CollectionGroups {
                 piece.into_iter().filter(|g| g.state == GroupState::Active)
             {
                 let members = Members::of(tier1, group)?;
-                found.groups.quarantine(quarantined, members.contents);
-                found.add(group, winner, members);
+                collection.groups.quarantine(quarantined, members.contents);
+                collection.add(group, winner, members);
             }
-            found.keep(top);
+            collection.keep(top);
         }
-        Ok(found)
+        Ok(collection)
     }
 
     /// Takes the groups of a collection that was grouped at once.
     pub(crate) fn in_bulk(grouped: &Grouped, top: usize) -> Self {
-        let mut found = Self { pages: grouped.counters, ..Self::default() };
+        let mut collection = Self { pages: grouped.counters, ..Self::default() };
         for group in &grouped.groups {
             let BulkGroup { pages, contents, same, quarantined, .. } = *group;
-            found.groups.quarantine(quarantined, contents);
-            found.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
+            collection.groups.quarantine(quarantined, contents);
+            collection.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
         }
-        found.keep(top);
-        found
+        collection.keep(top);
+        collection
     }
 
     /// Replaces the usual winners of the largest groups by their winners in a market, which `stands_for`

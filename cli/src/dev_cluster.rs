@@ -217,7 +217,7 @@ impl DevCluster {
         }
         let path = self.file(process, "log");
         let mut log = File::options().create(true).append(true).read(true).open(&path)?;
-        let said = log.seek(SeekFrom::End(0))?;
+        let log_start = log.seek(SeekFrom::End(0))?;
         let mut command = self.command(process)?;
         // Ctrl-C in the terminal must reach only this process, which then ends the others in order.
         command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
@@ -226,7 +226,7 @@ impl DevCluster {
         let until = Instant::now() + START;
         let ready = if process.role == Role::Log { LOG_READY } else { READY };
         loop {
-            let text = read_from(&mut log, said)?;
+            let text = read_from(&mut log, log_start)?;
             if text.contains(ready) {
                 return Ok(Pid::from_child(&child));
             }

@@ -63,7 +63,7 @@ pub(crate) struct Run<'r> {
     pub(crate) signer: &'r Signer,
     pub(crate) ingest: &'r IngestSummary,
     /// Groups of the collection, with at least [`EXAMPLES`] of the largest ones.
-    pub(crate) found: &'r CollectionGroups,
+    pub(crate) groups: &'r CollectionGroups,
     pub(crate) weights: &'r Weights,
 }
 
@@ -74,7 +74,7 @@ impl Run<'_> {
     /// If pages cannot be read again, or `out` cannot be written. Inputs that cannot be read again are no
     /// error, but the report mentions them.
     pub(crate) fn write(&self, pages: &mut dyn Pages, out: &mut dyn Write) -> anyhow::Result<()> {
-        let figures = Figures::of(pages, self.found, (self.weights, self.unit), self.signer.policy())?;
+        let figures = Figures::of(pages, self.groups, (self.weights, self.unit), self.signer.policy())?;
         let texts = Texts::find(&figures.examples, self);
         out.write_all(html::page(self, &figures, &texts).into_string().as_bytes())?;
         Ok(())

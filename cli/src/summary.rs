@@ -95,11 +95,11 @@ impl Summary {
         policy: Policy,
         (records, ingest): (Accounts, IngestSummary),
         elapsed: Duration,
-        found: CollectionGroups,
+        collection: CollectionGroups,
         balance: Balance,
     ) -> Self {
         let seconds = elapsed.as_secs_f64();
-        let CollectionGroups { pages, groups, largest, sizes: _ } = found;
+        let CollectionGroups { pages, groups, largest, sizes: _ } = collection;
         Self {
             records_per_second: ingest.input.records as f64 / seconds,
             megabytes_per_second: ingest.input.bytes as f64 / 1e6 / seconds,

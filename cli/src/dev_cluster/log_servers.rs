@@ -63,15 +63,16 @@ impl Program {
         let cannot = || format!("cannot run {}; --nats-server names another program", path.display());
         // The link to the program must also work from another directory.
         let path = path.canonicalize().with_context(cannot)?;
-        let said = Command::new(&path).arg("--version").output().with_context(cannot)?;
-        let said = String::from_utf8_lossy(&said.stdout);
-        let version = version(&said)
-            .with_context(|| format!("{} does not say its version, but {:?}", path.display(), said.trim()))?;
+        let output = Command::new(&path).arg("--version").output().with_context(cannot)?;
+        let output = String::from_utf8_lossy(&output.stdout);
+        let version = version(&output).with_context(|| {
+            format!("{} does not say its version, but {:?}", path.display(), output.trim())
+        })?;
         ensure!(
             version >= OLDEST,
             "{} is {}, and 2.9.10 or newer is needed; --nats-server names another program",
             path.display(),
-            said.trim()
+            output.trim()
         );
         Ok(Self { path, version })
     }
@@ -83,8 +84,8 @@ impl Program {
 }
 
 /// Parses the version in a text such as `nats-server: v2.15.1`.
-fn version(said: &str) -> Option<ServerVersion> {
-    monitors::version(said.trim().rsplit_once('v')?.1)
+fn version(output: &str) -> Option<ServerVersion> {
+    monitors::version(output.trim().rsplit_once('v')?.1)
 }
 
 impl DevCluster {

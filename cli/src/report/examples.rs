@@ -62,8 +62,8 @@ pub(super) struct Examples {
 }
 
 impl Examples {
-    pub(super) fn of(found: &CollectionGroups) -> Self {
-        let largest = found.largest.iter().take(EXAMPLES).map(|large| Example {
+    pub(super) fn of(groups: &CollectionGroups) -> Self {
+        let largest = groups.largest.iter().take(EXAMPLES).map(|large| Example {
             group: large.group,
             winner: large.winner.clone(),
             is_exact: large.exact,

@@ -50,7 +50,7 @@ impl Figures {
     /// If pages cannot be read, or there is no space for temporary files.
     pub(super) fn of(
         pages: &mut dyn Pages,
-        found: &CollectionGroups,
+        groups: &CollectionGroups,
         (weights, unit): (&Weights, Unit),
         policy: Policy,
     ) -> anyhow::Result<Self> {
@@ -89,7 +89,7 @@ impl Figures {
         // Both directions of a pair are added up before the list is cut.
         let savings = counting.finish_with(MIRRORS_COUNTED, false, &|| false)?;
         let mut mirrors = mirrors::MirrorPairCounter::of(&savings);
-        let mut examples = Examples::of(found);
+        let mut examples = Examples::of(groups);
         pages.each(&mut |page| {
             mirrors.add(&page.line);
             examples.add(&page, (weights.of(&page), unit));

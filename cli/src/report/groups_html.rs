@@ -12,7 +12,7 @@ use super::words::{self, Piece};
 
 pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
     let examples = &figures.examples;
-    let all: u64 = run.found.sizes.values().map(|(groups, _)| groups).sum();
+    let all: u64 = run.groups.sizes.values().map(|(groups, _)| groups).sum();
     html! {
         section {
             h2 { "Largest groups" }

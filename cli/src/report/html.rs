@@ -63,7 +63,7 @@ fn named(names: &[String]) -> String {
 fn key_figures(figures: &Figures, run: &Run<'_>) -> Markup {
     let Savings { all, .. } = &figures.savings;
     let Accounts { read, kept, superseded, bad, skipped, .. } = run.accounts;
-    let groups: u64 = run.found.sizes.values().map(|(groups, _)| groups).sum();
+    let groups: u64 = run.groups.sizes.values().map(|(groups, _)| groups).sum();
     let figure = |value: String, name: &str, more: String| {
         html! {
             div { dt { (name) } dd { strong { (value) } @if !more.is_empty() { span { (more) } } } }
@@ -195,19 +195,19 @@ fn statuses(figures: &Figures) -> Markup {
 }
 
 fn sizes(run: &Run<'_>) -> Markup {
-    let most = run.found.sizes.values().map(|(groups, _)| *groups).max().unwrap_or(0);
+    let most = run.groups.sizes.values().map(|(groups, _)| *groups).max().unwrap_or(0);
     // The bar of a single group must also be visible.
     let length = |groups: u64| 100.0 * ((groups + 1) as f64).ln() / ((most + 1) as f64).ln();
-    let groups = &run.found.groups;
+    let groups = &run.groups.groups;
     html! {
         section {
             h2 { "Sizes of groups" }
-            @if run.found.sizes.is_empty() { p.note { "There are no groups." } } @else {
+            @if run.groups.sizes.is_empty() { p.note { "There are no groups." } } @else {
                 table.chart {
                     caption { "Groups by their number of pages; the bars are on a logarithmic scale." }
                     thead { tr { th scope="col" { "pages" } th.bars aria-hidden="true" { "" } th scope="col" { "groups" } th scope="col" { "pages in all" } } }
                     tbody {
-                        @for (power, (groups, pages)) in &run.found.sizes {
+                        @for (power, (groups, pages)) in &run.groups.sizes {
                             tr {
                                 th scope="row" { (interval(1 << power, Some((2 << power) - 1))) }
                                 (bar(length(*groups)))

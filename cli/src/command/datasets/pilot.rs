@@ -174,17 +174,17 @@ impl Pilot {
             self.inputs.at_most = Some(families::at_most(&self.inputs, SAMPLE)?);
         }
         let scratch = Scratch::new()?;
-        let asked = self.policies();
+        let tried = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
         let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
-        if let Some(tables) = given.as_ref().filter(|_| !asked.iter().any(is_given)) {
+        if let Some(tables) = given.as_ref().filter(|_| !tried.iter().any(is_given)) {
             let of = tables.policy();
             return Err(Failure::Usage(format!(
                 "--policy-tables: the tables belong to the policy {of}, which is not tried; add --policy {of}"
             ))
             .into());
         }
-        let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
+        let learns = tried.iter().any(|policy| policy.reads_tables() && !is_given(policy));
         let mut sample = Timed::default();
         let mut properties = InputProperties::default();
         let (words, input) = self.read(learns, |page| {
@@ -196,8 +196,8 @@ impl Pilot {
             return Ok(input.verdict(self.inputs.strict, 0)?);
         }
         let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
-        for policy in asked.iter().copied() {
-            if let Some(reason) = properties.why_not(policy, &asked).filter(|_| self.policies.is_empty()) {
+        for policy in tried.iter().copied() {
+            if let Some(reason) = properties.why_not(policy, &tried).filter(|_| self.policies.is_empty()) {
                 not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: NAME_IT });
                 continue;
             }
@@ -283,8 +283,8 @@ impl Pilot {
     /// Returns the policies that the user named, without repetitions, or all policies.
     fn policies(&self) -> Vec<Policy> {
         let mut seen = HashSet::new();
-        let asked = self.policies.iter().copied().filter(|policy| seen.insert(*policy));
-        let asked: Vec<Policy> = asked.collect();
-        if asked.is_empty() { Policy::all().collect() } else { asked }
+        let tried = self.policies.iter().copied().filter(|policy| seen.insert(*policy));
+        let tried: Vec<Policy> = tried.collect();
+        if tried.is_empty() { Policy::all().collect() } else { tried }
     }
 }

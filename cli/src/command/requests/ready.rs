@@ -48,8 +48,8 @@ impl Ready {
             Ranges::All => "all",
         };
         let request = client.request(Method::GET, &["readyz"]).query(&[("ranges", ranges)]).timeout(LIMIT);
-        let said = client.send(request)?.text()?;
-        Output { json: false }.print(&(), |out| out.write_all(said.as_bytes()))?;
+        let answer = client.send(request)?.text()?;
+        Output { json: false }.print(&(), |out| out.write_all(answer.as_bytes()))?;
         Ok(())
     }
 }

@@ -115,13 +115,13 @@ impl Coordinator {
             .as_deref()
             .map(|hearing| Watch::start(hearing, (ProcessRole::Coordinator, &self.name), |_| {}));
         let watch = watch.transpose()?;
-        let told = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| ClusterNews {
+        let news = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| ClusterNews {
             membership: Arc::clone(&hearing.membership),
             processes: watch.processes(),
             engine: hearing.engine.clone(),
             servers: file.servers().unwrap_or_default().to_vec(),
         });
-        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), told)?);
+        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), news)?);
         let app = App::new(Services {
             tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,

@@ -233,7 +233,7 @@ impl Init {
         self.check_log()?;
         let (file, secret) = (&self.file, self.secret()?);
         let files = NewFiles { path: file, secret: &secret };
-        let there = || match files.is_only_the_secret_there() {
+        let exists_error = || match files.is_only_the_secret_there() {
             true => anyhow!(
                 "{} is there without {}: an earlier `doppel init` was broken off, or the file was moved. If no cluster has this \
                  secret, delete it, and try again",
@@ -248,7 +248,7 @@ impl Init {
         let cannot = || format!("cannot write {}", file.display());
         // Found before streams are created, which would otherwise remain without a file.
         if files.are_there() {
-            return Err(there());
+            return Err(exists_error());
         }
         let not_made = || format!("the log cannot be made, and {} is not written", file.display());
         streams::servers(&self.log, patience, tell).with_context(not_made)?;
@@ -274,7 +274,7 @@ impl Init {
         let created = files.create(&description.cluster, &contents, &drawn);
         created.map_err(|error| {
             let error = match error.kind() {
-                io::ErrorKind::AlreadyExists => there(),
+                io::ErrorKind::AlreadyExists => exists_error(),
                 _ => anyhow::Error::new(error).context(cannot()),
             };
             if made.is_empty() { error } else { error.context(streams::left(&made)) }

@@ -87,8 +87,8 @@ impl Token {
 
 impl New {
     fn run(self) -> anyhow::Result<()> {
-        let Self { name, role, expires: asked, tokens, out } = self;
-        let Span(time) = asked.unwrap_or(LASTING);
+        let Self { name, role, expires: chosen, tokens, out } = self;
+        let Span(time) = chosen.unwrap_or(LASTING);
         let token = new_token().context("the system gives no random bits")?;
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         // `expires` is rounded as in the file, because later commands read it from there.
@@ -109,7 +109,7 @@ impl New {
                 out.flush()?;
             }
         }
-        let why = if asked.is_none() {
+        let why = if chosen.is_none() {
             format!(" ({LASTING}, since --expires was not given)")
         } else {
             String::new()

@@ -71,7 +71,7 @@ fn pages(seed: u64) -> Vec<PageWithContent> {
     pages
 }
 
-fn found(pages: &[PageWithContent]) -> CollectionGroups {
+fn collection_groups(pages: &[PageWithContent]) -> CollectionGroups {
     let mut groups: BTreeMap<GroupId, u64> = BTreeMap::new();
     pages.iter().filter_map(|page| page.line.group).for_each(|group| *groups.entry(group).or_default() += 1);
     let winner = |group: GroupId| {
@@ -80,10 +80,10 @@ fn found(pages: &[PageWithContent]) -> CollectionGroups {
     };
     let large =
         |(group, pages): (GroupId, u64)| LargestGroup { group, pages, exact: false, winner: winner(group) };
-    let mut found =
+    let mut groups =
         CollectionGroups { largest: groups.into_iter().map(large).collect(), ..CollectionGroups::default() };
-    found.keep(super::super::EXAMPLES);
-    found
+    groups.keep(super::super::EXAMPLES);
+    groups
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn figures_are_those_of_a_slow_count() {
             let id = page.line.url.id();
             weights.note((0, id), number as u64, (false, Outcome::Pending));
         }
-        let found = found(&pages);
+        let groups = collection_groups(&pages);
         let figures =
-            Figures::of(&mut Listed(pages.clone()), &found, (&weights, Unit::Page), Policy::default())
+            Figures::of(&mut Listed(pages.clone()), &groups, (&weights, Unit::Page), Policy::default())
                 .unwrap();
         let of_status = |status: Status| {
             let of = pages.iter().enumerate().filter(|(_, page)| page.line.status == status);

@@ -253,7 +253,7 @@ impl Dedup {
             out.flush().map_err(Into::into)
         };
         let most = plan.map_or(self.top, |plan| plan.largest(self.top));
-        let mut found = CollectionGroups::in_bulk(grouped, most);
+        let mut groups = CollectionGroups::in_bulk(grouped, most);
         let write_all = |plan: &Plan| {
             // The report reads the inputs again, and `out` may replace an input, so the report is written
             // first.
@@ -262,17 +262,17 @@ impl Dedup {
                 unit,
                 names: names.as_ref(),
                 ingest: &ingest,
-                found: &found,
+                groups: &groups,
             };
             let reported = self.report(plan, (&mut { grouped }, &weights), &of, signer);
             plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
         };
         let written = plan.map_or(Ok(()), write_all);
-        found.keep(self.top);
+        groups.keep(self.top);
         let balance = weights.balance_of(grouped, unit);
         let policy = signer.policy();
         DedupOutcome {
-            summary: Summary::new(policy, (accounts, ingest), elapsed, found, balance),
+            summary: Summary::new(policy, (accounts, ingest), elapsed, groups, balance),
             decisions,
             written,
         }

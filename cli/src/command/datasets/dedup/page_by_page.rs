@@ -71,7 +71,7 @@ impl Dedup {
             .market
             .as_ref()
             .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
-        let mut found = CollectionGroups::in_tier1(tier1, plan.largest(self.top))?;
+        let mut groups = CollectionGroups::in_tier1(tier1, plan.largest(self.top))?;
         let statuses = live(tier1, &mut winners).map(|line| line.map(|line| (line.url.id(), line.status)));
         let (balance, decided) = weights.decided(statuses)?;
         let annotate = self.results.annotate;
@@ -82,21 +82,26 @@ impl Dedup {
             accounts.keep_originals(decisions.originals());
         }
         if let Some(winners) = &mut winners {
-            found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
+            groups.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
         let pages = &mut RecordedPages { tier1, market: winners.as_mut() };
         // The report reads the inputs again, and `out` may replace an input, so the report is written first.
-        let of =
-            ReportData { accounts: &accounts, unit: Unit::Page, names: None, ingest: &ingest, found: &found };
+        let of = ReportData {
+            accounts: &accounts,
+            unit: Unit::Page,
+            names: None,
+            ingest: &ingest,
+            groups: &groups,
+        };
         let reported = self.report(plan, (pages, &weights), &of, &engine.signer);
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export)).and(reported);
-        found.keep(self.top);
+        groups.keep(self.top);
         drop(winners);
         let policy = engine.policy;
         engine.stop();
         Ok(DedupOutcome {
-            summary: Summary::new(policy, (accounts, ingest), elapsed, found, balance),
+            summary: Summary::new(policy, (accounts, ingest), elapsed, groups, balance),
             decisions,
             written,
         })

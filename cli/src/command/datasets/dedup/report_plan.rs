@@ -32,7 +32,7 @@ pub(super) struct ReportData<'r> {
     /// Names of the records, if each record is judged on its own.
     pub(super) names: Option<&'r RecordNames>,
     pub(super) ingest: &'r IngestSummary,
-    pub(super) found: &'r CollectionGroups,
+    pub(super) groups: &'r CollectionGroups,
 }
 
 impl Plan {
@@ -85,7 +85,7 @@ impl Dedup {
         signer: &Signer,
     ) -> anyhow::Result<()> {
         let Some(ReportPlan { to, names, is_dated, has_earlier }) = &plan.report else { return Ok(()) };
-        let ReportData { accounts, unit, names: record_names, ingest, found } = *of;
+        let ReportData { accounts, unit, names: record_names, ingest, groups } = *of;
         let run = Run {
             accounts,
             unit,
@@ -96,7 +96,7 @@ impl Dedup {
             has_earlier: *has_earlier,
             signer,
             ingest,
-            found,
+            groups,
             weights,
         };
         to.write(|out| run.write(pages, out))

@@ -234,16 +234,16 @@ impl DescriptionArgs {
     /// find out.
     fn change(&self, change: &ClusterChange, force: bool) -> anyhow::Result<()> {
         let file = ClusterFile::read(&self.cluster)?;
-        let found = ClusterMeta::open(&file, PATIENCE)?;
+        let meta = ClusterMeta::open(&file, PATIENCE)?;
         let mut attempts = 1..ATTEMPTS;
         loop {
-            let before = found.read()?;
+            let before = meta.read()?;
             let cluster = Cluster::new(&file, before.description.clone())?;
             let old = &before.description;
-            let heard = hear_nodes(change, &found, &cluster, force);
+            let heard = hear_nodes(change, &meta, &cluster, force);
             let after = change.apply(old, &heard).map_err(anyhow::Error::msg)?;
-            ensure_settles(&before.description, &after, &found)?;
-            match found.meta.change(&before, &after) {
+            ensure_settles(&before.description, &after, &meta)?;
+            match meta.meta.change(&before, &after) {
                 Ok(made) => return self.report_change((change, force), &before, &made),
                 // Another change came first. Apply this change to its result.
                 Err(MetaError::Outrun) if attempts.next().is_some() => {}
@@ -260,17 +260,17 @@ impl DescriptionArgs {
     ) -> anyhow::Result<()> {
         let (old, new) = (&before.description, &made.description);
         let file = self.cluster.display().to_string();
-        let told =
+        let report =
             ChangeReport { version: made.version, changes: changes(old, new), steps: steps(old, new, &file) };
         let condition = change.note(old, force);
-        Output { json: self.json }.print(&told, |out| {
-            writeln!(out, "version {} of the description of the cluster:", told.version)?;
-            told.changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
+        Output { json: self.json }.print(&report, |out| {
+            writeln!(out, "version {} of the description of the cluster:", report.version)?;
+            report.changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
             if let Some(condition) = &condition {
                 writeln!(out, "{condition}")?;
             }
             writeln!(out, "do the following, in this order:")?;
-            for (number, step) in (1..).zip(&told.steps) {
+            for (number, step) in (1..).zip(&report.steps) {
                 writeln!(out, "  {number}. {step}")?;
             }
             writeln!(
@@ -283,17 +283,12 @@ impl DescriptionArgs {
 }
 
 /// Collects the reports of the nodes that a change needs. Says on standard error which reports are missing.
-fn hear_nodes(
-    change: &ClusterChange,
-    found: &ClusterMeta<'_>,
-    cluster: &Cluster,
-    force: bool,
-) -> NodeReports {
+fn hear_nodes(change: &ClusterChange, meta: &ClusterMeta<'_>, cluster: &Cluster, force: bool) -> NodeReports {
     let old = &cluster.description;
     match change.asks(old) {
         NeededReports::Nothing => NodeReports { force, ..NodeReports::default() },
         NeededReports::Replicas => {
-            let heard = found.hear(old, force, |heard| change.apply(old, heard).is_ok());
+            let heard = meta.hear(old, force, |heard| change.apply(old, heard).is_ok());
             if heard.replicas.iter().all(Vec::is_empty) {
                 say!("doppel: no node of tier 1 was heard, so the owners of the ranges are not known");
             }
@@ -301,8 +296,8 @@ fn hear_nodes(
         }
         NeededReports::Partitions if force => NodeReports { force, ..NodeReports::default() },
         NeededReports::Partitions => {
-            let heard = found.hear(old, force, |heard| heard.owner(ROUTERS).is_some());
-            let partitions = found.partitions(cluster, &heard);
+            let heard = meta.hear(old, force, |heard| heard.owner(ROUTERS).is_some());
+            let partitions = meta.partitions(cluster, &heard);
             let partitions = partitions.inspect_err(|why| say!("doppel: {why:#}")).ok();
             NodeReports { partitions, ..heard }
         }
@@ -311,12 +306,12 @@ fn hear_nodes(
 
 /// Ensures that all log servers confirm the mode of settlement, if the change affects the settings of the
 /// log.
-fn ensure_settles(before: &Description, after: &Description, found: &ClusterMeta<'_>) -> anyhow::Result<()> {
+fn ensure_settles(before: &Description, after: &Description, meta: &ClusterMeta<'_>) -> anyhow::Result<()> {
     let Some(log) = after.log.as_ref().filter(|log| before.log.as_ref() != Some(*log)) else { return Ok(()) };
     if log.settlement == Settlement::Standby {
         return Ok(());
     }
-    let ClusterMeta { connection, servers, .. } = found;
+    let ClusterMeta { connection, servers, .. } = meta;
     let streams = all_streams(&after.cluster, after.ranges);
     let place = LogTarget { engine: &connection.engine, servers, streams: &streams };
     let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());

@@ -17,13 +17,13 @@ impl Init {
     /// Ensures that the options of the log do not contradict each other.
     pub(super) fn check_log(&self) -> Result<(), Failure> {
         let Self { log, log_monitor, .. } = self;
-        let is_said = self.log_replicas.is_some()
+        let has_log_options = self.log_replicas.is_some()
             || self.log_max_bytes.is_some()
             || self.log_window.is_some()
             || self.settlement.is_some()
             || !log_monitor.is_empty();
         let usage = |reason: &str| Err(Failure::Usage(reason.to_owned()));
-        if log.is_empty() && is_said {
+        if log.is_empty() && has_log_options {
             return usage(
                 "--log-replicas, --log-max-bytes, --log-window, --log-monitor and --settlement say how a log is kept, and without \
                  --log there is none; name the servers with --log, or leave these options out",
