@@ -16,7 +16,7 @@ use super::pages::Pages;
 use super::similarities::Similarities;
 use crate::collection_groups::CollectionGroups;
 
-/// Statuses of live pages, in the order in which the report shows them.
+/// Statuses of pages, in the order in which the report shows them.
 const STATUSES: [Status; 7] = [
     Status::Unique,
     Status::Winner,
@@ -30,7 +30,7 @@ const STATUSES: [Status; 7] = [
 /// Figures of the report.
 #[derive(Debug)]
 pub(super) struct Figures {
-    /// Number of live pages by status, without statuses that do not occur.
+    /// Number and size of the pages of each status that occurs.
     pub(super) statuses: Vec<(Status, Weight)>,
     /// Redirects to existing records. They are kept if each record is judged on its own.
     pub(super) redirects: Weight,

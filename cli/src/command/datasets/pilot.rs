@@ -56,8 +56,9 @@ const SAMPLE: AtMost = AtMost { records: 20_000, bytes: 32 << 20 };
 /// page costs. It also shows what share of the pairs of pages in one group are not alike, but joined only
 /// through other pages. Further tables show what exact copies alone, near-duplicates and redirects save, how
 /// `jaccard` depends on its threshold, and which hosts mirror which under the first policy (with --json:
-/// under each). For each other policy the command shows up to three pairs of pages that this policy takes for
-/// near-duplicates and the first policy puts in different groups, and up to three pairs the other way round.
+/// under each). Finally the command compares each other policy with the first one, by up to three pairs of
+/// pages of each kind: near-duplicates of this policy in different groups of the first one, and the other way
+/// round.
 ///
 /// More removed is not better: the pilot does not know which pages are the same. Look at pairs with `doppel
 /// dedup --policy NAME --out FILE` and `doppel explain` before you choose. The command stores nothing. It

@@ -98,8 +98,8 @@ impl Plan {
         let args = |inputs: &[PathBuf]| InputArgs::new(inputs.to_vec(), strict, self.records.clone());
         let inputs = args(&[&self.inputs[..], &self.learn_from].concat());
         let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
-        // The file of bad records must begin before the first reading; otherwise it might replace a source of
-        // the second reading.
+        // The file of bad records is checked here against all inputs. Each reading would check only its own
+        // inputs, so the first one might replace an input of the second.
         let sources = inputs.sources()?;
         self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(sources))?;
         let read = |inputs: &[PathBuf]| contents::read(&args(inputs));

@@ -130,8 +130,8 @@ impl Backup {
         Ok(Some(state))
     }
 
-    /// Directory for sorting: that of the backup file. On some machines the system's temporary directory is
-    /// in memory.
+    /// Returns the directory for sorting. The system's temporary directory is in memory on some machines, so it
+    /// is used only if `--out` is a pipe or a device. Otherwise it is the directory of the backup file.
     fn room(&self) -> PathBuf {
         if self.out.exists() && !self.out.is_file() {
             return std::env::temp_dir();

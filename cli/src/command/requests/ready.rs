@@ -24,8 +24,7 @@ Examples:
   until doppel ready; do sleep 1; done
   doppel ready --ranges all --server http://127.0.0.1:7700")]
 pub(crate) struct Ready {
-    /// What a cluster must have to be ready. any: a node of tier 1 that answers. served: an owner that
-    /// accepts writes for each range. all: all replicas of all ranges.
+    /// Which parts of a cluster must work for it to be ready.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "any")]
     ranges: Ranges,
     #[command(flatten)]
@@ -34,8 +33,11 @@ pub(crate) struct Ready {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Ranges {
+    /// At least one node of tier 1 answers.
     Any,
+    /// Each range has an owner that accepts writes.
     Served,
+    /// All replicas of all ranges work.
     All,
 }
 

@@ -97,7 +97,7 @@ pub(super) struct Add {
 Example:
   doppel cluster remove --cluster cluster.toml record-2")]
 pub(super) struct Remove {
-    /// The node, by its name.
+    /// Name of the node.
     #[arg(value_name = "NAME")]
     name: NodeName,
     /// Make the change even if no owner of a range is heard, or too few of the remaining nodes follow it. You
