@@ -19,7 +19,7 @@ use super::{Run, words};
 /// Largest number of bytes of a text that are kept for comparison.
 const TEXT_MAX: usize = 256 << 10;
 
-/// Texts that were found.
+/// Texts of the pages that were found in the inputs.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     texts: HashMap<(PageUrl, ContentHash), String>,

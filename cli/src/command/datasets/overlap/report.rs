@@ -11,7 +11,7 @@ use doppel_terminal::bounded;
 use doppel_terminal::output::{bytes, count, headed, interval, percent, plural, share, table};
 use serde::Serialize;
 
-/// Whole report.
+/// The report with all its figures.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// Figures of exact copies.

@@ -77,7 +77,7 @@ fn pairs(grouped: &Grouped) -> impl Iterator<Item = Pair> + '_ {
     })
 }
 
-/// Whether the pages of a pair are in different groups, or in none.
+/// Whether no group contains both pages of a pair.
 fn are_apart(groups: &HashMap<u64, GroupId>, pair: &Pair) -> bool {
     let [a, b] = <[u64; 2]>::from(pair.records).map(|record| groups.get(&record));
     a.is_none() || a != b
