@@ -4,7 +4,7 @@
 //! page lets a browser load and run nothing.
 
 use doppel_contract::Status;
-use doppel_contract::answer::{Saving, Savings};
+use doppel_contract::answer::{RemovableShare, Savings};
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::weights::Weight;
 use doppel_model::pairwise::Policy;
@@ -123,7 +123,7 @@ fn read(run: &Run<'_>) -> Markup {
 const NAMES: usize = 10;
 
 fn savings(savings: &Savings, policy: Policy) -> Markup {
-    let row = |name: &str, saving: &Saving| {
+    let row = |name: &str, saving: &RemovableShare| {
         html! {
             tr {
                 th scope="row" { (name) }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use doppel_contract::Status;
-use doppel_contract::answer::{Mirror, Savings};
+use doppel_contract::answer::{HostMirror, Savings};
 use doppel_protocol::Line;
 
 /// Number of pairs that are shown.
@@ -62,7 +62,7 @@ pub(super) struct Side {
 impl MirrorPairCounter {
     pub(super) fn of(savings: &Savings) -> Self {
         let mut sums: HashMap<Hosts, u64> = HashMap::new();
-        for Mirror { host, of, pages, .. } in &savings.mirrors {
+        for HostMirror { host, of, pages, .. } in &savings.mirrors {
             *sums.entry(ordered(host.clone(), of.clone())).or_default() += pages;
         }
         let mut pairs: Vec<_> = sums.into_iter().collect();

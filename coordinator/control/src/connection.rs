@@ -8,9 +8,9 @@ use bytes::Bytes;
 use doppel_contract::answer::Attention;
 use doppel_model::ShardId;
 use doppel_protocol::RangeMap;
-use doppel_protocol::membership::{Beat, Membership};
-use doppel_shared_log::{Bulletin, BulletinSubscription, Engine, LogTraffic};
-use doppel_wire::spread::{FixedOwners, Owners};
+use doppel_protocol::membership::{Beat, ClusterMembership};
+use doppel_shared_log::{BulletinSubscription, LogEngine, LogTraffic, NewsChannel};
+use doppel_wire::spread::{FixedOwners, OwnerLookup};
 use doppel_wire::traffic::TransferredBytes;
 use doppel_wire::{NodeName, Runtime};
 use tokio::runtime::Handle;
@@ -30,14 +30,14 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The connection to the log of the cluster, and what the nodes say there of themselves.
 pub struct ClusterConnection {
     /// The client of the log.
-    pub engine: Engine,
+    pub engine: LogEngine,
     /// The beats of the nodes of tier 1.
-    pub membership: Arc<Membership>,
+    pub membership: Arc<ClusterMembership>,
     /// The stream that has the description of the cluster.
     pub meta: Meta,
     /// What META said at the start.
     pub(crate) described: Described,
-    bulletin: Bulletin,
+    channel: NewsChannel,
     _listening: BulletinSubscription,
 }
 
@@ -90,20 +90,20 @@ pub async fn join(
 
 /// How far an attempt came.
 enum JoinAttempt {
-    All(Engine, Meta, Box<Described>),
+    All(LogEngine, Meta, Box<Described>),
     /// Where it may come further later; with the reason.
-    NotYet(Option<Engine>, String),
+    NotYet(Option<LogEngine>, String),
 }
 
 fn reach(
-    connected: Option<Engine>,
+    connected: Option<LogEngine>,
     handle: Handle,
     servers: &[String],
     name: &str,
     file: &ClusterFile,
 ) -> anyhow::Result<JoinAttempt> {
     let not_yet = |engine, why: MetaUnavailable| Ok(JoinAttempt::NotYet(engine, why.to_string()));
-    let engine = match connected.map_or_else(|| Engine::connect(handle, servers, name), Ok) {
+    let engine = match connected.map_or_else(|| LogEngine::connect(handle, servers, name), Ok) {
         Ok(engine) => engine,
         Err(error) if streams::passes(&error) => return not_yet(None, MetaUnavailable::opening(file, error)),
         Err(error) => return Err(error.into()),
@@ -125,21 +125,21 @@ fn reach(
 }
 
 impl ClusterConnection {
-    fn begin(engine: Engine, meta: Meta, described: Described, id: &str) -> Self {
-        let membership = Arc::new(Membership::new());
-        let bulletin = engine.bulletin(&log::beats(id));
-        let listening = hear(&bulletin, &membership);
-        Self { engine, membership, meta, described, bulletin, _listening: listening }
+    fn begin(engine: LogEngine, meta: Meta, described: Described, id: &str) -> Self {
+        let membership = Arc::new(ClusterMembership::new());
+        let channel = engine.news_channel(&log::beats(id));
+        let listening = hear(&channel, &membership);
+        Self { engine, membership, meta, described, channel, _listening: listening }
     }
 
     /// How a node of tier 1 tells the others its beats.
     pub fn tell(&self) -> impl Fn(&Beat) + Send + Sync + 'static {
-        let (bulletin, membership) = (self.bulletin.clone(), Arc::clone(&self.membership));
+        let (channel, membership) = (self.channel.clone(), Arc::clone(&self.membership));
         move |beat| {
             // What this process says it need not hear.
             membership.take(beat.clone(), Instant::now());
             match serde_json::to_vec(beat) {
-                Ok(news) => bulletin.tell(Bytes::from(news)),
+                Ok(news) => channel.tell(Bytes::from(news)),
                 Err(error) => tracing::error!(%error, "a beat cannot be written"),
             }
         }
@@ -147,7 +147,7 @@ impl ClusterConnection {
 }
 
 /// Takes note of the beats of all nodes.
-pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> BulletinSubscription {
+pub fn hear(beats: &NewsChannel, membership: &Arc<ClusterMembership>) -> BulletinSubscription {
     let membership = Arc::clone(membership);
     beats.listen(move |news| match serde_json::from_slice::<Beat>(news) {
         Ok(beat) => membership.take(beat, Instant::now()),
@@ -159,7 +159,7 @@ pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> BulletinSubscript
 pub fn count(runtime: &Runtime, hearing: Option<&ClusterConnection>) {
     if let Some(ClusterConnection { engine, .. }) = hearing {
         let engine = engine.clone();
-        runtime.traffic().also("log", move || {
+        runtime.traffic().add_source("log", move || {
             let LogTraffic { received, sent } = engine.traffic();
             TransferredBytes { sent, received }
         });
@@ -172,7 +172,7 @@ pub fn owners(
     cluster: &Cluster,
     hearing: Option<&ClusterConnection>,
     own: Option<&NodeName>,
-) -> Arc<dyn Owners> {
+) -> Arc<dyn OwnerLookup> {
     let Some(ClusterConnection { membership, .. }) = hearing else {
         return Arc::new(FixedOwners(cluster.owners()));
     };
@@ -182,13 +182,13 @@ pub fn owners(
 }
 
 /// The node that has the router of the index: the owner of the first shard.
-pub fn router(owners: &dyn Owners) -> Option<usize> {
+pub fn router(owners: &dyn OwnerLookup) -> Option<usize> {
     owners.of_shard(ShardId(0))
 }
 
 /// Owners as they claim it themselves.
 struct ClaimedOwners {
-    membership: Arc<Membership>,
+    membership: Arc<ClusterMembership>,
     map: RangeMap,
     names: Vec<String>,
     own: Option<String>,
@@ -200,7 +200,7 @@ impl ClaimedOwners {
     }
 }
 
-impl Owners for ClaimedOwners {
+impl OwnerLookup for ClaimedOwners {
     fn shards(&self) -> u16 {
         self.map.shards()
     }

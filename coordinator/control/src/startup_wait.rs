@@ -8,10 +8,10 @@ const AGAIN: Duration = Duration::from_secs(15);
 
 /// What is awaited at present. Clones are of the same.
 #[derive(Debug, Clone, Default)]
-pub struct StartupWait(Arc<Mutex<Option<Said>>>);
+pub struct StartupWait(Arc<Mutex<Option<LastMessage>>>);
 
 #[derive(Debug)]
-struct Said {
+struct LastMessage {
     text: String,
     at: Instant,
 }
@@ -23,7 +23,7 @@ impl StartupWait {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if said.as_ref().is_none_or(|said| said.text != text || said.at.elapsed() >= AGAIN) {
             tracing::warn!("{text}");
-            *said = Some(Said { text, at: Instant::now() });
+            *said = Some(LastMessage { text, at: Instant::now() });
         }
     }
 

@@ -10,7 +10,7 @@ use std::{io, thread};
 
 use bytes::Bytes;
 use doppel_model::random_number;
-use doppel_shared_log::{Bulletin, BulletinSubscription};
+use doppel_shared_log::{BulletinSubscription, NewsChannel};
 use doppel_wire::NodeName;
 
 use crate::connection::ClusterConnection;
@@ -33,7 +33,7 @@ pub struct Watch {
 
 struct Watching {
     meta: Meta,
-    bulletin: Bulletin,
+    channel: NewsChannel,
     processes: Arc<Processes>,
     /// With what this process runs, and what META has.
     own: Description,
@@ -54,17 +54,17 @@ impl Watch {
     ) -> io::Result<Self> {
         let Described { version, description, .. } = hearing.described.clone();
         let processes = Arc::new(Processes::new(version, description.clone()));
-        let bulletin = hearing.engine.bulletin(&log::processes(&description.cluster));
+        let channel = hearing.engine.news_channel(&log::processes(&description.cluster));
         let listening = {
             let processes = Arc::clone(&processes);
-            bulletin.listen(move |news| match serde_json::from_slice::<Presence>(news) {
+            channel.listen(move |news| match serde_json::from_slice::<Presence>(news) {
                 Ok(presence) => processes.take(presence, Instant::now()),
                 Err(error) => tracing::debug!(%error, "what a process says cannot be read"),
             })
         };
         let mut watching = Watching {
             meta: hearing.meta.clone(),
-            bulletin,
+            channel,
             processes: Arc::clone(&processes),
             own: description,
             seen: hearing.described.clone(),
@@ -112,7 +112,7 @@ impl Watching {
         // What this process says it does not hear from the log.
         self.processes.take(self.presence.clone(), Instant::now());
         match serde_json::to_vec(&self.presence) {
-            Ok(news) => self.bulletin.tell(Bytes::from(news)),
+            Ok(news) => self.channel.tell(Bytes::from(news)),
             Err(error) => tracing::error!(%error, "what this process is cannot be written"),
         }
     }

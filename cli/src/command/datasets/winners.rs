@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_contract::{Market, Markets, Rule, words};
+use doppel_contract::{Market, Markets, WinnerRule, words};
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
@@ -53,7 +53,7 @@ pub(crate) struct WinnersFile {
 /// Contents of the file, and the pages in the winner order.
 #[derive(Debug, Serialize)]
 struct CheckedRules {
-    rules: Vec<Rule>,
+    rules: Vec<WinnerRule>,
     /// Whether the file names the rules. If not, `rules` are the default rules of a new data directory.
     rules_are_named: bool,
     markets: BTreeMap<String, Vec<String>>,
@@ -65,7 +65,7 @@ struct CheckedRules {
 struct PlacedPage {
     url: PageUrl,
     /// Rule by which the winner precedes this page; `None` for the winner itself.
-    rule: Option<Rule>,
+    rule: Option<WinnerRule>,
 }
 
 impl WinnersFile {
@@ -189,7 +189,7 @@ fn suffixes(markets: &Markets) -> BTreeMap<String, Vec<String>> {
 
 fn print(rules_and_pages: &CheckedRules, out: &mut dyn Write) -> io::Result<()> {
     let CheckedRules { rules, rules_are_named, markets, pages } = rules_and_pages;
-    let rules: Vec<_> = rules.iter().map(Rule::to_string).collect();
+    let rules: Vec<_> = rules.iter().map(WinnerRule::to_string).collect();
     let of = if *rules_are_named { "" } else { " (the file names none: those of a new directory)" };
     writeln!(out, "rules{of}: {}", rules.join(", "))?;
     for (name, suffixes) in markets {
@@ -253,8 +253,8 @@ mod tests {
         };
         let expected = [
             ("http://a.example/".to_owned(), None),
-            ("http://b.de/longer".to_owned(), Some(Rule::ShorterUrl)),
-            ("http://a.example/long?q".to_owned(), Some(Rule::StaticUrl)),
+            ("http://b.de/longer".to_owned(), Some(WinnerRule::ShorterUrl)),
+            ("http://a.example/long?q".to_owned(), Some(WinnerRule::StaticUrl)),
         ];
         assert_eq!(urls(placed(ranks(), WinnerOrder::DEFAULT, None)), expected);
         let german = Market::new(vec!["de".parse().unwrap()]).unwrap();

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use doppel_contract::answer::Flushed;
+use doppel_contract::answer::FlushResult;
 use doppel_contract::client::{Client, Method};
 use doppel_contract::page::{PageBody, PageItem};
 use doppel_crawls::{FetchedBody, FetchedPage, Location};
@@ -225,7 +225,7 @@ fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
         let request = request.query(&[("wait", "true"), ("timeout", &wait.as_secs().to_string())]);
         // The server may answer only when its waiting time is over, so the client waits a little longer.
         let answer = client.send_patiently(&request, wait + patience)?;
-        let Flushed { done, backlog } = serde_json::from_str(&answer)
+        let FlushResult { done, backlog } = serde_json::from_str(&answer)
             .context("cannot read the server's answer to the flush; is the server of the same version?")?;
         if done {
             spinner.finish_and_clear();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use doppel_model::RangeId;
 use doppel_protocol::Settlement;
-use doppel_protocol::membership::Replica;
+use doppel_protocol::membership::ReportedReplica;
 use doppel_wire::NodeName;
 
 use crate::description::placement;
@@ -41,7 +41,7 @@ pub enum NeededReports {
 #[derive(Debug, Clone, Default)]
 pub struct NodeReports {
     /// The replicas of each range, as their nodes report them.
-    pub replicas: Vec<Vec<Replica>>,
+    pub replicas: Vec<Vec<ReportedReplica>>,
     /// Partitions of each node of tier 2, by their numbers, as far as the router has said it.
     pub partitions: Option<Vec<usize>>,
     /// Whether the operator passed `--force`.
@@ -50,12 +50,12 @@ pub struct NodeReports {
 
 impl NodeReports {
     /// Those of a range whose nodes live.
-    fn of(&self, range: RangeId) -> impl Iterator<Item = &Replica> {
+    fn of(&self, range: RangeId) -> impl Iterator<Item = &ReportedReplica> {
         let all = self.replicas.get(usize::from(range.0)).into_iter().flatten();
         all.filter(|replica| replica.age < SILENCE)
     }
 
-    fn owner_of(&self, range: RangeId) -> Option<&Replica> {
+    fn owner_of(&self, range: RangeId) -> Option<&ReportedReplica> {
         // One that was deposed and has not noticed is of an earlier epoch.
         self.of(range).filter(|replica| replica.owns).max_by_key(|replica| replica.epoch)
     }
@@ -68,7 +68,7 @@ impl NodeReports {
     /// The nodes that have all that is settled of a range but for the newest of it, its owner among them.
     fn follow(&self, range: RangeId) -> Vec<&str> {
         let Some(owner) = self.owner_of(range) else { return Vec::new() };
-        let follows = |replica: &&Replica| {
+        let follows = |replica: &&ReportedReplica| {
             let is_near = replica.index.saturating_add(LAG) >= owner.index;
             replica.known && replica.trouble.is_none() && replica.epoch == owner.epoch && is_near
         };

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_protocol::Settlement;
-use doppel_shared_log::{Engine, EngineState};
+use doppel_shared_log::{EngineState, LogEngine};
 
 use crate::log::LogSettings;
 use crate::log::monitors::{LogServer, Objections, PAUSE, look, objections};
@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// Where a log is.
 pub struct LogTarget<'p> {
     /// The client of the log.
-    pub engine: &'p Engine,
+    pub engine: &'p LogEngine,
     /// The URLs of the file.
     pub servers: &'p [String],
     /// All streams of the cluster, as soon as they are made.

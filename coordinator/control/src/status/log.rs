@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doppel_contract::answer::{Attention, ClusterRange, EngineServer, EngineStatus, EngineStream, Standby};
 use doppel_model::RangeId;
-use doppel_shared_log::{Engine, EngineState, ServerState, StreamState};
+use doppel_shared_log::{EngineState, LogEngine, ServerState, StreamState};
 
 /// Percent of its bytes from which a stream is nearly full. With two replicas or more that follow it is trimmed from half on, and
 /// without delay from three quarters on.
@@ -17,7 +17,7 @@ const FULL_PERCENT: u128 = 99;
 /// The log of a cluster.
 #[derive(Clone)]
 pub struct LogAt {
-    pub engine: Engine,
+    pub engine: LogEngine,
     /// The URLs of the servers.
     pub servers: Vec<String>,
     /// The streams, by the numbers of their ranges.

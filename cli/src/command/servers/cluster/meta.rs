@@ -20,7 +20,7 @@ use doppel_control::meta::unavailable::MetaUnavailable;
 use doppel_control::meta::{Described, Meta};
 use doppel_model::RangeId;
 use doppel_protocol::MappingApi as _;
-use doppel_protocol::membership::Membership;
+use doppel_protocol::membership::ClusterMembership;
 use doppel_terminal::output::say;
 use doppel_wire::Runtime;
 use doppel_wire::tier2::RemoteTier2;
@@ -104,8 +104,9 @@ impl<'f> ClusterMeta<'f> {
             "listening to the nodes of the cluster, for {} s at most",
             LISTENS_AGAIN.as_secs()
         ));
-        let membership = Arc::new(Membership::new());
-        let _listening = hear(&self.connection.engine.bulletin(&beats(&description.cluster)), &membership);
+        let membership = Arc::new(ClusterMembership::new());
+        let _listening =
+            hear(&self.connection.engine.news_channel(&beats(&description.cluster)), &membership);
         let began = Instant::now();
         thread::sleep(LISTENS);
         loop {
