@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 Example:
   doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700 --tokens tokens")]
 pub(crate) struct Coordinator {
-    /// File of the cluster, as `doppel init` has written it, with the file of the secret beside it.
+    /// File of the cluster, as written by `doppel init`. The secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
     /// Name of this coordinator, by which the logs of the other nodes mention it.

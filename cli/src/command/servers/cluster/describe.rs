@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 5;
 /// Options that name the cluster and the form of the answer.
 #[derive(Debug, Args)]
 pub(super) struct DescriptionArgs {
-    /// File of the cluster, as `doppel init` has written it, with the file of the secret beside it.
+    /// File of the cluster, as written by `doppel init`. The secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
     /// Print JSON, one value per line.
