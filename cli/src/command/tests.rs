@@ -1,4 +1,5 @@
-//! Generates the reference of the command line as a Markdown page, and tests that the page in `docs` is current.
+//! Generates the reference of the command line as a Markdown page, and tests that the page in `docs` is
+//! current.
 //!
 //! The page has the same texts as `--help`, so nobody needs to edit it. To generate it again, run
 //! `DOPPEL_REFERENCE=write cargo test --lib reference`.

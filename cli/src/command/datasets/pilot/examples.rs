@@ -1,6 +1,6 @@
-//! Finds pairs of pages on which a policy and the first policy differ, for people to look at. The pages
-//! of such a pair are near-duplicates under one policy, and in different groups under the other. The shown pairs are drawn by
-//! their URLs, so the same crawl always shows the same pairs.
+//! Finds pairs of pages on which a policy and the first policy differ, for people to look at. The pages of
+//! such a pair are near-duplicates under one policy, and in different groups under the other. The shown pairs
+//! are drawn by their URLs, so the same crawl always shows the same pairs.
 //!
 //! Of the first policy, only the group of each grouped page and a bounded number of pairs are stored.
 
