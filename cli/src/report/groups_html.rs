@@ -1,4 +1,4 @@
-//! The largest groups: their pages, and a page that is kept beside one that is not.
+//! Shows the largest groups: their pages, and a kept page beside a removed one.
 
 use doppel_terminal::output::{bytes, count, known, plural};
 use doppel_text::difference::{self, Excerpt};
@@ -12,7 +12,7 @@ use super::texts::Texts;
 
 pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
     let examples = &figures.examples;
-    let all: u64 = run.found.sizes.values().map(|(groups, _)| groups).sum();
+    let all: u64 = run.groups.sizes.values().map(|(groups, _)| groups).sum();
     html! {
         section {
             h2 { "Largest groups" }
@@ -27,7 +27,7 @@ pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup
 fn group(example: &Example, texts: &Texts, run: &Run<'_>) -> Markup {
     let Example { kept, removed, redirects, .. } = example;
     let kind = match example {
-        // One content, with redirects to it, has nothing that it equals.
+        // A single content with redirects to it equals no other content.
         Example { is_exact: true, kept, removed, redirects, .. } if kept + removed.pages <= redirects + 1 => {
             "one content and redirects"
         }
@@ -68,7 +68,7 @@ fn more(all: u64, named: usize) -> Markup {
     html! { @if left > 0 { div { "and " (count(left)) " more" } } }
 }
 
-/// What a record is called in its file, where each record is judged on its own.
+/// Shows the name of a record in its file, if each record is judged on its own.
 fn called(record: Option<u64>, run: &Run<'_>) -> Markup {
     let label = record.zip(run.record_names).and_then(|(record, names)| names.label(record));
     html! { @if let Some(label) = label { " (" (Escaped(&label.text())) ")" } }
@@ -90,7 +90,7 @@ fn removed_page(duplicate: &Duplicate, run: &Run<'_>) -> Markup {
 }
 
 fn similar(similarity: f64) -> String {
-    // What is not equal is not shown as if it were.
+    // A similarity below 1 must not be rounded up to 1.
     if similarity >= 1.0 {
         "1".to_owned()
     } else {

@@ -1,4 +1,4 @@
-//! The groups of a collection at rest, as the summary and the report show them.
+//! Reads the groups of a collection at rest, as the summary and the report show them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,31 +10,32 @@ use doppel_terminal::output::plural;
 use doppel_tier1::bulk::{BulkGroup, Grouped};
 use serde::{Serialize, Serializer};
 
-/// Groups or members read at a time.
+/// Groups or members that are read at a time.
 const PAGE: usize = 1_000;
 
-/// The groups of a collection at rest.
+/// Groups of a collection at rest.
 #[derive(Debug, Default)]
 pub(crate) struct CollectionGroups {
     pub(crate) pages: Counters,
     pub(crate) groups: Groups,
-    pub(crate) largest: Vec<Largest>,
-    /// Groups by the power of two up to their number of pages, and their pages.
+    pub(crate) largest: Vec<LargestGroup>,
+    /// Numbers of groups and of their pages, by the power of two at or below the number of pages in the
+    /// group.
     pub(crate) sizes: BTreeMap<u32, (u64, u64)>,
 }
 
-/// Groups by what links them.
+/// Numbers of groups, by what links their pages.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Groups {
-    /// All members have the same content.
+    /// Groups whose members all have the same content.
     pub(crate) exact: u64,
-    /// At least one member has another content.
+    /// Groups in which at least one member has another content.
     pub(crate) near: u64,
-    /// One content, and redirects to it.
+    /// Groups of one content and redirects to it.
     pub(crate) redirects: u64,
-    /// Groups that have too many distinct contents: all their pages with content are kept.
+    /// Groups with too many distinct contents. All their pages with content are kept.
     pub(crate) quarantined: u64,
-    /// Pages with content of the quarantined groups.
+    /// Pages with content in quarantined groups.
     #[serde(skip)]
     pub(crate) quarantined_pages: u64,
 }
@@ -47,8 +48,8 @@ impl Groups {
         }
     }
 
-    /// What a run with groups in quarantine ends with: it is the exception to what is promised of kept pages. A collection that stays keeps
-    /// its groups in quarantine under a larger limit, too.
+    /// Returns a warning if groups are in quarantine, because their kept pages may contain near-duplicates.
+    /// In a stored collection, a larger limit does not end a quarantine.
     pub(crate) fn warning(&self, collection: Option<&Path>) -> Option<String> {
         let Self { quarantined, quarantined_pages, .. } = *self;
         let (groups, are) = (plural(quarantined, "group"), if quarantined == 1 { "is" } else { "are" });
@@ -73,10 +74,10 @@ impl Groups {
     }
 }
 
-/// One large group.
+/// A large group.
 #[derive(Debug, Serialize)]
-pub(crate) struct Largest {
-    /// As text, such as `g12-0`.
+pub(crate) struct LargestGroup {
+    /// Id of the group as text, such as `g12-0`.
     #[serde(serialize_with = "as_text")]
     pub(crate) group: GroupId,
     pub(crate) pages: u64,
@@ -84,7 +85,7 @@ pub(crate) struct Largest {
     pub(crate) winner: Option<PageUrl>,
 }
 
-/// What a group's members are.
+/// Figures of the members of a group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Members {
     pages: u64,
@@ -96,9 +97,9 @@ impl CollectionGroups {
     /// Reads the groups of a quiescent tier 1.
     ///
     /// # Errors
-    /// When a record is damaged.
+    /// If a record is damaged.
     pub(crate) fn in_tier1(tier1: &dyn Tier1Api, top: usize) -> anyhow::Result<Self> {
-        let mut found = Self { pages: tier1.totals()?.counters, ..Self::default() };
+        let mut collection = Self { pages: tier1.totals()?.counters, ..Self::default() };
         let mut after = None;
         loop {
             let piece = tier1.groups(GroupFilter::All, after, PAGE)?;
@@ -108,36 +109,37 @@ impl CollectionGroups {
                 piece.into_iter().filter(|g| g.state == GroupState::Active)
             {
                 let members = Members::of(tier1, group)?;
-                found.groups.quarantine(quarantined, members.contents);
-                found.add(group, winner, members);
+                collection.groups.quarantine(quarantined, members.contents);
+                collection.add(group, winner, members);
             }
-            found.keep(top);
+            collection.keep(top);
         }
-        Ok(found)
+        Ok(collection)
     }
 
-    /// The groups of a collection that was grouped at once.
+    /// Takes the groups of a collection that was grouped at once.
     pub(crate) fn in_bulk(grouped: &Grouped, top: usize) -> Self {
-        let mut found = Self { pages: grouped.counters, ..Self::default() };
+        let mut collection = Self { pages: grouped.counters, ..Self::default() };
         for group in &grouped.groups {
             let BulkGroup { pages, contents, same, quarantined, .. } = *group;
-            found.groups.quarantine(quarantined, contents);
-            found.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
+            collection.groups.quarantine(quarantined, contents);
+            collection.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
         }
-        found.keep(top);
-        found
+        collection.keep(top);
+        collection
     }
 
-    /// Names the pages that stand for the groups in a market instead of their usual winners.
+    /// Replaces the usual winners of the largest groups by their winners in a market, which `stands_for`
+    /// returns.
     ///
     /// # Errors
-    /// Those of `stands_for`.
+    /// If `stands_for` fails.
     pub(crate) fn prefer(
         &mut self,
-        mut stands_for: impl FnMut(GroupId, &PageUrl) -> anyhow::Result<PageUrl>,
+        mut winner_in_market: impl FnMut(GroupId, &PageUrl) -> anyhow::Result<PageUrl>,
     ) -> anyhow::Result<()> {
-        for Largest { group, winner, .. } in &mut self.largest {
-            *winner = winner.take().map(|usual| stands_for(*group, &usual)).transpose()?;
+        for LargestGroup { group, winner, .. } in &mut self.largest {
+            *winner = winner.take().map(|usual| winner_in_market(*group, &usual)).transpose()?;
         }
         Ok(())
     }
@@ -152,10 +154,10 @@ impl CollectionGroups {
         let (groups, pages) = self.sizes.entry(members.pages.max(1).ilog2()).or_default();
         *groups += 1;
         *pages += members.pages;
-        self.largest.push(Largest { group, pages: members.pages, exact: members.same, winner });
+        self.largest.push(LargestGroup { group, pages: members.pages, exact: members.same, winner });
     }
 
-    /// Keeps the largest groups only, so that memory does not grow with the number of groups.
+    /// Keeps only the `top` largest groups, so that memory does not grow with the number of groups.
     pub(crate) fn keep(&mut self, top: usize) {
         self.largest.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.winner.cmp(&b.winner)));
         self.largest.truncate(top);
@@ -166,7 +168,7 @@ fn as_text<S: Serializer>(group: &GroupId, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_str(group)
 }
 
-impl Largest {
+impl LargestGroup {
     pub(crate) fn row(&self) -> Vec<String> {
         let kind = if self.exact { "exact" } else { "near" };
         vec![

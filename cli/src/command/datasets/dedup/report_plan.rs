@@ -1,4 +1,4 @@
-//! `--report`: where the report goes, and what it is made from.
+//! `--report`: where the report goes, and which data it shows.
 
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::weights::Weights;
@@ -10,14 +10,14 @@ use doppel_terminal::exit::Failure;
 use doppel_tier1::bulk::Unit;
 
 use super::{Dedup, Plan};
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 use crate::report::{EXAMPLES, Pages, Run};
-use crate::summary::Fed;
+use crate::summary::IngestSummary;
 
-/// A report that is to be written.
+/// A report that the run has to write.
 pub(super) struct ReportPlan {
     to: Destination,
-    /// The inputs as the user named them.
+    /// Inputs as the user named them.
     names: Vec<String>,
     /// Whether the dates of pages are the same in every run.
     pub(super) is_dated: bool,
@@ -25,43 +25,43 @@ pub(super) struct ReportPlan {
     has_earlier: bool,
 }
 
-/// What a run has found and the report shows.
-pub(super) struct Reported<'r> {
+/// Results of a run that the report shows.
+pub(super) struct ReportData<'r> {
     pub(super) accounts: &'r Accounts,
     pub(super) unit: Unit,
-    /// What records are called, where each is judged on its own.
+    /// Names of the records, if each record is judged on its own.
     pub(super) names: Option<&'r RecordNames>,
-    pub(super) fed: &'r Fed,
-    pub(super) found: &'r CollectionGroups,
+    pub(super) ingest: &'r IngestSummary,
+    pub(super) groups: &'r CollectionGroups,
 }
 
 impl Plan {
-    /// Whether standard output is taken, so that the summary goes elsewhere.
+    /// Whether the run writes data to standard output, so that the summary must go to standard error.
     pub(super) fn prints(&self) -> bool {
         let to_report = self.report.as_ref().map(|report| &report.to);
         [self.out.as_ref(), to_report].into_iter().flatten().any(|to| matches!(to, Destination::Standard))
     }
 
-    /// Whether anything is written but the collection and the summary.
+    /// Whether the run writes anything besides the collection and the summary.
     pub(super) fn writes(&self) -> bool {
         self.out.is_some() || self.report.is_some() || self.results.is_some()
     }
 
-    /// How many of the largest groups are needed, if the summary lists so many.
+    /// Number of largest groups that the run has to find: `top` for the summary, or more for the report.
     pub(super) fn largest(&self, top: usize) -> usize {
         if self.report.is_some() { top.max(EXAMPLES) } else { top }
     }
 }
 
 impl Dedup {
-    /// Where the report goes, beside `out`.
+    /// Returns where the report goes. Refuses the destination of `out`.
     pub(super) fn report_plan(&self, out: Option<&Destination>) -> anyhow::Result<Option<ReportPlan>> {
         let Some(path) = &self.report else { return Ok(None) };
         self.inputs.refuse_output("--report", path)?;
         let to = Destination::open(path)?;
         let are_both_printed = matches!((&to, out), (Destination::Standard, Some(Destination::Standard)));
         if are_both_printed || self.out.as_deref().is_some_and(|out| destination::is_same_path(out, path)) {
-            return Err(Failure::Usage("--report and --out go to different files".to_owned()).into());
+            return Err(Failure::Usage("--report and --out go to the same place; name two".to_owned()).into());
         }
         let name = |input: &std::path::PathBuf| {
             if sources::is_standard(input) {
@@ -76,16 +76,16 @@ impl Dedup {
         Ok(Some(ReportPlan { to, names, is_dated: true, has_earlier }))
     }
 
-    /// Writes the report if it is asked for.
+    /// Writes the report if the user asked for one.
     pub(super) fn report(
         &self,
         plan: &Plan,
         (pages, weights): (&mut dyn Pages, &Weights),
-        of: &Reported<'_>,
+        of: &ReportData<'_>,
         signer: &Signer,
     ) -> anyhow::Result<()> {
         let Some(ReportPlan { to, names, is_dated, has_earlier }) = &plan.report else { return Ok(()) };
-        let Reported { accounts, unit, names: record_names, fed, found } = *of;
+        let ReportData { accounts, unit, names: record_names, ingest, groups } = *of;
         let run = Run {
             accounts,
             unit,
@@ -95,8 +95,8 @@ impl Dedup {
             is_dated: *is_dated,
             has_earlier: *has_earlier,
             signer,
-            fed,
-            found,
+            ingest,
+            groups,
             weights,
         };
         to.write(|out| run.write(pages, out))

@@ -1,5 +1,5 @@
-//! What a cluster on this machine is to be: how many processes it has, how its ranges are dealt out, how pages are compared, and
-//! whether the one in a directory is like that.
+//! Settings that the user wants for a cluster on this machine: numbers of processes, ranges, and how pages
+//! are compared. Checks whether an existing cluster has these settings.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use doppel_protocol::Settlement;
 use super::{DevCluster, FILE, Process, Role, log_servers};
 use crate::command::servers::init::Init;
 
-/// How many processes a new cluster has.
+/// Numbers of processes of a new cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counts {
     pub(crate) tier1: u16,
@@ -35,26 +35,27 @@ impl Counts {
     }
 }
 
-/// How the ranges of a cluster are dealt out, and how its pages are compared; `doppel init` supplies the defaults.
+/// How the ranges of a cluster are divided, and how its pages are compared. `doppel init` supplies the
+/// defaults.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) policy: PolicyArgs,
-    /// The file of winner rules and markets.
+    /// File of winner rules and markets.
     pub(crate) winners: Option<PathBuf>,
-    /// Distinct contents past which a group is quarantined.
+    /// Number of distinct contents above which a group is quarantined.
     pub(crate) group_members_max: Option<u64>,
     pub(crate) ranges: Option<u16>,
     pub(crate) replicas: Option<u16>,
     pub(crate) log_max_bytes: Option<u64>,
-    /// As the program of the log servers allows it.
+    /// Settlement that the program of the log servers allows.
     pub(crate) settlement: Settlement,
 }
 
 impl Plan {
-    /// The options with which each process of a role is started.
+    /// Returns the options with which each process of a role is started.
     ///
     /// # Errors
-    /// When a file that they name cannot be found.
+    /// If a file that they name cannot be found.
     pub(super) fn options(&self, role: Role) -> anyhow::Result<Vec<String>> {
         let file = |option: &str, path: Option<&Path>| -> anyhow::Result<Vec<String>> {
             let Some(path) = path else { return Ok(Vec::new()) };
@@ -76,7 +77,7 @@ impl Plan {
 }
 
 impl DevCluster {
-    /// Whether it is what is wanted.
+    /// Ensures that the cluster has the wanted processes and options.
     pub(super) fn check(&self, counts: Counts, plan: &Plan) -> anyhow::Result<()> {
         let found = counts.of_roles().map(|(role, ..)| self.of(role).count());
         let [log, tier1, tier2, coordinators] = found;
@@ -101,7 +102,7 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Whether it is described as is wanted.
+    /// Ensures that the description of the cluster has the wanted settings.
     fn check_description(&self, description: &Description, plan: &Plan) -> anyhow::Result<()> {
         let ranges = description.ranges;
         let replicas = description.replicas_of(RangeId(0)).len();
@@ -125,7 +126,7 @@ impl DevCluster {
         Ok(())
     }
 
-    /// What makes the files of the cluster.
+    /// Returns the `doppel init` command that creates the files of the cluster.
     pub(super) fn init(&self, plan: &Plan) -> anyhow::Result<Init> {
         let nodes = |role| -> anyhow::Result<Vec<Tier2Node>> {
             let node =
@@ -141,12 +142,12 @@ impl DevCluster {
         Ok(init.with_log(self.log_urls(), self.log_monitors(), log_max_bytes))
     }
 
-    /// Makes what the nodes need while the log servers run: the files of a new cluster and its streams. Those of an old
-    /// one are waited for.
+    /// Prepares what the nodes need while the log servers run. Creates the files and streams of a new
+    /// cluster, and waits for those of an existing one.
     ///
     /// # Errors
-    /// When they cannot be made, or do not answer, or the cluster is another than is wanted.
-    pub(crate) fn ready(&self, plan: &Plan) -> anyhow::Result<()> {
+    /// If they cannot be created, do not answer, or the cluster differs from the plan.
+    pub(crate) fn prepare(&self, plan: &Plan) -> anyhow::Result<()> {
         let file = self.dir.join(FILE);
         if !file.exists() {
             return self.init(plan)?.create(log_servers::PATIENCE, &|_| {}).map(drop);

@@ -1,26 +1,26 @@
-//! What the input has that policies differ in: markup, and sites. A policy that gives the same groups as another one on such an input
-//! is left out, with the reason, unless the user has named it.
+//! Notes properties of the input on which policies differ: markup, and sites. A policy that cannot differ
+//! from another one on the input is left out, with the reason, unless the user has named it.
 
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Policy, Sites};
 use doppel_text::is_one_site;
 
-/// What was met so far, of pages that have content.
+/// Properties of the pages with content that were read so far.
 #[derive(Debug, Default)]
-pub(super) struct Kinds {
+pub(super) struct InputProperties {
     has_markup: bool,
     has_pages_without_host: bool,
-    /// The first URL with a host.
+    /// First URL with a host.
     first: Option<PageUrl>,
-    /// Whether a page of another site was met, in the order of [`SITES`].
+    /// Whether a page of another site than that of `first` was read, in the order of [`SITES`].
     has_other_sites: [bool; SITES.len()],
 }
 
-/// What a site may be.
+/// All definitions of a site.
 const SITES: [Sites; 3] = [Sites::Registrable, Sites::Host, Sites::Parent];
 
-impl Kinds {
+impl InputProperties {
     pub(super) fn note(&mut self, page: &FetchedPage) {
         if !page.body.has_content() {
             return;
@@ -39,7 +39,8 @@ impl Kinds {
         }
     }
 
-    /// Why a policy cannot differ on this input from another one of `tried`, or refuses all of it; none where it has to be tried.
+    /// Returns why `policy` need not be tried: it would refuse the whole input, or cannot differ on it from
+    /// another policy of `tried`. `None` if it must be tried.
     pub(super) fn why_not(&self, policy: Policy, tried: &[Policy]) -> Option<String> {
         if policy.sites().is_some() && self.first.is_none() {
             return Some("no record has a URL with a host, which the policy needs".to_owned());
@@ -77,10 +78,10 @@ mod tests {
     }
 
     fn left_out(pages: &[FetchedPage]) -> Vec<&'static str> {
-        let mut kinds = Kinds::default();
-        pages.iter().for_each(|page| kinds.note(page));
+        let mut properties = InputProperties::default();
+        pages.iter().for_each(|page| properties.note(page));
         let all: Vec<Policy> = Policy::all().collect();
-        let left_out = all.iter().filter(|policy| kinds.why_not(**policy, &all).is_some());
+        let left_out = all.iter().filter(|policy| properties.why_not(**policy, &all).is_some());
         left_out.map(Policy::name).collect()
     }
 
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(left_out(&[FetchedPage { body: xhtml, ..page(one, true) }, page(other, false)]), [""; 0]);
         assert_eq!(left_out(&[page(one, true), page("http://a.example/2", true)]), ["by-site"]);
         assert_eq!(left_out(&[page(one, false), page("http://a.example/2", false)]), ["by-site", "content"]);
-        // Pages without a host are refused by policies that read the site.
+        // Policies that read the site refuse pages without a host.
         assert_eq!(left_out(&[page(one, true), page("file:///x", true)]), [""; 0]);
         assert_eq!(left_out(&[page("file:///x", true)]), ["by-site", "copies"]);
         let redirect =
@@ -102,11 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_tried_makes_another_policy_needless() {
-        let mut kinds = Kinds::default();
-        kinds.note(&page("http://a.example/", false));
+    fn a_policy_is_left_out_only_if_its_twin_is_tried() {
+        let mut properties = InputProperties::default();
+        properties.note(&page("http://a.example/", false));
         let policy = |text: &str| text.parse::<Policy>().unwrap();
-        let why = |of: &str, tried: &str| kinds.why_not(policy(of), &[policy(tried)]).is_some();
+        let why = |of: &str, tried: &str| properties.why_not(policy(of), &[policy(tried)]).is_some();
         assert!(why("content:tau=0.7", "jaccard:tau=0.7"));
         assert!(!why("content", "jaccard:tau=0.7") && !why("content", "jaccard:words=3"));
         assert!(why("by-site:site=host,agreeing=360", "combined:agreeing=360"));

@@ -1,12 +1,13 @@
-//! Options that have no effect in a run: a run that groups all pages at once has no index, no pages that wait, and no retention.
+//! Finds options that have no effect in a run. A run that groups all pages at once has no index, no pending
+//! pages, and no retention.
 
 use super::Dedup;
-use crate::given::listed;
+use crate::given_options::listed;
 
-/// What counts only where a collection is kept or recorded page by page.
+/// Options that have an effect only in a stored collection or if pages are recorded one by one.
 const OF_COLLECTIONS: [&str; 3] = ["shards", "ranges", "detect-language"];
 
-/// What counts only where pages are recorded one by one.
+/// Options that have an effect only if pages are recorded one by one.
 const OF_RECORDING: [&str; 10] = [
     "index-nodes",
     "partitions",
@@ -21,17 +22,17 @@ const OF_RECORDING: [&str; 10] = [
 ];
 
 impl Dedup {
-    /// What to say of options that were given and have no effect; none where all have one. `makes` says that the run makes a data
-    /// directory as a whole.
-    pub(super) fn unused(&self, makes: bool) -> Option<String> {
-        if self.incremental || (self.data.is_some() && !makes) {
+    /// Returns a message that names the given options without an effect, or `None` if all have an effect.
+    /// `makes` says that the run creates a data directory as a whole.
+    pub(super) fn describe_unused_options(&self, makes_directory: bool) -> Option<String> {
+        if self.incremental || (self.data.is_some() && !makes_directory) {
             return None;
         }
         let mut unused = self.given.among(&OF_RECORDING);
         let mut counts = "with --incremental, and in `doppel serve`";
         if self.data.is_none() {
             let of_collections = self.given.among(&OF_COLLECTIONS);
-            // Where one of each kind was given, what helps both is said.
+            // If options of both kinds were given, the message names the condition that gives both an effect.
             if unused.is_empty() && !of_collections.is_empty() {
                 counts = "with --data or --incremental";
             }

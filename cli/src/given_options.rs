@@ -1,14 +1,15 @@
-//! Options that the user gave. clap fills in defaults, so the values alone do not tell an option that was given from one that was not.
+//! Finds out which options the user has given. clap fills in defaults, so the values alone do not show
+//! whether an option was given.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// The options of a command that were given, by their names without dashes.
+/// Names of the options that the user has given to a command, without dashes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GivenOptions(Vec<String>);
 
 impl GivenOptions {
-    /// Those of the command that was matched.
+    /// Collects the given options of the matched command.
     pub(crate) fn of(matches: &ArgMatches) -> Self {
         let is_given = |id: &str| {
             matches.try_contains_id(id).unwrap_or(false)
@@ -18,14 +19,14 @@ impl GivenOptions {
         Self(ids.map(|id| id.replace('_', "-")).collect())
     }
 
-    /// Those of the options that were given, as they are written, in the order of `options`.
+    /// Returns the given options among `options`, with dashes, in the order of `options`.
     pub(crate) fn among(&self, options: &[&str]) -> Vec<String> {
         let given = options.iter().filter(|option| self.0.iter().any(|given| given == **option));
         given.map(|option| format!("--{option}")).collect()
     }
 }
 
-/// Words as a list: `a`, `a and b`, `a, b and c`.
+/// Formats words as a list: `a`, `a and b`, `a, b and c`.
 pub(crate) fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),

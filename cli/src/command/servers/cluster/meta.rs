@@ -1,4 +1,5 @@
-//! The META of a cluster, as a command reaches it: patiently, and not without a word. What the nodes say is heard on the way.
+//! Access of a command to the META of a cluster. Waits for log servers and says so, and listens to the
+//! reports of the nodes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,48 +25,48 @@ use doppel_terminal::output::say;
 use doppel_wire::Runtime;
 use doppel_wire::tier2::RemoteTier2;
 
-/// How long log servers are asked that do not answer.
+/// How long log servers are retried that do not answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whoever waits for so long is told what for.
+/// If a wait takes longer than this, the user is told the reason.
 const MOMENT: Duration = Duration::from_millis(700);
 
-/// How long the beats of the nodes are listened to, of which three come in a second.
+/// How long the command listens to the nodes. Each node sends three beats in a second.
 const LISTENS: Duration = Duration::from_millis(1_500);
 
-/// The same where they have not said enough yet, as right after a takeover.
+/// Longest time for listening if the reports are not yet sufficient, for example right after a takeover.
 const LISTENS_AGAIN: Duration = Duration::from_secs(5);
 
-/// The name under which the nodes know a command.
+/// Name by which the nodes know a command.
 const NAME: &str = "doppel-cluster";
 
-/// The META of a cluster.
-pub(super) struct InMeta<'f> {
+/// Connection to the META of a cluster.
+pub(super) struct ClusterMeta<'f> {
     file: &'f ClusterFile,
     pub(super) connection: Connection,
     pub(super) meta: Meta,
-    /// The URLs of the log servers.
+    /// URLs of the log servers.
     pub(super) servers: Vec<String>,
-    /// Until when they are asked again that do not answer.
+    /// Time until which log servers are retried that do not answer.
     until: Instant,
 }
 
-impl<'f> InMeta<'f> {
-    /// Opens the META of the cluster of a file. Servers that do not answer, here or when it is read, are asked again for as
-    /// long as `patience`, which standard error says.
+impl<'f> ClusterMeta<'f> {
+    /// Opens the META of the cluster of a file. Servers that do not answer, now or when META is read, are
+    /// retried for `patience`, and standard error says so.
     ///
     /// # Errors
-    /// When it has none, or they do not answer in time.
-    pub(super) fn find(file: &'f ClusterFile, patience: Duration) -> anyhow::Result<Self> {
+    /// If the cluster has no log, or the servers do not answer in time.
+    pub(super) fn open(file: &'f ClusterFile, patience: Duration) -> anyhow::Result<Self> {
         let Some(servers) = file.servers() else {
             bail!(
-                "{} is of a cluster without a log, which is described by its file alone: change every copy of it, and restart all \
+                "{} belongs to a cluster without a log, and only the file describes it: change every copy of the file, and restart all \
                  processes (docs/guides/grow-and-repair-a-cluster.md says what can be changed)",
                 file.path.display()
             )
         };
         let until = Instant::now() + patience;
-        let _said = waiting(servers, until);
+        let _message = waiting(servers, until);
         let opening = |error| MetaUnavailable::opening(file, error);
         let connection = Connection::new(servers, patience).map_err(|error| match error.downcast() {
             Ok(error) => opening(error).into(),
@@ -75,12 +76,12 @@ impl<'f> InMeta<'f> {
         Ok(Self { file, connection, meta, servers: servers.to_vec(), until })
     }
 
-    /// The description, as soon as the log has a leader.
+    /// Reads the description as soon as the log has a leader.
     ///
     /// # Errors
-    /// When it has none in time, or the description cannot be used.
+    /// If there is no leader in time, or the description cannot be used.
     pub(super) fn read(&self) -> Result<Described, MetaUnavailable> {
-        let _said = waiting(&self.servers, self.until);
+        let _message = waiting(&self.servers, self.until);
         loop {
             match self.meta.read() {
                 Err(error) if error.passes() && Instant::now() < self.until => {
@@ -91,15 +92,16 @@ impl<'f> InMeta<'f> {
         }
     }
 
-    /// What the nodes say of their replicas, as soon as it is enough, or when they had time to say it.
+    /// Listens to what the nodes report of their replicas, until `is_enough` or until the nodes had time to
+    /// report.
     pub(super) fn hear(
         &self,
         description: &Description,
         force: bool,
         is_enough: impl Fn(&NodeReports) -> bool,
     ) -> NodeReports {
-        let _said = DelayedMessage::soon(format!(
-            "hearing the nodes of the cluster, for {} s at most",
+        let _message = DelayedMessage::soon(format!(
+            "listening to the nodes of the cluster, for {} s at most",
             LISTENS_AGAIN.as_secs()
         ));
         let membership = Arc::new(ClusterMembership::new());
@@ -118,15 +120,16 @@ impl<'f> InMeta<'f> {
         }
     }
 
-    /// How many partitions of the index each node of tier 2 has, by their numbers, as the present router says it.
+    /// Asks the present router how many partitions of the index each node of tier 2 has. The result is in the
+    /// order of the nodes.
     ///
     /// # Errors
-    /// When it does not.
+    /// If the router is not known or does not answer.
     pub(super) fn partitions(&self, cluster: &Cluster, heard: &NodeReports) -> anyhow::Result<Vec<usize>> {
         let router =
             heard.owner(ROUTERS).context("no owner of range 0 is heard, which has the plan of the index")?;
         let node = cluster.tier1_node(&router.parse()?)?;
-        let _said =
+        let _message =
             DelayedMessage::soon(format!("asking {router} at {} for the plan of the index", node.address));
         let runtime = Runtime::new(self.connection.handle()).context("cannot start the HTTP client")?;
         let peer = cluster.peer(&runtime, &cluster.identity(&NAME.parse()?), &node.name, &node.address)?;
@@ -144,7 +147,7 @@ fn waiting(servers: &[String], until: Instant) -> DelayedMessage {
     ))
 }
 
-/// Says something on standard error, unless it is dropped within a moment.
+/// Prints a message on standard error after [`MOMENT`], unless the value is dropped before.
 struct DelayedMessage {
     _until: Sender<Infallible>,
 }
@@ -157,7 +160,7 @@ impl DelayedMessage {
                 say!("doppel: {text}");
             }
         };
-        // Without a thread nothing is said.
+        // If the thread cannot be started, no message is printed.
         let _ = thread::Builder::new().name("waiting".to_owned()).spawn(say);
         Self { _until: until }
     }
@@ -173,7 +176,7 @@ mod tests {
     fn servers_that_do_not_answer_are_named_with_what_to_do() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("c.toml");
-        // One that nobody has, and one that accepts and says nothing.
+        // One port on which nobody listens, and one server that accepts connections and says nothing.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let servers = ["nats://127.0.0.1:9".to_owned(), format!("nats://{}", silent.local_addr().unwrap())];
         let text = format!(
@@ -183,7 +186,7 @@ mod tests {
         std::fs::write(home.path().join("c.secret"), "s".repeat(64)).unwrap();
         let file = ClusterFile::read(&path).unwrap();
         let began = Instant::now();
-        let error = InMeta::find(&file, Duration::from_secs(1)).err().unwrap().to_string();
+        let error = ClusterMeta::open(&file, Duration::from_secs(1)).err().unwrap().to_string();
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
         assert!(error.starts_with(&format!("no log server answers at {}: ", servers.join(", "))), "{error}");
         assert!(error.contains("Start them"), "{error}");
