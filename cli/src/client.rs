@@ -1,4 +1,4 @@
-//! The server that the command line names.
+//! Creates clients of the server that the command line names.
 
 use std::fs;
 use std::path::Path;
@@ -11,20 +11,21 @@ use doppel_terminal::output::say;
 
 use crate::args::{CredentialArgs, DEFAULT_SERVER, ServerArgs};
 
-/// How long a command that the server has answered waits for further answers.
+/// How long a command retries if the server has answered an earlier request and now does not.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The variable with a token. It is no option, because the arguments of a process are there for all to see.
+/// Environment variable with a token. There is no option for the token, because other users can see the
+/// arguments of a process.
 const TOKEN: &str = "DOPPEL_TOKEN";
 
-/// A client of the server that the command line names. It tells on standard error when it waits for the server.
+/// Creates a client of the server in `args`. The client says on standard error when it waits for the server.
 pub(crate) fn connect(args: &ServerArgs) -> anyhow::Result<Client> {
     connect_to(&args.server, &args.credentials)
 }
 
-/// The same for a server that another option names.
+/// Like [`connect`], but for a server that another option names.
 pub(crate) fn connect_to(server: &str, credentials: &CredentialArgs) -> anyhow::Result<Client> {
-    // An empty variable counts as none.
+    // An empty variable counts as missing.
     let named = if server.is_empty() { DEFAULT_SERVER } else { server };
     let client = Client::with(named, &read(credentials)?).map_err(|error| match error {
         ClientError::Base(_) => Failure::Usage(format!("--server {error}")).into(),
@@ -53,7 +54,7 @@ fn read(CredentialArgs { token_file, ca, client_cert }: &CredentialArgs) -> anyh
     Ok(Credentials { token, ca, identity })
 }
 
-/// An empty variable counts as none.
+/// Returns the path, or `None` if it is empty: an empty variable counts as missing.
 fn named(path: Option<&Path>) -> Option<&Path> {
     path.filter(|path| !path.as_os_str().is_empty())
 }

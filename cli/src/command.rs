@@ -12,7 +12,7 @@ mod tests;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use doppel_terminal::exit;
 
-use crate::given::GivenOptions;
+use crate::given_options::GivenOptions;
 
 /// Near-duplicate groups of a collection of web pages that never stops changing.
 ///
@@ -27,10 +27,11 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the arguments of the process, like [`Parser::try_parse`], and lets commands know which options were given.
+    /// Reads the arguments of the process, like [`Parser::try_parse`], and tells `doppel dedup` which options
+    /// were given.
     ///
     /// # Errors
-    /// When the arguments are no command, or ask for help.
+    /// If the arguments are no valid command, or ask for help.
     pub(crate) fn of_process() -> Result<Self, clap::Error> {
         let matches = Self::command().try_get_matches()?;
         let read = Self::from_arg_matches(&matches);
@@ -80,10 +81,10 @@ pub(crate) enum Command {
     Man(man::Man),
 }
 
-/// Runs the command that was given.
+/// Runs the given command.
 ///
 /// # Errors
-/// Whatever stops it; [`doppel_terminal::exit`] turns that into a message and a code.
+/// Returns any error that ends the command; [`doppel_terminal::exit`] turns it into a message and a code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Serve(serve) => serve.run(),

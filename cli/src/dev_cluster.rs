@@ -1,17 +1,19 @@
-//! The processes of a cluster on one machine, in one directory.
+//! Runs the processes of a cluster on one machine, in one directory.
 //!
-//! | in the directory | what |
+//! | file in the directory | contents |
 //! |---|---|
-//! | `processes.json` | the name, role and port of every process; written first, so that whatever runs can be ended |
-//! | `cluster.toml`, `cluster.secret` | the cluster, as soon as its log has streams |
-//! | `NAME/`, `NAME.log`, `NAME.pid` | the data of a process, what it says, and its number |
+//! | `processes.json` | name, role and port of every process; written first, so that running processes can
+//! always be ended |
+//! | `cluster.toml`, `cluster.secret` | files of the cluster, written as soon as its log has streams |
+//! | `NAME/`, `NAME.log`, `NAME.pid` | data, output and process id of a process |
 //!
-//! Whoever has the directory can end and start a process, so its number is in a file. A number is believed only while the
-//! process that has it is one of the directory, for the system gives numbers again.
+//! Every command that knows the directory can end and start its processes, so process ids are stored in
+//! files. The system reuses process ids. An id is therefore trusted only if the running process belongs to
+//! the directory.
 
 pub(crate) mod log_servers;
+mod plan;
 mod ports;
-mod wanted;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -27,29 +29,30 @@ use doppel_snapshot::create_directories;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use plan::{Counts, Plan};
 use ports::Ports;
-pub(crate) use wanted::{Counts, Plan};
 
 const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";
 const LOCK: &str = "lock";
 
-/// What every process says when it is ready, and what a log server says.
+/// Texts that a process, and a log server, print when they are ready.
 const READY: &str = "is listening";
 const LOG_READY: &str = "Server is ready";
 
-/// A process that is not ready by then has failed.
+/// A process that is not ready after this time has failed.
 const START: Duration = Duration::from_secs(120);
 
-/// A process that has not ended by then is killed.
+/// A process that has not ended after this time is killed.
 const END: Duration = Duration::from_secs(30);
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// A setting of the allocator. Its huge pages triple the memory of small processes, and there are many on this machine.
+/// Setting of the allocator. Huge pages triple the memory of small processes, and a cluster runs many of them
+/// on one machine.
 const HUGE_PAGES: &str = "MIMALLOC_ALLOW_THP";
 
-/// A kind of process, as the command that runs it is called.
+/// Kind of a process, named after the command that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -65,13 +68,13 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) role: Role,
     port: u16,
-    /// At which the other log servers reach this one.
+    /// Port at which other log servers reach this log server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     route: Option<u16>,
-    /// At which a log server says how it is set.
+    /// Port at which a log server reports its settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     monitor: Option<u16>,
-    /// Further options of its command line, each followed by its value.
+    /// Further options of the command line, each followed by its value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     options: Vec<String>,
 }
@@ -86,7 +89,7 @@ impl DevCluster {
     /// Opens the cluster of a directory.
     ///
     /// # Errors
-    /// When there is none.
+    /// If the directory has no cluster.
     pub(crate) fn open(dir: &Path) -> anyhow::Result<Self> {
         let path = dir.join(PROCESSES);
         let text = fs::read_to_string(&path).with_context(|| {
@@ -97,10 +100,12 @@ impl DevCluster {
         Ok(Self { dir: dir.canonicalize()?, processes })
     }
 
-    /// Opens the cluster of a directory, or begins one of so many processes on free ports of this machine.
+    /// Opens the cluster of a directory, or creates one with this many processes, on free ports of this
+    /// machine.
     ///
     /// # Errors
-    /// When the directory cannot be used, or has another cluster than is wanted, or none can be like that.
+    /// If the directory cannot be used or has a cluster that differs from the plan, or if the plan is not
+    /// possible.
     pub(crate) fn open_or_begin(dir: &Path, counts: Counts, plan: &Plan) -> anyhow::Result<Self> {
         if dir.join(PROCESSES).exists() {
             let this = Self::open(dir)?;
@@ -131,10 +136,10 @@ impl DevCluster {
         Ok(this)
     }
 
-    /// Takes the directory for this process.
+    /// Locks the directory for this process.
     ///
     /// # Errors
-    /// When another process has it.
+    /// If another process has the lock.
     pub(crate) fn lock(&self) -> anyhow::Result<File> {
         let file = File::create(self.dir.join(LOCK))?;
         match file.try_lock() {
@@ -146,18 +151,18 @@ impl DevCluster {
         }
     }
 
-    /// Ensures that somebody runs the cluster, who will end what is started.
+    /// Ensures that a `doppel dev-cluster` runs the cluster, which will end the processes that are started.
     ///
     /// # Errors
-    /// When nobody does.
-    pub(crate) fn is_run(&self) -> anyhow::Result<()> {
+    /// If no process runs the cluster.
+    pub(crate) fn ensure_running(&self) -> anyhow::Result<()> {
         let free = self.lock().is_ok();
         let dir = self.dir.display();
         ensure!(!free, "no cluster runs in {dir}; `doppel dev-cluster --dir {dir}` starts it");
         Ok(())
     }
 
-    /// Ends what an earlier run has left running; the names.
+    /// Ends the processes that an earlier run has left running, and returns their names.
     pub(crate) fn end_leftovers(&self) -> Vec<&str> {
         let left = self.processes.iter().filter(|process| self.pid(process).is_some());
         let left: Vec<&str> = left.map(|process| &*process.name).collect();
@@ -167,15 +172,15 @@ impl DevCluster {
         left
     }
 
-    /// The processes of a role.
+    /// Iterates over the processes of a role.
     pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(move |process| process.role == role)
     }
 
-    /// A process by its name.
+    /// Returns the process with this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub(crate) fn named(&self, name: &str) -> anyhow::Result<&Process> {
         self.processes.iter().find(|process| process.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.processes.iter().map(|process| &*process.name).collect();
@@ -187,13 +192,13 @@ impl DevCluster {
         self.dir.join(format!("{}.{ending}", process.name))
     }
 
-    /// The number of a process that runs.
+    /// Returns the id of a process if the process runs.
     pub(crate) fn pid(&self, process: &Process) -> Option<Pid> {
         let text = fs::read_to_string(self.file(process, "pid")).ok()?;
         let pid = Pid::from_raw(text.trim().parse().ok()?)?;
         let arguments = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
         let has = |text: &str| arguments.split(|byte| *byte == 0).any(|argument| argument == text.as_bytes());
-        // One that has ended and was not waited for has no arguments.
+        // A zombie, which has ended but was not waited for, has no arguments.
         let is_it = match process.role {
             Role::Log => has(&self.file(process, "conf").to_string_lossy()),
             _ => has(&self.dir.join(FILE).to_string_lossy()) && has(&process.name),
@@ -204,7 +209,7 @@ impl DevCluster {
     /// Starts a process, and waits until it is ready or has ended.
     ///
     /// # Errors
-    /// When it runs already, or does not start; with the end of what it says.
+    /// If the process already runs or does not start. The error shows the end of its output.
     pub(crate) fn start(&self, process: &Process) -> anyhow::Result<Pid> {
         let name = &process.name;
         if let Some(pid) = self.pid(process) {
@@ -212,16 +217,16 @@ impl DevCluster {
         }
         let path = self.file(process, "log");
         let mut log = File::options().create(true).append(true).read(true).open(&path)?;
-        let said = log.seek(SeekFrom::End(0))?;
+        let log_start = log.seek(SeekFrom::End(0))?;
         let mut command = self.command(process)?;
-        // A Ctrl-C in the terminal is for the one who ends all in order.
+        // Ctrl-C in the terminal must reach only this process, which then ends the others in order.
         command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         fs::write(self.file(process, "pid"), child.id().to_string())?;
         let until = Instant::now() + START;
         let ready = if process.role == Role::Log { LOG_READY } else { READY };
         loop {
-            let text = read_from(&mut log, said)?;
+            let text = read_from(&mut log, log_start)?;
             if text.contains(ready) {
                 return Ok(Pid::from_child(&child));
             }
@@ -235,7 +240,7 @@ impl DevCluster {
         }
     }
 
-    /// What runs a process.
+    /// Builds the command that runs a process.
     fn command(&self, process: &Process) -> anyhow::Result<Command> {
         let role = match process.role {
             Role::Log => {
@@ -248,7 +253,7 @@ impl DevCluster {
             Role::Coordinator => "coordinator",
         };
         let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
-        // What a shell has for servers of its own is not for these.
+        // The variables of a user's shell are meant for other servers.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("DOPPEL_") {
                 command.env_remove(name);
@@ -269,14 +274,14 @@ impl DevCluster {
     /// Kills a process at once, as `kill -9` does.
     ///
     /// # Errors
-    /// When it does not run.
+    /// If the process does not run.
     pub(crate) fn kill(&self, process: &Process) -> anyhow::Result<Pid> {
         let pid = self.pid(process).with_context(|| format!("{} does not run", process.name))?;
         kill_process(pid, Signal::KILL)?;
         while self.pid(process).is_some() {
             thread::sleep(POLL);
         }
-        // Its memory goes before its sockets do.
+        // The process id disappears before the sockets are closed.
         let until = Instant::now() + END;
         while TcpListener::bind(process.address()).is_err() && Instant::now() < until {
             thread::sleep(POLL);
@@ -284,19 +289,19 @@ impl DevCluster {
         Ok(pid)
     }
 
-    /// Ends all processes, front doors first and the log servers last.
+    /// Ends all processes, the coordinators first and the log servers last.
     pub(crate) fn end(&self) {
         for role in [Role::Coordinator, Role::Tier1, Role::Tier2, Role::Log] {
             let running = || self.of(role).filter_map(|process| self.pid(process));
-            running().for_each(|pid| tell(pid, Signal::TERM));
+            running().for_each(|pid| send_signal(pid, Signal::TERM));
             let until = Instant::now() + END;
             while running().next().is_some() && Instant::now() < until {
                 thread::sleep(POLL);
             }
-            running().for_each(|pid| tell(pid, Signal::KILL));
+            running().for_each(|pid| send_signal(pid, Signal::KILL));
         }
         for process in &self.processes {
-            // Without its process the number says nothing.
+            // The id of an ended process has no meaning.
             let _ = fs::remove_file(self.file(process, "pid"));
         }
     }
@@ -307,14 +312,14 @@ impl Process {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Where a coordinator is asked.
+    /// URL at which a coordinator answers.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address())
     }
 }
 
-/// One that has ended in this moment needs no signal.
-fn tell(pid: Pid, signal: Signal) {
+/// Sends a signal. It does not matter if the process has just ended.
+fn send_signal(pid: Pid, signal: Signal) {
     if let Err(error) = kill_process(pid, signal) {
         tracing::debug!(%error, "a process is gone");
     }

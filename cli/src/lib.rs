@@ -1,16 +1,16 @@
 //! The command line of Doppel: arguments, commands, and the output that they print.
 //!
-//! The parts that a command puts to work have crates of their own: `common/inputs` reads inputs, `cli/dataset` keeps account of
-//! records and writes results, `cli/node` opens data directories and assembles the tiers, and `coordinator/control` describes
-//! and watches a cluster. No other crate depends on this library.
+//! The parts that the commands use have crates of their own. `common/inputs` reads inputs. `cli/dataset`
+//! counts records and writes results. `cli/node` opens data directories and assembles the tiers.
+//! `coordinator/control` describes and watches a cluster. No other crate depends on this library.
 #![forbid(unsafe_code)]
 
 mod args;
 mod client;
+mod collection_groups;
 mod command;
 mod dev_cluster;
-mod found;
-mod given;
+mod given_options;
 mod report;
 mod savings;
 mod slow_policy;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use doppel_node::directory::manifest::ManifestError;
 use doppel_node::directory::policy_tables::PolicyTablesError;
 
-/// Runs the command that the process was started with.
+/// Runs the command that the arguments of the process name, and returns its exit code.
 #[must_use]
 pub fn run() -> ExitCode {
     match command::Cli::of_process() {
@@ -31,7 +31,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Whether a cause is that arguments do not go together, which is found out where a collection is made.
+/// Whether an error is caused by contradictory arguments that are detected only when a collection is created.
 fn is_usage(cause: &(dyn std::error::Error + 'static)) -> bool {
     let of_tables = cause.downcast_ref().is_some_and(PolicyTablesError::is_usage);
     of_tables || cause.downcast_ref().is_some_and(ManifestError::is_usage)

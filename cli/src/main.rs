@@ -1,8 +1,8 @@
 //! The `doppel` command.
 #![forbid(unsafe_code)]
 
-/// Signatures of all sizes are made in some threads and dropped in others, which the C library's
-/// allocator does slowly.
+/// Threads create signatures of all sizes and other threads drop them. The allocator of the C library is slow
+/// at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,18 +1,18 @@
-//! The report of `doppel dedup` as one page of HTML: what was read, what can be removed, how large groups and similarities are, examples, and
-//! which hosts mirror each other.
+//! Writes the report of `doppel dedup` as one HTML page: what was read, what can be removed, sizes of groups,
+//! similarities, examples, and hosts that mirror each other.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
-//! | `pages` | all live pages, read as often as needed |
-//! | `figures` | everything that is counted, in two passes over them |
-//! | `similarities`, `examples`, `mirrors` | the histogram, the largest groups, the pairs of hosts |
-//! | `texts` | the texts of the examples, by a second look into the inputs |
-//! | `words` | where two texts differ |
-//! | `html`, `groups_html`, `escaped` | the page, and the text of strangers in it |
+//! | `pages` | iterates over all live pages, as often as needed |
+//! | `figures` | counts everything, in two passes over the pages |
+//! | `similarities`, `examples`, `mirrors` | count the histogram, the largest groups, the pairs of hosts |
+//! | `texts` | reads the texts of the examples from the inputs again |
+//! | `html`, `groups_html`, `escaped` | write the page, and escape foreign text in it |
 //!
-//! Memory is bounded whatever the collection is: counters, at most [`EXAMPLES`] groups with a few pages of each, the bounded pairs of hosts
-//! of [`SavingsCounter`](doppel_engine::savings::SavingsCounter), and a bounded piece of each text. The page names no time but those of the
-//! records, so that two runs write the same bytes.
+//! Memory is bounded for collections of any size. It holds counters, at most [`EXAMPLES`] groups with a few
+//! pages each, the bounded pairs of hosts of [`SavingsCounter`](doppel_engine::savings::SavingsCounter), and
+//! a bounded piece of each text. The page contains no dates except those of the records, so two runs write
+//! the same bytes.
 
 mod escaped;
 mod examples;
@@ -23,7 +23,6 @@ mod mirrors;
 mod pages;
 mod similarities;
 mod texts;
-mod words;
 
 use std::io::Write;
 
@@ -34,35 +33,35 @@ use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::pairwise::Signer;
 use doppel_tier1::bulk::Unit;
 
-use crate::found::CollectionGroups;
-use crate::summary::Fed;
+use crate::collection_groups::CollectionGroups;
+use crate::summary::IngestSummary;
 use figures::Figures;
-pub(crate) use pages::{Pages, Recorded};
+pub(crate) use pages::{Pages, RecordedPages};
 use texts::Texts;
 
-/// The largest groups that are shown.
+/// Number of largest groups that the report shows.
 pub(crate) const EXAMPLES: usize = 20;
 
-/// What the report is of.
+/// Data of a run that the report shows.
 pub(crate) struct Run<'r> {
-    /// What became of the records.
+    /// Number of records by outcome.
     pub(crate) accounts: &'r Accounts,
     /// Whether pages or records are judged.
     pub(crate) unit: Unit,
-    /// What records are called, where each is judged on its own.
+    /// Names of the records, if each record is judged on its own.
     pub(crate) record_names: Option<&'r RecordNames>,
-    /// The inputs as they can be read again.
+    /// Inputs as they can be read again.
     pub(crate) inputs: &'r InputArgs,
-    /// The inputs as the user named them.
+    /// Inputs as the user named them.
     pub(crate) names: &'r [String],
     /// Whether the dates of pages are the same in every run.
     pub(crate) is_dated: bool,
     /// Whether pages may be on record that are not in the inputs.
     pub(crate) has_earlier: bool,
     pub(crate) signer: &'r Signer,
-    pub(crate) fed: &'r Fed,
-    /// With at least [`EXAMPLES`] of the largest groups.
-    pub(crate) found: &'r CollectionGroups,
+    pub(crate) ingest: &'r IngestSummary,
+    /// Groups of the collection, with at least [`EXAMPLES`] of the largest ones.
+    pub(crate) groups: &'r CollectionGroups,
     pub(crate) weights: &'r Weights,
 }
 
@@ -70,10 +69,11 @@ impl Run<'_> {
     /// Writes the report on these pages.
     ///
     /// # Errors
-    /// When pages cannot be read again, or `out` cannot be written. Inputs that cannot be read again are no error: the report says so.
+    /// If pages cannot be read again, or `out` cannot be written. Inputs that cannot be read again are no
+    /// error, but the report mentions them.
     pub(crate) fn write(&self, pages: &mut dyn Pages, out: &mut dyn Write) -> anyhow::Result<()> {
-        let figures = Figures::of(pages, self.found, (self.weights, self.unit), self.signer.policy())?;
-        let texts = Texts::look(&figures.examples, self);
+        let figures = Figures::of(pages, self.groups, (self.weights, self.unit), self.signer.policy())?;
+        let texts = Texts::find(&figures.examples, self);
         out.write_all(html::page(self, &figures, &texts).into_string().as_bytes())?;
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! The savings report as people read it.
+//! Prints the savings report.
 
 use std::io::{self, Write};
 
 use doppel_contract::answer::{HostMirror, RemovableShare, Savings};
 use doppel_terminal::output::{as_of, bytes, count, headed, known, percent, plural};
 
-/// Pages that can be dropped without looking at similarity.
+/// Name of the row of pages whose equality needs no similarity.
 const SAME_WORDS: &str = "  the same words (punctuation and case ignored)";
 
-/// Prints what can be dropped, and which hosts mirror which.
+/// Prints how many pages can be dropped, and which hosts mirror which.
 pub(crate) fn print(report: &Savings, out: &mut dyn Write) -> io::Result<()> {
     let more = if report.truncated { ", and more that were not examined" } else { "" };
     let weight = report.bytes.map(|b| format!(" ({})", bytes(b))).unwrap_or_default();
@@ -61,7 +61,7 @@ pub(crate) fn print_mirrors(report: &Savings, list: usize, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Bytes, where they are known.
+/// Formats a number of bytes, if it is known.
 pub(crate) fn known_bytes(number: Option<u64>) -> String {
     known(number, bytes)
 }

@@ -1,8 +1,9 @@
-//! Policies with a threshold so low that time grows with the square of the pages (docs/reference/policies.md, Candidates).
+//! Warns of policies with a threshold so low that time grows with the square of the number of pages
+//! (docs/reference/policies.md, Candidates).
 
 use doppel_model::pairwise::Policy;
 
-/// What to say to whoever begins with such a policy; nothing of any other.
+/// Returns a warning if the policy is slow, for users who create a collection with it.
 #[must_use]
 pub(crate) fn warning(policy: Policy) -> Option<String> {
     let is_slow = policy.bands().is_some_and(|bands| bands.rows == 1);

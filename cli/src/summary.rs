@@ -1,4 +1,4 @@
-//! What `doppel dedup` found, in short.
+//! Summary of a run of `doppel dedup`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,28 +15,28 @@ use doppel_model::tables::TablesHash;
 use doppel_terminal::output::{bytes, count, plural, redirects, table};
 use serde::Serialize;
 
-use crate::found::{CollectionGroups, Groups, Largest};
+use crate::collection_groups::{CollectionGroups, Groups, LargestGroup};
 
-/// What a run read and recorded.
+/// What a run has read and recorded.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Fed {
-    /// What was read.
+pub(crate) struct IngestSummary {
+    /// Records that were read.
     pub(crate) input: Tally,
-    /// What became of it.
+    /// Outcomes of the submitted pages.
     pub(crate) outcomes: Outcomes,
-    /// Live pages whose file below a directory that was read has gone.
+    /// Live pages whose file below an input directory is gone.
     pub(crate) gone: u64,
-    /// Whether they were recorded as dead.
+    /// Whether these pages were recorded as dead.
     pub(crate) pruned: bool,
-    /// Whether that was asked for.
+    /// Whether the user asked for `--prune`.
     #[serde(skip)]
     pub(crate) prunes: bool,
-    /// The earliest and the latest date of a version that was read.
+    /// Earliest and latest date of the versions that were read.
     #[serde(skip)]
     pub(crate) dates: Option<(Timestamp, Timestamp)>,
 }
 
-/// Pages by what became of them.
+/// Number of pages by outcome.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Outcomes {
     unchanged: u64,
@@ -45,70 +45,70 @@ pub(crate) struct Outcomes {
     stale: u64,
 }
 
-/// The end of a run.
+/// Summary of a run, at its end.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
-    /// What became of the records that were read.
+    /// Number of records by outcome.
     records: Accounts,
-    /// As text, such as `jaccard:tau=0.8`.
+    /// Policy as text, such as `jaccard:tau=0.8`.
     policy: Policy,
     #[serde(flatten)]
-    pub(crate) fed: Fed,
-    /// The tables that this run learnt from its inputs.
+    pub(crate) ingest: IngestSummary,
+    /// Tables that this run learned from its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tables: Option<LearntTables>,
-    /// The records that were copied to directories.
+    /// Records that were copied to directories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) results: Option<Copied>,
-    /// The collection's totals.
+    /// Totals of the collection.
     pages: Counters,
     #[serde(flatten)]
     balance: Balance,
     groups: Groups,
-    /// The largest, most pages first.
-    largest: Vec<Largest>,
+    /// Largest groups; the group with most pages comes first.
+    largest: Vec<LargestGroup>,
     seconds: f64,
     records_per_second: f64,
     megabytes_per_second: f64,
-    /// What the reader of the result must know.
+    /// Warnings about the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Tables of a policy that a run learnt.
+/// Tables of a policy that a run has learned.
 #[derive(Debug, Serialize)]
 pub(crate) struct LearntTables {
     pub(crate) hash: TablesHash,
-    /// Pages that were read for them.
+    /// Pages from which they were learned.
     pub(crate) pages: u64,
-    /// Contents of the sample.
+    /// Contents in the sample.
     pub(crate) contents: u32,
-    /// Words in more than one of them.
+    /// Words that are in more than one content of the sample.
     pub(crate) words: u64,
-    /// Where they are kept.
+    /// File in which they are stored.
     pub(crate) kept: Option<PathBuf>,
 }
 
 impl Summary {
-    /// What was found under a policy within so much time.
+    /// Creates the summary of a run under a policy that took `elapsed`.
     pub(crate) fn new(
         policy: Policy,
-        (records, fed): (Accounts, Fed),
+        (records, ingest): (Accounts, IngestSummary),
         elapsed: Duration,
-        found: CollectionGroups,
+        collection: CollectionGroups,
         balance: Balance,
     ) -> Self {
         let seconds = elapsed.as_secs_f64();
-        let CollectionGroups { pages, groups, largest, sizes: _ } = found;
+        let CollectionGroups { pages, groups, largest, sizes: _ } = collection;
         Self {
-            records_per_second: fed.input.records as f64 / seconds,
-            megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
+            records_per_second: ingest.input.records as f64 / seconds,
+            megabytes_per_second: ingest.input.bytes as f64 / 1e6 / seconds,
             records,
             policy,
             tables: None,
             results: None,
             pages,
-            fed,
+            ingest,
             balance,
             warnings: Vec::new(),
             groups,
@@ -117,19 +117,21 @@ impl Summary {
         }
     }
 
-    /// Adds what the reader of the result must know of the run that kept the collection in this directory, or nowhere.
+    /// Adds warnings about groups in quarantine. `collection` is the data directory, if the run has one.
     pub(crate) fn warn(&mut self, collection: Option<&Path>) {
         self.warnings.extend(self.groups.warning(collection));
     }
 
-    /// What the reader of the result must know.
+    /// Returns the warnings about the result.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
+    /// Prints the summary for people. Rows with a count of zero are left out, except the main figures.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { fed: Fed { input, outcomes, gone, pruned, prunes, .. }, pages, groups, .. } = self;
+        let Self {
+            ingest: IngestSummary { input, outcomes, gone, pruned, prunes, .. }, pages, groups, ..
+        } = self;
         let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
         let mut rows = self.records.terms(Some(input.bytes));
@@ -159,7 +161,7 @@ impl Summary {
             ("gone", *gone, gone_but),
         ];
         rows.extend(optional.into_iter().filter_map(some));
-        // Where each record is judged on its own, it is one that the lines below count.
+        // If each record is judged on its own, the rows below count records, not pages.
         let judges_pages = self.records.superseded.is_some();
         let of_redirects = redirects(pages.redirects);
         if judges_pages {
@@ -222,14 +224,14 @@ impl Summary {
         }
         if !self.largest.is_empty() {
             writeln!(out, "\nlargest groups")?;
-            table(out, &self.largest.iter().map(Largest::row).collect::<Vec<_>>())?;
+            table(out, &self.largest.iter().map(LargestGroup::row).collect::<Vec<_>>())?;
         }
         Ok(())
     }
 }
 
-impl Fed {
-    /// Takes note of the date of a version.
+impl IngestSummary {
+    /// Extends the range of dates by the date of a version.
     pub(crate) fn note_date(&mut self, date: Timestamp) {
         let (first, last) = self.dates.unwrap_or((date, date));
         self.dates = Some((first.min(date), last.max(date)));
@@ -237,7 +239,7 @@ impl Fed {
 }
 
 impl Outcomes {
-    /// Counts pages.
+    /// Counts outcomes.
     pub(crate) fn add(&mut self, outcomes: &[SubmissionOutcome]) {
         for outcome in outcomes {
             *match outcome {
@@ -250,7 +252,7 @@ impl Outcomes {
     }
 }
 
-/// The records that were copied, in words.
+/// Describes the copied records in words.
 fn of_records(copied: &Copied) -> String {
     let removed = copied.removed.iter().map(|(reason, records)| format!("{} {reason}", count(*records)));
     let removed: Vec<_> = removed.collect();

@@ -1,4 +1,5 @@
-//! URLs that a command is given: as arguments, or one a line in a file or from standard input; and those among them that are no page's.
+//! Reads the URLs given to a command, as arguments or as lines of a file or of standard input, and counts
+//! those that are no page URLs.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,48 +9,49 @@ use anyhow::Context;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{count, say};
 
-/// What messages call standard input.
+/// Name of standard input in messages.
 const STDIN: &str = "standard input";
 
-/// The longest line that is read, in bytes. A longer one is no URL but another kind of file.
+/// Longest line that is read, in bytes. A file with longer lines is no list of URLs.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// The URLs, in the order given: the lines of `file`, or else of standard input where `-` is the only argument, or else the arguments.
-/// The file `-` is standard input, too. Blank lines are skipped. It is said where there is no URL at all.
+/// Returns the URLs in the given order: the lines of `file`, or of standard input if `-` is the only
+/// argument, or else the arguments. The file `-` is also standard input. Blank lines are skipped. If a file
+/// or standard input has no URL, a message says so.
 ///
 /// # Errors
-/// When the file cannot be opened; an item is an error when it cannot be read, and none comes after it.
-pub(crate) fn given<'u>(
+/// If the file cannot be opened. An item is an error if it cannot be read, and it is then the last item.
+pub(crate) fn from_arguments<'u>(
     arguments: &'u [String],
     file: Option<&Path>,
 ) -> anyhow::Result<Box<dyn Iterator<Item = anyhow::Result<String>> + 'u>> {
-    let from_stdin = || telling_none(lines(io::stdin().lock(), STDIN.to_owned()), STDIN.to_owned());
+    let from_stdin = || warn_if_none(lines(io::stdin().lock(), STDIN.to_owned()), STDIN.to_owned());
     match file {
         Some(path) if path == Path::new("-") => Ok(Box::new(from_stdin())),
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
             let name = path.display().to_string();
-            Ok(Box::new(telling_none(lines(BufReader::new(file), name.clone()), name)))
+            Ok(Box::new(warn_if_none(lines(BufReader::new(file), name.clone()), name)))
         }
         None if arguments == ["-"] => Ok(Box::new(from_stdin())),
         None => Ok(Box::new(arguments.iter().cloned().map(Ok))),
     }
 }
 
-/// The same items. Where there are none, that is said in the end.
-fn telling_none<T>(mut items: impl Iterator<Item = T>, name: String) -> impl Iterator<Item = T> {
-    let mut is_known = false;
+/// Passes the items on. If there are none, prints a message at the end.
+fn warn_if_none<T>(mut items: impl Iterator<Item = T>, name: String) -> impl Iterator<Item = T> {
+    let mut has_started = false;
     std::iter::from_fn(move || {
         let item = items.next();
-        if item.is_none() && !is_known {
+        if item.is_none() && !has_started {
             say!("doppel: there is no URL in {name}, so nothing was done");
         }
-        is_known = true;
+        has_started = true;
         item
     })
 }
 
-/// The lines that are not blank, without their ends.
+/// Iterates over the lines that are not blank, without their line ends.
 fn lines(mut from: impl BufRead, name: String) -> impl Iterator<Item = anyhow::Result<String>> {
     let (mut number, mut is_over) = (0_u64, false);
     std::iter::from_fn(move || {
@@ -82,24 +84,24 @@ fn line(from: &mut impl BufRead) -> anyhow::Result<Option<String>> {
     String::from_utf8(bytes).map(Some).map_err(|_| Failure::IncompleteList("is not UTF-8".to_owned()).into())
 }
 
-/// What was given and is no page URL.
+/// Arguments or lines that are no page URLs.
 #[derive(Debug, Default)]
-pub(crate) struct Bad {
+pub(crate) struct InvalidUrls {
     number: u64,
-    /// The first one, and why it is none.
+    /// First one, and why it is no page URL.
     first: Option<(String, String)>,
 }
 
-impl Bad {
+impl InvalidUrls {
     pub(crate) fn note(&mut self, url: &str, error: &str) {
         self.number += 1;
         self.first.get_or_insert_with(|| (url.to_owned(), error.to_owned()));
     }
 
-    /// How the program ends.
+    /// Returns the result with which the command ends.
     ///
     /// # Errors
-    /// [`Failure::BadInput`] when there was one.
+    /// [`Failure::BadInput`] if there was one.
     pub(crate) fn verdict(self) -> Result<(), Failure> {
         let Some((url, error)) = self.first else { return Ok(()) };
         Err(Failure::BadInput(match self.number {
@@ -139,13 +141,13 @@ mod tests {
 
     #[test]
     fn the_verdict_names_the_first() {
-        let mut bad = Bad::default();
+        let mut bad = InvalidUrls::default();
         bad.note("x", "not absolute");
         bad.note("y", "empty");
         assert_eq!(
             bad.verdict().unwrap_err().to_string(),
             "2 are no page URLs, the first of them x: not absolute"
         );
-        Bad::default().verdict().unwrap();
+        InvalidUrls::default().verdict().unwrap();
     }
 }

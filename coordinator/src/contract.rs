@@ -70,7 +70,7 @@ const RETRY_AFTER: &str = "RetryAfter";
 /// Name of the security scheme of operations that require a role.
 const TOKEN: &str = "token";
 
-/// Status and description of the only error answer that is not a problem document. The HTTP library (hyper)
+/// Status 414 and its description: the only error answer that is not a problem document. The HTTP library (hyper)
 /// sends this answer before a request exists.
 const TOO_LONG: (&str, &str) = (
     "414",

@@ -1,9 +1,11 @@
-//! `doppel-eval copies`: which pairs that people or a written rule call copies does a policy call so.
+//! `doppel-eval copies`: compares what policies call copies with what people, or a written rule, call copies.
 //!
-//! | module | what |
+//! Every figure is of one kind of truth. No threshold is judged on the pairs that chose it.
+//!
+//! | module | responsibility |
 //! |---|---|
 //! | `pairs` | the labelled pairs and their pages |
-//! | `methods` | what is compared: policies, and `copies` over what other extractors find |
+//! | `methods` | the compared methods: policies, and `copies` over the main contents of other extractors |
 //! | `weighted` | an experiment: shingles weighted by how common they are on a site |
 //! | `figures` | precision and recall with intervals, and thresholds by cross-validation |
 //! | `report` | tables and plots |
@@ -19,74 +21,75 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use figures::{Chosen, Figures};
+use figures::{CrossValidation, Figures};
 use methods::{CONTENT, COPIES, JACCARD, Method};
 use pairs::Pair;
 
-use crate::kind::Kind;
+use crate::ground_truth::kind::TruthKind;
 
 /// Compare policies with what people call a copy, on labelled pairs of pages.
 ///
-/// Truth is of three kinds: pairs of plain texts that people graded, and pairs of HTML pages on one host and on two hosts, judged
-/// by a language model after a written rule, each with a weight; undecided ones are left out. Precision is the share of correct pairs
-/// among those that a policy calls near-duplicates, recall the share of the correct pairs that it calls so, both by weight.
-/// Intervals hold 95 % of 1,000 samples of families of pages, with replacement; pages of one name are a family.
+/// There are three kinds of truth. People graded pairs of plain texts. A language model judged pairs of HTML
+/// pages on one host, and on two hosts, by a written rule. Each judged pair has a weight, and undecided pairs
+/// are left out. Precision is the share of correct pairs among the pairs that a policy calls near-duplicates.
+/// Recall is the share of the correct pairs that the policy finds. Both are by weight. Intervals hold 95 % of
+/// 1,000 samples of families of pages, drawn with replacement. Pages with the same name are a family.
 #[derive(Debug, Args)]
 pub(crate) struct Copies {
-    /// The corpora: a directory with `labelled`, `cross` and `mid`.
+    /// Directory of the corpora, with `labelled`, `cross` and `mid`.
     #[arg(value_name = "DIR", default_value = "../shared/data")]
     data: PathBuf,
 }
 
-/// All figures.
+/// Figures of all methods.
 #[derive(Debug, Serialize)]
 pub(crate) struct CopiesResult {
-    /// Pairs of each kind of truth: correct, incorrect.
-    pairs: Vec<(Kind, usize, usize)>,
+    /// Numbers of correct and of incorrect pairs, by kind of truth.
+    pairs: Vec<(TruthKind, usize, usize)>,
     rows: Vec<Row>,
     sweep: Vec<Sweep>,
     chosen: Vec<ChosenRow>,
-    /// Seconds for the pages of all pairs, by method.
+    /// Seconds that each method takes for the pages of all pairs.
     seconds: Vec<(String, f64)>,
 }
 
-/// A method on pairs of one kind.
+/// Figures of a method on the pairs of one kind.
 #[derive(Debug, Serialize)]
 struct Row {
-    kind: Kind,
+    kind: TruthKind,
     method: String,
     #[serde(flatten)]
     figures: Figures,
 }
 
-/// `copies` with one threshold for all pairs of a kind.
+/// Figures of `copies` with one threshold for all pairs of a kind.
 #[derive(Debug, Serialize)]
 struct Sweep {
-    kind: Kind,
+    kind: TruthKind,
     threshold: f64,
     #[serde(flatten)]
     figures: Figures,
 }
 
-/// The threshold of a measure by cross-validation.
+/// Threshold of a measure, chosen by cross-validation.
 #[derive(Debug, Serialize)]
 struct ChosenRow {
-    kind: Kind,
+    kind: TruthKind,
     method: String,
     #[serde(flatten)]
-    chosen: Chosen,
+    chosen: CrossValidation,
 }
 
-/// The recall at which the most precise threshold is wanted: most of the copies. Within a site more is asked for, where copies of documents differ
-/// less than across sites.
-fn wanted_recall(kind: Kind) -> f64 {
-    if kind == Kind::JudgedOneHost { 0.75 } else { 0.6 }
+/// Minimum recall of a chosen threshold. The minimum is higher within a site, because copies of a document
+/// differ less there than across sites.
+fn wanted_recall(kind: TruthKind) -> f64 {
+    if kind == TruthKind::JudgedOneHost { 0.75 } else { 0.6 }
 }
 
 impl Copies {
     pub(crate) fn run(self) -> anyhow::Result<CopiesResult> {
         let set = pairs::read(&self.data)?;
-        let of = |kind: Kind| -> Vec<usize> {
+        let of = |kind: TruthKind| -> Vec<usize> {
             (0..set.pairs.len()).filter(|at| set.pairs[*at].kind == kind).collect()
         };
         let methods = methods::all(&set)?;
@@ -102,21 +105,25 @@ impl Copies {
                 .map(|method| (method.name.clone(), method.seconds))
                 .collect(),
         };
-        for kind in Kind::LABELLED {
+        for kind in TruthKind::LABELLED {
             let numbers = of(kind);
             let pairs: Vec<&Pair> = numbers.iter().map(|at| &set.pairs[*at]).collect();
             let correct = pairs.iter().filter(|pair| pair.is_copy()).count();
             result.pairs.push((kind, correct, pairs.len() - correct));
             for Method { name, accepted, .. } in &methods {
                 let accepted: Vec<bool> = numbers.iter().map(|at| accepted[*at]).collect();
-                result.rows.push(Row { kind, method: name.clone(), figures: figures::of(&pairs, &accepted) });
+                result.rows.push(Row {
+                    kind,
+                    method: name.clone(),
+                    figures: figures::with_intervals(&pairs, &accepted),
+                });
             }
             let similarity =
                 |method: &Method| numbers.iter().map(|at| method.similarity[*at]).collect::<Vec<f64>>();
             let is_swept = |method: &&Method| [JACCARD, CONTENT, COPIES].contains(&&*method.name);
             let swept = methods.iter().filter(is_swept).map(|method| (method, figures::POLICY_LEAST));
             for (method, least) in swept.chain(weighted.iter().map(|method| (method, weighted::LEAST))) {
-                // The measure of a policy does not depend on its threshold.
+                // The similarity of a policy does not depend on its threshold.
                 let name = method.name.split(':').next().unwrap_or_default().to_owned();
                 let chosen = figures::choose(&pairs, &similarity(method), least, wanted_recall(kind));
                 result.chosen.push(ChosenRow { kind, method: name, chosen });
@@ -125,7 +132,11 @@ impl Copies {
             let Some(similarity) = copies else { continue };
             for threshold in figures::thresholds(figures::POLICY_LEAST) {
                 let accepted: Vec<bool> = similarity.iter().map(|one| *one > threshold).collect();
-                result.sweep.push(Sweep { kind, threshold, figures: figures::of(&pairs, &accepted) });
+                result.sweep.push(Sweep {
+                    kind,
+                    threshold,
+                    figures: figures::with_intervals(&pairs, &accepted),
+                });
             }
         }
         Ok(result)

@@ -1,11 +1,12 @@
-//! A collection of any size: real pages first, if there are any, then families of pages.
+//! Makes a collection of any size: real pages first, if there are any, then families of pages.
 //!
-//! - The families (see `families`) have the same sizes in a collection of any size, as when a crawl reaches more sites.
-//! - An update of any page replaces words in the same way, with p evenly from 0 to 0.04 (J with the version
-//!   before: 1 to 0.69).
+//! - Sizes of families (see `families`) do not depend on the size of the collection. A crawl grows in the
+//!   same way when it reaches more sites.
+//! - An update of a page replaces words with a probability that is drawn from 0 to 0.04. The Jaccard
+//!   coefficient with the version before is 1 to 0.69.
 //! - Pages of all families come in random order.
 //!
-//! Everything is a function of the source of words and the seed.
+//! Every page is a function of the source of words and the seed.
 
 use std::sync::Arc;
 
@@ -14,26 +15,26 @@ use doppel_model::signature::{Builder, Signature};
 
 use super::families;
 
-/// The highest probability with which an update replaces a word.
+/// Highest probability with which an update replaces a word.
 const UPDATE_RATE: f64 = 0.04;
 
-/// Where words come from.
+/// Source of the words from which pages are made.
 pub(crate) trait Source {
-    /// A word, or what stands for it.
+    /// Representation of a word, such as a number or a hash.
     type Word: Copy;
-    /// The number of real pages.
+    /// Number of real pages.
     fn real(&self) -> usize;
-    /// The words of a real page.
+    /// Words of a real page.
     fn page(&self, number: usize) -> &[Self::Word];
-    /// The text of a family.
+    /// Makes the text of a family.
     fn family(&self, random: &mut Random) -> Vec<Self::Word>;
-    /// A word in the place of another.
+    /// Draws a word that replaces another one.
     fn word(&self, random: &mut Random) -> Self::Word;
-    /// Whether no text can be made of it.
+    /// Whether the source has no words, so that no text can be made.
     fn is_empty(&self) -> bool;
 }
 
-/// Real pages as the hashes of their tokens. A word that replaces another occurs nowhere else.
+/// Real pages as hashes of their tokens. A replacement word is a random hash, so it occurs nowhere else.
 pub(crate) struct Hashes(pub(crate) Vec<Vec<u64>>);
 
 impl Source for Hashes {
@@ -60,23 +61,25 @@ impl Source for Hashes {
     }
 }
 
-/// The origin of a page's first version. There may be many millions, so the numbers are small.
+/// Origin of a page's first version.
+///
+/// A collection may have many millions of pages, so the numbers are small.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     Real(u32),
     Member { family: u32, member: u32 },
 }
 
-/// The pages, made one by one when they are asked for.
+/// Collection whose pages are made one by one, on demand.
 pub(crate) struct Generator<S> {
     source: S,
     seed: u64,
-    /// The origins of the pages, in order of arrival, and the number of updates of each.
+    /// Origin and number of updates of each page, in order of arrival.
     pages: Vec<(Origin, u32)>,
 }
 
 impl<S: Source> Generator<S> {
-    /// Makes `pages` pages, fewer than 2^32.
+    /// Plans a collection of `pages` pages, fewer than 2^32.
     pub(crate) fn new(source: S, pages: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut origins = Vec::with_capacity(pages + families::SIZE_MAX);
@@ -94,17 +97,17 @@ impl<S: Source> Generator<S> {
         Self { source, seed, pages: origins }
     }
 
-    /// Where the words come from.
+    /// Source of the words.
     pub(crate) fn source(&self) -> &S {
         &self.source
     }
 
-    /// The number of pages.
+    /// Number of pages.
     pub(crate) fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// The words of the present version of a page.
+    /// Words of the present version of a page.
     pub(crate) fn words(&self, page: usize) -> Vec<S::Word> {
         let (origin, updates) = self.pages[page];
         let mut words = match origin {
@@ -129,12 +132,12 @@ impl<S: Source> Generator<S> {
 }
 
 impl Generator<Hashes> {
-    /// The present version of a page.
+    /// Signature of the present version of a page.
     pub(crate) fn signature(&self, builder: &mut Builder, page: usize) -> Arc<Signature> {
         Arc::new(builder.build(&self.words(page)))
     }
 
-    /// Gives a page its next version.
+    /// Updates a page, and returns the signature of its next version.
     pub(crate) fn update(&mut self, builder: &mut Builder, page: usize) -> Arc<Signature> {
         self.pages[page].1 += 1;
         self.signature(builder, page)
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_pages_again_and_families_among_them() {
+    fn a_seed_repeats_its_pages_and_families_have_near_duplicates() {
         let (a, b) = (Generator::new(Hashes(real()), 400, 7), Generator::new(Hashes(real()), 400, 7));
         let mut builder = Builder::new();
         assert_eq!(a.len(), 400);

@@ -1,60 +1,28 @@
-//! `doppel-eval`: real crawls through the real engine, measured and held against the exact baseline.
+//! `doppel-eval`: runs measurements of the engine on real crawls, and compares its results with an exact
+//! baseline.
 //!
-//! | module | what |
+//! | module | responsibility |
 //! |---|---|
-//! | `accuracy` | errors of the groups while crawls come in |
-//! | `incremental` | what incremental work saves, as the collection grows |
-//! | `mapping` | balance, fan-out and work of mappings to nodes, and pairs lost |
-//! | `served` | whether every reported duplicate is one, at that moment |
-//! | `policies` | every policy on people's grades, judged pairs, transplants and exact Jaccard, and what it costs |
-//! | `manku` | the structures for fingerprints: distances, distribution, compression, throughput |
-//! | `henzinger` | supershingles, projections and their combination, as their source compares them |
-//! | `multi_simhash` | simhashes in several lexicons, as their source measures them |
-//! | `overlap` | how much all pages share, as the source of coarse counting measures it |
-//! | `popular` | what is removed when only popular pages' groups are, and when all are |
-//! | `kind` | the kinds of truth, which are never mixed |
-//! | `labelled` | pairs of pages whose truth is known, from files |
-//! | `containers`, `transplants`, `variants` | where the main content of pages is; pairs whose truth is known by construction |
-//! | `score` | precision, recall and F1 of weighted pairs |
-//! | `copies` | whether policies call copies what people call so |
-//! | `pages` | files of pages to measure with: real text and pages made from it, or made-up words |
-//! | `collection` | the pages of a moment and the groups that they must have, by the exact baseline |
-//! | `replay` | crawls read once, for the engine and for the baseline |
-//! | `from_scratch` | the whole collection compared anew |
+//! | `papers` | reproductions of the papers behind the policies and the index |
+//! | `policies` | every policy on pairs of known truth, and what each policy costs |
+//! | `copies` | whether policies call a pair a copy when people do |
+//! | `ground_truth` | pairs of pages whose truth is known, and scores on them |
+//! | `pages` | files of pages to measure with: real text, or made-up words |
 //! | `generator`, `families` | a collection of any size, made from real pages or made-up words |
-//! | `drive` | the engine, fed in batches and read at chosen moments |
-//! | `compare` | two partitions into groups, compared |
 //! | `report` | tables and plots |
 //!
-//! The roles are put together and crawls are read by the code of `doppel` itself.
+//! The product's own code assembles the tiers and reads the crawls. Measurements run in this process and in
+//! temporary directories, and never change a data directory.
 #![forbid(unsafe_code)]
 
-mod accuracy;
-mod collection;
-mod compare;
-mod containers;
 mod copies;
-mod drive;
 mod families;
-mod from_scratch;
 mod generator;
-mod henzinger;
-mod incremental;
-mod kind;
-mod labelled;
-mod manku;
-mod mapping;
-mod multi_simhash;
-mod overlap;
+mod ground_truth;
 mod pages;
+mod papers;
 mod policies;
-mod popular;
-mod replay;
 mod report;
-mod score;
-mod served;
-mod transplants;
-mod variants;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,29 +31,29 @@ use clap::{Parser, Subcommand};
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::{self, Failure};
 
-use accuracy::Accuracy;
 use copies::Copies;
-use henzinger::Henzinger;
-use incremental::Incremental;
-use manku::Manku;
-use mapping::Mapping;
-use multi_simhash::MultiSimhash;
-use overlap::Overlap;
 use pages::Pages;
+use papers::clustering::accuracy::Accuracy;
+use papers::clustering::incremental::Incremental;
+use papers::clustering::mapping::Mapping;
+use papers::clustering::popular::Popular;
+use papers::clustering::served::Served;
+use papers::henzinger::Henzinger;
+use papers::manku::Manku;
+use papers::multi_simhash::MultiSimhash;
+use papers::overlap::Overlap;
 use policies::Policies;
-use popular::Popular;
-use report::{Form, give};
-use served::Served;
+use report::{ReportFormat, print_report};
 
-/// The allocator of the product, so that times are the same.
+/// The product uses this allocator too, so measured times are comparable.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Measure the engine on crawls: how right its groups are, what incremental work saves, whether every
-/// answer holds, how evenly contents lie on nodes.
+/// Measure the engine on crawls: how right its groups are, what incremental work saves, whether every answer
+/// holds, how evenly contents lie on nodes.
 ///
-/// Each measure replays the crawls through the engine in this process, in temporary directories that are
-/// removed, and holds it against separate, exact code.
+/// Each measure replays the crawls through the engine in this process. It compares the results with separate,
+/// exact code. Temporary directories are removed at the end.
 #[derive(Debug, Parser)]
 #[command(
     name = "doppel-eval",
@@ -111,7 +79,7 @@ struct Eval {
     measure: Measure,
 }
 
-/// What is measured, or written to be measured.
+/// Measurements, and the file of pages to measure with.
 #[derive(Debug, Subcommand)]
 enum Measure {
     Accuracy(Accuracy),
@@ -131,26 +99,26 @@ enum Measure {
 impl Eval {
     fn run(self) -> anyhow::Result<()> {
         let form = match (self.json, self.markdown) {
-            (true, _) => Form::Json,
-            (_, true) => Form::Markdown,
-            _ => Form::Text,
+            (true, _) => ReportFormat::Json,
+            (_, true) => ReportFormat::Markdown,
+            _ => ReportFormat::Text,
         };
         if self.plot.is_some() && matches!(self.measure, Measure::Pages(_)) {
-            return Err(Failure::Usage("`pages` has no figures to draw".to_owned()).into());
+            return Err(Failure::Usage("`pages` draws no figures; run it without --plot".to_owned()).into());
         }
         let plot = self.plot.as_deref().map(Destination::open).transpose()?;
         match self.measure {
-            Measure::Accuracy(accuracy) => give(&accuracy.run()?, form, plot.as_ref()),
-            Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
-            Measure::Mapping(mapping) => give(&mapping.run()?, form, plot.as_ref()),
-            Measure::Served(served) => give(&served.run()?, form, plot.as_ref()),
-            Measure::Policies(policies) => give(&policies.run()?, form, plot.as_ref()),
-            Measure::Henzinger(henzinger) => give(&henzinger.run()?, form, plot.as_ref()),
-            Measure::Manku(manku) => give(&manku.run()?, form, plot.as_ref()),
-            Measure::MultiSimhash(multi_simhash) => give(&multi_simhash.run()?, form, plot.as_ref()),
-            Measure::Overlap(overlap) => give(&overlap.run()?, form, plot.as_ref()),
-            Measure::Popular(popular) => give(&popular.run()?, form, plot.as_ref()),
-            Measure::Copies(copies) => give(&copies.run()?, form, plot.as_ref()),
+            Measure::Accuracy(accuracy) => print_report(&accuracy.run()?, form, plot.as_ref()),
+            Measure::Incremental(incremental) => print_report(&incremental.run()?, form, plot.as_ref()),
+            Measure::Mapping(mapping) => print_report(&mapping.run()?, form, plot.as_ref()),
+            Measure::Served(served) => print_report(&served.run()?, form, plot.as_ref()),
+            Measure::Policies(policies) => print_report(&policies.run()?, form, plot.as_ref()),
+            Measure::Henzinger(henzinger) => print_report(&henzinger.run()?, form, plot.as_ref()),
+            Measure::Manku(manku) => print_report(&manku.run()?, form, plot.as_ref()),
+            Measure::MultiSimhash(multi_simhash) => print_report(&multi_simhash.run()?, form, plot.as_ref()),
+            Measure::Overlap(overlap) => print_report(&overlap.run()?, form, plot.as_ref()),
+            Measure::Popular(popular) => print_report(&popular.run()?, form, plot.as_ref()),
+            Measure::Copies(copies) => print_report(&copies.run()?, form, plot.as_ref()),
             Measure::Pages(pages) => pages.run(form),
         }
     }

@@ -1,8 +1,9 @@
-//! `doppel-eval pages`: files of pages to measure with, as JSON lines.
+//! `doppel-eval pages`: writes files of pages to measure with, as JSON lines.
 //!
 //! - The file is a function of the inputs, the options and the seed.
-//! - It has exactly as many pages as asked for, each with a URL of its own.
-//! - Pages are made when they are written, so memory holds the real pages and 16 bytes for each page.
+//! - The file has exactly the requested number of pages, each with a URL of its own.
+//! - Pages are made just before they are written. Memory therefore holds the real pages, and 16 bytes for
+//!   each page of the file.
 
 mod made_up;
 mod real;
@@ -24,29 +25,29 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::generator::{Generator, Source};
-use crate::report::{self, Form, Report, Table};
+use crate::report::{self, Report, ReportFormat, Table};
 use made_up::MadeUp;
 use real::RealTexts;
 
-/// The number of pages that are made on all threads before they are written.
+/// Number of pages that all threads make before they are written.
 const AHEAD: usize = 4_096;
-/// The number of pages that a thread makes at a time.
+/// Number of pages that a thread makes at a time.
 const PIECE: usize = 64;
-/// The date of the first page that is made, 2020-01-01. Each is a second later than the one before.
+/// Date of the first made page, 2020-01-01. Each further page is a second later than the page before it.
 const FIRST_DATE: Timestamp = Timestamp::from_millis(1_577_836_800_000);
 
 /// Write a file of pages to measure with, as JSON lines that `doppel dedup` and `doppel load` read.
 ///
-/// With --from the file begins with the text of real pages: of each page in the crawls the newest version, if it
-/// is HTML or text of at least 300 characters, with its own URL and date. Pages that are made from them follow. With
-/// --words all pages are made, of words that the program makes up: 50,000 of them, and the r-th is drawn with a
-/// probability in proportion to 1/r.
+/// With --from the file begins with the text of real pages, each with its own URL and date. The newest
+/// version of a page counts, if it is HTML or text of at least 300 characters. Pages that are made from these
+/// texts follow. With --words all pages are made of words that the program makes up. There are 50,000 words,
+/// and the r-th is drawn with a probability in proportion to 1/r.
 ///
-/// Pages are made in families, in random order. Three of four families have one page, the others 2 to 11. Each page is
-/// its family's text in which each word is replaced with a probability that is drawn for the page, from 0 to 7 percent;
-/// so the similarity of two pages of a family goes from 1 down to about 0.32, and is 0.8 or more for one pair in fifteen.
-/// The text of a family is recombined from stretches of real pages, or drawn word by word. The same command writes the
-/// same file; another seed makes other pages.
+/// Pages are made in families, in random order. Three of four families have one page, the others 2 to 11.
+/// Each page is its family's text in which each word is replaced with a probability that is drawn for the
+/// page, from 0 to 7 percent. The similarity of two pages of a family goes from 1 down to about 0.32, and is
+/// 0.8 or more for one pair in fifteen. The text of a family is recombined from stretches of real pages, or
+/// drawn word by word. The same command writes the same file; another seed makes other pages.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,16 +55,16 @@ Examples:
   doppel-eval pages --from a.warc.gz b.warc.gz --pages 100000 --out text.jsonl
   doppel-eval pages --words 150 --pages 10000000 --out - | gzip -1 > pages.jsonl.gz")]
 pub(crate) struct Pages {
-    /// Begin with the text of these crawls; inputs are those of `doppel dedup`.
+    /// Begin with the text of these crawls; the inputs are those of `doppel dedup`.
     #[arg(long, value_name = "INPUT", num_args = 1.., required_unless_present = "words", conflicts_with = "words")]
     from: Vec<PathBuf>,
-    /// Make up pages of this many words. Doppel compares none of less than 20.
+    /// Make up pages of this many words. Doppel compares no page of fewer than 20 words.
     #[arg(long, value_name = "WORDS", requires = "pages", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     words: Option<u32>,
-    /// Pages of the file. With --from as many as are real, unless told otherwise.
+    /// Number of pages of the file. The default with --from is the number of real pages.
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pages: Option<u32>,
-    /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
+    /// Write to this file; `-` is standard output. An existing file is replaced at the end.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Seed of the pages that are made.
@@ -72,7 +73,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    pub(crate) fn run(self, form: Form) -> anyhow::Result<()> {
+    pub(crate) fn run(self, form: ReportFormat) -> anyhow::Result<()> {
         destination::refuse_input("--out", &self.out, &self.from)?;
         let out = Destination::open(&self.out)?;
         let asked = self.pages.map(|pages| pages as usize);
@@ -88,14 +89,14 @@ impl Pages {
         if matches!(out, Destination::Standard) {
             return Ok(report::write(&written, form, &mut io::stderr().lock())?);
         }
-        let json = form == Form::Json;
+        let json = form == ReportFormat::Json;
         Ok(Output { json }.print(&written, |out| report::write(&written, form, out))?)
     }
 
-    fn write(&self, source: impl Words, pages: usize, out: &Destination) -> anyhow::Result<Written> {
+    fn write(&self, source: impl Words, pages: usize, out: &Destination) -> anyhow::Result<WrittenFile> {
         let generator = Generator::new(source, pages, self.seed);
         let bar = progress::pages(pages as u64, "writing");
-        let mut written = Written::default();
+        let mut written = WrittenFile::default();
         out.write(|out| {
             write(&generator, out, |sum| {
                 bar.set_position(sum.pages);
@@ -107,17 +108,17 @@ impl Pages {
     }
 }
 
-/// A source of words that can be written.
+/// Source of words that have a spelling.
 pub(crate) trait Words: Source<Word = u32> + Sync {
-    /// A word as it is written.
+    /// Spelling of a word.
     fn spelling(&self, word: u32) -> &str;
-    /// The URL and the date of a page, if it is real.
+    /// URL and date of a page. `None` if the page is not real.
     fn origin(&self, number: usize) -> Option<(PageUrl, Timestamp)>;
 }
 
-/// What was written.
+/// Size of the file that was written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     pages: u64,
     real_pages: u64,
     words: u64,
@@ -125,13 +126,13 @@ pub(crate) struct Written {
     bytes: u64,
 }
 
-/// Writes all pages of a generator, and says after every batch how much was written so far.
+/// Writes all pages of a generator, and calls `done` after every batch with the size written so far.
 fn write<S: Words>(
     generator: &Generator<S>,
     out: &mut dyn Write,
-    mut done: impl FnMut(Written),
+    mut done: impl FnMut(WrittenFile),
 ) -> anyhow::Result<()> {
-    let mut sum = Written::default();
+    let mut sum = WrittenFile::default();
     let mut first = 0;
     while first < generator.len() {
         let end = generator.len().min(first + AHEAD);
@@ -162,7 +163,7 @@ fn write<S: Words>(
     Ok(())
 }
 
-/// Appends the line of a page. Returns the bytes of its text.
+/// Appends the line of a page, and returns the number of bytes of its text.
 fn line<S: Words>(source: &S, number: usize, words: &[u32], lines: &mut Vec<u8>) -> anyhow::Result<usize> {
     let (url, date) = match source.origin(number) {
         Some(real) => real,
@@ -185,7 +186,7 @@ fn line<S: Words>(source: &S, number: usize, words: &[u32], lines: &mut Vec<u8>)
     Ok(bytes)
 }
 
-impl Report for Written {
+impl Report for WrittenFile {
     fn tables(&self) -> Vec<Table> {
         let mut table =
             Table::new("Pages written", ["pages", "of them real", "words a page", "text", "file"]);

@@ -1,7 +1,8 @@
-//! `doppel-eval policies`: every policy on people's grades, judged pairs, transplants and exact Jaccard, and what it costs.
+//! `doppel-eval policies`: scores every policy on people's grades, judged pairs, transplants and exact
+//! Jaccard, and measures its costs.
 //!
-//! The kinds of truth are never mixed: each has its own columns, with the pairs that a figure rests on. Policies are compared
-//! as the product compares pages, also those of fewer than 20 words.
+//! Kinds of truth are never mixed: each has columns of its own, with the pairs that a figure rests on. The
+//! product's code compares the pages, including pages of fewer than 20 words.
 
 mod cost;
 mod exact;
@@ -27,25 +28,27 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 use doppel_text::Extractor;
 use serde::Serialize;
 
-use crate::kind::Kind;
-use crate::labelled::{self, Crawled, Pair, Truth};
+use crate::ground_truth::kind::TruthKind;
+use crate::ground_truth::labelled::{self, CrawledPages, Pair, Truth};
+use crate::ground_truth::score::Score;
+use crate::ground_truth::transplants::Transplants;
 use crate::report::{Report, Table};
-use crate::score::Score;
-use crate::transplants::Transplants;
 use cost::Cost;
 use doppel_inputs::processor;
-use exact::Exact;
+use exact::ExactPairs;
 
 /// Compare all policies on pairs of pages whose truth is known, and by what they cost.
 ///
-/// There are four kinds of truth. People's grades: pages of which people said how alike they are; grade 0 is no duplicate. Judged
-/// pairs: a language model judged them by a written rule; each stands for a number of pairs, and undecided ones do not count.
-/// Transplants: the main content of a page of one host was put into a page of another, so what is the same is known by
-/// construction. Pairs on one host and on two are told apart. Last, exact Jaccard above 0.8 of whole pages, of pages that are drawn and
-/// all others: it is circular for `jaccard`, whose F it is.
+/// There are four kinds of truth. People's grades: people said how alike two pages are; grade 0 is no
+/// duplicate. Judged pairs: a language model judged them by a written rule. Each stands for a number of
+/// pairs, and undecided pairs do not count. Transplants: the main content of a page of one host was put into
+/// a page of another, so the truth is known by construction. Pairs on one host and on two are told apart.
+/// Last, exact Jaccard above 0.8 of whole pages, between drawn pages and all others. It is circular for
+/// `jaccard`, whose F it is.
 ///
-/// A pair is found when F holds of it. It is joined when both pages are in one group of all pages of the inputs, for transplants with the
-/// pages that were made: groups are transitive, so that says what closure adds.
+/// A pair is found if F holds for it. A pair is joined if both pages are in one group of all pages of the
+/// inputs; for transplants, the pages that were made are grouped too. Groups are transitive, so the
+/// difference shows what closure adds.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -63,89 +66,89 @@ pub(crate) struct Policies {
     /// Sets of four transplanted pairs; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 200)]
     transplants: usize,
-    /// Pages of which each is compared with all others by exact Jaccard; 0 for none.
+    /// Pages that are drawn and compared with all others by exact Jaccard; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 300)]
     exact: usize,
     /// Seed of the transplants and of the pages that are drawn.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// Compare this policy, with its parameters; may be given several times. All with their defaults unless it is, and shingling
-    /// of five words and a single lexicon as baselines.
+    /// Compare this policy, with its parameters; may be given several times. The default is all policies with
+    /// their defaults, and shingling of five words and a single lexicon as baselines.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
     policies: Vec<Policy>,
 }
 
-/// All policies.
+/// Results of all policies.
 #[derive(Debug, Serialize)]
 pub(crate) struct PoliciesResult {
     pages: usize,
     truths: Vec<TruthSet>,
-    policies: Vec<OfPolicy>,
-    /// Hosts with the pages whose main content can be moved.
+    policies: Vec<PolicyScores>,
+    /// Number of pages whose main content can be moved, by host.
     transplant_hosts: BTreeMap<String, usize>,
     seconds: f64,
 }
 
-/// The pairs of one kind.
+/// Numbers of pairs of one kind of truth.
 #[derive(Debug, Serialize)]
 struct TruthSet {
-    kind: Kind,
+    kind: TruthKind,
     same: usize,
     other: usize,
     undecided: usize,
 }
 
 impl TruthSet {
-    fn exact(exact: &Exact) -> Self {
+    fn exact(exact: &ExactPairs) -> Self {
         let (same, other) = exact.counts();
-        Self { kind: Kind::ExactJaccard, same, other, undecided: 0 }
+        Self { kind: TruthKind::ExactJaccard, same, other, undecided: 0 }
     }
 }
 
-/// One policy.
+/// Scores and costs of one policy.
 #[derive(Debug, Serialize)]
-struct OfPolicy {
+struct PolicyScores {
     policy: Policy,
-    /// By kind of truth, in the order of `truths`.
+    /// Scores by kind of truth, in the order of `truths`.
     pairs: Vec<Scores>,
     cost: Cost,
-    /// The share of the pages that are in groups, but for one of each: more than the product removes, which keeps those that are not
-    /// like a kept one.
+    /// Share of the pages that a group has besides one page. The product removes fewer: it keeps a page that
+    /// is like no kept page.
     beside: f64,
 }
 
-/// What F finds, and what groups join.
+/// Pairs that F finds, and pairs that groups join.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Scores {
     f: Score,
-    /// Of transplants with the pages that were made for them among the others.
+    /// For transplants, the grouped pages include the pages that were made.
     grouped: Score,
 }
 
-/// Pairs of one kind.
-type Set = (Kind, Vec<Pair>);
+/// Pairs of one kind of truth.
+type PairSet = (TruthKind, Vec<Pair>);
 
 impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<PoliciesResult> {
         let begin = Instant::now();
-        let crawled = Crawled::read(&self.inputs)?;
+        let crawled = CrawledPages::read(&self.inputs)?;
         let transplants = Transplants::new(&crawled, self.transplants, self.seed);
         let sets = self.sets(&transplants)?;
-        let exact = (self.exact > 0).then(|| Exact::new(&crawled, self.exact, self.seed)).transpose()?;
+        let exact = (self.exact > 0).then(|| ExactPairs::new(&crawled, self.exact, self.seed)).transpose()?;
         ensure!(
             !sets.is_empty() || exact.is_some(),
-            "there is no pair: give --graded, --judged, --transplants or --exact"
+            "there is no pair to score: give --graded, --judged, --transplants or --exact"
         );
         let policies: Vec<Policy> =
             if self.policies.is_empty() { all_and_baselines()? } else { self.policies };
         let bar = progress::pages((policies.len() * crawled.pages.len()) as u64, "comparing");
         let mut results = Vec::new();
         for policy in policies {
-            results.push(of_policy(policy, (&crawled, &transplants.made), &sets, exact.as_ref())?);
+            results.push(score_policy(policy, (&crawled, &transplants.made), &sets, exact.as_ref())?);
             bar.inc(crawled.pages.len() as u64);
         }
         bar.finish_and_clear();
-        let truth_set = |(kind, pairs): &Set| {
+        let truth_set = |(kind, pairs): &PairSet| {
             let count = |truth| pairs.iter().filter(|pair| pair.truth == truth).count();
             let (same, other, undecided) = (count(Truth::Same), count(Truth::Other), count(Truth::Undecided));
             TruthSet { kind: *kind, same, other, undecided }
@@ -159,8 +162,8 @@ impl Policies {
         })
     }
 
-    /// The pairs by kind; kinds without any are left out.
-    fn sets(&self, transplants: &Transplants) -> anyhow::Result<Vec<Set>> {
+    /// Pairs by kind of truth. A kind without pairs is left out.
+    fn sets(&self, transplants: &Transplants) -> anyhow::Result<Vec<PairSet>> {
         let read = |paths: &[PathBuf]| {
             let read: anyhow::Result<Vec<_>> = paths.iter().map(|path| labelled::pairs(path)).collect();
             read.map(|pairs| pairs.concat())
@@ -170,49 +173,49 @@ impl Policies {
             pairs.iter().filter(|pair| pair.is_on_one_host() == one).cloned().collect()
         };
         let pairs = |kind| match kind {
-            Kind::Graded => graded.clone(),
-            Kind::JudgedOneHost => on_hosts(&judged, true),
-            Kind::JudgedTwoHosts => on_hosts(&judged, false),
-            Kind::TransplantsOneHost => on_hosts(&transplants.pairs, true),
-            Kind::TransplantsTwoHosts => on_hosts(&transplants.pairs, false),
-            // These are too many to be listed.
-            Kind::ExactJaccard => Vec::new(),
+            TruthKind::Graded => graded.clone(),
+            TruthKind::JudgedOneHost => on_hosts(&judged, true),
+            TruthKind::JudgedTwoHosts => on_hosts(&judged, false),
+            TruthKind::TransplantsOneHost => on_hosts(&transplants.pairs, true),
+            TruthKind::TransplantsTwoHosts => on_hosts(&transplants.pairs, false),
+            // `ExactPairs` counts these pairs without a list, because there are too many.
+            TruthKind::ExactJaccard => Vec::new(),
         };
-        let sets = Kind::ALL.into_iter().map(|kind| (kind, pairs(kind)));
+        let sets = TruthKind::ALL.into_iter().map(|kind| (kind, pairs(kind)));
         Ok(sets.filter(|(_, pairs)| !pairs.is_empty()).collect())
     }
 }
 
-/// All with their defaults, and what the literature compares with.
+/// All policies with their defaults, and the baselines of the literature.
 fn all_and_baselines() -> anyhow::Result<Vec<Policy>> {
     let baselines = ["supershingle:words=5", "imatch:lexicons=0"].map(str::parse);
     let baselines = baselines.into_iter().collect::<Result<Vec<Policy>, _>>()?;
     Ok(Policy::all().chain(baselines).collect())
 }
 
-/// Pages under a policy: their contents, and the group of each.
-struct Collection<'c> {
-    crawled: &'c Crawled,
-    made: &'c Crawled,
+/// Contents and groups of the pages under one policy.
+struct GroupedPages<'c> {
+    crawled: &'c CrawledPages,
+    made: &'c CrawledPages,
     contents: Contents,
-    /// By page of the crawl, and then of those that were made; none for one that redirects.
+    /// Content of each page of the crawl, and then of each made page. `None` for a redirect.
     of_pages: Vec<Option<ContentIndex>>,
-    /// By content.
+    /// Signature of each content.
     signatures: Vec<Arc<Signature>>,
-    /// The groups of the crawl, by content.
+    /// Group of each content in the crawl alone.
     roots: Vec<ContentIndex>,
-    /// Those of the crawl and of what was made.
+    /// Group of each content in the crawl with the made pages.
     roots_with_made: Vec<ContentIndex>,
 }
 
-fn of_policy(
+fn score_policy(
     policy: Policy,
-    (crawled, made): (&Crawled, &Crawled),
-    sets: &[Set],
-    exact: Option<&Exact>,
-) -> anyhow::Result<OfPolicy> {
+    (crawled, made): (&CrawledPages, &CrawledPages),
+    sets: &[PairSet],
+    exact: Option<&ExactPairs>,
+) -> anyhow::Result<PolicyScores> {
     let mut extractor = Extractor::signing(crawled.signer(policy)?);
-    let mut collection = Collection {
+    let mut collection = GroupedPages {
         crawled,
         made,
         contents: Contents::new(policy),
@@ -234,11 +237,11 @@ fn of_policy(
     let pairs = sets.iter().map(|(kind, pairs)| collection.scores(policy, *kind, pairs));
     let mut pairs: Vec<Scores> = pairs.collect::<anyhow::Result<_>>()?;
     pairs.extend(exact.map(|exact| collection.exact(policy, exact)));
-    Ok(OfPolicy { policy, pairs, cost, beside })
+    Ok(PolicyScores { policy, pairs, cost, beside })
 }
 
-impl Collection<'_> {
-    /// Takes pages. The bytes of their signatures.
+impl GroupedPages<'_> {
+    /// Signs and adds pages. Returns the size of their signatures in bytes.
     fn add(&mut self, extractor: &mut Extractor, pages: &[FetchedPage]) -> usize {
         let mut bytes = 0;
         for page in pages {
@@ -255,16 +258,17 @@ impl Collection<'_> {
         bytes
     }
 
-    /// The group of each content so far.
+    /// Computes the group of each content added so far.
     fn components(&self) -> Vec<ContentIndex> {
-        // The crawl must not be read by several threads, so it is not captured.
+        // The closure runs on several threads, and `CrawledPages` cannot be shared between threads. So the
+        // closure captures only the signatures.
         let signatures = &self.signatures;
         let read = |content: ContentIndex| Ok::<_, Infallible>(Arc::clone(&signatures[content.0 as usize]));
         let Ok(roots) = self.contents.components(&read, |_| true);
         roots
     }
 
-    /// How many pages of the crawl are in groups, but for one of each.
+    /// Counts the pages of the crawl that a group has besides one page.
     fn beside(&self) -> usize {
         // Pages without words are in no group.
         let own = &self.of_pages[..self.crawled.pages.len()];
@@ -275,12 +279,14 @@ impl Collection<'_> {
         grouped.len() - kept.len()
     }
 
-    fn scores(&self, policy: Policy, kind: Kind, pairs: &[Pair]) -> anyhow::Result<Scores> {
+    fn scores(&self, policy: Policy, kind: TruthKind, pairs: &[Pair]) -> anyhow::Result<Scores> {
         let (mut f, mut grouped) = (Score::default(), Score::default());
         let roots = if kind.is_made() { &self.roots_with_made } else { &self.roots };
         for Pair { a, b, truth, weight } in pairs {
             let (Some(first), Some(second)) = (self.content(a), self.content(b)) else {
-                anyhow::bail!("the inputs do not have both pages of the pair {a} and {b}, or one redirects");
+                anyhow::bail!(
+                    "the pair {a} and {b} cannot be compared: the inputs lack one of its pages, or one redirects"
+                );
             };
             f.add(*truth, policy.similar(self.signature(first), self.signature(second)), *weight);
             grouped.add(*truth, self.is_joined(roots, first, second), *weight);
@@ -288,17 +294,17 @@ impl Collection<'_> {
         Ok(Scores { f, grouped })
     }
 
-    fn exact(&self, policy: Policy, exact: &Exact) -> Scores {
+    fn exact(&self, policy: Policy, exact: &ExactPairs) -> Scores {
         let (mut f, mut grouped) = (Score::default(), Score::default());
         let Self { of_pages, signatures, roots, .. } = self;
-        let said = exact.each(|a, b| {
+        let answers = exact.each(|a, b| {
             let [first, second] = [of_pages[a]?, of_pages[b]?].map(|content| content.0 as usize);
             let is_similar = policy.similar(&signatures[first], &signatures[second]);
-            // Each has words.
+            // Every page of `exact` has words, so an equal root means one group.
             Some((is_similar, roots[first] == roots[second]))
         });
-        for (truth, said) in said {
-            let (is_similar, is_joined) = said.unwrap_or_default();
+        for (truth, answer) in answers {
+            let (is_similar, is_joined) = answer.unwrap_or_default();
             f.add(truth, is_similar, 1.0);
             grouped.add(truth, is_joined, 1.0);
         }
@@ -310,7 +316,7 @@ impl Collection<'_> {
         roots[a.0 as usize] == roots[b.0 as usize] && self.signature(a).tokens() > 0
     }
 
-    /// The content of a page of the crawl, or of one that was made.
+    /// Content of a page of the crawl, or of a made page.
     fn content(&self, url: &PageUrl) -> Option<ContentIndex> {
         let own = self.crawled.number(url);
         let number = own.or_else(|| Some(self.crawled.pages.len() + self.made.number(url)?));
@@ -363,13 +369,13 @@ impl Report for PoliciesResult {
         ]
     }
 
-    /// A point for every policy: recall and precision.
+    /// One point for every policy, at its recall and precision.
     fn panels(&self) -> Vec<Panel> {
         let panel = |(at, truth): (usize, &TruthSet)| {
             let series = self.policies.iter().filter_map(|of| {
                 let score = &of.pairs[at].f;
                 let (x, y) = (score.recall()? * 100.0, score.precision()? * 100.0);
-                // A line of no length would not be drawn.
+                // The plot omits a line of no length.
                 Some(PlotSeries {
                     name: of.policy.to_string(),
                     dashed: false,

@@ -1,4 +1,7 @@
-//! What an evaluation prints and draws.
+//! Output of a measurement: tables and notes on standard output, and plots in an SVG file.
+//!
+//! A measurement implements [`Report`]; this module never changes a figure. Documents quote the titles and
+//! columns of the tables, and the fields of the JSON.
 
 use std::io::{self, Write};
 
@@ -7,24 +10,24 @@ use doppel_terminal::output::{Output, table};
 use doppel_terminal::svg::{self, Panel};
 use serde::Serialize;
 
-/// What an evaluation prints and draws.
+/// Result of a measurement that can be printed, drawn and checked.
 pub(crate) trait Report: Serialize {
-    /// The figures.
+    /// Tables of the figures.
     fn tables(&self) -> Vec<Table>;
-    /// Notes, one line each.
+    /// Notes that follow the tables, one line each.
     fn notes(&self) -> Vec<String>;
-    /// The figures as plots.
+    /// Plots of the figures.
     fn panels(&self) -> Vec<Panel>;
-    /// Checks what the measure must fulfil.
+    /// Checks the property that the measured code must have.
     ///
     /// # Errors
-    /// When it is not fulfilled.
+    /// If the code does not have the property.
     fn verdict(&self) -> anyhow::Result<()> {
         Ok(())
     }
 }
 
-/// A table with a title and a head.
+/// Table with a title. The first row is its head.
 #[derive(Debug)]
 pub(crate) struct Table {
     title: String,
@@ -40,7 +43,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// As Markdown writes it.
+    /// Writes the table in Markdown.
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         for (number, row) in self.rows.iter().enumerate() {
             writeln!(out, "| {} |", row.join(" | "))?;
@@ -52,47 +55,51 @@ impl Table {
     }
 }
 
-/// How a report is given out.
+/// Format of a printed report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ReportFormat {
     /// Aligned columns.
     Text,
-    /// Tables for a document.
+    /// Tables in Markdown.
     Markdown,
-    /// One line.
+    /// JSON on one line.
     Json,
 }
 
-/// Prints a report, and draws it into a file where one is given.
+/// Prints a report, and draws its plots into `plot` if there is one.
 ///
 /// # Errors
-/// When the report cannot be written, or the measure does not fulfil what it must.
-pub(crate) fn give(report: &impl Report, form: Form, plot: Option<&Destination>) -> anyhow::Result<()> {
+/// If the report cannot be written, or if [`Report::verdict`] fails.
+pub(crate) fn print_report(
+    report: &impl Report,
+    form: ReportFormat,
+    plot: Option<&Destination>,
+) -> anyhow::Result<()> {
     if let Some(plot) = plot {
         plot.write(|out| Ok(out.write_all(svg::document(&report.panels()).as_bytes())?))?;
     }
-    let json = form == Form::Json;
+    let json = form == ReportFormat::Json;
     Output { json }.print(report, |out| write(report, form, out))?;
     report.verdict()
 }
 
-/// Writes a report as tables and notes.
+/// Writes the tables and the notes of a report.
 ///
 /// # Errors
-/// When it cannot be written.
-pub(crate) fn write(report: &impl Report, form: Form, out: &mut dyn Write) -> io::Result<()> {
+/// If `out` fails.
+pub(crate) fn write(report: &impl Report, form: ReportFormat, out: &mut dyn Write) -> io::Result<()> {
     for part in report.tables() {
         writeln!(out, "{}\n", part.title)?;
         match form {
-            Form::Markdown => part.markdown(out)?,
-            Form::Text | Form::Json => table(out, &part.rows)?,
+            ReportFormat::Markdown => part.markdown(out)?,
+            ReportFormat::Text | ReportFormat::Json => table(out, &part.rows)?,
         }
         writeln!(out)?;
     }
     report.notes().iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
-/// A share in percent, with enough digits to distinguish it from 0.
+/// Formats a share in percent, with enough digits to distinguish it from 0.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0".to_owned(),

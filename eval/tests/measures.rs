@@ -1,4 +1,4 @@
-//! `doppel-eval` on a small crawl: every measure runs, and what must hold does.
+//! Runs every measurement of `doppel-eval` on a small crawl, and checks the properties that must hold.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(unreachable_pub, reason = "shared with the tests of the root package")]
@@ -18,7 +18,7 @@ fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     Command::new(env!("CARGO_BIN_EXE_doppel-eval")).args(arguments).output().unwrap()
 }
 
-/// The same; panics with its messages unless it ends with 0. Gives its standard output.
+/// Like [`run`], but panics with the error output unless the exit code is 0. Returns the standard output.
 fn run_ok<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> String {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -26,7 +26,7 @@ fn run_ok<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a measure on files; its JSON, and the text of its plot.
+/// Runs a measurement on files. Returns its JSON and the text of its plot.
 fn eval(measure: &str, options: &[&str], files: &[impl AsRef<Path>]) -> (Value, String) {
     let dir = tempfile::tempdir().unwrap();
     let plot = dir.path().join("plot.svg");
@@ -48,14 +48,14 @@ fn write(dir: &Path, name: &str, pages: &[Value]) -> std::path::PathBuf {
     path
 }
 
-/// A text of 60 words, of which the last `changed` ones differ.
+/// Makes a text of 60 words. The last `changed` words differ from the unchanged text.
 fn text(kind: &str, changed: usize) -> String {
     let word = |n| if n + changed >= 60 { format!("{kind}{n}x") } else { format!("{kind}{n}") };
     (0..60).map(word).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn the_groups_are_those_of_the_baseline_at_rest() {
+fn the_groups_at_rest_equal_those_of_the_baseline() {
     let Some(data) = crawls("doppel-eval accuracy") else { return };
     let options =
         ["--tau", "0.8,0.9", "--partitions", "12", "--rules", "at-once,quiescent", "--milestones", "30,100"];
@@ -75,15 +75,15 @@ fn the_groups_are_those_of_the_baseline_at_rest() {
     assert!(plot.contains("REP, ours, quiescent") && plot.ends_with("</svg>\n"));
 }
 
-/// Shows that the measure detects wrong groups: the paper's rules keep a page in a group from which it has
-/// drifted away step by step.
+/// The paper's rules keep a page in a group from which it has drifted away step by step. The measurement must
+/// detect this error.
 #[test]
 fn the_measure_detects_errors_of_the_papers_rules() {
     let dir = tempfile::tempdir().unwrap();
     let page = |path: &str, changed| json!({"url": format!("http://a/{path}"), "text": text("w", changed)});
     let mut rounds = vec![write(dir.path(), "0.jsonl", &[page("still", 0), page("d", 0)])];
-    // This page wins because its URL is shorter, so its previous version confirms it at every step. In the end
-    // it is no longer a near-duplicate of the other page.
+    // The page `d` wins because its URL is shorter, so its previous version confirms it at every step. In the
+    // end it is no longer a near-duplicate of the other page.
     for (round, changed) in (1..).zip([2, 4, 6, 8, 10, 12]) {
         rounds.push(write(dir.path(), &format!("{round}.jsonl"), &[page("d", changed), page("still", 0)]));
     }
@@ -111,7 +111,7 @@ fn versions_are_replayed_as_crawls_of_one_site() {
     let options = ["--versions", "http://a/doc/", "--partitions", "1", "--tau", "0.8", "--milestones", "100"];
     let (report, _) = eval("accuracy", &options, &[&file]);
     assert_eq!(report["rounds"], json!(["1.9", "1.10", "stable"]));
-    // Four pages, and one that is dead from 1.10 on.
+    // Four pages, and one page that is dead from 1.10 on.
     assert_eq!((&report["fetches"], &report["updates"]), (&json!(5), &json!(2)));
     assert_eq!(report["runs"][0]["milestones"][0]["pages"], 1);
     let (report, _) = eval("accuracy", &[&options[..], &["--keep-versions"]].concat(), &[&file]);
@@ -155,9 +155,9 @@ fn every_reported_duplicate_is_one_while_updates_stream_in() {
     assert_eq!((&quiescent["may_hold"], &quiescent["understated"]), (&json!(0), &json!(0)));
     let count = |name: &str| quiescent[name].as_u64().unwrap();
     assert!(count("members") > 50 && count("unlike_winner") < count("members"), "{report:#}");
-    // Who is kept beside the winner is like no kept page, so it is not like the winner.
+    // A page that is kept beside the winner is like no kept page, so it is not like the winner.
     assert!(count("unlike_winner") >= count("secondaries"), "{report:#}");
-    // The paper's figure stands beside its own quantity alone.
+    // The figure of the paper stands only beside the winner check.
     assert!(plot.contains("Winner check") && plot.contains("kept beside the winner"));
     assert_eq!(plot.matches("under 8 %").count(), 1);
 }
@@ -171,8 +171,8 @@ fn mappings_are_measured_on_a_crawl() {
     let contents = report["contents"].as_u64().unwrap();
     let lengths: u64 = numbers(&report, "lengths").map(|bin| bin["contents"].as_u64().unwrap()).sum();
     assert!(contents > 400 && lengths == contents, "{report:#}");
-    // The paper's in one and three dimensions, the control and ours, with one partition of a node and with eight, on two
-    // numbers of nodes, at two thresholds.
+    // Two numbers of dimensions of the paper's mapping, the control and ours, each with one and with eight
+    // partitions per node, on two numbers of nodes, at two thresholds.
     assert_eq!(numbers(&report, "runs").count(), 32);
     for run in numbers(&report, "runs") {
         let figure = |name: &str| run[name].as_f64().unwrap();
@@ -190,13 +190,13 @@ fn mappings_are_measured_on_a_crawl() {
     for each in [1, 8] {
         assert!(speed_up("ours", each) > speed_up("paper", each), "{report:#}");
     }
-    // One box of the paper's grid for each node is not what it can do.
+    // One box per node does not show the best balance of the paper's grid.
     let imbalance = |each| {
         let three = runs("paper", each).filter(|run| run["dimensions"] == 3);
         three.map(|run| run["imbalance"].as_f64().unwrap()).fold(0.0, f64::max)
     };
     assert!(imbalance(8) < 0.7 * imbalance(1), "{report:#}");
-    // More tolerance never loses more, and never saves more fan-out.
+    // A larger rho never loses more pairs, and never saves more fan-out.
     let sweep: Vec<&Value> = numbers(&report, "sweep").collect();
     assert_eq!(sweep.len(), 8);
     for pair in sweep.chunks(2) {
@@ -214,14 +214,15 @@ fn mappings_are_measured_on_a_crawl() {
     assert!(numbers(&report, "pairs").all(|pairs| pairs["pairs"].as_u64().unwrap() >= 10));
     assert_eq!(numbers(&report, "later").count(), 16);
     for later in numbers(&report, "later") {
-        // About 10 contents of a set on 16 nodes: even a random distribution is far from even.
+        // A set has about 10 contents for 16 nodes, so even a random distribution is far from even.
         assert!(later["floor"]["imbalance"].as_f64().unwrap() > 1.5, "{later}");
         assert!(later["ours"]["variation"].as_f64().unwrap() > 0.0, "{later}");
     }
     assert!(plot.contains("Figure 1") && plot.contains("Figure 6"));
 }
 
-/// Pages whose copies are longer in only one sub-dictionary: the paper's intervals separate some of them.
+/// The copies of some pages are longer in only one sub-dictionary. The paper's intervals separate some of
+/// these pairs.
 #[test]
 fn lost_pairs_of_a_mapping_are_counted() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,7 +242,7 @@ fn lost_pairs_of_a_mapping_are_counted() {
     assert!(lost("paper") > 0 && lost("ours") == 0 && lost("control") == 0, "{report:#}");
 }
 
-/// Pages of 20 words and more, all unrelated.
+/// Writes a file of unrelated pages of 20 words and more.
 fn pages(dir: &Path, number: usize) -> std::path::PathBuf {
     let text = |page: usize| (0..20 + page).map(|n| format!("p{page}w{n} ")).collect::<String>();
     let page = |page| json!({"url": format!("http://a/{page}"), "text": text(page)});
@@ -269,17 +270,17 @@ fn tables_of_mappings_fit_a_terminal_and_warn_of_few_contents() {
         text.contains("speed-up: all pairs over the work (stored x received) of the busiest node"),
         "{text}"
     );
-    // There are no pairs, so none can be lost; and one node has no imbalance and saves no fan-out.
+    // There are no pairs, so none can be lost. One node has no imbalance and saves no fan-out.
     let text = print(&["--nodes", "1", "--partitions-per-node", "8", "--rho-sweep", "1"], 1);
     let rows = text.lines().filter(|line| line.starts_with("0.8") && line.ends_with("  -")).count();
-    // Three tables of four mappings, and two of the paper's two by rho.
+    // Three tables of four mappings, and two tables by rho of the paper's two mappings.
     assert_eq!(rows, 4 * 3 + 2 * 2, "{text}");
     assert!(text.contains("1 distinct content;") && !text.contains("NaN"), "{text}");
     assert!(text.contains("warning: 0 contents to learn from"), "{text}");
 }
 
 #[test]
-fn a_crawl_without_a_text_has_no_mapping() {
+fn a_crawl_without_text_has_no_mapping() {
     let dir = tempfile::tempdir().unwrap();
     let pages = [json!({"url": "http://a/x", "text": "..."}), json!({"url": "http://a/y", "dead": true})];
     let file = write(dir.path(), "pages.jsonl", &pages);
@@ -289,7 +290,7 @@ fn a_crawl_without_a_text_has_no_mapping() {
 }
 
 #[test]
-fn nothing_to_replay_is_an_error() {
+fn inputs_without_a_page_to_replay_are_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = write(dir.path(), "pages.jsonl", &[json!({"url": "http://a/x", "text": "x"})]);
     for measure in ["accuracy", "incremental", "mapping", "served"] {
@@ -300,7 +301,7 @@ fn nothing_to_replay_is_an_error() {
     }
 }
 
-/// Pages of two hosts, of which some were labelled; and the labels.
+/// Writes pages of two hosts, and files with graded and judged pairs of them.
 fn labelled(dir: &Path) -> [std::path::PathBuf; 3] {
     let words = |kind: &str, changed: usize| {
         let word = |n| if n < changed { format!("{kind}{n}x") } else { format!("{kind}{n}") };
@@ -331,7 +332,7 @@ fn labelled(dir: &Path) -> [std::path::PathBuf; 3] {
 }
 
 #[test]
-fn every_policy_is_held_against_every_kind_of_truth() {
+fn every_policy_is_scored_on_every_kind_of_truth() {
     let dir = tempfile::tempdir().unwrap();
     let [pages, graded, judged] = labelled(dir.path()).map(|path| path.to_str().unwrap().to_owned());
     let options = ["--graded", &graded, "--judged", &judged, "--transplants", "10"];
@@ -340,23 +341,23 @@ fn every_policy_is_held_against_every_kind_of_truth() {
     let expected =
         ["graded", "judged_one_host", "judged_two_hosts", "transplants_one_host", "transplants_two_hosts"];
     assert_eq!(kinds, [&expected[..], &["exact_jaccard"]].concat());
-    // All with their defaults, and two baselines.
+    // All policies with their defaults, and two baselines.
     assert_eq!(numbers(&report, "policies").count(), doppel_model::pairwise::Policy::all().count() + 2);
     let jaccard = numbers(&report, "policies").find(|of| of["policy"] == "jaccard:tau=0.8").unwrap();
     let score = |at: usize, name: &str| jaccard["pairs"][at]["f"][name].as_u64().unwrap();
-    // The copy is found, the text of which half differs is not; the near copy on the other host is found.
+    // F finds the copy, and the near copy on the other host. The text that differs by half is refused.
     assert_eq!((score(0, "found"), score(0, "refused"), score(0, "wrong")), (1, 1, 0));
     assert_eq!((score(1, "refused"), score(1, "wrong"), score(2, "found")), (1, 0, 1));
-    // Contents of 300 words are nearly all of these pages, so all transplants are told apart.
+    // Main contents of 300 words are nearly the whole page, so transplants on one host are told apart.
     assert_eq!((score(3, "found"), score(3, "wrong"), score(4, "missed")), (10, 0, 0));
-    // The default is what exact Jaccard says, and finds all of it.
+    // The default policy finds exactly the pairs of exact Jaccard.
     let exact = &numbers(&report, "truths").last().unwrap();
     assert_eq!(
         (score(5, "found"), score(5, "missed"), score(5, "wrong")),
         (exact["same"].as_u64().unwrap(), 0, 0)
     );
     assert!(exact["same"].as_u64() > Some(0) && exact["other"].as_u64() > exact["same"].as_u64(), "{exact}");
-    // Transplants are in groups with the pages that were made.
+    // Groups of transplants include the pages that were made.
     assert!(jaccard["pairs"][3]["grouped"]["found"].as_u64() >= Some(10), "{jaccard}");
     assert!(jaccard["cost"]["signature_bytes"].as_f64().unwrap() > 1_000.0);
     assert!(plot.contains("transplants, two hosts"));
@@ -365,7 +366,7 @@ fn every_policy_is_held_against_every_kind_of_truth() {
 }
 
 #[test]
-fn copies_are_what_people_call_so() {
+fn the_copies_policy_agrees_with_people() {
     let Some(data) = crawls("doppel-eval copies") else { return };
     let (report, plot) = eval("copies", &[], &[data]);
     assert!(plot.contains("<polyline"));
@@ -376,7 +377,7 @@ fn copies_are_what_people_call_so() {
         let row = numbers(&report, "rows").find(is_row).unwrap();
         assert!(row["precision"].as_f64().unwrap() >= precision, "{row}");
         assert!(row["recall"].as_f64().unwrap() >= recall, "{row}");
-        // Each measure has a threshold that was chosen on other pairs, and figures with their intervals.
+        // Each measure has a threshold that other pairs chose, and figures with intervals.
         let chosen: Vec<_> = numbers(&report, "chosen").filter(|row| row["kind"] == kind).collect();
         assert!(
             chosen.len() == 7 && chosen.iter().all(|row| row["figures"]["precision_interval"].is_array()),
@@ -386,18 +387,18 @@ fn copies_are_what_people_call_so() {
 }
 
 #[test]
-fn the_sources_of_other_policies_are_followed() {
+fn other_papers_are_reproduced_on_a_small_crawl() {
     let dir = tempfile::tempdir().unwrap();
     let [pages, _, judged] = labelled(dir.path()).map(|path| path.to_str().unwrap().to_owned());
     let (report, plot) = eval("henzinger", &["--judged", &judged, "--transplants", "5"], &[&pages]);
-    // The copy is no content of its own.
+    // The copy is the same content as its original.
     assert_eq!(report["contents"], 11);
     let pairs = |at: usize| report["algorithms"][at]["graph"]["pairs"].as_u64().unwrap();
     assert_eq!(numbers(&report, "by_b").map(|row| row["pairs"].as_u64().unwrap()).sum::<u64>(), pairs(0));
     assert_eq!(numbers(&report, "by_c").map(|row| row["pairs"].as_u64().unwrap()).sum::<u64>(), pairs(1));
     assert!(pairs(2) <= pairs(0) && pairs(3) <= pairs(0));
     assert!(plot.contains("precision against recall"));
-    // Each kind of truth has its rows and halves, and all reasons are there, undecided ones too.
+    // Each kind of truth has rows and halves. All reasons have pairs, including the undecided ones.
     let truths: Vec<&Value> = numbers(&report, "truths").collect();
     assert_eq!(truths.len(), 3);
     for truth in &truths {
@@ -423,7 +424,7 @@ fn the_sources_of_other_policies_are_followed() {
     assert!(plot.contains("Distribution of the leading 7 bits"));
     assert_eq!(numbers(&report, "leading").map(|at| at["pairs"].as_u64().unwrap()).sum::<u64>(), 10);
     assert!(plot.contains("Leading 1 in the XOR of neighbours"));
-    // Short pages have fingerprints here, too.
+    // Unlike in the product, short pages have fingerprints.
     let short = write(dir.path(), "short.jsonl", &[json!({"url": "http://h/", "text": "one two"})]);
     let options = ["--transplants", "0", "--stored", "1000", "--batch", "10"];
     assert_eq!(eval("manku", &options, &[&short]).0["contents"], 1);
@@ -431,14 +432,14 @@ fn the_sources_of_other_policies_are_followed() {
 
     let (report, _) = eval("popular", &[], &[&pages]);
     let rows: Vec<&Value> = numbers(&report, "rows").collect();
-    // The copy and the near copy go, and what else is in their groups.
+    // The copy and the near copy are removed.
     assert_eq!((&report["pages"], &rows[rows.len() - 1]["removed"]), (&json!(12), &json!(2)), "{report}");
 }
 
 #[test]
 fn more_lexicons_find_more_copies() {
     let dir = tempfile::tempdir().unwrap();
-    // A word is drawn from 4,000, the first ones more often.
+    // A word is drawn from 4,000 words, the first ones more often.
     let word = |page: usize, n: usize| {
         let drawn = (page * 7_919 + n * n * 31 + n * 104_729) % 1_000_003;
         format!("word{}", drawn % (1 + drawn % 4_000))
@@ -460,7 +461,7 @@ fn more_lexicons_find_more_copies() {
     assert!(by_lexicons.windows(2).all(|two| recall(two[0]) <= recall(two[1])), "{report:#}");
     assert!(recall(by_lexicons[9]) > recall(by_lexicons[0]), "{report:#}");
     assert_eq!(report["by_words"][1], report["by_lexicons"][0]);
-    // A distance below 0 is none; below 31 nearly everything is found.
+    // A distance below 0 does not exist. A distance below 31 finds nearly every text.
     let thresholds = by_lexicons[0]["thresholds"].as_array().unwrap();
     assert_eq!((thresholds.len(), &thresholds[0]["precision"]), (32, &Value::Null));
     assert!(thresholds[31]["recall"]["least"].as_f64() > Some(0.99));
@@ -476,9 +477,9 @@ fn more_lexicons_find_more_copies() {
 }
 
 #[test]
-fn what_pages_share_is_found_both_ways() {
+fn both_ways_find_the_same_shared_chunks() {
     let dir = tempfile::tempdir().unwrap();
-    // 80 lines, so 20 chunks of four and 40 of two; some of them changed.
+    // 80 lines are 20 chunks of four lines and 40 of two. The first `changed` lines differ.
     let text = |kind: &str, changed: usize| {
         let line =
             |n| if n < changed { format!("{kind} new line {n}\n") } else { format!("{kind} line {n}\n") };
@@ -488,9 +489,9 @@ fn what_pages_share_is_found_both_ways() {
     let pages = [
         page("http://a/1", text("x", 0)),
         page("http://b/1", text("x", 0)),
-        // 15 chunks of four lines are shared, and 30 of two.
+        // Shares 15 chunks of four lines and 30 of two with the first page.
         page("http://a/2", text("x", 20)),
-        // 13 and 26.
+        // Shares 13 chunks of four lines and 26 of two with the first page.
         page("http://a/3", text("x", 28)),
         page("http://b/2", text("y", 0)),
     ];

@@ -135,7 +135,7 @@ fn all_policies_are_tried_for_people() {
     assert_eq!([&given.0["learnt"], &learnt.0["learnt"]], [false, true]);
     assert_eq!((&given.0["hash"], &given.1), (&learnt.0["hash"], &learnt.1));
     let refused = run(["pilot", "--policy", "jaccard", "--policy-tables", &tables, &crawl]);
-    assert!(code(&refused) == 2 && errors(&refused).contains("of imatch, which is not tried"), "{refused:?}");
+    assert!(code(&refused) == 2 && errors(&refused).contains("the policy imatch, which is not tried"), "{refused:?}");
     // What could be read is tried all the same.
     let bad = home.path().join("bad.jsonl");
     fs::write(&bad, "no page\n").unwrap();

@@ -1,4 +1,4 @@
-//! `doppel completions`: completions of the command line for a shell.
+//! `doppel completions`: prints completions of the command line for a shell.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ Examples:
   doppel completions zsh > ~/.zfunc/_doppel
   doppel completions fish > ~/.config/fish/completions/doppel.fish")]
 pub(crate) struct Completions {
-    /// The shell.
+    /// Shell for which to print completions.
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

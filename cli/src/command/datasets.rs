@@ -1,4 +1,4 @@
-//! Commands on data sets in files: they need no server and no collection.
+//! Commands on data sets in files. They need neither a server nor a collection.
 
 pub(crate) mod dedup;
 pub(crate) mod explain;

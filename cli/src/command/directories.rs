@@ -1,4 +1,4 @@
-//! Commands on the data directory of a collection that no server has open.
+//! Commands on the data directory of a collection that no server uses.
 
 pub(crate) mod backup;
 pub(crate) mod check;

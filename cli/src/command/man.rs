@@ -1,4 +1,4 @@
-//! `doppel man`: manual pages of the command line.
+//! `doppel man`: writes manual pages of the command line.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use super::Cli;
 
 /// Write the manual pages, one for each command, into a directory.
 ///
-/// They say what `--help` says.
+/// The pages have the same texts as `--help`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel man ~/.local/share/man/man1 && man doppel-serve")]
 pub(crate) struct Man {
-    /// The directory; made if it is not there. Pages of these names in it are replaced.
+    /// Directory for the pages. A missing directory is created; pages with the same names are replaced.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Commands that start a server process, or describe one: a single process, and the nodes of a cluster.
+//! Commands that run server processes or describe them: a single process, or the nodes of a cluster.
 
 pub(crate) mod cluster;
 pub(crate) mod coordinator;

@@ -1,7 +1,8 @@
-//! The reference of the command line as a page of Markdown, and the test that the page in `docs` is up to date.
+//! Generates the reference of the command line as a Markdown page, and tests that the page in `docs` is
+//! current.
 //!
-//! The page says what `--help` says, so nobody edits it. `DOPPEL_REFERENCE=write cargo test --lib reference` writes it
-//! anew.
+//! The page has the same texts as `--help`, so nobody needs to edit it. To generate it again, run
+//! `DOPPEL_REFERENCE=write cargo test --lib reference`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -105,7 +106,7 @@ fn is_general(arg: &Arg) -> bool {
     ["help", "version"].contains(&arg.get_id().as_str()) || arg.is_hide_set()
 }
 
-/// Returns the name of an argument and all that the help says of it.
+/// Returns the name of an argument, with its help text, default, and possible values.
 fn item(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     let values: Vec<String> = names.iter().map(|name| format!("<{name}>")).collect();
@@ -153,8 +154,7 @@ fn text(help: &StyledStr) -> String {
     markdown(&help.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Escapes what Markdown would read as markup outside of inline code, and makes a link of each page of `docs` that the
-/// text names.
+/// Escapes Markdown markup outside of inline code, and turns each named page of `docs` into a link.
 fn markdown(plain: &str) -> String {
     let parts = plain.split('`').enumerate().map(|(at, part)| {
         if at % 2 == 1 {

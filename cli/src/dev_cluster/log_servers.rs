@@ -1,10 +1,10 @@
-//! The log servers of a trial: their program, their configuration, and the time until they answer.
+//! Finds, configures and awaits the log servers of a cluster on this machine.
 //!
-//! | in the directory | what |
+//! | file in the directory | contents |
 //! |---|---|
-//! | `nats-server` | a link to the program of the present run |
-//! | `NAME.conf` | the configuration of a server, written at every run |
-//! | `NAME/` | its streams |
+//! | `nats-server` | link to the program of the present run |
+//! | `NAME.conf` | configuration of a server, written in every run |
+//! | `NAME/` | streams of a server |
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,18 @@ use doppel_protocol::Settlement;
 
 use super::{DevCluster, Role};
 
-/// What the program is called on the path.
+/// Name of the program on the path.
 pub(super) const PROGRAM: &str = "nats-server";
 
-/// Servers that do not answer by then have failed. They know each other and have leaders after a few seconds.
+/// Servers that do not answer after this time have failed. Normally they find each other and elect leaders
+/// within a few seconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of each range's stream: a trial shares a disk with other things.
+/// Bytes of each range's stream. A trial shares its disk with other data.
 pub(super) const STREAM_BYTES: u64 = 1 << 30;
 
-/// What a server may reserve: the streams of the most ranges that there are, whatever the disk has left.
+/// Space that a server may reserve: enough for the streams of the largest number of ranges, whatever the disk
+/// has left.
 const STORE: &str = "100GB";
 
 /// A program that runs log servers.
@@ -41,10 +43,10 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The program of this path, or else the one on the path of the system.
+    /// Returns the program at the given path, or else the one on the system's path.
     ///
     /// # Errors
-    /// When there is none, it does not run, or it is too old; the message says where to get one.
+    /// If there is no program, it does not run, or it is too old. The message says where to get one.
     pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<Self> {
         let on_path = || {
             let dirs = env::var_os("PATH")?;
@@ -59,57 +61,58 @@ impl Program {
             );
         };
         let cannot = || format!("cannot run {}; --nats-server names another program", path.display());
-        // A link to it has to lead there from another directory.
+        // The link to the program must also work from another directory.
         let path = path.canonicalize().with_context(cannot)?;
-        let said = Command::new(&path).arg("--version").output().with_context(cannot)?;
-        let said = String::from_utf8_lossy(&said.stdout);
-        let version = version(&said)
-            .with_context(|| format!("{} does not say its version, but {:?}", path.display(), said.trim()))?;
+        let output = Command::new(&path).arg("--version").output().with_context(cannot)?;
+        let output = String::from_utf8_lossy(&output.stdout);
+        let version = version(&output).with_context(|| {
+            format!("{} does not say its version, but {:?}", path.display(), output.trim())
+        })?;
         ensure!(
             version >= OLDEST,
             "{} is {}, and 2.9.10 or newer is needed; --nats-server names another program",
             path.display(),
-            said.trim()
+            output.trim()
         );
         Ok(Self { path, version })
     }
 
-    /// When writes are settled in a cluster with servers of this program.
+    /// When writes are settled in a cluster with log servers of this program.
     pub(crate) fn settlement(&self) -> Settlement {
         if self.version >= SYNCS { Settlement::Log } else { Settlement::Standby }
     }
 }
 
-/// The version in `nats-server: v2.15.1`.
-fn version(said: &str) -> Option<ServerVersion> {
-    monitors::version(said.trim().rsplit_once('v')?.1)
+/// Parses the version in a text such as `nats-server: v2.15.1`.
+fn version(output: &str) -> Option<ServerVersion> {
+    monitors::version(output.trim().rsplit_once('v')?.1)
 }
 
 impl DevCluster {
-    /// Whether it has a log.
+    /// Whether the cluster has a log.
     pub(crate) fn has_log(&self) -> bool {
         self.of(Role::Log).next().is_some()
     }
 
-    /// The URLs of the log servers.
+    /// URLs of the log servers.
     pub(super) fn log_urls(&self) -> Vec<String> {
         self.of(Role::Log).map(|server| format!("nats://{}", server.address())).collect()
     }
 
-    /// The URLs at which they say how they are set.
+    /// URLs at which the log servers report their settings.
     pub(super) fn log_monitors(&self) -> Vec<String> {
         self.of(Role::Log)
             .filter_map(|server| Some(format!("http://127.0.0.1:{}", server.monitor?)))
             .collect()
     }
 
-    /// Writes what the log servers are started with from now on.
+    /// Writes the configuration with which the log servers are started from now on.
     ///
     /// # Errors
-    /// When the directory cannot be written.
+    /// If the directory cannot be written.
     pub(crate) fn set_up_log(&self, program: &Program) -> anyhow::Result<()> {
         let link = self.dir.join(PROGRAM);
-        // That of an earlier run may be there.
+        // A link of an earlier run may exist.
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(&program.path, &link)
             .with_context(|| format!("cannot make {}", link.display()))?;
@@ -122,7 +125,7 @@ impl DevCluster {
             if let Some(monitor) = server.monitor {
                 writeln!(config, "http: \"127.0.0.1:{monitor}\"")?;
             }
-            // Older ones refuse to start with a setting that they do not know.
+            // Older servers refuse to start with a setting that they do not know.
             let sync = if program.version >= SYNCS { "  sync_interval: always\n" } else { "" };
             let store = self.dir.join(&server.name);
             write!(config, "jetstream {{\n  store_dir: {store:?}\n  max_file_store: {STORE}\n{sync}}}\n")?;
@@ -138,10 +141,10 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Waits until the streams of a cluster that has been made answer; its description.
+    /// Waits until the streams of an existing cluster answer, and returns its description.
     ///
     /// # Errors
-    /// When they do not within a minute.
+    /// If they do not answer within a minute.
     pub(super) fn wait_for_log(&self, cluster: &Arc<str>, servers: &[String]) -> anyhow::Result<Description> {
         let wait = || anyhow::Ok(streams::Connection::new(servers, PATIENCE)?.wait(cluster)?.description);
         wait().with_context(|| format!("the servers say why in {}", self.dir.join("log-*.log").display()))
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_none_is_refused() {
+    fn a_file_that_is_no_log_server_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let refused = |path: &Path| format!("{:#}", Program::find(Some(path)).unwrap_err());
         let missing = refused(&home.path().join("missing"));

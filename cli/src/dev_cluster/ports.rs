@@ -1,35 +1,36 @@
-//! Ports for processes that die and come back.
+//! Allocates ports for processes that die and come back.
 //!
-//! Those from which the system takes the ports of outgoing connections are avoided. While a process is dead the others try to
-//! reach it: one of these attempts may be given its port, and then holds it, or is even connected with itself.
+//! The ports lie outside the range from which the system takes ports of outgoing connections. While a process
+//! is dead, other processes try to reach it. If an attempt could get the port of the dead process, it would
+//! hold the port, or even connect to itself.
 
 use std::net::TcpListener;
 
 use anyhow::ensure;
 
-/// Below the range of outgoing connections, which begins with 32768 (Linux) or 49152 (RFC 6335, section 6).
+/// The range of outgoing connections begins with 32768 (Linux) or 49152 (RFC 6335, section 6).
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 22_000;
 
-/// Takes ports, each once.
+/// Allocates each port once.
 pub(super) struct Ports {
     next: u16,
     left: u16,
-    /// All are held before any is given back.
+    /// Allocated ports, held until all are allocated.
     taken: Vec<TcpListener>,
 }
 
 impl Ports {
-    /// From a random place on, so that two trials that begin at one time seldom want the same.
+    /// Begins at a random port, so that two trials that start at the same time seldom want the same ports.
     pub(super) fn new() -> Self {
         let place = doppel_model::random_number() % u64::from(COUNT);
         Self { next: place as u16, left: COUNT, taken: Vec::new() }
     }
 
-    /// The next one that is free.
+    /// Returns the next free port.
     ///
     /// # Errors
-    /// When there is none.
+    /// If no port is free.
     pub(super) fn take(&mut self) -> anyhow::Result<u16> {
         loop {
             ensure!(self.left > 0, "no port from {FIRST} to {} is free", FIRST + COUNT - 1);

@@ -1,11 +1,12 @@
-//! Text of strangers in the page: pages, names of files, errors.
+//! Escapes foreign text in the page: text of pages, names of files, errors.
 //!
-//! Invariant: it cannot be taken for a part of the page, and has no character that reorders what stands around it.
+//! Invariant: a browser cannot take such text for markup, and it contains no character that reorders the text
+//! around it.
 
 use doppel_terminal::escape;
 use maud::Render;
 
-/// Such text, on one line.
+/// Foreign text, shown on one line.
 pub(super) struct Escaped<'t>(pub(super) &'t str);
 
 impl Render for Escaped<'_> {
@@ -19,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_stays_text() {
+    fn foreign_text_is_not_markup() {
         let text = "<a href='x'>&amp;\" \u{202e}\u{200b}\n";
         let page = Escaped(text).render().into_string();
         assert_eq!(page, "&lt;a href='x'&gt;&amp;amp;&quot; \\u{202e}\\u{200b}\\u{a}");

@@ -1,4 +1,5 @@
-//! The largest groups, with a few of their pages and one duplicate to look at.
+//! Collects the largest groups, with a few of their pages and one duplicate that is shown beside its kept
+//! page.
 
 use std::collections::HashMap;
 
@@ -9,9 +10,9 @@ use doppel_model::{ContentHash, GroupId, PageUrl};
 use doppel_tier1::bulk::{PageWithContent, Unit};
 
 use super::EXAMPLES;
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 
-/// Pages of a group that are named, of those that are kept and of those that are not.
+/// Largest number of kept pages, and of removed pages, that are named for each group.
 const NAMED: usize = 5;
 
 /// A large group.
@@ -19,20 +20,20 @@ const NAMED: usize = 5;
 pub(super) struct Example {
     pub(super) group: GroupId,
     pub(super) winner: Option<PageUrl>,
-    /// Whether all its pages with content have the same.
+    /// Whether all its pages with content have the same content.
     pub(super) is_exact: bool,
-    /// All pages that are kept, the winner among them.
+    /// Number of kept pages, including the winner.
     pub(super) kept: u64,
-    /// The first kept pages in the order of their URLs, without the winner.
+    /// First kept pages in the order of their URLs, without the winner.
     pub(super) secondaries: Vec<PageUrl>,
-    /// All pages that can be removed.
+    /// Pages that can be removed.
     pub(super) removed: Weight,
-    /// Those of them that redirect.
+    /// Number of removable pages that redirect.
     pub(super) redirects: u64,
-    /// The first of them in the order of their URLs.
+    /// First removable pages in the order of their URLs.
     pub(super) duplicates: Vec<Duplicate>,
-    /// The one to look at: where there is one, it differs from the page that it is a duplicate of, and that page is the winner; of
-    /// these it is the least similar.
+    /// Duplicate that is shown beside its kept page. Preferred are duplicates that differ from the kept page,
+    /// then duplicates of the winner, then those with the least similarity.
     pub(super) shown: Option<Duplicate>,
 }
 
@@ -41,19 +42,19 @@ pub(super) struct Example {
 pub(super) struct Duplicate {
     pub(super) url: PageUrl,
     pub(super) of: PageUrl,
-    /// The similarity to the kept page; a redirect has none.
+    /// Similarity to the kept page; `None` for a redirect.
     pub(super) similarity: Option<f64>,
-    /// The content; a redirect has none.
+    /// Content of the page; `None` for a redirect.
     pub(super) content: Option<ContentHash>,
-    /// The content of the kept page.
+    /// Content of the kept page.
     pub(super) kept_content: Option<ContentHash>,
     pub(super) is_of_winner: bool,
-    /// The record, and the kept one, where they are records of the inputs.
+    /// Numbers of the page's record and of the kept record, if the pages are records of the inputs.
     pub(super) record: Option<u64>,
     pub(super) kept_record: Option<u64>,
 }
 
-/// The largest groups so far.
+/// The largest groups, while pages are added.
 #[derive(Debug)]
 pub(super) struct Examples {
     largest: Vec<Example>,
@@ -61,8 +62,8 @@ pub(super) struct Examples {
 }
 
 impl Examples {
-    pub(super) fn of(found: &CollectionGroups) -> Self {
-        let largest = found.largest.iter().take(EXAMPLES).map(|large| Example {
+    pub(super) fn of(groups: &CollectionGroups) -> Self {
+        let largest = groups.largest.iter().take(EXAMPLES).map(|large| Example {
             group: large.group,
             winner: large.winner.clone(),
             is_exact: large.exact,
@@ -78,7 +79,7 @@ impl Examples {
         Self { largest, at }
     }
 
-    /// Takes a live page or a record, and its bytes where they are known.
+    /// Adds a live page or a record, with its size in bytes if it is known.
     pub(super) fn add(&mut self, page: &PageWithContent, (bytes, unit): (Option<u64>, Unit)) {
         let place = page.line.group.and_then(|group| self.at.get(&group));
         let Some(example) = place.and_then(|at| self.largest.get_mut(*at)) else { return };
@@ -116,7 +117,7 @@ impl Examples {
     }
 }
 
-/// Whether a duplicate is rather to be looked at than another one.
+/// Whether `a` is a better example than `b`.
 fn is_before(a: &Duplicate, b: &Duplicate) -> bool {
     let similarity = |one: &Duplicate| one.similarity.unwrap_or(1.0);
     let rank = |one: &Duplicate| (similarity(one) >= 1.0, !one.is_of_winner);
@@ -124,7 +125,7 @@ fn is_before(a: &Duplicate, b: &Duplicate) -> bool {
     order.then_with(|| (&a.url, a.record).cmp(&(&b.url, b.record))).is_lt()
 }
 
-/// Puts a page among the first ones, in order of their URLs.
+/// Inserts an item into the list of the first items, in the order of their URLs.
 fn keep_first<T>(first: &mut Vec<T>, one: T, url: impl Fn(&T) -> &PageUrl) {
     let at = first.partition_point(|other| url(other) < url(&one));
     if at < NAMED {

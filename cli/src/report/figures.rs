@@ -1,4 +1,5 @@
-//! Everything in the report that is counted over live pages, in two passes: the second counts what the first has chosen.
+//! Counts all figures of the report in two passes over the live pages. The second pass counts what the first
+//! one has selected.
 
 use doppel_contract::Status;
 use doppel_contract::answer::Savings;
@@ -13,9 +14,9 @@ use super::examples::{Example, Examples};
 use super::mirrors::{self, Mirrors};
 use super::pages::Pages;
 use super::similarities::Similarities;
-use crate::found::CollectionGroups;
+use crate::collection_groups::CollectionGroups;
 
-/// What live pages can be, in the order in which they are shown.
+/// Statuses of pages, in the order in which the report shows them.
 const STATUSES: [Status; 7] = [
     Status::Unique,
     Status::Winner,
@@ -26,14 +27,14 @@ const STATUSES: [Status; 7] = [
     Status::Duplicate,
 ];
 
-/// What was counted.
+/// Figures of the report.
 #[derive(Debug)]
 pub(super) struct Figures {
-    /// Live pages by what they are; only what occurs.
+    /// Number and size of the pages of each status that occurs.
     pub(super) statuses: Vec<(Status, Weight)>,
-    /// Redirects to records that are there, which are kept where each record is judged on its own.
+    /// Redirects to existing records. They are kept if each record is judged on its own.
     pub(super) redirects: Weight,
-    /// What can be removed, by what it takes to find it.
+    /// What can be removed, by the kind of comparison that finds it.
     pub(super) savings: Savings,
     pub(super) similarities: Similarities,
     /// The largest groups.
@@ -42,13 +43,14 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Reads all pages twice. What does not fit in memory is sorted in files without names in the directory of temporary files.
+    /// Reads all pages twice. Data that does not fit in memory is sorted in unnamed files in the directory of
+    /// temporary files.
     ///
     /// # Errors
-    /// When pages cannot be read, or there is no room for temporary files.
+    /// If pages cannot be read, or there is no space for temporary files.
     pub(super) fn of(
         pages: &mut dyn Pages,
-        found: &CollectionGroups,
+        groups: &CollectionGroups,
         (weights, unit): (&Weights, Unit),
         policy: Policy,
     ) -> anyhow::Result<Self> {
@@ -86,8 +88,8 @@ impl Figures {
         })?;
         // Both directions of a pair are added up before the list is cut.
         let savings = counting.finish_with(MIRRORS_COUNTED, false, &|| false)?;
-        let mut mirrors = mirrors::Counting::of(&savings);
-        let mut examples = Examples::of(found);
+        let mut mirrors = mirrors::MirrorPairCounter::of(&savings);
+        let mut examples = Examples::of(groups);
         pages.each(&mut |page| {
             mirrors.add(&page.line);
             examples.add(&page, (weights.of(&page), unit));

@@ -1,6 +1,7 @@
-//! The largest groups: their pages, and a page that is kept beside one that is not.
+//! Shows the largest groups: their pages, and a kept page beside a removed one.
 
 use doppel_terminal::output::{bytes, count, known, plural};
+use doppel_text::difference::{self, Excerpt};
 use maud::{Markup, html};
 
 use super::Run;
@@ -8,11 +9,10 @@ use super::escaped::Escaped;
 use super::examples::{Duplicate, Example};
 use super::figures::Figures;
 use super::texts::Texts;
-use super::words::{self, Piece};
 
 pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
     let examples = &figures.examples;
-    let all: u64 = run.found.sizes.values().map(|(groups, _)| groups).sum();
+    let all: u64 = run.groups.sizes.values().map(|(groups, _)| groups).sum();
     html! {
         section {
             h2 { "Largest groups" }
@@ -27,7 +27,7 @@ pub(super) fn section(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup
 fn group(example: &Example, texts: &Texts, run: &Run<'_>) -> Markup {
     let Example { kept, removed, redirects, .. } = example;
     let kind = match example {
-        // One content, with redirects to it, has nothing that it equals.
+        // A single content with redirects to it equals no other content.
         Example { is_exact: true, kept, removed, redirects, .. } if kept + removed.pages <= redirects + 1 => {
             "one content and redirects"
         }
@@ -68,7 +68,7 @@ fn more(all: u64, named: usize) -> Markup {
     html! { @if left > 0 { div { "and " (count(left)) " more" } } }
 }
 
-/// What a record is called in its file, where each record is judged on its own.
+/// Shows the name of a record in its file, if each record is judged on its own.
 fn called(record: Option<u64>, run: &Run<'_>) -> Markup {
     let label = record.zip(run.record_names).and_then(|(record, names)| names.label(record));
     html! { @if let Some(label) = label { " (" (Escaped(&label.text())) ")" } }
@@ -90,7 +90,7 @@ fn removed_page(duplicate: &Duplicate, run: &Run<'_>) -> Markup {
 }
 
 fn similar(similarity: f64) -> String {
-    // What is not equal is not shown as if it were.
+    // A similarity below 1 must not be rounded up to 1.
     if similarity >= 1.0 {
         "1".to_owned()
     } else {
@@ -105,7 +105,7 @@ fn side_by_side(duplicate: &Duplicate, texts: &Texts) -> Markup {
             p.note { "The text of " (Escaped(duplicate.url.as_str())) " or of its kept page is not in the inputs of this run." }
         };
     };
-    let ([kept_piece, removed_piece], differ) = words::compare(kept, removed);
+    let ([kept_piece, removed_piece], differ) = difference::compare(kept, removed);
     let role = if duplicate.is_of_winner { "winner" } else { "kept" };
     html! {
         div.texts {
@@ -116,7 +116,7 @@ fn side_by_side(duplicate: &Duplicate, texts: &Texts) -> Markup {
     }
 }
 
-fn text(role: &str, url: &str, piece: &Piece) -> Markup {
+fn text(role: &str, url: &str, piece: &Excerpt) -> Markup {
     html! {
         figure {
             figcaption { strong { (role) } " " (Escaped(url)) }

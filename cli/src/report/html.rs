@@ -1,6 +1,7 @@
-//! The page: HTML without scripts and without anything from elsewhere.
+//! Renders the page as HTML without scripts and without external resources.
 //!
-//! Invariants: what comes from pages, names of files and errors is [`Escaped`]; the policy of the page lets a browser load and run nothing.
+//! Invariants: text from pages, names of files and errors is [`Escaped`]. The content security policy of the
+//! page lets a browser load and run nothing.
 
 use doppel_contract::Status;
 use doppel_contract::answer::{RemovableShare, Savings};
@@ -20,7 +21,7 @@ use super::{Run, groups_html};
 const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// The whole page.
+/// Renders the whole page.
 pub(super) fn page(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
     let title = format!("Duplicates in {}", named(run.names));
     html! {
@@ -50,7 +51,7 @@ pub(super) fn page(run: &Run<'_>, figures: &Figures, texts: &Texts) -> Markup {
     }
 }
 
-/// The first of the inputs, and how many there are.
+/// Names the first input, and how many others there are.
 fn named(names: &[String]) -> String {
     match names {
         [] => "no input".to_owned(),
@@ -62,7 +63,7 @@ fn named(names: &[String]) -> String {
 fn key_figures(figures: &Figures, run: &Run<'_>) -> Markup {
     let Savings { all, .. } = &figures.savings;
     let Accounts { read, kept, superseded, bad, skipped, .. } = run.accounts;
-    let groups: u64 = run.found.sizes.values().map(|(groups, _)| groups).sum();
+    let groups: u64 = run.groups.sizes.values().map(|(groups, _)| groups).sum();
     let figure = |value: String, name: &str, more: String| {
         html! {
             div { dt { (name) } dd { strong { (value) } @if !more.is_empty() { span { (more) } } } }
@@ -82,10 +83,10 @@ fn key_figures(figures: &Figures, run: &Run<'_>) -> Markup {
     }
 }
 
-/// What was read.
+/// Renders what was read.
 fn read(run: &Run<'_>) -> Markup {
-    let input = &run.fed.input;
-    let dates = run.fed.dates.filter(|_| run.is_dated);
+    let input = &run.ingest.input;
+    let dates = run.ingest.dates.filter(|_| run.is_dated);
     html! {
         section {
             h2 { "What was read" }
@@ -118,7 +119,7 @@ fn read(run: &Run<'_>) -> Markup {
     }
 }
 
-/// Names of inputs that are listed.
+/// Number of inputs that are listed by name.
 const NAMES: usize = 10;
 
 fn savings(savings: &Savings, policy: Policy) -> Markup {
@@ -194,19 +195,19 @@ fn statuses(figures: &Figures) -> Markup {
 }
 
 fn sizes(run: &Run<'_>) -> Markup {
-    let most = run.found.sizes.values().map(|(groups, _)| *groups).max().unwrap_or(0);
-    // A group of one bar is seen, too.
+    let most = run.groups.sizes.values().map(|(groups, _)| *groups).max().unwrap_or(0);
+    // The bar of a single group must also be visible.
     let length = |groups: u64| 100.0 * ((groups + 1) as f64).ln() / ((most + 1) as f64).ln();
-    let groups = &run.found.groups;
+    let groups = &run.groups.groups;
     html! {
         section {
             h2 { "Sizes of groups" }
-            @if run.found.sizes.is_empty() { p.note { "There are no groups." } } @else {
+            @if run.groups.sizes.is_empty() { p.note { "There are no groups." } } @else {
                 table.chart {
                     caption { "Groups by their number of pages; the bars are on a logarithmic scale." }
                     thead { tr { th scope="col" { "pages" } th.bars aria-hidden="true" { "" } th scope="col" { "groups" } th scope="col" { "pages in all" } } }
                     tbody {
-                        @for (power, (groups, pages)) in &run.found.sizes {
+                        @for (power, (groups, pages)) in &run.groups.sizes {
                             tr {
                                 th scope="row" { (interval(1 << power, Some((2 << power) - 1))) }
                                 (bar(length(*groups)))
@@ -261,7 +262,7 @@ fn hundredths(number: usize) -> String {
     format!("{}.{:02}", number / 100, number % 100)
 }
 
-/// A cell with a bar of so many percent.
+/// Renders a cell with a bar of this length in percent.
 fn bar(percent: f64) -> Markup {
     html! {
         td.bars aria-hidden="true" {

@@ -1,7 +1,9 @@
-//! Pairs of hosts that mirror each other: which pages of the one are duplicates of pages of the other, in both directions.
+//! Counts pairs of hosts that mirror each other: how many pages of each host are duplicates of pages of the
+//! other.
 //!
-//! The pairs that come into question are those with most pages, both ways, among the pairs that [`Savings`] lists, which are found in bounded memory. For
-//! these pages are counted exactly, in a second pass, and so are all live pages of their hosts.
+//! The first pass selects the pairs with most pages in both directions, from the pairs that [`Savings`]
+//! lists. [`Savings`] finds these in bounded memory. A second pass counts the pages of the selected pairs
+//! exactly, and all live pages of their hosts.
 
 use std::collections::HashMap;
 
@@ -9,15 +11,15 @@ use doppel_contract::Status;
 use doppel_contract::answer::{HostMirror, Savings};
 use doppel_protocol::Line;
 
-/// Pairs that are shown.
+/// Number of pairs that are shown.
 const SHOWN: usize = 20;
 
-/// Two hosts, the first of which is less.
+/// Two hosts, in lexicographic order.
 type Hosts = (String, String);
 
-/// The pairs, and the pages so far.
+/// Selected pairs, and the pages counted so far.
 #[derive(Debug)]
-pub(super) struct Counting {
+pub(super) struct MirrorPairCounter {
     /// Pages of the first host that are duplicates of pages of the second, and the other way round.
     pairs: HashMap<Hosts, [u64; 2]>,
     hosts: HashMap<String, u64>,
@@ -26,37 +28,38 @@ pub(super) struct Counting {
     was_cut: bool,
 }
 
-/// Which hosts mirror each other.
+/// Hosts that mirror each other.
 #[derive(Debug)]
 pub(super) struct Mirrors {
-    /// Those with most pages first.
+    /// Selected pairs; the pair with most pages comes first.
     pub(super) pairs: Vec<Pair>,
-    /// Duplicates of other pairs of hosts.
+    /// Duplicates between other pairs of hosts.
     pub(super) others: u64,
     /// Duplicates whose kept page is on the same host.
     pub(super) on_one_host: u64,
-    /// Whether there were so many pairs that rare ones were forgotten: one of them may have more pages than the last that is shown.
+    /// Whether rare pairs were dropped because there were too many. A dropped pair may have more pages than
+    /// the last pair that is shown.
     pub(super) was_cut: bool,
 }
 
 /// Two hosts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pair {
-    /// The one of which more pages are duplicates first.
+    /// The sides; the host with more duplicates comes first.
     pub(super) sides: [Side; 2],
 }
 
-/// One of two hosts.
+/// One host of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Side {
     pub(super) host: String,
-    /// Its live pages.
+    /// Number of live pages of the host.
     pub(super) pages: u64,
-    /// Those that are duplicates of pages of the other host.
+    /// Pages that are duplicates of pages of the other host.
     pub(super) duplicates: u64,
 }
 
-impl Counting {
+impl MirrorPairCounter {
     pub(super) fn of(savings: &Savings) -> Self {
         let mut sums: HashMap<Hosts, u64> = HashMap::new();
         for HostMirror { host, of, pages, .. } in &savings.mirrors {
@@ -75,7 +78,7 @@ impl Counting {
         }
     }
 
-    /// Takes a live page.
+    /// Counts a live page.
     pub(super) fn add(&mut self, line: &Line) {
         if self.hosts.is_empty() {
             return;
@@ -103,7 +106,7 @@ impl Counting {
             Pair { sides }
         };
         let mut pairs: Vec<_> = pairs.into_iter().map(pair).collect();
-        // The name of a host that was cut for its length is that of no page.
+        // A host name that was cut because of its length is the name of no page.
         pairs.retain(|pair| pair.duplicates() > 0);
         pairs.sort_by(|a, b| b.duplicates().cmp(&a.duplicates()).then_with(|| a.hosts().cmp(&b.hosts())));
         let shown: u64 = pairs.iter().map(Pair::duplicates).sum();

@@ -1,4 +1,4 @@
-//! All live pages of a collection at rest, which are read as often as needed.
+//! Iterates over all live pages of a collection at rest, as often as needed.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use doppel_model::{ContentHash, PageId, PageUrl};
 use doppel_protocol::{BATCH_MAX, Line, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
 use doppel_tier1::bulk::{Grouped, NamedRecords, PageWithContent};
 
-// A piece of the scan and the pages that its lines name are asked for in one call.
+// One call asks for all pages of a piece of the scan, and for the pages that these name.
 const _: () = assert!(2 * SCAN_LINES_MAX <= BATCH_MAX);
 
 /// Live pages with their contents.
 pub(crate) trait Pages {
-    /// Hands over every live page, in a fixed order.
+    /// Passes every live page to `each`, in a fixed order.
     ///
     /// # Errors
-    /// When a record cannot be read, or what `each` fails with.
+    /// If a record cannot be read, or `each` fails.
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()>;
 }
 
@@ -25,13 +25,13 @@ impl Pages for &Grouped {
     }
 }
 
-/// Pages on record, as they are for a market if there is one.
-pub(crate) struct Recorded<'t, 'm> {
+/// Pages on record, with the winners of a market if there is one.
+pub(crate) struct RecordedPages<'t, 'm> {
     pub(crate) tier1: &'t dyn Tier1Api,
     pub(crate) market: Option<&'t mut MarketWinners<'m>>,
 }
 
-impl Recorded<'_, '_> {
+impl RecordedPages<'_, '_> {
     fn lines(&mut self, read: Vec<Line>) -> Result<Vec<Line>, Tier1Error> {
         match &mut self.market {
             Some(market) => read.into_iter().map(|line| market.apply(line)).collect(),
@@ -46,7 +46,7 @@ impl Recorded<'_, '_> {
     }
 }
 
-impl Pages for Recorded<'_, '_> {
+impl Pages for RecordedPages<'_, '_> {
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut scan = PageScan::new(self.tier1);
         loop {
@@ -55,7 +55,7 @@ impl Pages for Recorded<'_, '_> {
                 return Ok(());
             }
             let lines = self.lines(read)?;
-            // Only pages that are in groups have anything in common with another.
+            // Only pages in groups share contents with others.
             let named = lines.iter().filter(|line| line.group.is_some());
             let named =
                 named.flat_map(|line| [Some(line.url.id()), line.duplicate_of.as_ref().map(PageUrl::id)]);

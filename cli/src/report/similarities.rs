@@ -1,19 +1,19 @@
-//! How similar duplicates are to the kept pages that they are duplicates of, as a histogram.
+//! Counts how similar duplicates are to their kept pages, as a histogram.
 
 use doppel_tier1::bulk::PageWithContent;
 
-/// Hundredths of the similarity, and one class for those that are as similar as can be.
+/// Number of classes: one for each hundredth of the similarity, and one for a similarity of 1.
 const CLASSES: usize = 101;
-/// Rows of the histogram at most, without that class.
+/// Largest number of rows of the histogram, without the class for a similarity of 1.
 const ROWS_MAX: usize = 20;
 
-/// The duplicates so far.
+/// Duplicates counted so far.
 #[derive(Debug)]
 pub(super) struct Similarities {
     classes: [u64; CLASSES],
     /// Duplicates of the winners of their groups.
     pub(super) of_winners: u64,
-    /// Duplicates of other pages that are kept.
+    /// Duplicates of other kept pages.
     pub(super) of_others: u64,
     /// Redirects, which have no similarity.
     pub(super) redirects: u64,
@@ -22,11 +22,11 @@ pub(super) struct Similarities {
 /// A row of the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
-    /// From so many hundredths ...
+    /// Lower bound of the similarity in hundredths, inclusive.
     pub(super) from: usize,
-    /// ... to less than so many.
+    /// Upper bound of the similarity in hundredths, exclusive.
     pub(super) to: usize,
-    /// Duplicates of such a similarity.
+    /// Duplicates with a similarity in this row.
     pub(super) pages: u64,
 }
 
@@ -37,25 +37,26 @@ impl Default for Similarities {
 }
 
 impl Similarities {
-    /// Takes a duplicate.
+    /// Counts a duplicate.
     pub(super) fn add(&mut self, duplicate: &PageWithContent) {
         let Some(similarity) = duplicate.line.similarity else {
             self.redirects += 1;
             return;
         };
         *if duplicate.is_of_winner() { &mut self.of_winners } else { &mut self.of_others } += 1;
-        // 0.29 * 100 is a little less than 29. Only what is as similar as can be is in the last class.
+        // 0.29 * 100 is slightly less than 29, hence the small addend. Only a similarity of 1 belongs to the
+        // last class.
         let class =
             if similarity >= 1.0 { CLASSES - 1 } else { ((similarity * 100.0 + 1e-9) as usize).min(99) };
         self.classes[class] += 1;
     }
 
-    /// Those that are as similar as can be.
+    /// Number of duplicates with a similarity of 1.
     pub(super) fn most(&self) -> u64 {
         self.classes[CLASSES - 1]
     }
 
-    /// The others, from the least similarity that there is; none where there are none.
+    /// Returns the rows for similarities below 1, beginning with the least one. Empty if there are none.
     pub(super) fn rows(&self) -> Vec<Row> {
         let Some(least) = self.classes[..100].iter().position(|pages| *pages > 0) else { return Vec::new() };
         let width =

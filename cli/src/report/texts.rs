@@ -1,7 +1,7 @@
-//! The texts of the examples: a second look into the inputs, for a few pages only.
+//! Reads the texts of the examples from the inputs again, for a few pages only.
 //!
-//! A record is the version of a page that was compared if it has the same content. So the look ends with the last page that is
-//! found, and a page that is on record from earlier inputs is not mistaken for another version of it.
+//! A version in the inputs is the compared one if it has the same content. The search therefore ends when all
+//! pages are found, and another version is not mistaken for a page on record from earlier inputs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,15 +11,15 @@ use doppel_inputs::reading::page_batches::{BatchSize, read_batches};
 use doppel_model::pairwise::Signer;
 use doppel_model::{ContentHash, PageUrl, RawContent};
 use doppel_terminal::output::say;
-use doppel_text::{Extraction, Extractor};
+use doppel_text::{Extraction, Extractor, difference};
 
+use super::Run;
 use super::examples::{Duplicate, Example};
-use super::{Run, words};
 
-/// Bytes of a text that are kept to be compared.
+/// Largest number of bytes of a text that are kept for comparison.
 const TEXT_MAX: usize = 256 << 10;
 
-/// The texts that were found, and why others were not.
+/// Texts of the pages that were found in the inputs.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     texts: HashMap<(PageUrl, ContentHash), String>,
@@ -27,33 +27,33 @@ pub(super) struct Texts {
     pub(super) were_read: bool,
 }
 
-/// All pages were found.
+/// Stops reading when all pages were found. Not an error for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("all pages were found")]
 struct AllFound;
 
-/// What is looked for.
-struct Look {
+/// State of the search.
+struct TextSearch {
     wanted: HashSet<(PageUrl, ContentHash)>,
     extractor: Extractor,
     texts: HashMap<(PageUrl, ContentHash), String>,
 }
 
 impl Texts {
-    /// Looks for the pages that are to be shown side by side. Inputs that cannot be read again are told of.
-    pub(super) fn look(examples: &[Example], run: &Run<'_>) -> Self {
+    /// Searches the pages that are shown side by side. If the inputs cannot be read again, a message says so.
+    pub(super) fn find(examples: &[Example], run: &Run<'_>) -> Self {
         let shown = examples.iter().filter_map(|example| example.shown.as_ref());
         let wanted = shown.flat_map(|Duplicate { url, content, of, kept_content, .. }| {
             [(url, content), (of, kept_content)].map(|(url, content)| Some((url.clone(), (*content)?)))
         });
-        let mut look = Look::new(wanted.flatten().collect(), run.signer.clone());
-        if look.wanted.is_empty() {
+        let mut search = TextSearch::new(wanted.flatten().collect(), run.signer.clone());
+        if search.wanted.is_empty() {
             return Self { were_read: true, ..Self::default() };
         }
         let one = BatchSize { pages: 1, bytes: 0 };
         let read = read_batches(run.inputs, ("looking for examples", false), one, |pages| {
-            pages.iter().for_each(|page| look.take(page));
-            if look.wanted.is_empty() { Err(anyhow!(AllFound)) } else { Ok(()) }
+            pages.iter().for_each(|page| search.take(page));
+            if search.wanted.is_empty() { Err(anyhow!(AllFound)) } else { Ok(()) }
         });
         let were_read = match read {
             Err(error) if !error.is::<AllFound>() => {
@@ -64,16 +64,16 @@ impl Texts {
             }
             _ => true,
         };
-        Self { texts: look.texts, were_read }
+        Self { texts: search.texts, were_read }
     }
 
-    /// The first words of a page with a content, if it was found.
+    /// Returns the first words of a page with this content, if they were found.
     pub(super) fn get(&self, page: &PageUrl, content: Option<ContentHash>) -> Option<&str> {
         self.texts.get(&(page.clone(), content?)).map(String::as_str)
     }
 }
 
-impl Look {
+impl TextSearch {
     fn new(wanted: HashSet<(PageUrl, ContentHash)>, signer: Signer) -> Self {
         Self { wanted, extractor: Extractor::signing(signer), texts: HashMap::new() }
     }
@@ -94,7 +94,8 @@ impl Look {
     }
 }
 
-/// The content of a page and the first words of what is compared, if the page is wanted with this content.
+/// Returns the content of a page and the first words of the compared text, if the page with this content is
+/// wanted.
 fn text(
     extractor: &mut Extractor,
     url: &PageUrl,
@@ -108,5 +109,5 @@ fn text(
     }
     let reads_main = extractor.policy().reads_main();
     let text = if reads_main { extractor.main_text(url, raw) } else { extractor.page_text(url, raw) };
-    Some((content, words::first_words(&text.text()?, TEXT_MAX)))
+    Some((content, difference::first_words(&text.text()?, TEXT_MAX)))
 }

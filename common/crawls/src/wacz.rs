@@ -97,7 +97,7 @@ impl Wacz {
         self.counts().broke_off
     }
 
-    /// Position of the last record in the WACZ file.
+    /// Position of the record that was returned last, in its WACZ file.
     pub(super) fn input_position(&self) -> InputPosition {
         self.current.as_ref().map_or(InputPosition::File, Pages::input_position)
     }

@@ -176,7 +176,7 @@ impl Pages {
         self.cut_off
     }
 
-    /// Position of the last record.
+    /// Position of the record that was returned last.
     pub(super) fn input_position(&self) -> InputPosition {
         let (location, records) = (self.originals.location(), &self.records);
         let unpacked = records.offset_unpacked(location.is_deflated());

@@ -1,5 +1,5 @@
-//! Versions of files and of objects in stores. If two versions of a file are equal, the file has not changed
-//! in between.
+//! Versions of files and of objects in stores. Equal versions mean an unchanged file, except for two changes within one tick of
+//! the clock of the file system.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 /// younger, a later change may get the same timestamp.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Version of a file or object, which every change of the content replaces.
+/// Version of a file or object. A change of the content replaces the version, unless the change follows another within one tick
+/// of the clock (see `is_settled`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     bytes: u64,

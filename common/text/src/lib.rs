@@ -9,6 +9,7 @@
 //! - Policies may compare main content (`main_content`), `lines` or source tokens instead of all words.
 #![forbid(unsafe_code)]
 
+pub mod difference;
 mod html;
 mod language;
 mod lines;

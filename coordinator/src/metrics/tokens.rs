@@ -15,7 +15,7 @@ use crate::access::{Token, Tokens};
 /// Maximum number of tokens with samples of their own. A token file may contain thousands.
 const SAMPLES: usize = 256;
 
-/// Writes the remaining validity of each token. A token file that was reloaded counts at once, because the
+/// Writes the number of tokens, and the remaining validity of the [`SAMPLES`] tokens that expire next. A token file that was reloaded counts at once, because the
 /// current tokens are read.
 pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &Tokens, now: Timestamp) -> fmt::Result {
     let all = tokens.all();

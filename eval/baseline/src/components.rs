@@ -1,6 +1,7 @@
-//! Connected components.
+//! Connected components of a graph, each named by its smallest member.
 
-/// The component of each of `count` items that `links` connect. Its name is its least member.
+/// Computes the component of each of `count` items that `links` connect. The name of a component is its
+/// smallest member.
 #[must_use]
 pub fn components(count: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut parents: Vec<usize> = (0..count).collect();
@@ -25,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_component_is_named_by_its_least_member() {
+    fn a_component_is_named_by_its_smallest_member() {
         assert_eq!(components(7, [(5, 3), (6, 5), (1, 2), (3, 6)]), [0, 1, 1, 3, 4, 3, 3]);
         assert_eq!(components(4, [(3, 2), (2, 1), (1, 0)]), [0; 4]);
         assert_eq!(components(0, []), Vec::<usize>::new());

@@ -1,52 +1,54 @@
-//! Contents as exact sets. Words, shingles and contents have ids, and two of them are equal exactly if their ids are.
+//! Contents as exact sets of shingles. Words, shingles and contents have ids, and two of them are equal
+//! exactly if their ids are equal.
 
 use std::collections::HashMap;
 
 use crate::tokens::each_token;
 
-/// The number of words in a shingle (k).
+/// Number of words in a shingle (k).
 pub const SHINGLE_WORDS: usize = 5;
-/// Contents of fewer tokens are duplicates only by equal content or redirect.
+/// Minimum number of tokens of a comparable content. A shorter content is a duplicate only by equal content
+/// or redirect.
 pub const TOKENS_MIN: usize = 20;
-/// The dummy word after the end of a text. No word has this id.
+/// Dummy word after the end of a text. No word has this id.
 const DUMMY: u32 = 0;
 
-/// A distinct token sequence.
+/// Id of a distinct token sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentId(u32);
 
 impl ContentId {
-    /// Its index among [all contents](Contents::all).
+    /// Index of the content among [all contents](Contents::all).
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The content at an index.
+    /// Returns the id of the content at an index.
     #[must_use]
     pub fn at(index: usize) -> Self {
         Self(index as u32)
     }
 }
 
-/// The data of a content.
+/// Token count and shingles of a content.
 #[derive(Debug)]
 pub struct Content {
-    /// The number of tokens.
+    /// Number of tokens of the content.
     pub tokens: usize,
-    /// The ids of its distinct shingles, ascending.
+    /// Ids of the distinct shingles, ascending.
     pub shingles: Box<[u32]>,
 }
 
 impl Content {
-    /// Its shingles if it is long enough to be compared, otherwise none.
+    /// Shingles of the content if it is long enough to be compared, otherwise an empty slice.
     #[must_use]
     pub fn comparable(&self) -> &[u32] {
         if self.tokens < TOKENS_MIN { &[] } else { &self.shingles }
     }
 }
 
-/// All contents that were read.
+/// All contents that were interned, each once.
 #[derive(Debug, Default)]
 pub struct Contents {
     words: HashMap<Box<str>, u32>,
@@ -57,7 +59,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The content of a text.
+    /// Returns the content of a text, and adds the content if it is new.
     pub fn intern(&mut self, text: &str) -> ContentId {
         self.sequence.clear();
         each_token(text, |token| {
@@ -92,13 +94,13 @@ impl Contents {
         id
     }
 
-    /// A content that was interned here.
+    /// Returns the data of a content that was interned here.
     #[must_use]
     pub fn get(&self, id: ContentId) -> &Content {
         &self.contents[id.index()]
     }
 
-    /// The tokens of every content, in no order: `of_word` of each token.
+    /// Returns the tokens of every content, in arbitrary order. `of_word` maps each token.
     pub fn sequences<T: Copy>(
         &self,
         of_word: impl Fn(&str) -> T,
@@ -109,7 +111,7 @@ impl Contents {
         self.known.iter().map(move |(sequence, content)| (*content, sequence.iter().map(&word).collect()))
     }
 
-    /// Every content, in order of its id.
+    /// Returns every content, in order of its id.
     #[must_use]
     pub fn all(&self) -> &[Content] {
         &self.contents
@@ -128,7 +130,7 @@ mod tests {
         assert_ne!(contents.intern("to be or not to bee"), a);
         assert_eq!((contents.get(a).tokens, contents.get(a).shingles.len()), (6, 6));
         let repeated = contents.intern("a a a a a a a a");
-        // The four at the end are told apart by the dummies behind them.
+        // The dummies behind the last four shingles make them different.
         assert_eq!((contents.get(repeated).tokens, contents.get(repeated).shingles.len()), (8, 5));
         let empty = contents.intern("...");
         assert_eq!((contents.get(empty).tokens, contents.get(empty).shingles.len()), (0, 0));

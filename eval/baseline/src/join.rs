@@ -1,23 +1,24 @@
-//! All pairs of sets with a Jaccard coefficient of tau or more, exactly.
+//! Exact join: all pairs of sets with a Jaccard coefficient of tau or more.
 //!
-//! Prefix filter (Chaudhuri, Ganti, Kaushik: "A Primitive Operator for Similarity Joins in Data Cleaning", ICDE
-//! 2006): with the elements in one order, the rarest first, two sets that share at least m elements meet in the first
-//! `len - m + 1` of each. Every pair that meets there is counted in full, in integers.
+//! Prefix filter (Chaudhuri, Ganti, Kaushik: "A Primitive Operator for Similarity Joins in Data Cleaning",
+//! ICDE 2006): put the elements in one order, the rarest first. Two sets that share at least m elements then
+//! have a common element in the first `len - m + 1` elements of each. The shared elements of every such pair
+//! are counted in full, in integers.
 
 use std::cmp::Ordering;
 
 use crate::{Content, Tau};
 
-/// Pairs of indices `(a, b)`, `a < b`, in no order.
+/// Similar pairs as indices `(a, b)` with `a < b`, in arbitrary order.
 #[derive(Debug, Default)]
 pub struct Similar {
-    /// Pairs with J > tau.
+    /// Pairs with a Jaccard coefficient above tau.
     pub above: Vec<(usize, usize)>,
-    /// Pairs with J = tau.
+    /// Pairs with a Jaccard coefficient of exactly tau.
     pub at: Vec<(usize, usize)>,
 }
 
-/// F of two different contents.
+/// Whether F is true for two different contents.
 #[must_use]
 pub fn near_duplicate(a: &Content, b: &Content, tau: Tau) -> bool {
     let (first, second) = (a.comparable(), b.comparable());
@@ -25,21 +26,22 @@ pub fn near_duplicate(a: &Content, b: &Content, tau: Tau) -> bool {
     sides.0.min(sides.1) > 0 && tau.against(shared(first, second), sides.0, sides.1) == Ordering::Greater
 }
 
-/// Every pair of different contents that are long enough to be compared.
+/// Finds every pair of similar contents among those that are long enough to be compared.
 #[must_use]
 pub fn similar_contents(contents: &[Content], tau: Tau) -> Similar {
     similar(&contents.iter().map(Content::comparable).collect::<Vec<_>>(), tau)
 }
 
-/// Finds all pairs of similar sets. Their elements are ascending and distinct. An empty set is similar to no other.
+/// Finds all pairs of similar sets. The elements of a set must be ascending and distinct. An empty set is
+/// similar to no other.
 #[must_use]
 pub fn similar(sets: &[&[u32]], tau: Tau) -> Similar {
     let ranks = ranks(sets);
     let mut order: Vec<usize> = (0..sets.len()).filter(|at| !sets[*at].is_empty()).collect();
-    // Shorter sets first, so that those that are too short are at the front of each list.
+    // Shorter sets come first, so sets that are too short are at the front of each list.
     order.sort_by_key(|at| (sets[*at].len(), *at));
     let mut index: Vec<Vec<usize>> = vec![Vec::new(); ranks.len()];
-    let mut met_by = vec![usize::MAX; sets.len()];
+    let mut last_compared_with = vec![usize::MAX; sets.len()];
     let (mut found, mut rarest_first) = (Similar::default(), Vec::new());
     for b in order {
         let set = sets[b];
@@ -48,10 +50,10 @@ pub fn similar(sets: &[&[u32]], tau: Tau) -> Similar {
         rarest_first.sort_unstable();
         let least = tau.least_shared(set.len());
         for rank in &rarest_first[..=set.len() - least] {
-            let meets = &mut index[*rank as usize];
-            let short = meets.partition_point(|a| sets[*a].len() < least);
-            for a in &meets[short..] {
-                if std::mem::replace(&mut met_by[*a], b) != b {
+            let holders = &mut index[*rank as usize];
+            let short = holders.partition_point(|a| sets[*a].len() < least);
+            for a in &holders[short..] {
+                if std::mem::replace(&mut last_compared_with[*a], b) != b {
                     let pair = ((*a).min(b), (*a).max(b));
                     match tau.against(shared(sets[*a], set), sets[*a].len(), set.len()) {
                         Ordering::Greater => found.above.push(pair),
@@ -60,13 +62,13 @@ pub fn similar(sets: &[&[u32]], tau: Tau) -> Similar {
                     }
                 }
             }
-            meets.push(b);
+            holders.push(b);
         }
     }
     found
 }
 
-/// The number of elements that two ascending sets share.
+/// Counts the elements that two ascending sets share.
 #[must_use]
 pub fn shared(a: &[u32], b: &[u32]) -> usize {
     let (mut i, mut j, mut count) = (0, 0, 0);
@@ -78,7 +80,7 @@ pub fn shared(a: &[u32], b: &[u32]) -> usize {
     count
 }
 
-/// The rank of each element, the rarest first.
+/// Computes the rank of each element, the rarest first.
 fn ranks(sets: &[&[u32]]) -> Vec<u32> {
     let last = sets.iter().filter_map(|set| set.last()).max();
     let mut frequency: Vec<(u32, u32)> =
@@ -103,7 +105,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Sets with much in common, and J exactly tau among them.
+        /// Sets have much in common, and some pairs have a coefficient of exactly tau.
         #[test]
         fn the_join_finds_what_brute_force_finds(
             sets in prop::collection::vec(prop::collection::btree_set(0_u32..24, 0..20), 0..40),
@@ -129,9 +131,9 @@ mod tests {
             prop_assert_eq!((found.above, found.at), (expected.above, expected.at));
         }
 
-        /// The same of contents, of which the short ones are compared with nothing.
+        /// Contents with fewer than 20 tokens are compared with nothing.
         #[test]
-        fn near_duplicates_are_those_of_the_join(
+        fn near_duplicate_agrees_with_the_join(
             sets in prop::collection::vec(prop::collection::btree_set(0_u32..24, 1..20), 0..24),
             tokens in prop::collection::vec(18_usize..23, 24),
         ) {

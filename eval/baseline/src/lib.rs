@@ -1,9 +1,10 @@
-//! The exact baseline: which contents are near-duplicates and which groups they form, worked out the plain way.
+//! The exact baseline: which contents are near-duplicates, and which groups they form, by the plainest
+//! correct method.
 //!
-//! The evaluation and the oracle of the tests hold the product against it, so it shares no code with the product:
-//! its own tokens, shingles as ids of five interned words (no hash that could collide), an exact join of all pairs
-//! in integers, connected components. It knows no order, no sketch, no partition and no representative, so it can
-//! only be right or wrong, never early or late.
+//! The evaluation and the oracle of the tests compare the product with this crate, so the two share no code.
+//! The baseline has its own tokens, shingles as ids of five interned words (without a hash that could
+//! collide), an exact join of all pairs in integers, and connected components. It has no order, sketch,
+//! partition or representative. Its answer can be wrong, but never early or late.
 //!
 //! Invariant: this crate depends on no other crate of the workspace.
 #![forbid(unsafe_code)]

@@ -1,26 +1,26 @@
-//! The threshold tau as an exact fraction.
+//! Threshold tau as an exact fraction.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// A threshold `numerator / denominator` in (0, 1).
+/// Threshold `numerator / denominator`, between 0 and 1, both excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tau {
     numerator: u64,
     denominator: u64,
 }
 
-/// Why a text or a fraction is not a threshold.
+/// Error for a text or a fraction that is not a threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tau is above 0 and below 1, written 0.d with one to six decimals, not {0}")]
+#[error("{0} is no threshold: tau must be above 0 and below 1, written 0.d with one to six decimals")]
 pub struct TauError(String);
 
 impl Tau {
-    /// The fraction.
+    /// Creates the threshold `numerator / denominator`.
     ///
     /// # Errors
-    /// When it is not above 0 and below 1.
+    /// If the fraction is not above 0 and below 1.
     pub fn ratio(numerator: u64, denominator: u64) -> Result<Self, TauError> {
         if (1..denominator).contains(&numerator) {
             Ok(Self { numerator, denominator })
@@ -36,8 +36,8 @@ impl Tau {
         (shared as u64 * self.denominator).cmp(&(self.numerator * union))
     }
 
-    /// The fewest elements that a set of `len` must share with any set at a coefficient of tau or more: the shared
-    /// part is at least tau times the union, and the union holds the set.
+    /// Minimum number of elements that a set of `len` elements must share with any set at a coefficient of
+    /// tau or more. The shared part is at least tau times the union, and the union contains the set.
     #[must_use]
     pub fn least_shared(self, len: usize) -> usize {
         (self.numerator * len as u64).div_ceil(self.denominator) as usize
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threshold_is_the_fraction_it_is_written_as() {
+    fn a_threshold_is_the_exact_fraction_of_its_text() {
         let tau: Tau = "0.80".parse().unwrap();
         assert_eq!(tau.against(4, 4, 5), Ordering::Equal);
         assert_eq!((tau.against(5, 5, 6), tau.against(3, 3, 4)), (Ordering::Greater, Ordering::Less));

@@ -1,11 +1,14 @@
-//! Splits a text into tokens, with the forms of another library than the product's, and letters, case and invisible characters by
-//! rules of its own.
+//! Splits a text into tokens, independently of the product.
+//!
+//! Unicode normalisation comes from another library than the product's. Letters, case and invisible
+//! characters follow rules of this module.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// Calls `each` with every token of `text`, in order: maximal runs of letters and digits with their combining marks, in the form of
-/// equal text. Runs of a script written without spaces give overlapping pairs of letters with their marks.
+/// Calls `each` with every token of `text`, in order. Tokens are maximal runs of letters and digits with
+/// their combining marks, in the form of equal text. Runs of a script without spaces between words give
+/// overlapping pairs of letters with their marks.
 pub fn each_token(text: &str, mut each: impl FnMut(&str)) {
     for run in runs(&folded(text)) {
         for piece in run.chunk_by(|a, b| unspaced_script(a) == unspaced_script(b)) {
@@ -18,8 +21,8 @@ pub fn each_token(text: &str, mut each: impl FnMut(&str)) {
     }
 }
 
-/// Calls `each` with every token of code, in order: maximal runs of letters and digits with their combining marks, and each other
-/// character that is to be seen. Case stays.
+/// Calls `each` with every token of code, in order. Tokens are maximal runs of letters and digits with their
+/// combining marks, and every other visible character. Case is preserved.
 pub fn each_code_token(text: &str, mut each: impl FnMut(&str)) {
     let text: String = text.chars().filter(|c| !is_invisible(*c)).nfc().collect();
     let mut word = String::new();
@@ -40,14 +43,14 @@ pub fn each_code_token(text: &str, mut each: impl FnMut(&str)) {
     }
 }
 
-/// A line in the form in which lines are compared.
+/// Converts a line to the form in which lines are compared.
 #[must_use]
 pub fn line(line: &str) -> String {
     let visible = line.chars().filter(|c| !is_invisible(*c));
     visible.nfkc().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Runs of letters, each with its marks.
+/// Splits a text into runs of letters, each letter with its marks.
 fn runs(text: &str) -> Vec<Vec<String>> {
     let mut runs: Vec<Vec<String>> = vec![Vec::new()];
     for c in text.chars() {
@@ -64,14 +67,14 @@ fn runs(text: &str) -> Vec<Vec<String>> {
     runs
 }
 
-/// Decomposed, in folded case, without what is not to be seen, and composed again.
+/// Decomposes a text, folds its case, removes invisible characters, and composes it again.
 fn folded(text: &str) -> String {
     let folded: String = text.nfkd().flat_map(|c| fold(c).chars().collect::<Vec<_>>()).collect();
     folded.chars().filter(|c| !is_invisible(*c) && *c != '\u{640}').nfc().collect()
 }
 
-/// Full case folding: lower case of upper case, as often as that changes anything. Cherokee is folded to upper case, because it had
-/// that alone at first, and the dotless i is a letter of its own.
+/// Folds the case of a character completely: converts to upper and then to lower case, twice. Cherokee is
+/// folded to upper case, because it had only upper case at first. The dotless i is a letter of its own.
 fn fold(c: char) -> String {
     match c {
         '\u{131}' | '\u{13a0}'..='\u{13f5}' => c.into(),
@@ -89,7 +92,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() && !is_combining_mark(c)
 }
 
-/// The default-ignorable characters of Unicode.
+/// Whether a character is one of the default-ignorable characters of Unicode.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -113,6 +116,7 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
+/// Script that is written without spaces between words.
 #[derive(PartialEq, Eq)]
 enum Script {
     Han,
@@ -123,7 +127,8 @@ enum Script {
     Myanmar,
 }
 
-/// The script of a letter or digit with its marks, if this script is written without spaces between words; by Unicode block.
+/// Script of a letter or digit with its marks, by Unicode block. `None` if the script has spaces between
+/// words.
 fn unspaced_script(letter: &str) -> Option<Script> {
     match letter.chars().next().filter(|c| is_letter(*c))? {
         '\u{2e80}'..='\u{2fdf}'

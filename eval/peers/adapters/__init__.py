@@ -1,1 +1,1 @@
-"""One module for each tool: how it is run, and how its answer is read. A module runs in its tool's own environment."""
+"""Adapters: one module per tool, which runs the tool and reads its answer. A module runs in the environment of its tool."""

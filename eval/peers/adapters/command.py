@@ -1,4 +1,4 @@
-"""The command line of an adapter: `run` does the work that is measured, `answer` reads what came of it."""
+"""Command line of an adapter: `run` does the measured work, `answer` reads its result."""
 
 import sys
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from comparison.settings import Settings
 
 
 def main(run: Callable[[Settings], None], answer: Callable[[Settings], Answer]) -> None:
-    """Does what the command line says: `run FILE` or `answer FILE`, where FILE has the settings."""
+    """Executes the command line `run FILE` or `answer FILE`, where FILE has the settings."""
     step, settings = sys.argv[1], Settings.read(Path(sys.argv[2]))
     if step == "run":
         run(settings)

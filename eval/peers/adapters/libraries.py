@@ -1,4 +1,4 @@
-"""What the libraries have in common, which find pairs and leave the rest to the caller: pairs are written as they are found."""
+"""Common code of adapters of libraries. A library only finds pairs, and the adapter writes each pair when it is found."""
 
 import json
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from comparison.settings import Settings
 
 
 def n_gram_texts(text: str, size: int) -> list[str]:
-    """The n-grams of a text, each as one string; the whole text where it has fewer words."""
+    """Returns the n-grams of a text, each as one string. A text with fewer words is one n-gram."""
     words = text.split(" ")
     return [" ".join(words[at : at + size]) for at in range(max(1, len(words) - size + 1))]
 
@@ -23,7 +23,7 @@ def write_pairs(settings: Settings, pairs: Iterable[tuple[int, int]]) -> None:
 
 
 def read_pairs(settings: Settings, version: str, told: str) -> Answer:
-    """The answer: groups are components, and a row stays unless it is paired with an earlier one that stays."""
+    """Makes the answer. Groups are components, and a row is kept unless it is paired with an earlier kept row."""
     with open(settings.result, encoding="utf-8") as lines:
         pairs = sorted({tuple(json.loads(line)) for line in lines})
     kept = keep_first(pairs, settings.rows)

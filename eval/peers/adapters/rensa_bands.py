@@ -1,10 +1,10 @@
-"""The bands that rensa is set to, which asks its caller for them."""
+"""Number of bands for rensa, which leaves the choice to its caller."""
 
 from comparison.settings import Settings
 
 
 def bands(settings: Settings) -> int:
-    """The bands that are asked for; else the fewest that divide the permutations and find half of the pairs at the threshold.
+    """Returns the requested bands. By default, the fewest that divide the permutations and find half of the pairs at the threshold.
 
     Pairs of similarity s share one of b bands of r rows with probability 1 - (1 - s^r)^b, which is about one half at
     (1/b)^(1/r).

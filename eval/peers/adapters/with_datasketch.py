@@ -16,7 +16,7 @@ def _index(settings: Settings) -> MinHashLSH:
 
 
 def run(settings: Settings) -> None:
-    """Inserts all rows, and asks for each."""
+    """Inserts all rows, and queries each row."""
     sets = ([gram.encode() for gram in set(n_gram_texts(text, settings.ngram))] for text in settings.texts())
     hashes = MinHash.bulk(sets, num_perm=settings.permutations)
     index = _index(settings)
@@ -27,7 +27,7 @@ def run(settings: Settings) -> None:
 
 
 def answer(settings: Settings) -> Answer:
-    """All pairs that share a band."""
+    """Returns all pairs that share a band."""
     index = _index(settings)
     told = f"MinHashLSH(threshold={settings.threshold}, num_perm={settings.permutations}): {index.b} bands of {index.r} rows"
     return read_pairs(settings, version("datasketch"), told)

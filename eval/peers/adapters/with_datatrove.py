@@ -20,7 +20,7 @@ from comparison.settings import Settings
 
 
 class SpaceTokenizer(WordTokenizer):
-    """Words are what stands between spaces; its own tokenizers split words that hold letters and digits."""
+    """Splits words at spaces. The tokenizers of datatrove split a word that has both letters and digits."""
 
     def word_tokenize(self, text: str) -> list[str]:
         return text.split()
@@ -33,14 +33,14 @@ class SpaceTokenizer(WordTokenizer):
 
 
 def _config(settings: Settings) -> MinhashConfig:
-    # Its rules for numbers and accents would make other words equal.
+    # The rules of datatrove for numbers and accents would make different words equal.
     norm = TextNormConfig(norm_numbers=False, norm_unicode_diacritics=False)
     bands, rows = settings.fitting if settings.bands is None else (settings.bands, settings.rows_per_band)
     return MinhashConfig(n_grams=settings.ngram, num_buckets=bands, hashes_per_bucket=rows, norm_config=norm)
 
 
 def run(settings: Settings) -> None:
-    """Signatures, pairs, groups, and the rows that stay."""
+    """Runs the four stages: signatures, pairs, groups, and kept rows."""
     config, work = _config(settings), Path(settings.work)
     tasks, workers = len(settings.part_rows), settings.threads
 
@@ -54,7 +54,7 @@ def run(settings: Settings) -> None:
     signatures, pairs, groups = (str(work / name) for name in ("signatures", "pairs", "groups"))
     sign = MinhashDedupSignature(signatures, config=config, language=SpaceTokenizer())
     execute("signatures", [reader(), sign], tasks)
-    # Its own default reads five lines at a time, made for buckets on a network.
+    # The default reads five lines at a time, which suits buckets on a network.
     find = MinhashDedupBuckets(signatures, pairs, config=config, lines_to_buffer=-1)
     execute("pairs", [find], config.num_buckets)
     cluster = MinhashDedupCluster(pairs, groups, config=config, save_cluster_id=True, lines_to_buffer=-1)
@@ -69,7 +69,7 @@ def _urls(folder: Path) -> list[str]:
 
 
 def answer(settings: Settings) -> Answer:
-    """Pairs that follow each other in a bucket, which are not all; its groups; and the rows that it wrote."""
+    """Reads the groups and the kept rows. Pairs are only the adjacent rows of each bucket, and not all pairs."""
     work, row_of_url = Path(settings.work), settings.row_of_url()
     first = [sum(settings.part_rows[:at]) for at in range(len(settings.part_rows))]
     pairs = {

@@ -9,7 +9,7 @@ from comparison.settings import Settings
 
 
 def answer(settings: Settings) -> Answer:
-    """Each duplicate with the kept page that it is a duplicate of; its groups; a page that has no line was lost."""
+    """Pairs each duplicate with the kept page that Doppel names. A page without a line is lost."""
     row_of_url = settings.row_of_url()
     pairs, groups, kept, removed = set(), {}, [], []
     with open(settings.result, encoding="utf-8") as lines:

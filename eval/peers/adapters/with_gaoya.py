@@ -1,4 +1,4 @@
-"""gaoya: an index of MinHashes in memory, which filters what it finds by the estimated similarity."""
+"""gaoya: an index of MinHashes in memory, which filters the found rows by the estimated similarity."""
 
 from importlib.metadata import version
 
@@ -15,7 +15,7 @@ def _index(settings: Settings) -> MinHashStringIndex:
     return MinHashStringIndex(
         hash_size=32,
         jaccard_threshold=float(settings.threshold),
-        # Without bands gaoya takes what fits the threshold.
+        # Without bands gaoya chooses bands that fit the threshold.
         num_bands=settings.bands,
         band_size=settings.rows_per_band,
         num_hashes=settings.permutations if own else None,
@@ -27,7 +27,7 @@ def _index(settings: Settings) -> MinHashStringIndex:
 
 
 def run(settings: Settings) -> None:
-    """Inserts all rows, and asks for each."""
+    """Inserts all rows, and queries each row."""
     texts = settings.texts()
     index = _index(settings)
     index.par_bulk_insert_docs(list(range(len(texts))), texts)
@@ -36,7 +36,7 @@ def run(settings: Settings) -> None:
 
 
 def answer(settings: Settings) -> Answer:
-    """All pairs whose estimated similarity is above the threshold."""
+    """Returns all pairs whose estimated similarity is above the threshold."""
     return read_pairs(settings, version("gaoya"), f"MinHashStringIndex({_index(settings)})")
 
 

@@ -12,7 +12,7 @@ from comparison.settings import Settings
 
 
 def run(settings: Settings) -> None:
-    """Inserts all rows, and asks for each."""
+    """Inserts all rows, and queries each row."""
     sets = (n_gram_texts(text, settings.ngram) for text in settings.texts())
     hashes = RMinHash.from_token_sets(sets, settings.permutations, 42)
     index = RMinHashLSH(float(settings.threshold), settings.permutations, bands(settings))
@@ -28,7 +28,7 @@ def run(settings: Settings) -> None:
 
 
 def answer(settings: Settings) -> Answer:
-    """All pairs whose estimated similarity is at the threshold or above."""
+    """Returns all pairs whose estimated similarity is at the threshold or above."""
     number = bands(settings)
     told = f"RMinHashLSH({settings.threshold}, {settings.permutations}, {number}): {number} bands of {settings.permutations // number} rows"
     return read_pairs(settings, version("rensa"), told)

@@ -1,4 +1,4 @@
-"""rensa's rho pipeline, its fastest: it says which rows have a near-duplicate, but not of what."""
+"""rensa's rho pipeline, its fastest: it says which rows have a near-duplicate, but not which row that is."""
 
 import json
 from importlib.metadata import version
@@ -13,7 +13,7 @@ from comparison.settings import Settings
 
 
 def run(settings: Settings) -> None:
-    """Sketches all rows into a matrix, and asks once for all flags."""
+    """Sketches all rows into a matrix, and computes all flags at once."""
     sets = (n_gram_texts(text, settings.ngram) for text in settings.texts())
     matrix = RMinHash.digest_matrix_from_token_sets_rho(sets, settings.permutations, 42)
     index = RMinHashLSH(float(settings.threshold), settings.permutations, bands(settings))
@@ -22,7 +22,7 @@ def run(settings: Settings) -> None:
 
 
 def answer(settings: Settings) -> Answer:
-    """The rows that are flagged."""
+    """Returns the flagged rows."""
     flagged = json.loads(settings.result.read_text())
     number = bands(settings)
     told = f"rho sketch, RMinHashLSH({settings.threshold}, {settings.permutations}, {number})"

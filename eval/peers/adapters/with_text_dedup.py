@@ -1,4 +1,4 @@
-"""text-dedup: its own command for MinHash, which groups rows and writes those that stay. This module only reads the answer."""
+"""text-dedup: its own command for MinHash, which groups rows and writes the kept rows. This module only reads the answer."""
 
 import pickle
 from importlib.metadata import version
@@ -14,7 +14,7 @@ from comparison.settings import Settings
 
 
 def answer(settings: Settings) -> Answer:
-    """Groups are those of its union-find; a row that is in no group and not written was lost."""
+    """Groups are those of its union-find. A row that is in no group and not written is lost."""
     output = Path(settings.work) / "output"
     row_of_url = settings.row_of_url()
     kept = sorted(row_of_url[url] for url in load_from_disk(str(output))["url"])

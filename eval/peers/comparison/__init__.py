@@ -1,1 +1,1 @@
-"""Doppel and other near-duplicate tools on the same input, in one run: what they cost, and what they find."""
+"""Doppel and other near-duplicate tools on the same input, in one run: their costs and their findings."""

@@ -1,4 +1,4 @@
-"""What a tool answers, in numbers of rows: the first line of the input is row 0."""
+"""Answer of a tool, in numbers of rows: the first line of the input is row 0."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -7,32 +7,32 @@ from pathlib import Path
 
 @dataclass
 class Answer:
-    """An answer. What a tool does not tell is `None`."""
+    """Answer of a tool. A field is `None` if the tool does not state it."""
 
     version: str
-    """The version of the tool."""
+    """Version of the tool."""
     settings: str
-    """What the tool was set to, in its own words."""
+    """Settings of the tool, in the tool's own terms."""
     pairs: list[tuple[int, int]] | None = None
-    """Pairs that it names as near-duplicates, each once, the smaller row first."""
+    """Pairs that the tool calls near-duplicates, each once, the smaller row first."""
     all_pairs: bool = False
-    """Whether it is to name every pair; otherwise some for each group."""
+    """Whether the tool should name every pair. If false, it names some pairs of each group."""
     groups: list[list[int]] | None = None
-    """Groups with two rows or more; no row is in two of them."""
+    """Groups with two rows or more. No row is in two groups."""
     flagged: list[int] | None = None
-    """Rows that it says have a near-duplicate, where it has no groups."""
+    """Rows that have a near-duplicate by the tool, if the tool has no groups."""
     kept: list[int] | None = None
-    """Rows that stay."""
+    """Rows that the tool keeps."""
     removed: list[int] | None = None
-    """Rows that it removes. A row that is in neither list was lost."""
+    """Rows that the tool removes. A row in neither list is lost."""
 
     def write(self, path: Path) -> None:
-        """Writes it as JSON."""
+        """Writes the answer as JSON."""
         path.write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, path: Path) -> "Answer":
-        """Reads what `write` wrote."""
+        """Reads an answer that `write` has written."""
         answer = cls(**json.loads(path.read_text()))
         if answer.pairs is not None:
             answer.pairs = [(a, b) for a, b in answer.pairs]

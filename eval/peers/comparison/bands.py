@@ -1,14 +1,14 @@
 """Bands and rows that fit a threshold, for tools that leave the choice to their caller."""
 
 STEPS = 1_000
-"""Of the sums that stand for integrals."""
+"""Number of steps of the sums that approximate integrals."""
 
 
 def fitting(threshold: float, permutations: int) -> tuple[int, int]:
-    """The bands and rows with the least false positives and false negatives, by the rule of datasketch and text-dedup.
+    """Returns the bands and rows with the fewest false positives and false negatives, by the rule of datasketch and text-dedup.
 
-    Pairs of similarity s share one of b bands of r rows with probability 1 - (1 - s^r)^b. False positives are the integral of it
-    below the threshold, false negatives that of its complement above.
+    Pairs of similarity s share one of b bands of r rows with probability 1 - (1 - s^r)^b. False positives are the
+    integral of this probability below the threshold. False negatives are the integral of its complement above the threshold.
     """
     choices = [
         (bands, rows)

@@ -1,4 +1,4 @@
-"""The command line of the comparison."""
+"""Command line of the comparison."""
 
 import argparse
 import json
@@ -126,7 +126,7 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
 
 
 def _program(name: str, given: Path | None, say: Callable[[str], None]) -> Path:
-    """The program that is given, or that of the release profile, which is built."""
+    """Returns the given program. Without one, builds the program in the release profile and returns it."""
     if given is not None:
         return given.resolve()
     say(f"building {name}")
@@ -136,7 +136,7 @@ def _program(name: str, given: Path | None, say: Callable[[str], None]) -> Path:
 
 
 def _tools(options: argparse.Namespace, folder: Path, say: Callable[[str], None]) -> tuple[list[tuple[Tool, Path]], dict[str, str]]:
-    """The tools that can be run here, each with its Python, and why the others cannot."""
+    """Returns the tools that can run on this machine, each with its Python, and the reasons why others cannot."""
     tools, left_out = [], {}
     for tool in TOOLS:
         if tool.name not in options.tools.split(","):
@@ -164,7 +164,7 @@ def _input(options: argparse.Namespace, folder: Path, say: Callable[[str], None]
 
 
 def _truths(settings: Settings, source: Input, python: Path, folder: Path, say: Callable[[str], None]) -> dict[str, Truth]:
-    """The exact truth, worked out once for an input, n-gram size and threshold."""
+    """Returns the exact truth, which is computed once for an input, n-gram size and threshold."""
     place = folder / "truth" / f"{source.digest[:16]}-{settings.ngram}-{settings.threshold}"
     if not (place / "done").exists():
         say("working out the exact truth")

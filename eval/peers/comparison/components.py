@@ -1,10 +1,10 @@
-"""Groups of rows: the connected components of pairs."""
+"""Groups of rows: the connected components of the pairs."""
 
 from collections.abc import Iterable
 
 
 def components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """The components with two rows or more. Rows ascend, and so do the first rows of the groups."""
+    """Returns the components with two rows or more. Rows are ascending, and so are the first rows of the groups."""
     parent: dict[int, int] = {}
 
     def root(row: int) -> int:
@@ -14,7 +14,7 @@ def components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
         return row
 
     for a, b in pairs:
-        # The least row is the root, so the result does not depend on the order of the pairs.
+        # The smallest row is the root, so the result does not depend on the order of the pairs.
         low, high = sorted((root(a), root(b)))
         parent[high] = low
     groups: dict[int, list[int]] = {}
@@ -24,7 +24,7 @@ def components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
 
 
 def keep_first(pairs: Iterable[tuple[int, int]], rows: int) -> list[int]:
-    """The rows that stay when each row in turn is removed if it is paired with one that stays, ascending."""
+    """Returns the kept rows, ascending. Rows are tried in order, and a row is removed if it is paired with a kept row."""
     earlier: dict[int, set[int]] = {}
     for a, b in pairs:
         earlier.setdefault(max(a, b), set()).add(min(a, b))

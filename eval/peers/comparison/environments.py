@@ -1,4 +1,4 @@
-"""Python environments of the tools, one for each, with the versions that are pinned in `requirements`."""
+"""Python environments of the tools, one per tool, with the versions that `requirements` pins."""
 
 import shutil
 import subprocess
@@ -9,11 +9,11 @@ REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements"
 
 
 class NotInstalled(Exception):
-    """An environment could not be made; the message has the end of what pip printed."""
+    """Error of an environment that could not be made. The message has the end of the output of pip."""
 
 
 def environment(name: str, folder: Path) -> Path:
-    """The Python of an environment below the folder, which is made where it is not there, or its requirements have changed."""
+    """Returns the Python of an environment below the folder. Makes the environment if it is missing or out of date."""
     wanted, place = REQUIREMENTS / f"{name}.txt", folder / name
     stamp = place / "installed.txt"
     python = place / "bin" / "python"

@@ -1,4 +1,4 @@
-"""The input of the comparison: pages of crawls as text, in the words that all tools compare."""
+"""Input of the comparison: pages of crawls as text, in the words that all tools compare."""
 
 import hashlib
 import json
@@ -11,23 +11,23 @@ from comparison.words import words
 
 @dataclass
 class Input:
-    """JSON lines with `url` and `text`, as one file and as several."""
+    """Pages as JSON lines with `url` and `text`, in one file and in several files."""
 
     file: Path
     parts: Path
-    """A directory with the same lines in as many files as there are threads."""
+    """Directory with the lines of `file`, in one file per thread."""
     part_rows: list[int]
     rows: int
     bytes: int
     words: int
     digest: str
-    """The SHA-256 of the file, in hex."""
+    """SHA-256 of the file, in hex."""
 
 
 def from_crawls(doppel_eval: Path, crawls: list[Path], pages: int | None, seed: int, folder: Path, threads: int) -> Input:
-    """Has `doppel-eval pages` extract the text of crawls, and writes the input into the folder.
+    """Extracts the text of crawls with `doppel-eval pages`, and writes the input into the folder.
 
-    With more pages than the crawls have, families of pages are made from them; `None` is as many as there are.
+    If `pages` is more than the crawls have, families of pages are made from them. `None` means all pages of the crawls.
     """
     raw = folder / "pages.jsonl"
     command = [doppel_eval, "pages", "--seed", str(seed), "--out", raw, "--from", *crawls]
@@ -41,9 +41,9 @@ def from_crawls(doppel_eval: Path, crawls: list[Path], pages: int | None, seed: 
 
 
 def from_lines(lines: Path, folder: Path, threads: int, pages: int | None = None) -> Input:
-    """Writes the input from JSON lines with `text`, and a URL made from its number where a line has none; at most so many pages.
+    """Writes the input from JSON lines with `text`, at most `pages` of them. A line without a URL gets one made from its number.
 
-    Blank lines are left out. Fails with `ValueError` where a line has no text, or a URL comes twice.
+    Blank lines are left out. Raises `ValueError` if a line has no text, or if a URL occurs twice.
     """
     written: list[str] = []
     urls: set[str] = set()

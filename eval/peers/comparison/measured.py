@@ -1,7 +1,7 @@
-"""Runs a command and measures what it and all processes below it take.
+"""Runs a command and measures the costs of the command and of all processes below it.
 
-The command is started by a small process of its own, since the system counts the memory of whoever starts a program as the most
-that the program had.
+The system counts the memory of the process that starts a program towards the program's peak. A small process of its own therefore
+starts the command.
 """
 
 import ctypes
@@ -16,35 +16,35 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SAMPLE_SECONDS = 0.2
-"""How often the memory of several processes is summed up."""
+"""Seconds between two sums of the memory of several processes."""
 
 
 @dataclass
 class Cost:
-    """What a command took."""
+    """Costs of a command."""
 
     wall_seconds: float
     processor_seconds: float
     memory_bytes: int
-    """The most memory: of one process what the system counted; of several also the greatest sum that was seen, in which what they
-    share counts once."""
+    """Peak memory. The peak of one process is what the system counted. With several processes it is also the largest sampled sum,
+    in which shared memory counts once."""
     read_bytes: int
-    """What was read by system calls, from the system's cache or a disk. What is mapped into memory is not counted."""
+    """Bytes that system calls read, from the system's cache or a disk. Reads of files mapped into memory do not count."""
     written_bytes: int
-    """What was written by system calls."""
+    """Bytes that system calls wrote."""
     disk_read_bytes: int
     disk_written_bytes: int
 
 
 class CommandFailed(Exception):
-    """A command ended with another code than 0, or took too long; the message has the end of what it printed."""
+    """Error of a command that ended with another code than 0, or took too long. The message has the end of its output."""
 
 
 def measure(command: list[str], environment: dict[str, str], folder: Path, log: Path, seconds_max: float) -> Cost:
-    """Runs the command in the folder, in a session of its own, and writes what it prints to the log.
+    """Runs the command in the folder, in a session of its own, and writes its output to the log.
 
-    Its time ends when the command does. Processes that the command leaves behind are waited for, and what they took is counted.
-    After `seconds_max` the command's session is killed.
+    The measured time ends with the command. Processes that the command leaves behind are waited for, and their costs count. After
+    `seconds_max` the command's session is killed.
     """
     asked = [command, environment, str(folder), str(log), seconds_max]
     package = str(Path(__file__).resolve().parent.parent)
@@ -61,7 +61,7 @@ def measure(command: list[str], environment: dict[str, str], folder: Path, log: 
 
 
 def _measure(command: list[str], environment: dict[str, str], folder: Path, log: Path, seconds_max: float) -> Cost:
-    """The same in this process, which must have no other children."""
+    """Like `measure`, but in this process, which must have no other children."""
     _adopt()
     with log.open("wb") as out:
         began = time.monotonic()
@@ -86,7 +86,7 @@ def _measure(command: list[str], environment: dict[str, str], folder: Path, log:
     wall, processor, resident, counters = 0.0, 0.0, 0, Counter()
     try:
         while True:
-            # What has ended stays a zombie, whose counters can still be read.
+            # A process that has ended stays a zombie, whose counters can still be read.
             pid = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
             now = time.monotonic() - began
             counters.update(_counters(pid))
@@ -96,7 +96,7 @@ def _measure(command: list[str], environment: dict[str, str], folder: Path, log:
             if pid == child.pid:
                 wall, child.returncode = now, os.waitstatus_to_exitcode(status)
     except ChildProcessError:
-        # Nothing is left.
+        # No process of the session is left.
         ended.set()
         watcher.join()
     if child.returncode != 0:
@@ -115,14 +115,14 @@ def _measure(command: list[str], environment: dict[str, str], folder: Path, log:
 
 
 def _adopt() -> None:
-    """Makes this process the parent of what processes below it leave behind."""
+    """Makes this process the parent of orphans of the processes below it."""
     PR_SET_CHILD_SUBREAPER = 36
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "processes that a command leaves behind cannot be counted")
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of a session."""
+    """Returns the processes of a session."""
     found = []
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal():
@@ -135,7 +135,7 @@ def _session(leader: int) -> list[int]:
 
 
 def _proportional_bytes(pid: int) -> int:
-    """A process's memory, in which a page that n processes share counts as 1/n; 0 if it has just ended."""
+    """Returns the memory of a process, in which a page that n processes share counts as 1/n. 0 if the process has just ended."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -146,7 +146,7 @@ def _proportional_bytes(pid: int) -> int:
 
 
 def _counters(pid: int) -> dict[str, int]:
-    """The counters of a process and of those below it that it waited for."""
+    """Returns the counters of a process and of the processes below it that it waited for."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return {name: int(number) for name, number in (line.split(": ") for line in lines)}
 

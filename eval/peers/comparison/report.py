@@ -1,4 +1,4 @@
-"""The report of a comparison: as text, as Markdown and as JSON."""
+"""Report of a comparison, as text, as Markdown and as JSON."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ class Report:
     """Costs and scores of all tools on one input."""
 
     def __init__(self, input: Input, question: dict, truths: dict[str, Truth], results: list[Result], left_out: dict[str, str]):
-        """`question` is what was asked; `truths` has the truth of the n-grams (`plain`), and of those with dummy words (`padded`)."""
+        """`question` has the parameters of the task, `truths` the truth without (`plain`) and with dummy words (`padded`)."""
         self.input, self.question, self.results, self.left_out = input, question, results, left_out
         self.truths = truths
         self.date = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
@@ -31,7 +31,7 @@ class Report:
         }
 
     def json(self) -> dict:
-        """Everything, with costs of every round. Bytes and seconds are plain numbers."""
+        """All figures, with the costs of every round. Bytes and seconds are plain numbers."""
         tools = []
         for result in self.results:
             name = result.tool.name
@@ -63,14 +63,14 @@ class Report:
         }
 
     def text(self) -> str:
-        """Tables for a terminal."""
-        return self._told(_plain_table, "")
+        """Returns the tables for a terminal."""
+        return self._render(_plain_table, "")
 
     def markdown(self) -> str:
-        """The same tables in Markdown."""
-        return self._told(_markdown_table, "- ")
+        """Returns the tables in Markdown."""
+        return self._render(_markdown_table, "- ")
 
-    def _told(self, table, bullet: str) -> str:
+    def _render(self, table, bullet: str) -> str:
         rows, ask, truth = self.input, self.question, self.truths["plain"]
         lines = [
             f"{bullet}{self.date}; {self.machine}; load {self.load_before} before the first round",
@@ -145,7 +145,7 @@ def _three(score: Score | None) -> list[str]:
 
 
 def _share(share: float | None) -> str:
-    """Rounded, but only what is whole looks whole."""
+    """Formats a share with four decimals. A share below 1 that would round to 1 is shown as `<1`."""
     if share is None:
         return "-"
     told = f"{share:.4f}"
@@ -173,7 +173,7 @@ def _markdown_table(rows: list[list[str]]) -> str:
 
 
 def _machine() -> str:
-    """Processor, cores and memory."""
+    """Describes the machine: processor, cores and memory."""
     name = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""Runs the tools in turn, some rounds, and reads their answers."""
+"""Runs the tools in turn, for some rounds, and reads their answers."""
 
 import os
 import shutil
@@ -16,24 +16,27 @@ from comparison.tools import ADAPTERS, Tool
 
 @dataclass
 class Result:
-    """What came of one tool."""
+    """Results of one tool."""
 
     tool: Tool
     costs: list[Cost] = field(default_factory=list)
     answer: Answer | None = None
-    """The answer of its first round."""
+    """Answer of the first round."""
     steady: bool = True
-    """Whether every round had the same answer."""
+    """Whether all rounds had equal answers."""
     failure: str | None = None
-    """Why it has no answer."""
+    """Reason why the tool has no answer."""
 
     def median(self, of: Callable[[Cost], float]) -> float:
-        """The median of its rounds."""
+        """Returns the median of the rounds."""
         return statistics.median(map(of, self.costs))
 
 
 def run(tools: list[tuple[Tool, Path]], settings: Settings, rounds: int, folder: Path, seconds_max: float, say: Callable[[str], None]) -> list[Result]:
-    """Runs each tool once a round, each round from another tool on, so that none is always first. A tool that fails is left out after."""
+    """Runs each tool once per round, and reads the answers.
+
+    Each round begins with another tool, so no tool is always first. A tool that fails takes no part in later rounds.
+    """
     results = [Result(tool) for tool, _ in tools]
     for turn in range(rounds):
         for step in range(len(tools)):
@@ -64,7 +67,7 @@ def _once(tool: Tool, python: Path, settings: Settings, folder: Path, seconds_ma
     own.write(file)
     environment = os.environ | {
         "PYTHONPATH": str(ADAPTERS.parent),
-        # No round is to depend on how strings are hashed.
+        # A fixed seed of string hashes makes rounds repeatable.
         "PYTHONHASHSEED": "0",
         "RAYON_NUM_THREADS": str(settings.threads),
         "HF_HUB_OFFLINE": "1",

@@ -1,7 +1,7 @@
-"""How right an answer is, held against the exact truth.
+"""Scores of an answer against the exact truth.
 
-A pair whose coefficient is exactly the threshold is right if it is named and no mistake if it is not, since tools differ in
-whether they ask for more than the threshold or for as much.
+Tools differ in whether a pair exactly at the threshold is a near-duplicate. Such a pair is therefore right if the tool names it,
+and no mistake if the tool does not.
 """
 
 from collections.abc import Iterable
@@ -14,27 +14,27 @@ from comparison.components import components
 
 @dataclass
 class Truth:
-    """All pairs above the threshold and at it, and the groups they form."""
+    """All pairs above the threshold, and all pairs at the threshold."""
 
     above: set[tuple[int, int]]
     at: set[tuple[int, int]]
 
     @classmethod
     def read(cls, folder: Path, name: str) -> "Truth":
-        """Reads what `comparison.truth` wrote."""
+        """Reads the files that `comparison.truth` has written."""
         return cls(*({tuple(map(int, line.split())) for line in (folder / f"{name}.{which}").open()} for which in ("above", "at")))
 
 
 @dataclass
 class Score:
-    """Precision, recall and F1, each from 0 to 1; `None` where there is nothing to measure."""
+    """Precision, recall and F1, each from 0 to 1. A figure is `None` if there is nothing to measure."""
 
     precision: float | None
     recall: float | None
 
     @property
     def f1(self) -> float | None:
-        """The harmonic mean."""
+        """Returns the harmonic mean of precision and recall."""
         if self.precision is None or self.recall is None:
             return None
         sum_of_both = self.precision + self.recall
@@ -43,30 +43,30 @@ class Score:
 
 @dataclass
 class Scores:
-    """What of an answer can be scored. What a tool does not tell is `None`."""
+    """Scores of an answer. A score is `None` if the tool does not state what it needs."""
 
     pairs_named: int | None
     pairs: Score | None
-    """Recall only where the tool is to name all pairs."""
+    """Score of the named pairs. Recall exists only if the tool should name all pairs."""
     groups: int | None
     grouped_pairs: int | None
-    """Pairs of rows that are in one group."""
+    """Number of pairs of rows that are in one group."""
     group_pairs: Score | None
-    """Of pairs in one group, against pairs in one component of the truth."""
+    """Score of the pairs in one group, against the pairs in one component of the truth."""
     rows: Score | None
-    """Of rows that have a near-duplicate."""
+    """Score of the rows that have a near-duplicate."""
     kept: int | None
     removed: int | None
     removed_wrongly: int | None
-    """Rows that are removed although no row that stays is a near-duplicate."""
+    """Number of removed rows of which no kept row is a near-duplicate."""
     left_in: int | None
-    """Rows that stay although an earlier row that stays is a near-duplicate."""
+    """Number of kept rows of which an earlier kept row is a near-duplicate."""
     lost: int | None
-    """Rows that are neither removed nor stay."""
+    """Number of rows that the tool neither keeps nor removes."""
 
 
 def score(answer: Answer, truth: Truth, rows: int) -> Scores:
-    """Scores an answer about so many rows."""
+    """Scores an answer about `rows` rows."""
     either = truth.above | truth.at
     pairs_named = pairs = groups = grouped_pairs = group_pairs = None
     if answer.pairs is not None:
@@ -111,7 +111,7 @@ def _pairs_within(sizes: Iterable[int]) -> int:
 
 
 def _pairs_in_both(groups: list[list[int]], others: list[list[int]]) -> int:
-    """Pairs of rows that are in one group on both sides."""
+    """Counts the pairs of rows that are in one group on both sides."""
     other_of = {row: at for at, rows in enumerate(others) for row in rows}
     total = 0
     for rows in groups:

@@ -1,4 +1,4 @@
-"""What is asked of every tool, handed to its process as a file of JSON."""
+"""Settings of the task that every tool gets, passed to its process as a file of JSON."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -7,52 +7,52 @@ from pathlib import Path
 
 @dataclass
 class Settings:
-    """The question and the place to work in. Paths are absolute."""
+    """Parameters of the task and directories. Paths are absolute."""
 
     input: str
-    """JSON lines with `url` and `text`."""
+    """File of JSON lines with `url` and `text`."""
     parts: str
-    """A directory with the same lines, in one file for each thread, in order of their names."""
+    """Directory with the lines of `input`, in one file per thread. The order of the names is the order of the lines."""
     part_rows: list[int]
-    """Rows in each of these files."""
+    """Number of rows in each file of `parts`."""
     work: str
-    """An empty directory for all that the tool writes."""
+    """Empty directory for the output of the tool."""
     rows: int
     ngram: int
-    """Words in an n-gram."""
+    """Number of words in an n-gram."""
     threshold: str
-    """Jaccard coefficient, as a decimal."""
+    """Threshold of the Jaccard coefficient, as a decimal."""
     permutations: int
-    """Hash functions in a MinHash."""
+    """Number of hash functions in a MinHash."""
     bands: int | None
-    """Bands, or `None` for the choice of the tool."""
+    """Number of bands. If `None`, the tool chooses."""
     rows_per_band: int | None
     fitting: tuple[int, int]
-    """Bands and rows that fit the threshold, for tools that have no rule for them."""
+    """Numbers of bands and rows that fit the threshold, for tools without a rule of their own."""
     threads: int
     doppel: str
-    """The program `doppel`."""
+    """Path of the program `doppel`."""
 
     @property
     def result(self) -> Path:
-        """The file that the tool's answer is taken from."""
+        """File from which the answer of the tool is read."""
         return Path(self.work) / "result.jsonl"
 
     def texts(self) -> list[str]:
-        """The texts of the rows."""
+        """Reads the texts of the rows."""
         with open(self.input, encoding="utf-8") as lines:
             return [json.loads(line)["text"] for line in lines]
 
     def row_of_url(self) -> dict[str, int]:
-        """The row of each URL."""
+        """Reads the row of each URL."""
         with open(self.input, encoding="utf-8") as lines:
             return {json.loads(line)["url"]: row for row, line in enumerate(lines)}
 
     def write(self, path: Path) -> None:
-        """Writes them as JSON."""
+        """Writes the settings as JSON."""
         path.write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, path: Path) -> "Settings":
-        """Reads what `write` wrote."""
+        """Reads settings that `write` has written."""
         return cls(**json.loads(path.read_text()))

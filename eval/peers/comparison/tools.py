@@ -1,4 +1,4 @@
-"""The tools that are compared: what is run for each, and where it answers another question."""
+"""Tools that are compared: the command of each tool, and where the tool solves another task."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ ADAPTERS = Path(__file__).resolve().parent.parent / "adapters"
 
 @dataclass
 class Tool:
-    """A tool. Its command gets the Python of its environment and the file with the settings."""
+    """Tool that is compared. The arguments of its command are the Python of its environment and the file with the settings."""
 
     name: str
     requirements: str | None
-    """The file of its requirements, without `.txt`; `None` where it is no Python program."""
+    """Name of the file of its requirements, without `.txt`. `None` if the tool is not a Python program."""
     adapter: str
     command: Callable[[Path, Settings, Path], list[str]]
     differs: list[str]
-    """Where it answers another question, or in another way."""
+    """Differences of its task, or of its way to answer."""
 
     def cannot(self, ngram: int, threshold: str) -> str | None:
-        """Why it cannot be asked, or `None`."""
+        """Returns the reason why the tool cannot take these parameters, or `None` if it can."""
         if self.name == "doppel" and not (3 <= ngram <= 13 and Decimal("0.3") <= Decimal(threshold) <= Decimal("0.9999")):
             return "it takes n-grams of 3 to 13 words, and thresholds from 0.3 to 0.9999"
         return None
@@ -54,7 +54,7 @@ def _text_dedup(python: Path, settings: Settings, file: Path) -> list[str]:
     if settings.bands is not None:
         options |= {"b": settings.bands, "r": settings.rows_per_band}
     told = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    # `--debug` makes it write its groups, too.
+    # With `--debug`, text-dedup writes its groups, too.
     return [str(python), "-m", "text_dedup.minhash", *told, "--debug"]
 
 
@@ -127,4 +127,4 @@ TOOLS = [
         ],
     ),
 ]
-"""All tools, in the order in which they are reported."""
+"""All tools, in the order of the report."""

@@ -1,8 +1,8 @@
-"""The exact truth: the Jaccard coefficient of all pairs of rows, from the n-grams themselves.
+"""Exact truth: the Jaccard coefficient of all pairs of rows, from the n-grams themselves.
 
-Every pair that shares an n-gram is counted: the matrix of rows and n-grams times its transpose has the number of n-grams that two
-rows share. N-grams are tuples of words and numbers are integers, so nothing is estimated, hashed or left out. Runs in an
-environment with scipy.
+Every pair that shares an n-gram is counted. The matrix of rows and n-grams, multiplied by its transpose, gives the number of
+n-grams that two rows share. N-grams are tuples of words, and numbers are integers, so no figure is estimated and no pair is left
+out. Runs in an environment with scipy.
 """
 
 import sys
@@ -22,14 +22,14 @@ ROWS_AT_ONCE = 256
 
 @dataclass
 class Pairs:
-    """All pairs at the threshold or above, `(a, b)` with a < b, ascending."""
+    """All pairs at the threshold and above it, as `(a, b)` with a < b, ascending."""
 
     above: np.ndarray
     at: np.ndarray
 
 
 def pairs(texts: list[str], size: int, threshold: str, padded: bool) -> Pairs:
-    """All pairs of texts by the Jaccard coefficient of their sets of n-grams. A text without n-grams is in no pair."""
+    """Finds all similar pairs of texts, by the Jaccard coefficient of their sets of n-grams. A text without n-grams is in no pair."""
     tau = Fraction(Decimal(threshold))
     number: dict[tuple[str, ...], int] = {}
     columns: list[np.ndarray] = []
@@ -40,7 +40,7 @@ def pairs(texts: list[str], size: int, threshold: str, padded: bool) -> Pairs:
     ends = np.concatenate([[0], np.cumsum(sizes)])
     entries = np.concatenate(columns) if columns else np.empty(0, np.int64)
     del columns, number
-    # An n-gram that one row has is shared by no two.
+    # An n-gram of a single row is in no pair, so its column is dropped.
     common = np.bincount(entries)[entries] > 1
     ends = np.concatenate([[0], np.cumsum(common)])[ends]
     entries = entries[common]

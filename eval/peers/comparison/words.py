@@ -1,11 +1,11 @@
 """Splits a text into the words that all tools compare: the tokens of Doppel (ARCHITECTURE.md).
 
-What is written back, one space between two words, is split by every tool into these words again.
+The words are written back with one space between two words, and every tool splits this text into the same words again.
 """
 
 import re
 
-# Scripts that are written without spaces, by Unicode block: Han, Kana, Thai, Lao, Khmer, Myanmar.
+# Scripts without spaces between words, by Unicode block: Han, Kana, Thai, Lao, Khmer, Myanmar.
 _UNSPACED = [
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
     r"\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9d",
@@ -19,9 +19,9 @@ _RUNS = re.compile(r"[^\W_]+")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, in order: runs of letters and digits in lower case.
+    """Returns the words of a text, in order: runs of letters and digits in lower case.
 
-    A run of a script without spaces gives each two characters that follow each other, as one word.
+    A run of a script without spaces gives one word for each two adjacent characters.
     """
     found: list[str] = []
     for run in _RUNS.findall(text.lower()):
@@ -38,9 +38,9 @@ def words(text: str) -> list[str]:
 
 
 def n_grams(text: str, size: int, padded: bool = False) -> set[tuple[str, ...]]:
-    """The distinct n-grams of a text whose words have one space between them.
+    """Returns the distinct n-grams of a text whose words are separated by one space.
 
-    With `padded`, size - 1 dummy words follow the last word, as Doppel has it, so that each word begins an n-gram.
+    With `padded`, size - 1 dummy words follow the last word, as in Doppel, so each word begins an n-gram.
     """
     sequence = text.split(" ") if text else []
     if padded and sequence:

@@ -11,7 +11,7 @@ class Components(unittest.TestCase):
         self.assertEqual(components([]), [])
 
     def test_a_row_stays_unless_an_earlier_one_that_stays_is_paired_with_it(self):
-        # 1 goes because of 0; so 2, which is paired with 1 alone, stays.
+        # Row 1 is removed because of row 0. Row 2 is paired only with row 1, so it is kept.
         self.assertEqual(keep_first([(0, 1), (2, 1)], 4), [0, 2, 3])
 
 

@@ -32,7 +32,7 @@ class Measured(unittest.TestCase):
         code = f"import subprocess, sys\nfor at in range(2): subprocess.Popen([sys.executable, '-c', {child!r} % at])"
         cost = self.run_python(code + "\nimport time; time.sleep(1)")
         self.assertGreaterEqual(cost.written_bytes, 120 * MEBI)
-        # They are there at the same time, so their memory adds up.
+        # The processes run at the same time, so their memory adds up.
         self.assertGreater(cost.memory_bytes, 120 * MEBI)
         self.assertLess(cost.memory_bytes, 400 * MEBI)
 

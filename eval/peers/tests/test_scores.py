@@ -24,14 +24,14 @@ class Scores(unittest.TestCase):
         self.assertEqual(scores.group_pairs, Score(1, 1 / 7))
 
     def test_mistakes_are_counted(self):
-        # 8 and 9 are not alike, the chain is cut, row 5 is nowhere, and 3 goes although its only neighbour went.
+        # 8 and 9 are not alike, the chain is cut, row 5 is lost, and 3 is removed although its only neighbour is removed.
         groups = [[0, 1], [2, 3], [8, 9]]
         answer = Answer("1", "", [(0, 1), (2, 3), (8, 9)], True, groups, None, [0, 1, 4, 6, 7, 8], [2, 3, 9])
         scores = score(answer, TRUTH, ROWS)
         self.assertEqual(scores.pairs, Score(2 / 3, 2 / 4))
         self.assertEqual(scores.group_pairs, Score(2 / 3, 2 / 7))
         self.assertEqual(scores.rows, Score(4 / 6, 4 / 6))
-        # 3 and 9 have no near-duplicate that stays; 1 and 7 stay beside one.
+        # 3 and 9 have no kept near-duplicate; 1 and 7 are kept beside one.
         self.assertEqual((scores.removed_wrongly, scores.left_in, scores.lost), (2, 2, 1))
 
     def test_what_is_not_told_is_not_scored(self):

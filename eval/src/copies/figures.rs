@@ -1,4 +1,7 @@
-//! Precision and recall by weight, with intervals by the bootstrap over families; and a threshold by cross-validation.
+//! Precision and recall by weight, and thresholds by cross-validation.
+//!
+//! Pairs of one family depend on each other. The bootstrap of the intervals therefore draws families, and the
+//! folds of the cross-validation never split a family.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -7,17 +10,17 @@ use doppel_model::Random;
 use serde::Serialize;
 
 use super::pairs::Pair;
-use crate::score::Score;
+use crate::ground_truth::score::Score;
 
-/// Samples of the bootstrap.
+/// Number of samples of the bootstrap.
 const SAMPLES: usize = 1_000;
 
-/// Parts into which families are dealt.
+/// Number of folds into which the families are distributed.
 const FOLDS: usize = 10;
 
 const SEED: u64 = 1;
 
-/// A share of weight; none where there is nothing.
+/// Share of a weight. `None` if the whole is 0.
 type Share = Option<f64>;
 
 /// Precision and recall, each with the bounds of its interval.
@@ -27,22 +30,22 @@ pub(super) struct Figures {
     pub(super) precision_interval: Option<(f64, f64)>,
     pub(super) recall: Share,
     pub(super) recall_interval: Option<(f64, f64)>,
-    /// Pairs that were accepted: correct and incorrect.
+    /// Numbers of accepted pairs: correct and incorrect.
     pub(super) accepted: (usize, usize),
 }
 
-/// A threshold of which the figures are of pairs that had no part in choosing it.
+/// Result of a cross-validation. The figures of a pair rest on a threshold that other pairs chose.
 #[derive(Debug, Serialize)]
-pub(super) struct Chosen {
+pub(super) struct CrossValidation {
     pub(super) figures: Figures,
-    /// How often each was chosen, in hundredths.
+    /// Number of folds that chose each threshold, by the threshold in hundredths.
     pub(super) thresholds: BTreeMap<u32, usize>,
 }
 
-/// The least threshold that a policy can have, in hundredths.
+/// Smallest threshold that a policy can have, in hundredths.
 pub(super) const POLICY_LEAST: u32 = 50;
 
-/// The round thresholds that are tried, from one in hundredths on.
+/// Thresholds to try, in steps of 0.05. `least` is the first threshold, in hundredths.
 pub(super) fn thresholds(least: u32) -> impl Iterator<Item = f64> {
     (least..100).step_by(5).map(|hundredths| f64::from(hundredths) / 100.0)
 }
@@ -59,8 +62,8 @@ fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
     at(0.025).zip(at(0.975))
 }
 
-/// The figures of pairs of which some are accepted.
-pub(super) fn of(pairs: &[&Pair], accepted: &[bool]) -> Figures {
+/// Figures of `pairs`. `accepted` says which pairs a method accepts.
+pub(super) fn with_intervals(pairs: &[&Pair], accepted: &[bool]) -> Figures {
     let all = || pairs.iter().copied().zip(accepted.iter().copied());
     let (precision, recall) = shares(all());
     let mut families: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -87,12 +90,15 @@ pub(super) fn of(pairs: &[&Pair], accepted: &[bool]) -> Figures {
     }
 }
 
-/// For each fold, the most precise threshold over the other folds among those that reach a recall; of equally precise ones the one with the
-/// most recall, and the least of these. Where none reaches it, the one with the most recall.
+/// Chooses a threshold for each fold, from the pairs of the other folds.
 ///
-/// A rule that asks for the most recall at a precision instead takes the least threshold that is just precise enough, with nothing in reserve for
-/// pairs that it has not seen.
-pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_recall: f64) -> Chosen {
+/// The most precise threshold wins among those that reach `wanted_recall`. Of equally precise thresholds the
+/// one with the most recall wins, then the smallest. If no threshold reaches `wanted_recall`, the one with
+/// the most recall wins.
+///
+/// The opposite rule would ask for the most recall at a given precision. That rule takes the smallest
+/// threshold that is just precise enough, and leaves no margin for new pairs.
+pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_recall: f64) -> CrossValidation {
     let mut families: Vec<usize> = pairs.iter().map(|pair| pair.family).collect();
     families.sort_unstable();
     families.dedup();
@@ -110,7 +116,7 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_rec
             let ((p, r), (q, s)) = (figures_at(*a), figures_at(*b));
             let by_precision = if r >= wanted_recall { p.total_cmp(&q) } else { Ordering::Equal };
             let is_enough = (r >= wanted_recall).cmp(&(s >= wanted_recall));
-            // The first of equals is the last here.
+            // `max_by` returns the last of equal elements, so the order of equal thresholds is reversed.
             is_enough.then(by_precision).then(r.total_cmp(&s)).then(b.total_cmp(a))
         });
         let threshold = best.unwrap_or(1.0);
@@ -119,20 +125,20 @@ pub(super) fn choose(pairs: &[&Pair], similarity: &[f64], least: u32, wanted_rec
             accepted[at] = similarity[at] > threshold;
         }
     }
-    Chosen { figures: of(pairs, &accepted), thresholds: chosen }
+    CrossValidation { figures: with_intervals(pairs, &accepted), thresholds: chosen }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Kind;
-    use crate::labelled::{self, Truth};
+    use crate::ground_truth::kind::TruthKind;
+    use crate::ground_truth::labelled::{self, Truth};
 
     fn pair(family: usize, is_copy: bool, weight: f64) -> Pair {
         let url = |name: &str| doppel_model::PageUrl::parse(&format!("http://{name}.example/")).unwrap();
         let truth = if is_copy { Truth::Same } else { Truth::Other };
         let pair = labelled::Pair { a: url("a"), b: url("b"), truth, weight };
-        Pair { pair, kind: Kind::JudgedOneHost, family }
+        Pair { pair, kind: TruthKind::JudgedOneHost, family }
     }
 
     #[test]
@@ -140,20 +146,20 @@ mod tests {
         let pairs: Vec<Pair> =
             (0..40).map(|n| pair(n, n % 4 != 0, if n % 4 == 0 { 3.0 } else { 1.0 })).collect();
         let pairs: Vec<&Pair> = pairs.iter().collect();
-        let all = of(&pairs, &[true; 40]);
+        let all = with_intervals(&pairs, &[true; 40]);
         assert_eq!((all.precision, all.recall, all.accepted), (Some(0.5), Some(1.0), (30, 10)));
         let (low, high) = all.precision_interval.unwrap();
         assert!(0.25 < low && low < 0.5 && 0.5 < high && high < 0.75, "{low} {high}");
-        let none = of(&pairs, &[false; 40]);
+        let none = with_intervals(&pairs, &[false; 40]);
         assert_eq!((none.precision, none.precision_interval, none.recall), (None, None, Some(0.0)));
-        // One family gives no other samples.
+        // With one family, every sample is the same.
         let one: Vec<Pair> = (0..8).map(|n| pair(1, n % 2 == 0, 1.0)).collect();
-        let one = of(&one.iter().collect::<Vec<_>>(), &[true; 8]);
+        let one = with_intervals(&one.iter().collect::<Vec<_>>(), &[true; 8]);
         assert_eq!(one.precision_interval, Some((0.5, 0.5)));
     }
 
     #[test]
-    fn a_threshold_parts_what_can_be_parted() {
+    fn a_threshold_separates_copies_from_other_pairs() {
         let pairs: Vec<Pair> = (0..60).map(|n| pair(n, n % 2 == 0, 1.0)).collect();
         let pairs: Vec<&Pair> = pairs.iter().collect();
         let similarity: Vec<f64> =
@@ -162,8 +168,9 @@ mod tests {
         assert_eq!((chosen.figures.precision, chosen.figures.recall), (Some(1.0), Some(1.0)));
         assert_eq!(chosen.thresholds, BTreeMap::from([(75, FOLDS)]));
     }
+
     #[test]
-    fn precision_is_bought_with_the_recall_that_is_not_asked_for() {
+    fn recall_above_the_minimum_is_traded_for_precision() {
         // Of 100 copies 30 are at 0.78, the others at 0.93; two other pairs are at 0.82.
         let pairs: Vec<Pair> = (0..200).map(|n| pair(n, n % 2 == 0, 1.0)).collect();
         let similarity: Vec<f64> = (0..200)
@@ -181,7 +188,7 @@ mod tests {
         let most = choose(&pairs, &similarity, POLICY_LEAST, 0.95);
         assert_eq!(most.thresholds, BTreeMap::from([(60, FOLDS)]));
         assert_eq!((most.figures.accepted, most.figures.recall), ((100, 2), Some(1.0)));
-        // Where the recall is out of reach, the most there is.
+        // If the recall is out of reach, the threshold with the most recall is chosen.
         let none = choose(&pairs, &similarity, 80, 0.95);
         assert_eq!((none.figures.accepted, none.thresholds), ((70, 2), BTreeMap::from([(80, FOLDS)])));
     }

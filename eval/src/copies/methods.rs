@@ -1,4 +1,7 @@
-//! What is compared: policies, and the measure of `copies` over what other extractors take for the main content.
+//! Methods that are compared: policies, and the measure of `copies` over main contents that other extractors
+//! find.
+//!
+//! The other extractors need the feature `extractors`.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -10,10 +13,10 @@ use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extractor, PageText};
 
-use super::pairs::{Pair, Set};
-use crate::kind::Kind;
+use super::pairs::{LabelledPairs, Pair};
+use crate::ground_truth::kind::TruthKind;
 
-/// The methods whose thresholds are varied.
+/// Methods whose thresholds are varied.
 pub(super) const COPIES: &str = "copies";
 pub(super) const JACCARD: &str = "jaccard:tau=0.8";
 pub(super) const CONTENT: &str = "content:tau=0.8";
@@ -35,25 +38,25 @@ const POLICIES: [&str; 14] = [
     COPIES,
 ];
 
-/// What a method says of each pair.
+/// Answers of a method for all pairs, in their order.
 pub(super) struct Method {
     pub(super) name: String,
-    /// Whether it is one of near-duplicates.
+    /// Whether the method calls each pair near-duplicates.
     pub(super) accepted: Vec<bool>,
-    /// How similar the two are; 0 where they cannot be compared.
+    /// Similarity of each pair; 0 if the two pages cannot be compared.
     pub(super) similarity: Vec<f64>,
-    /// For all pages.
+    /// Seconds for all pages.
     pub(super) seconds: f64,
 }
 
-/// The text that an extractor takes for the main content.
+/// Function that finds the text of the main content in HTML.
 type Extract = fn(&str) -> Option<String>;
 
-/// All methods.
+/// Runs all methods on all pairs.
 ///
 /// # Errors
-/// When a page is a redirect.
-pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
+/// If a page is a redirect.
+pub(super) fn all(set: &LabelledPairs) -> anyhow::Result<Vec<Method>> {
     let mut methods = Vec::new();
     for name in POLICIES {
         let policy: Policy = name.parse()?;
@@ -65,7 +68,12 @@ pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
     Ok(methods)
 }
 
-fn method(name: String, policy: Policy, set: &Set, extract: Option<Extract>) -> anyhow::Result<Method> {
+fn method(
+    name: String,
+    policy: Policy,
+    set: &LabelledPairs,
+    extract: Option<Extract>,
+) -> anyhow::Result<Method> {
     let begin = Instant::now();
     let mut extractor = Extractor::new(policy);
     let mut signatures: HashMap<&PageUrl, Signature> = HashMap::new();
@@ -79,13 +87,16 @@ fn method(name: String, policy: Policy, set: &Set, extract: Option<Extract>) -> 
         let comparison = policy.compare(a, b);
         let is_compared = comparison.same_content || policy.comparable(a) && policy.comparable(b);
         let similarity = if is_compared { comparison.similarity.as_f64() } else { 0.0 };
-        // Of another extractor the signature is one of plain text, whatever the page: then the thresholds are those of the kind.
+        // The signature of another extractor's text is one of plain text, whatever the page is. The
+        // thresholds of the kind apply.
         let accepted = match (extract, policy) {
             (Some(_), Policy::Copies { text, within, across, .. }) => {
                 let tau = match kind {
-                    Kind::Graded => text,
-                    Kind::JudgedOneHost | Kind::TransplantsOneHost => within,
-                    Kind::JudgedTwoHosts | Kind::TransplantsTwoHosts | Kind::ExactJaccard => across,
+                    TruthKind::Graded => text,
+                    TruthKind::JudgedOneHost | TruthKind::TransplantsOneHost => within,
+                    TruthKind::JudgedTwoHosts | TruthKind::TransplantsTwoHosts | TruthKind::ExactJaccard => {
+                        across
+                    }
                 };
                 similarity > tau.as_f64()
             }
@@ -115,7 +126,7 @@ fn sign(
             return Ok(page.signature);
         }
     }
-    // As here, the whole page stands for a main content that is too short.
+    // As in the product, the whole page replaces a main content that is too short.
     match Extractor::default().page_text(url, raw) {
         PageText::Text(whole) => Ok(extractor.text_at(url, &whole).signature),
         PageText::Redirect(_) => Err(anyhow::Error::msg(redirects())),

@@ -1,10 +1,10 @@
-//! Tables and plots of the methods, of the thresholds, and of what cross-validation chooses.
+//! Tables and plots of the methods, of the thresholds, and of the thresholds that cross-validation chooses.
 
 use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::CopiesResult;
 use super::figures::Figures;
-use crate::kind::Kind;
+use crate::ground_truth::kind::TruthKind;
 use crate::report::{Report, Table};
 
 fn share(value: Option<f64>, interval: Option<(f64, f64)>) -> String {
@@ -74,7 +74,7 @@ impl Report for CopiesResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let panel = |(kind, ..): &(Kind, usize, usize)| {
+        let panel = |(kind, ..): &(TruthKind, usize, usize)| {
             let line = |name: &str, dashed, of: fn(&Figures) -> Option<f64>| PlotSeries {
                 name: name.to_owned(),
                 dashed,

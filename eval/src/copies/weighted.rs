@@ -1,8 +1,10 @@
 //! An experiment: the Jaccard coefficient weighted by how common a shingle is on its site.
 //!
-//! A shingle that d of n pages of a host have weighs log2((n + 1) / d) there, so that what a template repeats counts little. A pair has the sum
-//! of the lesser weights of what both have, of the greater weights of what either has. The table is frozen: it is made of all pages
-//! of the corpora before anything is compared, and of shingles of labelled pages only, as no others are compared.
+//! A shingle that d of the n pages of a host contain has the weight log2((n + 1) / d) there, so that a
+//! repeated template counts little. The similarity of a pair is a quotient. The numerator sums the smaller
+//! weights of shingles that both pages contain. The denominator sums the larger weights of shingles that
+//! either page contains. The table of weights is frozen: it is made from all pages of the corpora before any
+//! comparison. The table has only shingles of labelled pages, because no other page is compared.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -15,9 +17,9 @@ use doppel_model::{PageUrl, stable_hash64};
 use doppel_text::Extractor;
 
 use super::methods::Method;
-use super::pairs::{Pair, Set};
+use super::pairs::{LabelledPairs, Pair};
 
-/// What is compared of a page.
+/// What a measure compares: shingles of `words` words, of the main content or of the whole page.
 #[derive(Debug, Clone, Copy)]
 struct Measure {
     name: &'static str,
@@ -32,14 +34,14 @@ const MEASURES: [Measure; 4] = [
     Measure { name: "weighted, 2 words of main contents", words: 2, main: true },
 ];
 
-/// The least threshold that is tried, in hundredths: weights make similarities smaller.
+/// Smallest threshold to try, in hundredths. Weights make similarities smaller than without weights.
 pub(super) const LEAST: u32 = 10;
 
-/// Every measure on every pair; none is accepted, since no threshold is fixed.
+/// Runs every measure on every pair. No pair is accepted, because a measure has no fixed threshold.
 ///
 /// # Errors
-/// When the corpora cannot be read.
-pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
+/// If the corpora cannot be read.
+pub(super) fn all(set: &LabelledPairs) -> anyhow::Result<Vec<Method>> {
     let begin = Instant::now();
     let mut extractor = Extractor::default();
     let mut shingles: [HashMap<&PageUrl, HashSet<u64>>; 4] = Default::default();
@@ -48,7 +50,7 @@ pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
         shingles.iter_mut().zip(found).for_each(|(of, found)| drop(of.insert(url, found)));
     }
     let tables = tables(set, &shingles)?;
-    // All pages are read once for all of them.
+    // One reading of all pages serves all measures.
     let seconds = begin.elapsed().as_secs_f64();
     let method = |((measure, shingles), table): ((Measure, _), _)| Method {
         name: measure.name.to_owned(),
@@ -59,7 +61,11 @@ pub(super) fn all(set: &Set) -> anyhow::Result<Vec<Method>> {
     Ok(MEASURES.into_iter().zip(&shingles).zip(&tables).map(method).collect())
 }
 
-fn similarities(set: &Set, shingles: &HashMap<&PageUrl, HashSet<u64>>, table: &Table) -> Vec<f64> {
+fn similarities(
+    set: &LabelledPairs,
+    shingles: &HashMap<&PageUrl, HashSet<u64>>,
+    table: &ShingleTable,
+) -> Vec<f64> {
     let similarity = |Pair { pair, .. }: &Pair| match (shingles.get(&pair.a), shingles.get(&pair.b)) {
         (Some(a), Some(b)) => similarity(table, (&pair.a.host(), a), (&pair.b.host(), b)),
         _ => 0.0,
@@ -67,25 +73,28 @@ fn similarities(set: &Set, shingles: &HashMap<&PageUrl, HashSet<u64>>, table: &T
     set.pairs.iter().map(similarity).collect()
 }
 
-/// How common shingles are on each host.
+/// Numbers of pages of each host, and of pages of each host that contain a shingle.
 #[derive(Default)]
-struct Table {
+struct ShingleTable {
     pages: HashMap<String, u32>,
     counts: HashMap<(String, u64), u32>,
 }
 
-impl Table {
+impl ShingleTable {
     fn weight(&self, host: &str, shingle: u64) -> f64 {
         let pages = self.pages.get(host).copied().unwrap_or(0);
-        // One that no page of the table has weighs as much as one of a single page.
+        // A shingle of no page of the table weighs as much as a shingle of one page.
         let count = self.counts.get(&(host.to_owned(), shingle)).copied().unwrap_or(0).max(1);
         (f64::from(pages + 1) / f64::from(count)).log2()
     }
 }
 
-fn tables(set: &Set, labelled: &[HashMap<&PageUrl, HashSet<u64>>; 4]) -> anyhow::Result<[Table; 4]> {
+fn tables(
+    set: &LabelledPairs,
+    labelled: &[HashMap<&PageUrl, HashSet<u64>>; 4],
+) -> anyhow::Result<[ShingleTable; 4]> {
     let wanted = labelled.each_ref().map(|of| of.values().flatten().copied().collect::<HashSet<u64>>());
-    let (mut tables, mut extractor) = (<[Table; 4]>::default(), Extractor::default());
+    let (mut tables, mut extractor) = (<[ShingleTable; 4]>::default(), Extractor::default());
     let tally = crawl::read(&set.inputs, |page| {
         let Some(found) = shingles_of(&mut extractor, &page.url, &page.body) else { return Ok(()) };
         let host = page.url.host();
@@ -101,7 +110,8 @@ fn tables(set: &Set, labelled: &[HashMap<&PageUrl, HashSet<u64>>; 4]) -> anyhow:
     Ok(tables)
 }
 
-/// The set of shingles of a page for each measure, empty where there are too few words; none of a page without content.
+/// Shingles of a page for each measure. A set is empty if the page has too few words. `None` if the page has
+/// no content.
 fn shingles_of(extractor: &mut Extractor, url: &PageUrl, body: &FetchedBody) -> Option<[HashSet<u64>; 4]> {
     let [mut whole, mut main] = [Vec::new(), Vec::new()];
     let read = |text: &str, words: &mut Vec<u64>| {
@@ -123,7 +133,11 @@ fn shingles_of(extractor: &mut Extractor, url: &PageUrl, body: &FetchedBody) -> 
     }))
 }
 
-fn similarity(table: &Table, (host, a): (&str, &HashSet<u64>), (other, b): (&str, &HashSet<u64>)) -> f64 {
+fn similarity(
+    table: &ShingleTable,
+    (host, a): (&str, &HashSet<u64>),
+    (other, b): (&str, &HashSet<u64>),
+) -> f64 {
     let (mut shared, mut either) = (0.0, 0.0);
     for shingle in a.union(b) {
         let of = |host: &str, set: &HashSet<u64>| {
@@ -141,16 +155,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_every_page_of_a_site_has_counts_little() {
-        let mut table = Table::default();
+    fn shingles_of_every_page_of_a_site_count_little() {
+        let mut table = ShingleTable::default();
         table.pages.extend([("h".to_owned(), 100), ("g".to_owned(), 1)]);
         table.counts.extend([(("h".to_owned(), 1), 100), (("h".to_owned(), 2), 100)]);
         let set = |shingles: &[u64]| shingles.iter().copied().collect::<HashSet<u64>>();
         let of = |a: &[u64], b: &[u64]| similarity(&table, ("h", &set(a)), ("h", &set(b)));
-        assert!(of(&[1, 2, 7], &[1, 2, 8]) < 0.01, "the template alone is the same");
-        assert!(of(&[1, 7, 8], &[2, 7, 8]) > 0.99, "the template alone differs");
+        assert!(of(&[1, 2, 7], &[1, 2, 8]) < 0.01, "pages that share only the template are similar");
+        assert!(of(&[1, 7, 8], &[2, 7, 8]) > 0.99, "pages that differ only in the template are not similar");
         assert_eq!((of(&[7], &[7]), of(&[7], &[8]), of(&[], &[])), (1.0, 0.0, 0.0));
-        // On a small site each shingle weighs less, and the lesser weight is what both have.
+        // On a small site a shingle weighs less, and the smaller weight is the shared one.
         let across = similarity(&table, ("h", &set(&[7])), ("g", &set(&[7])));
         assert!((across - 1.0 / 101_f64.log2()).abs() < 1e-9, "{across}");
     }

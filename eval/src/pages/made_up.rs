@@ -1,30 +1,32 @@
-//! Words that the program makes up, drawn as in natural language: the r-th word with a probability in proportion to 1/r.
+//! Words that the program makes up, drawn as in natural language: the r-th word with a probability in
+//! proportion to 1/r.
 //!
-//! The arithmetic is that of IEEE 754's basic operations, so the same seed gives the same words on every machine.
+//! Only the basic operations of IEEE 754 are used, so a seed gives the same words on every machine.
 
 use doppel_model::{PageUrl, Random, Timestamp};
 
 use crate::generator::Source;
 use crate::pages::Words;
 
-/// The number of words.
+/// Number of distinct words.
 const WORDS: usize = 50_000;
-/// The number of syllables of a word; all words have as many letters.
+/// Number of syllables of a word. All words have the same number of letters.
 const SYLLABLES: u32 = 3;
 const CONSONANTS: &[u8] = b"bcdfghjklmnpqrstvwxz";
 const VOWELS: &[u8] = b"aeiou";
 
 /// Texts of made-up words.
 pub(crate) struct MadeUp {
-    /// The number of words of a text.
+    /// Number of words of a text.
     length: usize,
     spellings: Vec<String>,
-    /// For each word the probability that it or one before it is drawn, times the last of these numbers.
+    /// For each word, the sum of the weights of this word and all words before it. The probability of a word
+    /// is its weight, divided by the last sum.
     cumulative: Vec<f64>,
 }
 
 impl MadeUp {
-    /// Texts of this many words.
+    /// Creates a source of texts of `length` words.
     pub(crate) fn new(length: usize) -> Self {
         let mut sum = 0.0;
         let weight = |rank: usize| {
@@ -36,7 +38,7 @@ impl MadeUp {
     }
 }
 
-/// A word of syllables, each of a consonant and a vowel.
+/// Spells a word as syllables, each of a consonant and a vowel.
 fn spelling(word: usize) -> String {
     let base = CONSONANTS.len() * VOWELS.len();
     let mut letters = String::new();

@@ -1,6 +1,6 @@
-//! The text of real crawls as words, and families of texts recombined from it.
+//! Texts of real crawls as words, and families of texts recombined from them.
 //!
-//! A word is what stands between white space, with its punctuation. Each spelling is kept once.
+//! A word is a run of characters between white space, with its punctuation. Each spelling is stored once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,10 +16,10 @@ use crate::families;
 use crate::generator::Source;
 use crate::pages::Words;
 
-/// Texts with fewer characters are left out. A space between two words counts.
+/// Minimum number of characters of a text; shorter texts are left out. A space between two words counts.
 const CHARACTERS_MIN: usize = 300;
 
-/// The texts of real pages, in the order in which their URLs first came.
+/// Texts of real pages, in the order in which their URLs first came.
 #[derive(Default)]
 pub(crate) struct RealTexts {
     texts: Vec<Vec<u32>>,
@@ -31,35 +31,37 @@ impl RealTexts {
     /// Reads the newest version of each page.
     ///
     /// # Errors
-    /// When an input does not exist, or there is no page with enough text.
+    /// If an input does not exist, or if no page has enough text.
     pub(crate) fn read(inputs: &InputArgs) -> anyhow::Result<Self> {
         let mut newest = Newest::default();
         let mut extractor = Extractor::default();
         let tally = crawl::read(inputs, |page| {
-            newest.take(&page, &mut extractor);
+            newest.record(&page, &mut extractor);
             Ok(())
         })?;
         tally.verdict(inputs.strict, 0)?;
         let texts = newest.texts();
         if texts.is_empty() {
-            let why = format!("no page has a text of {CHARACTERS_MIN} characters");
+            let why = format!(
+                "no page has a text of {CHARACTERS_MIN} characters or more; give crawls with longer pages"
+            );
             return Err(Failure::BadInput(why).into());
         }
         Ok(texts)
     }
 }
 
-/// The newest version of each page so far.
+/// Newest version of each page that has been read so far.
 #[derive(Default)]
 struct Newest {
     numbers: HashMap<PageUrl, usize>,
-    /// Empty where the version is too short, or no content.
+    /// URL, date and words of each page. The words are empty if the version is too short or has no content.
     texts: Vec<(PageUrl, Timestamp, Vec<u32>)>,
     vocabulary: Vocabulary,
 }
 
 impl Newest {
-    fn take(&mut self, page: &FetchedPage, extractor: &mut Extractor) {
+    fn record(&mut self, page: &FetchedPage, extractor: &mut Extractor) {
         // The reader of crawls supplies a missing date.
         let date = page.fetched_at.unwrap_or(Timestamp::from_millis(0));
         let next = self.texts.len();
@@ -88,7 +90,7 @@ impl Newest {
     }
 }
 
-/// The spellings of words, by number.
+/// Spellings of words, by number.
 #[derive(Default)]
 struct Vocabulary {
     numbers: HashMap<Box<str>, u32>,
@@ -96,7 +98,7 @@ struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The words of a text; none where it is too short.
+    /// Words of a text. Empty if the text is too short.
     fn words(&mut self, text: &str) -> Vec<u32> {
         let characters: usize = text.split_whitespace().map(|word| word.chars().count() + 1).sum();
         if characters <= CHARACTERS_MIN {
@@ -131,7 +133,7 @@ impl Source for RealTexts {
         families::recombined(&self.texts, random)
     }
 
-    /// The more often a word occurs, the more often it is drawn.
+    /// Draws a word with a probability in proportion to how often it occurs.
     fn word(&self, random: &mut Random) -> u32 {
         let text = &self.texts[random.index(self.texts.len())];
         text[random.index(text.len())]

@@ -1,4 +1,4 @@
-//! What is written, read as `doppel dedup` reads it.
+//! Reads files written by `doppel-eval pages` in the way `doppel dedup` does, and checks the pages.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use doppel_model::{PageUrl, Timestamp};
 use doppel_text::Extractor;
 
 use super::Pages;
-use crate::report::Form;
+use crate::report::ReportFormat;
 
 #[derive(Parser)]
 struct Program {
@@ -19,12 +19,12 @@ struct Program {
     pages: Pages,
 }
 
-/// What the command writes.
+/// Runs the command and returns the file that it writes.
 fn written(arguments: &[&str]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("pages.jsonl");
     let all = ["pages", "--out", out.to_str().unwrap()].into_iter().chain(arguments.iter().copied());
-    Program::parse_from(all).pages.run(Form::Json).unwrap();
+    Program::parse_from(all).pages.run(ReportFormat::Json).unwrap();
     std::fs::read(&out).unwrap()
 }
 
@@ -32,13 +32,13 @@ fn read(lines: &[u8]) -> Vec<(PageItem, String)> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let page = |line| {
         let item = PageItem::parse(line, Timestamp::from_millis(1_700_000_000_000)).unwrap();
-        let PageBody::Text(text) = item.body.clone() else { panic!("{} is no text", item.url) };
+        let PageBody::Text(text) = item.body.clone() else { panic!("the body of {} is not text", item.url) };
         (item, text)
     };
     lines.map(page).collect()
 }
 
-/// The similarities of all pairs that are alike at all.
+/// Similarities of all pairs whose similarity is above 0.3.
 fn similarities(pages: &[(PageItem, String)]) -> Vec<f64> {
     let mut extractor = Extractor::default();
     let signatures: Vec<Signature> = pages.iter().map(|(_, text)| extractor.text(text).signature).collect();
@@ -51,8 +51,9 @@ fn similarities(pages: &[(PageItem, String)]) -> Vec<f64> {
     pairs.map(of).filter(|similarity| *similarity > 0.3).collect()
 }
 
-/// Families lie around the threshold: one pair of a family in fifteen is at it or above, and many are near it.
-fn lie_around_tau(pages: &[(PageItem, String)]) {
+/// Asserts that families lie around the threshold: one pair of a family in fifteen is at tau or above, and
+/// many pairs are near it.
+fn assert_similarities_are_around_tau(pages: &[(PageItem, String)]) {
     let tau = Policy::default().metric().unwrap().as_f64();
     let similarities = similarities(pages);
     let pairs = similarities.len();
@@ -69,7 +70,7 @@ fn distinct_urls(pages: &[(PageItem, String)]) -> usize {
 }
 
 #[test]
-fn made_up_pages_are_exact_repeatable_and_in_families() {
+fn a_seed_repeats_made_up_pages_in_families() {
     let arguments = ["--words", "150", "--pages", "700"];
     let lines = written(&arguments);
     assert_eq!(lines, written(&arguments));
@@ -78,7 +79,7 @@ fn made_up_pages_are_exact_repeatable_and_in_families() {
     assert_eq!((pages.len(), distinct_urls(&pages)), (700, 700));
     assert!(pages.iter().all(|(_, text)| text.split(' ').count() == 150));
     assert!(pages.is_sorted_by_key(|(item, _)| item.fetched_at));
-    lie_around_tau(&pages);
+    assert_similarities_are_around_tau(&pages);
 }
 
 fn crawl(path: &Path) {
@@ -109,7 +110,7 @@ fn real_pages_come_first_and_the_others_are_made_from_them() {
     crawl(&path);
     let from = ["--from", path.to_str().unwrap()];
     let real = read(&written(&from));
-    assert_eq!(real.len(), 49, "a page is too short by now");
+    assert_eq!(real.len(), 49, "the newest version of one page is too short");
     assert_eq!(real[0].0.url.as_str(), "https://a.org/0");
     assert!(real[0].1.starts_with("Word0x0, Word0x1, "));
     assert_eq!(real[0].0.fetched_at, Some(Timestamp::from_millis(2)));
@@ -122,6 +123,6 @@ fn real_pages_come_first_and_the_others_are_made_from_them() {
     assert_eq!(pages[..49], real);
     let known: HashSet<&str> = real.iter().flat_map(|(_, text)| text.split(' ')).collect();
     assert!(pages[49..].iter().flat_map(|(_, text)| text.split(' ')).all(|word| known.contains(word)));
-    lie_around_tau(&pages);
+    assert_similarities_are_around_tau(&pages);
     assert_eq!(read(&written(&[&from[..], &["--pages", "7"]].concat())), real[..7]);
 }

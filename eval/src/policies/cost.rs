@@ -1,15 +1,15 @@
-//! What a page costs under a policy.
+//! Costs of a page under a policy: bytes of its signature, and processor time.
 
 use serde::Serialize;
 
-/// Means over the pages that have content. Times are processor time.
+/// Mean costs of the pages that have content. Times are processor time.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Cost {
     pages: usize,
     signature_bytes: f64,
-    /// From HTML to signature, on one core.
+    /// Microseconds from HTML to signature, on one core.
     sign_us: f64,
-    /// All pages grouped at once, all cores together.
+    /// Microseconds to group all pages at once, summed over all cores.
     find_us: f64,
 }
 
@@ -24,7 +24,7 @@ impl Cost {
         }
     }
 
-    /// Bytes of a signature, microseconds to sign, microseconds to find.
+    /// Formats the bytes of a signature, the microseconds to sign, and the microseconds to find.
     pub(crate) fn cells(&self) -> [String; 3] {
         let Self { signature_bytes, sign_us, find_us, .. } = self;
         [format!("{signature_bytes:.0}"), format!("{sign_us:.0}"), format!("{find_us:.1}")]

@@ -1,7 +1,9 @@
-//! Exact Jaccard of whole pages as a truth. It is circular for `jaccard`, whose F it is, and says of others how like that they are.
+//! Exact Jaccard of whole pages as a truth. It is circular for `jaccard`, whose F it is. For other policies
+//! it says how similar to `jaccard` they are.
 //!
-//! Some pages are drawn, and each is compared with all others, so nothing rests on how candidates are found. Each pair is as likely to be among these as
-//! any other, so shares are those of all pairs. Of pages with equal texts the first stands for all.
+//! Some pages are drawn, and each is compared with all others, so no figure depends on how candidates are
+//! found. Every pair is in the sample with the same probability, so shares are those of all pairs. The first
+//! of several pages with equal texts stands for all of them.
 
 use std::collections::HashSet;
 
@@ -10,24 +12,24 @@ use doppel_model::Random;
 use doppel_text::Extractor;
 use rayon::prelude::*;
 
-use crate::labelled::{Crawled, Truth};
+use crate::ground_truth::labelled::{CrawledPages, Truth};
 
-/// The threshold of the default.
+/// Threshold of the default policy.
 const TAU: &str = "0.8";
 
-/// Pairs of a drawn page and another one.
-pub(super) struct Exact {
-    /// One page for each text, by its number in the crawl.
+/// Pairs of a drawn page and any other page.
+pub(super) struct ExactPairs {
+    /// One page for each text, as its number in the crawl.
     pages: Vec<usize>,
-    /// The pages that are drawn, by their places among these.
+    /// Drawn pages, as positions in `pages`.
     drawn: Vec<usize>,
-    /// Pairs of places whose coefficient is above the threshold, the least first.
+    /// Pairs of positions whose coefficient is above the threshold, the smaller position first.
     same: HashSet<(usize, usize)>,
 }
 
-impl Exact {
-    /// Draws so many pages.
-    pub(super) fn new(crawled: &Crawled, draws: usize, seed: u64) -> anyhow::Result<Self> {
+impl ExactPairs {
+    /// Draws `draws` pages, or all pages if there are fewer.
+    pub(super) fn new(crawled: &CrawledPages, draws: usize, seed: u64) -> anyhow::Result<Self> {
         let tau: BaselineTau = TAU.parse()?;
         let (mut contents, mut extractor) = (Contents::default(), Extractor::default());
         let (mut pages, mut ids, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
@@ -53,15 +55,16 @@ impl Exact {
         Ok(Self { pages, drawn, same })
     }
 
-    /// Pairs that are the same, and others.
+    /// Numbers of same pairs and of other pairs.
     pub(super) fn counts(&self) -> (usize, usize) {
-        // Of two drawn pages the pair is there once.
+        // A pair of two drawn pages counts once.
         let (drawn, pages) = (self.drawn.len(), self.pages.len());
         let all = drawn * pages.saturating_sub(drawn) + drawn * drawn.saturating_sub(1) / 2;
         (self.same.len(), all - self.same.len())
     }
 
-    /// For every pair what `of` says of it, by the numbers of its pages in the crawl, and whether they are the same.
+    /// Calls `of` for every pair, with the numbers of its pages in the crawl. Returns the truth and the
+    /// result for each pair.
     pub(super) fn each<T: Send>(&self, of: impl Fn(usize, usize) -> T + Sync) -> Vec<(Truth, T)> {
         let drawn: HashSet<usize> = self.drawn.iter().copied().collect();
         let of_page = |at: &usize| {
@@ -88,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_pair_of_a_drawn_page_comes_once() {
-        let mut crawled = Crawled::default();
+        let mut crawled = CrawledPages::default();
         let mut add = |number: usize, text: String| {
             let url = PageUrl::parse(&format!("http://h/{number}")).unwrap();
             let body = doppel_crawls::FetchedBody::Text(text);
@@ -103,7 +106,7 @@ mod tests {
             add(4 * family + 3, words(family + 10));
         }
         add(16, String::new());
-        let all = Exact::new(&crawled, usize::MAX, 1).unwrap();
+        let all = ExactPairs::new(&crawled, usize::MAX, 1).unwrap();
         assert_eq!(all.counts(), (4, 12 * 11 / 2 - 4));
         let mut pairs = all.each(|a, b| (a.min(b), a.max(b)));
         pairs.sort_unstable_by_key(|(_, pair)| *pair);
@@ -111,7 +114,7 @@ mod tests {
         assert_eq!(pairs.len(), 66);
         let same = pairs.iter().filter(|(truth, _)| *truth == Truth::Same).map(|(_, pair)| *pair);
         assert_eq!(same.collect::<Vec<_>>(), [(0, 1), (4, 5), (8, 9), (12, 13)]);
-        let some = Exact::new(&crawled, 5, 1).unwrap();
+        let some = ExactPairs::new(&crawled, 5, 1).unwrap();
         let (same, other) = some.counts();
         assert_eq!((same + other, some.each(|_, _| ()).len()), (5 * 7 + 10, 45));
     }

@@ -1,14 +1,16 @@
-//! One table over all policies.
+//! Summary: one table over all policies.
 
 use doppel_terminal::output::known;
 
-use super::{OfPolicy, Scores, TruthSet};
+use super::{PolicyScores, Scores, TruthSet};
+use crate::ground_truth::score::Score;
 use crate::report::{Table, percent};
-use crate::score::Score;
 
-/// Precision, recall and F1 for each kind of truth, with the pairs that are wrongly called the same by F and joined by groups; what is in
-/// groups, and what a page costs.
-pub(super) fn table(truths: &[TruthSet], policies: &[OfPolicy], pages: usize) -> Table {
+/// Makes the table with one row for each policy.
+///
+/// For each kind of truth a row has precision, recall and F1, the wrong pairs of F, and the wrong pairs of
+/// groups. Then come the share of pages in groups, and the costs of a page.
+pub(super) fn table(truths: &[TruthSet], policies: &[PolicyScores], pages: usize) -> Table {
     let title = format!(
         "summary over {pages} pages: precision / recall / F1 in percent; in brackets the pairs that F wrongly calls the same, those \
          that groups wrongly join, and the closure error, the share that these have of all that is joined, by weight"
@@ -17,7 +19,7 @@ pub(super) fn table(truths: &[TruthSet], policies: &[OfPolicy], pages: usize) ->
     let costs = ["beside another in a group, %", "bytes", "us to sign", "us to find"];
     let head = ["policy".to_owned()].into_iter().chain(kinds).chain(costs.map(str::to_owned));
     let mut table = Table::new(&title, head);
-    for OfPolicy { policy, pairs, cost, beside } in policies {
+    for PolicyScores { policy, pairs, cost, beside } in policies {
         let mut row = vec![policy.to_string()];
         row.extend(pairs.iter().map(shares));
         row.push(percent(*beside));
@@ -33,7 +35,7 @@ fn shares(Scores { f, grouped }: &Scores) -> String {
     format!("{shares} ({}, {}: {})", f.wrong, grouped.wrong, closure_error(grouped))
 }
 
-/// The share of what groups join that is not the same, in percent.
+/// Share of the joined pairs that are not the same, in percent.
 pub(super) fn closure_error(grouped: &Score) -> String {
     grouped.precision().map_or_else(|| "-".to_owned(), |right| percent(1.0 - right))
 }

@@ -28,9 +28,8 @@ use super::{LocalNode, check_limit, lock};
 /// other's centers. So each compares its page with the others of its cluster in that step.
 const SEARCHES_PER_THREAD: usize = 4;
 
-/// Largest number of copies in the answer for the first page of a content. Every copy names the first page in
-/// its own answer. So only copies that were searched for before this page became the first need to be in its
-/// answer.
+/// Most copies that the answer for the first page of a content lists, besides the page that was first before. Each copy names
+/// the first page in its own answer, so the list needs only the copies that were searched for earlier.
 const COPIES_MAX: usize = 1_000;
 
 /// A search and how it is made. It has no role if the page does not have the content any more, or another

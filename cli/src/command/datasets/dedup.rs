@@ -1,9 +1,9 @@
-//! `doppel dedup`: the engine in this process; crawls go in, groups come out.
+//! `doppel dedup`: runs the engine in this process, reads crawls, and writes groups.
 
 mod at_once;
 mod page_by_page;
-mod reported;
-mod unused;
+mod report_plan;
+mod unused_options;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,27 +29,38 @@ use doppel_terminal::interrupt;
 use doppel_terminal::output::{Output, say};
 use doppel_tier1::bulk::Unit;
 
-use crate::given::GivenOptions;
+use crate::given_options::GivenOptions;
 use crate::slow_policy;
-use crate::summary::{Fed, LearntTables, Summary};
-use reported::ReportPlan;
+use crate::summary::{IngestSummary, LearntTables, Summary};
+use report_plan::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.
 ///
-/// Each record is judged on its own, also where several records share a URL: a record is a capture in a WARC, a row, or a file of a
-/// directory of pages. Every record that is removed is a near-duplicate of a record that is kept, which is named. Of equal records the first in the
-/// inputs is kept, unless dates or other rules decide (docs/reference/winner-rules.md). With --latest only the newest version of each URL is judged. Without --data
-/// nothing is kept. With --data the collection stays, of each URL the newest version, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
-/// once where nothing is kept, or the directory is empty or none yet: two runs of the same command give the same output, ids
-/// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, the same command goes on behind the last
-/// file that was read to its end, or begins anew (docs/reference/records.md). A directory that is made so has no snapshots, so the first `doppel serve` makes
-/// the index of all signatures: status is answered at once, new pages are decided later. A collection that is there goes on
-/// page by page. A policy that reads tables (docs/reference/policies.md) learns them from the inputs, which are read twice then, unless
-/// they are given or the collection has them; the summary names them. With --data they are kept and never change. A file that the collection has taken to its end, and that is as
-/// it was, is not read again, unless --kept, --removed or --report needs its records. The options for shards, ranges and languages have an effect with --data or --incremental; those for
-/// partitions, dimensions, nodes, snapshots, pending pages, cohesion and retention where pages are recorded one by one. A line names
-/// those that were given and have none. A page of a
-/// directory whose file has gone since then stays live, unless --prune is given.
+/// Each record is judged on its own, even if several records share a URL. A record is a capture in a WARC
+/// file, a row, or a file of a directory of pages. Every removed record is a near-duplicate of a kept record,
+/// which is named. Of equal records the first one in the inputs is kept, unless dates or other rules decide
+/// (docs/reference/winner-rules.md). With --latest only the newest version of each URL is judged.
+///
+/// Without --data the command stores no collection. With --data it stores the newest version of each URL, and
+/// `doppel serve` or another `doppel dedup` continues with the collection. If no collection is stored, or the
+/// directory is empty or missing, all pages are grouped at once. Two runs of the same command then give the
+/// same output, including the ids of groups. (With --data the same groups have other ids than without.) If a
+/// run is interrupted, the same command continues after the last file that was read to its end, or starts
+/// again (docs/reference/records.md). A directory that was made at once has no snapshots, so the first
+/// `doppel serve` builds the index from all signatures: it answers status questions at once and decides new
+/// pages later.
+///
+/// An existing collection is continued page by page. A file that the collection has read to its end is not
+/// read again while the file is unchanged, unless --kept, --removed or --report needs its records. If a file
+/// below an input directory is deleted, its page stays live, unless --prune is given.
+///
+/// If the policy needs tables (docs/reference/policies.md) that are neither given nor part of the collection,
+/// the command learns them from the inputs, which it then reads twice. The summary names the tables. With
+/// --data they are stored and never change.
+///
+/// The options for shards, ranges and languages have an effect only with --data or --incremental. The options
+/// for partitions, dimensions, nodes, snapshots, pending pages, cohesion and retention have an effect only if
+/// pages are recorded one by one. The command names given options that have no effect.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -61,72 +72,77 @@ Examples:
 pub(crate) struct Dedup {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Keep the collection in this directory.
+    /// Store the collection in this directory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Judge pages instead of records: the newest version of each URL stands for it, also over several inputs, which are successive crawls
-    /// then. Older versions are counted as superseded, redirects to kept pages and pages that are gone are removed. With --data this is
-    /// always so.
+    /// Judge pages instead of records: the newest version of each URL stands for it, across all inputs, which
+    /// count as successive crawls. Older versions are counted as superseded. Redirects to kept pages, and
+    /// pages that are gone, are removed. Implied by --data.
     #[arg(long)]
     latest: bool,
-    /// Record page by page, as a server does, also where nothing is on record yet: in a temporary directory with --latest.
-    /// The groups are the same but for their ids; it mostly takes several times as long. With --data an interrupted command
-    /// goes on where it was.
+    /// Record page by page, as a server does, even if no page is on record yet; with --latest in a temporary
+    /// directory. The groups are the same except for their ids, but it usually takes several times as long.
+    /// With --data an interrupted command continues where it stopped.
     #[arg(long)]
     incremental: bool,
-    /// Read all files, those too that the collection has taken before and that are as they were (docs/reference/records.md).
+    /// Read all files, including unchanged files that the collection has read before
+    /// (docs/reference/records.md).
     #[arg(long, requires = "data")]
     read_again: bool,
-    /// Write one line of JSON for every record, in the order of the inputs, to this file; with --latest or --data for every live page, sorted
-    /// by URL. `-` is standard output.
-    /// A file that is there is replaced at the end, and may be an input.
+    /// Write JSON lines to this file: one for every record in the order of the inputs, or with --latest or
+    /// --data one for every live page, sorted by URL. `-` is standard output. An existing file is replaced at
+    /// the end, and may be an input.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write a report to this file, one page of HTML to be looked at in a browser: what can be removed, sizes of groups, similarities, the
-    /// largest groups with examples side by side, and hosts that mirror each other; `-` is standard output. The inputs are read once more,
-    /// until the examples are found; standard input and pipes are copied to a temporary file for that.
+    /// Write a report to this file, as one HTML page for a browser: what can be removed, sizes of groups,
+    /// similarities, the largest groups with examples side by side, and hosts that mirror each other. `-` is
+    /// standard output. The inputs are read again until the examples are found; standard input and pipes are
+    /// copied to a temporary file for this purpose.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Prefer winners of this market in the output and the summary, by its name in the file of --winners or as a host suffix
-    /// such as `de` (docs/reference/winner-rules.md). What is kept with --data is the same.
+    /// Prefer winners of this market in the output and the summary. Give its name in the file of --winners,
+    /// or a host suffix such as `de` (docs/reference/winner-rules.md). The collection of --data does not
+    /// depend on it.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
-    /// Record pages as dead whose file below a directory that is an INPUT has gone.
+    /// Record pages as dead if their file below an input directory is gone.
     #[arg(long, requires = "data")]
     prune: bool,
-    /// Largest groups that the summary lists.
+    /// Number of largest groups that the summary lists.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Print the summary as JSON: a line on standard output, or on standard error where data goes to standard output.
+    /// Print the summary as one line of JSON on standard output, or on standard error if standard output
+    /// receives data.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     results: ResultArgs,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Which options the user gave.
+    /// Options that the user has given.
     #[arg(skip)]
     pub(crate) given: GivenOptions,
 }
 
-/// What came of a run.
+/// Results of a run.
 struct DedupOutcome {
     summary: Summary,
-    /// What is decided of each record, where results are wanted.
+    /// Decision on each record, if records are to be written.
     decisions: Option<RecordDecisions>,
-    /// Whether the output was written. That comes last: a collection that is kept is complete by then.
+    /// Whether the output was written. The output comes last, so a stored collection is complete even if
+    /// writing fails.
     written: anyhow::Result<()>,
 }
 
-/// What a run is to do.
+/// What a run has to do, checked before it reads the inputs.
 struct Plan {
     out: Option<Destination>,
     report: Option<ReportPlan>,
     market: Option<Market>,
-    /// Whether it makes a data directory as a whole.
-    makes: bool,
+    /// Whether the run creates a data directory as a whole.
+    makes_directory: bool,
     results: Option<Results>,
-    /// How files are read, and which are left out, where a collection is kept.
+    /// How files are read, and which files are skipped. `None` if no collection is stored.
     reading: Option<ReadingPlan>,
 }
 
@@ -134,26 +150,27 @@ impl Dedup {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         self.check_unit()?;
         self.inputs.records.fields.judges_records = self.unit() == Unit::Record;
-        // A collection has the same records of a file whether or not a run copies them.
+        // The collection must have the same records of a file whether or not a run copies the records.
         self.inputs.records.fields.copies_records = self.results.is_wanted() || self.data.is_some();
-        let mut asked = engine::asked(&self.engine)?;
-        asked.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
-        let mut plan = self.plan(&asked)?;
-        self.unused(plan.makes).inspect(|unused| say!("doppel: {unused}"));
-        // Where tables are learnt, a report is made or results are written, the inputs are read twice.
-        let is_read_twice = self.learns(&asked) || plan.report.is_some() || plan.results.is_some();
+        let mut request = engine::asked(&self.engine)?;
+        request.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
+        let mut plan = self.plan(&request)?;
+        self.describe_unused_options(plan.makes_directory).inspect(|unused| say!("doppel: {unused}"));
+        // The inputs are read twice if the run learns tables, makes a report, or writes records.
+        let is_read_twice =
+            self.must_learn_tables(&request) || plan.report.is_some() || plan.results.is_some();
         let spool = if is_read_twice { self.inputs.spool()? } else { None };
         if let Some(report) = &mut plan.report {
-            // A copy has the date on which it was made.
+            // A copy of the input carries the date of copying, not the dates of the pages.
             report.is_dated = spool.is_none();
         }
-        let learnt = self.learn(&mut asked)?;
-        let done = self.dedup(asked, &plan, learnt);
+        let learnt = self.learn(&mut request)?;
+        let done = self.dedup(request, &plan, learnt);
         drop(spool);
         done
     }
 
-    /// Refuses options that need pages where records are judged.
+    /// Refuses options that need pages if records are judged.
     fn check_unit(&self) -> Result<(), Failure> {
         if self.unit() == Unit::Page {
             return Ok(());
@@ -171,12 +188,12 @@ impl Dedup {
         Ok(())
     }
 
-    /// What is to be done. All that may be wrong is found before the inputs are read, which may take hours.
-    fn plan(&self, asked: &CollectionRequest) -> anyhow::Result<Plan> {
+    /// Plans the run. All mistakes are found before the inputs are read, which may take hours.
+    fn plan(&self, request: &CollectionRequest) -> anyhow::Result<Plan> {
         let data = self.data.as_deref();
-        let market = self.market(&asked.markets)?;
-        // The output may lie in the directory that is to be made. It is there first, so that the path can be tried before
-        // the work.
+        let market = self.market(&request.markets)?;
+        // The output may lie in the directory that the run creates. Creating the directory first lets the
+        // output path be tested before the work.
         let is_parent = |of: &Option<PathBuf>| of.as_deref().and_then(Path::parent) == data;
         if let Some(dir) = data.filter(|_| is_parent(&self.out) || is_parent(&self.report)) {
             manifest::require_directory(dir)?;
@@ -186,30 +203,31 @@ impl Dedup {
         let report = self.report_plan(out.as_ref())?;
         let is_possible = data.map_or(Ok(false), NewDirectory::is_possible)?;
         match data {
-            Some(dir) if !is_possible => Manifest::try_for(dir, asked.wanted, DEFAULTS)?,
+            Some(dir) if !is_possible => Manifest::try_for(dir, request.wanted, DEFAULTS)?,
             _ => {
-                Manifest::map_of(asked.wanted, DEFAULTS)?;
+                Manifest::map_of(request.wanted, DEFAULTS)?;
             }
         }
         let bad = self.inputs.records.bad.as_ref().map(BadFile::path);
         let others = [("--out", self.out.as_deref()), ("--report", self.report.as_deref()), ("--bad", bad)];
         let others: Vec<_> = others.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
         if let Some(out) = self.out.as_deref().filter(|_| self.results.is_wanted()) {
-            // The results are the last that is written, and read the inputs again.
+            // Records are written last and read from the inputs again, so the output must not replace an
+            // input.
             self.inputs.refuse_output("--out", out)?;
         }
         let results = Results::check(&self.results, &self.inputs, &others, data)?;
         if let Some(results) = &results {
             results.say_memory(self.inputs.sources()?.all.iter().map(|source| source.bytes).sum());
         }
-        // Here, so that inputs that are not there are told before anything is made.
+        // Missing inputs are reported here, before anything is created.
         self.inputs.sources()?;
         let reading = data.map(|_| self.reading(report.is_some() || results.is_some()));
-        Ok(Plan { out, report, market, makes: is_possible && !self.incremental, results, reading })
+        Ok(Plan { out, report, market, makes_directory: is_possible && !self.incremental, results, reading })
     }
 
-    /// How files are read for a collection. Where their records `are_copied`, or are looked at for a report, the files that it lists are read, too: the
-    /// list does not say what became of each record.
+    /// Returns how files are read for a collection. If records are copied or a report is made, files in the
+    /// collection's list are read too, because the list does not say what became of each record.
     fn reading(&self, are_copied: bool) -> ReadingPlan {
         let records = &self.inputs.records;
         let reading = ReadingPlan::new(&records.fields, self.engine.detect_language);
@@ -221,17 +239,18 @@ impl Dedup {
         }
     }
 
-    /// Whether the tables of the policy are to be learnt from the inputs: they are not given, and the collection does not have them.
-    fn learns(&self, asked: &CollectionRequest) -> bool {
-        let policy = asked.wanted.policy.unwrap_or_default();
+    /// Whether the tables of the policy must be learned from the inputs: no tables are given, and no
+    /// collection has them.
+    fn must_learn_tables(&self, request: &CollectionRequest) -> bool {
+        let policy = request.wanted.policy.unwrap_or_default();
         let is_there = self.data.as_deref().is_some_and(|dir| dir.join(manifest::NAME).exists());
-        policy.reads_tables() && asked.tables.is_none() && !is_there
+        policy.reads_tables() && request.tables.is_none() && !is_there
     }
 
-    /// Learns the tables of the policy from the inputs where that is to be done.
-    fn learn(&self, asked: &mut CollectionRequest) -> anyhow::Result<Option<LearntTables>> {
-        if self.learns(asked) {
-            let policy = asked.wanted.policy.unwrap_or_default();
+    /// Learns the tables of the policy from the inputs, if [`Self::must_learn_tables`] says so.
+    fn learn(&self, request: &mut CollectionRequest) -> anyhow::Result<Option<LearntTables>> {
+        if self.must_learn_tables(request) {
+            let policy = request.wanted.policy.unwrap_or_default();
             let (tables, read) = policy_tables::learn(&self.inputs, policy, false)?;
             let learnt = LearntTables {
                 hash: tables.hash(),
@@ -240,8 +259,8 @@ impl Dedup {
                 words: tables.terms() as u64,
                 kept: None,
             };
-            asked.wanted.tables = Some(tables.hash());
-            asked.tables = Some(Arc::new(tables));
+            request.wanted.tables = Some(tables.hash());
+            request.tables = Some(Arc::new(tables));
             return Ok(Some(learnt));
         }
         Ok(None)
@@ -249,33 +268,33 @@ impl Dedup {
 
     fn dedup(
         &self,
-        asked: CollectionRequest,
+        request: CollectionRequest,
         plan: &Plan,
         learnt: Option<LearntTables>,
     ) -> anyhow::Result<()> {
         let data = self.data.as_deref();
-        let new = data.filter(|_| plan.makes);
+        let new = data.filter(|_| plan.makes_directory);
         let DedupOutcome { mut summary, decisions, written } = match new {
-            Some(dir) => self.make_directory(dir, asked, plan)?,
-            None if data.is_none() && !self.incremental => self.at_once(asked, plan)?,
-            None => self.page_by_page(asked, plan)?,
+            Some(dir) => self.make_directory(dir, request, plan)?,
+            None if data.is_none() && !self.incremental => self.at_once(request, plan)?,
+            None => self.page_by_page(request, plan)?,
         };
         let whole = data.filter(|dir| dir.join(manifest::NAME).exists());
         let mut written = match whole {
-            Some(dir) => written.with_context(|| is_complete(dir)),
+            Some(dir) => written.with_context(|| complete_message(dir)),
             None => written,
         };
         let kept = data.map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         summary.warn(data);
         summary.tables = learnt.map(|learnt| LearntTables { kept, ..learnt });
         if let (Ok(()), Some(results), Some(decisions)) = (&written, &plan.results, decisions) {
-            let input = &summary.fed.input;
+            let input = &summary.ingest.input;
             let first = (input.now.unwrap_or_else(Timestamp::now), &*input.source_counts);
             match results.write(&self.inputs, first, decisions) {
                 Ok(copied) => summary.results = Some(copied),
                 Err(error) => {
                     written = Err(match whole {
-                        Some(dir) => error.context(has_no_results(dir)),
+                        Some(dir) => error.context(no_records_message(dir)),
                         None => error,
                     });
                 }
@@ -291,17 +310,17 @@ impl Dedup {
             output.print(&summary, |out| summary.print(out))?;
         }
         summary.warnings().iter().for_each(|warning| say!("doppel: WARNING: {warning}"));
-        let input = &summary.fed.input;
+        let input = &summary.ingest.input;
         input.left_out("doppel dedup").inspect(|left_out| say!("doppel: {left_out}"));
         written?;
         let verdict = input.verdict_of_run(self.inputs.strict, 0);
         match new.filter(|_| whole.is_none()) {
-            Some(dir) => verdict.with_context(|| nothing_is_kept(dir, false)),
+            Some(dir) => verdict.with_context(|| nothing_kept_message(dir, false)),
             None => Ok(verdict?),
         }
     }
 
-    /// Takes note of records where results are wanted.
+    /// Creates the list of verdicts on records, if records are to be written.
     fn verdicts(&self) -> Option<Verdicts> {
         self.results.is_wanted().then(Verdicts::default)
     }
@@ -315,37 +334,38 @@ impl Dedup {
         self.inputs.inputs.iter().map(PathBuf::as_path).filter(|path| path.is_dir())
     }
 
-    /// Counts the pages whose file has gone. Whether they are to be recorded as dead.
-    fn count_gone(&self, fed: &mut Fed, gone: &[PageUrl]) -> bool {
-        fed.gone = gone.len() as u64;
-        // A directory that was read in part, or is empty, may be one that is not mounted.
-        fed.prunes = self.prune;
-        fed.pruned = self.prune
-            && fed.input.records + fed.input.read_before.records > 0
-            && fed.input.incomplete.is_empty();
-        fed.pruned
+    /// Counts the pages whose file is gone, and returns whether the run records them as dead.
+    fn count_gone(&self, ingest: &mut IngestSummary, gone: &[PageUrl]) -> bool {
+        ingest.gone = gone.len() as u64;
+        // If a directory was read only in part, or is empty, its disk may not be mounted. Nothing is then
+        // recorded as dead.
+        ingest.prunes = self.prune;
+        ingest.pruned = self.prune
+            && ingest.input.records + ingest.input.read_before.records > 0
+            && ingest.input.incomplete.is_empty();
+        ingest.pruned
     }
 }
 
-fn nothing_is_kept(dir: &Path, goes_on: bool) -> String {
+fn nothing_kept_message(dir: &Path, goes_on: bool) -> String {
     let but = if goes_on { " but what was read so far, from which the same command goes on" } else { "" };
     format!("nothing is kept in {}{but}", dir.display())
 }
 
-/// What to say where all pages are kept, and the output is not written.
-fn is_complete(dir: &Path) -> String {
+/// Context of an error in writing the output when all pages are stored.
+fn complete_message(dir: &Path) -> String {
     let dir = dir.display();
     format!(
         "the collection in {dir} is complete, and `doppel serve --data {dir}` with `doppel export` gives the output"
     )
 }
 
-/// The same where the records are not.
-fn has_no_results(dir: &Path) -> String {
+/// Context of an error in writing the records when all pages are stored.
+fn no_records_message(dir: &Path) -> String {
     format!("the collection in {} is complete, and the same command writes the records anew", dir.display())
 }
 
-/// A version that says that a page is gone.
-fn dead(url: PageUrl, fetched_at: Timestamp) -> Submission {
+/// Builds the submission that records a page as gone.
+fn deletion(url: PageUrl, fetched_at: Timestamp) -> Submission {
     Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead }
 }

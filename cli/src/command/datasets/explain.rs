@@ -1,4 +1,5 @@
-//! `doppel explain`: why two pages are, or are not, duplicates. A server is asked about pages on record; pages on disk are compared here.
+//! `doppel explain`: says why two pages are, or are not, duplicates. Pages on record are compared by the
+//! server, pages on disk by this process.
 
 pub(crate) mod files;
 
@@ -22,10 +23,13 @@ use crate::client::connect;
 
 /// Say why two pages are, or are not, duplicates.
 ///
-/// Of two URLs it asks the server, and shows what each page is, what the two have in common, and where they lie in the index. Two
-/// files are compared here under any policy, without a server: files of HTML, text or Markdown, or crawl files, of which --url-a and
-/// --url-b name the page. Where the policy reads the main content (docs/reference/policies.md), it shows what of each page that is, and what is
-/// left out by which rule; a server does not keep what is left out.
+/// For two URLs, the command asks the server and shows the status of each page, what the two have in common,
+/// and where they lie in the index. Two files are compared without a server, under any policy. They may be
+/// files of HTML, text or Markdown, or crawl files in which --url-a and --url-b name the page.
+///
+/// If the policy compares only the main content (docs/reference/policies.md), the command shows which part of
+/// each file that is, and which rule leaves out each other part. A server does not store the parts that are
+/// left out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,10 +37,10 @@ Examples:
   doppel explain --policy content one.html other.html
   doppel explain --policy copies --url-a http://a.example/1 --url-b http://b.example/ crawl.warc.gz other.html")]
 pub(crate) struct Explain {
-    /// One page.
+    /// URL or file of the first page.
     #[arg(value_name = "URL|FILE")]
     a: String,
-    /// The other.
+    /// URL or file of the second page.
     #[arg(value_name = "URL|FILE")]
     b: String,
     #[command(flatten)]
@@ -70,7 +74,7 @@ impl Explain {
     }
 }
 
-/// Refuses what is no file and no URL either.
+/// Refuses an argument that is neither a regular file nor a URL.
 fn check_url(text: &str) -> Result<(), Failure> {
     let path = Path::new(text);
     let why = match PageUrl::parse(text) {
@@ -125,7 +129,7 @@ fn print_measures(
 ) -> io::Result<()> {
     let ComparisonMeasures { same_content, similarity, criteria, shingles } = measures;
     if *same_content && !is_duplicate {
-        // Neither has any text, so there is nothing to measure.
+        // Both pages are empty, so there is nothing to measure.
         return Ok(());
     }
     writeln!(out, "similarity under {policy}: {similarity:.4}")?;

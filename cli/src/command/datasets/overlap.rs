@@ -1,4 +1,4 @@
-//! `doppel overlap`: how much all pages of crawls share, pair by pair and host by host.
+//! `doppel overlap`: counts how much all pages of crawls share, pair by pair and host by host.
 
 mod report;
 
@@ -23,18 +23,21 @@ use report::{Chunks, Report, Whole};
 
 /// Count how much all pages of crawls have in common, in bounded memory and without a server.
 ///
-/// Cuts every page into chunks of four lines, and into chunks of two, and finds all pairs of pages that share at least 15 of the
-/// former, or 25 of the latter, as in "Finding near-replicas of documents on the Web" (docs/reference/policies.md, policy overlap). Prints how
-/// many replicas pages have; what a crawler would save that visits no exact copy, and no page that shares so much with one that it
-/// has visited; the hosts that mirror each other; and the pages that are on most hosts.
+/// Cuts every page into chunks of four lines, and into chunks of two. It finds all pairs of pages that share
+/// at least 15 chunks of four lines, or 25 chunks of two, as in "Finding near-replicas of documents on the
+/// Web" (docs/reference/policies.md, policy overlap). Prints how many replicas pages have, the hosts that
+/// mirror each other, and the pages that are on most hosts. It also prints what a crawler saves that skips
+/// exact copies, and pages that share that much with a page that it has visited.
 ///
-/// Lines are those that a browser shows; plain text has its own. Exact copies are pages of equal text; they are paired as the first of
-/// them. A later version of a page takes the place of an earlier one, unless --every-version is given; redirects and dead pages are left
-/// out. What does not fit into --memory is sorted in temporary files, which have no name and are gone when the program ends, however
-/// it ends.
+/// Lines are the lines that a browser shows; plain text has its own lines. Exact copies are pages of equal
+/// text; only the first copy is paired with other pages. A later version of a page replaces an earlier one,
+/// unless --every-version is given. Redirects and dead pages are left out. Data that does not fit into
+/// --memory is sorted in temporary files. These files have no name, so they vanish when the program ends,
+/// however it ends.
 ///
-/// Coarse counting counts pairs by hash and then exactly those whose counters are full: it needs little disk. Sorting writes every
-/// pair once for each chunk that it shares: simple, and slow where a chunk is on many pages. Both give the same pairs.
+/// Coarse counting counts pairs by hash, and then counts exactly only pairs whose counters are full; it needs
+/// little disk space. Sorting writes every pair once for each shared chunk; it is simple, but slow if a chunk
+/// is on many pages. Both give the same pairs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,30 +51,31 @@ A line of --pairs is, of an exact copy, {\"lines\":null,\"a\":URL,\"b\":URL}, an
 pub(crate) struct Overlap {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Lines of a chunk, 1 to 64, and how many of these chunks two pages must share, 1 to 255; up to four times
-    /// [default: 4:15 and 2:25].
+    /// Lines in a chunk, 1 to 64, and how many of these chunks two pages must share, 1 to 255. May be given
+    /// up to four times [default: 4:15 and 2:25].
     #[arg(long, value_name = "LINES:SHARED", value_parser = chunking)]
     chunks: Vec<Chunking>,
     #[command(flatten)]
     bounds: BoundsArgs,
-    /// How pairs are counted; with `both` the two ways are compared as well.
+    /// How pairs are counted; `both` counts in both ways and compares their results and costs.
     #[arg(long, value_enum, default_value_t = By::Coarse)]
     by: By,
     /// Write every pair as a line of JSON to this file; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
-    /// Count every version of a page as a page.
+    /// Treat every version of a page as a page of its own.
     #[arg(long)]
     every_version: bool,
-    /// Host pairs and replicated pages that are listed.
+    /// Number of pairs of hosts and of replicated pages to list.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Print the report as JSON: a line on standard output, or on standard error where data goes to standard output.
+    /// Print the report as one line of JSON on standard output, or on standard error if standard output
+    /// receives data.
     #[arg(long)]
     json: bool,
 }
 
-/// The ways.
+/// Ways to count pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
     Sort,
@@ -94,7 +98,7 @@ impl By {
 fn chunking(text: &str) -> Result<Chunking, String> {
     let parse = || {
         let (lines, shared) = text.split_once(':')?;
-        // Digits alone: `parse` takes a sign, too.
+        // `parse` alone would also accept a sign.
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(lines) || !is_number(shared) {
             return None;
@@ -105,7 +109,7 @@ fn chunking(text: &str) -> Result<Chunking, String> {
     parse().ok_or_else(|| "1 to 64 lines and 1 to 255 shared chunks are possible, such as 4:15".to_owned())
 }
 
-/// A line of the pairs.
+/// A line of the file of `--pairs`.
 #[derive(Serialize)]
 struct Line<'l> {
     lines: Option<u32>,
@@ -122,7 +126,7 @@ struct Line<'l> {
 impl Overlap {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if self.chunks.len() > 4 {
-            return Err(Failure::Usage("--chunks is given four times at most".to_owned()).into());
+            return Err(Failure::Usage("--chunks may be given at most four times".to_owned()).into());
         }
         let budget = self.bounds.budget()?;
         if let Some(path) = &self.pairs {
@@ -184,7 +188,7 @@ impl Overlap {
         for (number, Chunking { lines, shared }) in collection.chunkings().iter().copied().enumerate() {
             let mut ways: Vec<(&'static str, PairingResult)> = Vec::new();
             for (name, way) in self.by.ways() {
-                // What both ways find is the same, and written once.
+                // Both ways find the same pairs, so pairs are written once.
                 let is_first = ways.is_empty();
                 let outcome = collection.overlap(number, *way, |found: OverlappingPair| {
                     if !is_written || !is_first {

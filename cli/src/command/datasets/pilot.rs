@@ -1,13 +1,17 @@
-//! `doppel pilot`: what every policy would make of a crawl, before a collection is created and its policy fixed.
+//! `doppel pilot`: shows what every policy does with a crawl, before a collection is created and its policy
+//! fixed.
 //!
-//! Policies are tried one after the other, and each reads the inputs anew. Memory is that of one `doppel dedup`, 64 MB of pages for
-//! timing, as much of words where tables are learnt, for the first policy the group of each page that is in one, and while `jaccard` is tried the address of every version that was
-//! read. Tables are learnt from the inputs, as `doppel dedup`
-//! does.
+//! Policies are tried one after the other, and each reads the inputs again. The pilot needs the memory of one
+//! `doppel dedup`, and in addition:
+//! - 64 MB of pages for timing, and as much for words if tables are learned;
+//! - for the first policy, the group of each grouped page;
+//! - while `jaccard` is tried, the URL of every version that was read.
+//!
+//! Tables are learned from the inputs, as in `doppel dedup`.
 
 mod examples;
 mod families;
-mod kinds;
+mod input_properties;
 mod print;
 mod sample;
 mod spool;
@@ -33,33 +37,41 @@ use doppel_terminal::scratch::Scratch;
 use doppel_tier1::bulk::Unit;
 use serde::Serialize;
 
-use kinds::Kinds;
+use input_properties::InputProperties;
 use sample::Sample as Timed;
 use spool::Spool;
 use trial::{Grouping, Reading, TablesRead, Trial};
 
-/// The thresholds of `jaccard` that are tried.
+/// Thresholds of `jaccard` that are tried.
 const TAUS: [&str; 10] = ["0.5", "0.55", "0.6", "0.65", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95"];
 
-/// The most that a pilot reads, unless the whole inputs are asked for: every policy reads it, and all of them together take less than a
-/// minute on two cores. It is a number of records and bytes rather than a time, so that the same inputs give the same answers.
+/// Limit of a pilot without `--whole`. Every policy reads the sample, and all policies together take less
+/// than a minute on two cores. The limit is a number of records and bytes, not a time, so that the same
+/// inputs give the same answers.
 const SAMPLE: AtMost = AtMost { records: 20_000, bytes: 32 << 20 };
 
 /// Try the policies on crawls on disk, before a collection is created and its policy fixed.
 ///
-/// Prints one table over all policies, or those of --policy: pages kept and removed, groups, what share of the pairs of pages in one
-/// group are joined by others alone and not alike, and what a page costs; what exact
-/// copies alone, near-duplicates and redirects save; how `jaccard` depends on its threshold; and which hosts mirror which under
-/// the first policy (--json: under each). Of each other policy it shows up to three pairs of pages that it takes for near-duplicates, and
-/// the first policy has in different groups, and the other way round. More removed is not better: the pilot does not know which pages are the same. Look at
-/// pairs with `doppel dedup --policy NAME --out FILE` and `doppel explain` before you choose. Nothing is kept. Groups are those that `doppel dedup` finds. Records are judged each on its own, as there.
+/// Prints one table over all policies, or over those of --policy: pages kept and removed, groups, and what a
+/// page costs. It also shows what share of the pairs of pages in one group are not alike, but joined only
+/// through other pages. Further tables show what exact copies alone, near-duplicates and redirects save, how
+/// `jaccard` depends on its threshold, and which hosts mirror which under the first policy (with --json:
+/// under each). Finally the command compares each other policy with the first one, by up to three pairs of
+/// pages of each kind: near-duplicates of this policy in different groups of the first one, and the other way
+/// round.
 ///
-/// Of large inputs the first records are tried, 20,000 or 32 MiB of text and HTML in all, an equal share of each file; the first line says so, and --whole
-/// tries everything. A policy that would give the same groups as another one on these inputs, such as `content` where nothing has markup, is left
-/// out, and a line says why, unless --policy names it.
+/// More removed is not better: the pilot does not know which pages are the same. Look at pairs with `doppel
+/// dedup --policy NAME --out FILE` and `doppel explain` before you choose. The command stores nothing. It
+/// finds the same groups as `doppel dedup`, and like it judges each record on its own.
 ///
-/// Times are processor time: of reading and signing a page, from HTML to signature, on one core, measured on 500 pages drawn by
-/// their URLs; and of finding the groups, all cores together, divided by the live pages that have content.
+/// For large inputs only the first records are tried, 20,000 records or 32 MiB of text and HTML in all, with
+/// an equal share for each file. The first line then says so; --whole tries everything. A policy that would
+/// give the same groups as another one on these inputs is left out, and a line says why. An example is
+/// `content` if no page has markup. Name the policy with --policy to try it nevertheless.
+///
+/// Times are processor times. The time to sign a page, from HTML to signature, is measured on one core, on
+/// 500 pages drawn by their URLs. The time to find the groups is the sum over all cores, divided by the
+/// number of live pages with content.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -72,22 +84,24 @@ pub(crate) struct Pilot {
     /// Judge pages instead of records: the newest version of each URL stands for it, as in a collection.
     #[arg(long)]
     latest: bool,
-    /// Try this policy (docs/reference/policies.md), with parameters as in by-site:site=host. May be given several times; all with their
-    /// defaults unless it is.
+    /// Try this policy (docs/reference/policies.md), with parameters as in by-site:site=host. May be given
+    /// several times. Without it, all policies are tried with their defaults.
     #[arg(long = "policy", value_name = "NAME[:KEY=VALUE,...]")]
     policies: Vec<Policy>,
-    /// Try whole inputs, however long it takes; otherwise at most 20,000 records and 32 MiB of text and HTML.
+    /// Try the whole inputs, however long it takes, instead of at most 20,000 records and 32 MiB of text and
+    /// HTML.
     #[arg(long)]
     whole: bool,
     #[arg(long, hide = true)]
     tau: Option<Tau>,
-    /// Use these tables for the policy that they are of. Otherwise tables are learnt from the inputs.
+    /// Use these tables for the policy to which they belong. Other tables are learned from the inputs.
     #[arg(long, value_name = "FILE")]
     policy_tables: Option<PathBuf>,
-    /// Pairs of hosts that are printed.
+    /// Number of pairs of hosts to print.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Distinct contents past which a group is quarantined, at least 2; all its pages are kept then. Copies of a content count once.
+    /// Number of distinct contents above which a group is quarantined, at least 2. All pages of a quarantined
+    /// group are kept. Copies of a content count once.
     #[arg(long, value_name = "CONTENTS", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
     group_members_max: u64,
     /// Print JSON.
@@ -95,31 +109,31 @@ pub(crate) struct Pilot {
     json: bool,
 }
 
-/// What was found.
+/// Results of a pilot.
 #[derive(Debug, Serialize)]
 struct PilotFindings {
     input: Tally,
     policies: Vec<Trial>,
-    /// `jaccard` at several thresholds.
+    /// Results of `jaccard` at several thresholds.
     taus: Vec<AtTau>,
-    /// What the inputs have more than the records that were tried; none where they were tried whole.
+    /// How large the inputs are, if only a sample of them was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     sample: Option<SampleOf>,
-    /// Policies that were not tried, since the input or the tables given say nothing about words, or since they cannot differ from
-    /// another one on this input.
+    /// Policies that were not tried: the input or the given tables say nothing about words, or the policy
+    /// cannot differ from another one on this input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_tried: Vec<NotTried>,
     seconds: f64,
 }
 
-/// A part of the inputs that was tried in place of all of them.
+/// Size of the inputs of which only a part was tried.
 #[derive(Debug, Serialize)]
 struct SampleOf {
-    /// Files and directories of which not everything was read.
+    /// Files and directories that were not read completely.
     cut_off: u64,
     /// Files and directories in all.
     inputs: u64,
-    /// Bytes of the files, as far as they are known.
+    /// Bytes of the files, as far as their sizes are known.
     input_bytes: u64,
 }
 
@@ -128,7 +142,7 @@ struct SampleOf {
 struct NotTried {
     policy: String,
     reason: String,
-    /// What to do about it.
+    /// What the user can do about it.
     #[serde(skip)]
     remedy: &'static str,
 }
@@ -136,7 +150,7 @@ struct NotTried {
 const MORE_WORDS: &str = "give more pages, or --policy-tables FILE";
 const NAME_IT: &str = "--policy tries it all the same";
 
-/// What `jaccard` makes of a threshold.
+/// Results of `jaccard` at one threshold.
 #[derive(Debug, Serialize)]
 struct AtTau {
     tau: Tau,
@@ -148,9 +162,10 @@ impl Pilot {
     pub(crate) fn run(mut self) -> anyhow::Result<()> {
         let begin = Instant::now();
         if let Some(tau) = self.tau {
-            return Err(
-                Failure::Usage(format!("--tau is not taken here: say --policy jaccard:tau={tau}")).into()
-            );
+            return Err(Failure::Usage(format!(
+                "doppel pilot does not accept --tau; use --policy jaccard:tau={tau}"
+            ))
+            .into());
         }
         let unit = if self.latest { Unit::Page } else { Unit::Record };
         self.inputs.records.fields.judges_records = unit == Unit::Record;
@@ -160,29 +175,30 @@ impl Pilot {
             self.inputs.at_most = Some(families::at_most(&self.inputs, SAMPLE)?);
         }
         let scratch = Scratch::new()?;
-        let asked = self.policies();
+        let tried = self.policies();
         let given = self.policy_tables.as_deref().map(policy_tables::read).transpose()?;
         let is_given = |policy: &Policy| given.iter().any(|tables| tables.policy() == policy.name());
-        if let Some(tables) = given.as_ref().filter(|_| !asked.iter().any(is_given)) {
+        if let Some(tables) = given.as_ref().filter(|_| !tried.iter().any(is_given)) {
             let of = tables.policy();
-            return Err(
-                Failure::Usage(format!("--policy-tables: they are of {of}, which is not tried")).into()
-            );
+            return Err(Failure::Usage(format!(
+                "--policy-tables: the tables belong to the policy {of}, which is not tried; add --policy {of}"
+            ))
+            .into());
         }
-        let learns = asked.iter().any(|policy| policy.reads_tables() && !is_given(policy));
+        let learns = tried.iter().any(|policy| policy.reads_tables() && !is_given(policy));
         let mut sample = Timed::default();
-        let mut kinds = Kinds::default();
+        let mut properties = InputProperties::default();
         let (words, input) = self.read(learns, |page| {
             sample.take(page);
-            kinds.note(page);
+            properties.note(page);
         })?;
         if input.records == 0 {
             input.left_out("doppel pilot").inspect(|left_out| say!("doppel: {left_out}"));
             return Ok(input.verdict(self.inputs.strict, 0)?);
         }
         let (mut policies, mut taus, mut first, mut not_tried) = (Vec::new(), Vec::new(), None, Vec::new());
-        for policy in asked.iter().copied() {
-            if let Some(reason) = kinds.why_not(policy, &asked).filter(|_| self.policies.is_empty()) {
+        for policy in tried.iter().copied() {
+            if let Some(reason) = properties.why_not(policy, &tried).filter(|_| self.policies.is_empty()) {
                 not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: NAME_IT });
                 continue;
             }
@@ -191,14 +207,15 @@ impl Pilot {
             let learnt = given.is_none();
             let words = words.as_ref().filter(|_| policy.reads_tables());
             let tables = given.or_else(|| words.map(learn));
-            // As in `doppel dedup`, tables without a word are none.
+            // As in `doppel dedup`, tables without a word count as missing.
             if let Some(reason) = tables.as_deref().and_then(policy_tables::why_empty) {
                 not_tried.push(NotTried { policy: policy.to_string(), reason, remedy: MORE_WORDS });
                 continue;
             }
             let read = tables.as_ref().map(|tables| TablesRead { hash: tables.hash(), learnt });
             let signer = policy_tables::signer(policy, tables)?;
-            // Signatures of `jaccard` serve for every threshold, so they are kept until all are tried.
+            // Signatures of `jaccard` do not depend on the threshold, so they are kept until all thresholds
+            // are tried.
             let swept = match policy {
                 Policy::Jaccard { words, tokens, .. } if taus.is_empty() => Some((words, tokens)),
                 _ => None,
@@ -229,7 +246,7 @@ impl Pilot {
         Output { json: self.json }.print(&found, |out| print::print(&found, self.top, out))?;
         let left_out = found.input.left_out("doppel pilot");
         left_out.inspect(|left_out| say!("doppel: {left_out}"));
-        // Where a part could not be read, the rest was tried all the same.
+        // If a part of the inputs could not be read, the rest was tried nevertheless.
         let refused = found.policies.iter().map(|trial| trial.refused.values().sum()).max();
         found.input.verdict(self.inputs.strict, refused.unwrap_or(0))?;
         let unused = found.policies.iter().find(|trial| trial.has_used_none());
@@ -239,7 +256,7 @@ impl Pilot {
         }
     }
 
-    /// Reads the inputs for the first time: for pages whose reading is timed, and for words where tables are learnt.
+    /// Reads the inputs for the first time, to draw pages for timing and, if tables are learned, words.
     fn read(
         &self,
         learns: bool,
@@ -256,7 +273,7 @@ impl Pilot {
         Ok((None, tally))
     }
 
-    /// The inputs of which the records that were read are a sample; none where all records were read.
+    /// Describes the inputs if only a sample was read; `None` if all records were read.
     fn sample_of(&self, input: &Tally) -> anyhow::Result<Option<SampleOf>> {
         let sources = &self.inputs.sources()?.all;
         let input_bytes = sources.iter().map(|source| source.bytes).sum();
@@ -264,11 +281,11 @@ impl Pilot {
         Ok((input.cut_off > 0).then_some(sample))
     }
 
-    /// Those that were asked for, each once, or all.
+    /// Returns the policies that the user named, without repetitions, or all policies.
     fn policies(&self) -> Vec<Policy> {
         let mut seen = HashSet::new();
-        let asked = self.policies.iter().copied().filter(|policy| seen.insert(*policy));
-        let asked: Vec<Policy> = asked.collect();
-        if asked.is_empty() { Policy::all().collect() } else { asked }
+        let tried = self.policies.iter().copied().filter(|policy| seen.insert(*policy));
+        let tried: Vec<Policy> = tried.collect();
+        if tried.is_empty() { Policy::all().collect() } else { tried }
     }
 }

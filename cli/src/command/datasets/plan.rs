@@ -1,4 +1,4 @@
-//! `doppel plan`: how a collection would lie on so many nodes.
+//! `doppel plan`: shows how a collection would be spread over a number of nodes.
 
 mod contents;
 mod outputs;
@@ -24,16 +24,16 @@ use outputs::Outputs;
 use summary::{Figures, Summary};
 use warnings::warnings;
 
-/// Contents that a map is learned from, at most: those with the least hashes.
+/// Largest number of contents from which a map is learned. The contents with the smallest hashes are taken.
 const SAMPLE_MAX: usize = 50_000;
-/// Which inputs an error is about, where it is not the first ones.
+/// Option that an error names if it is about the inputs to learn from.
 const LEARN_FROM: &str = "--learn-from";
 
-/// Learn a partition map from crawls, or from a running server, and show what it makes of them.
+/// Learn a partition map from crawls, or from a running server, and show how it spreads the contents.
 ///
-/// Takes each distinct content that is live after the last input once; redirects and dead pages are left out.
-/// A content is stored on one node and compared on the nodes that may hold a near-duplicate of it; by a
-/// learned map none is ever missed. The same inputs give the same map.
+/// The command uses each distinct content that is live after the last input once. Redirects and dead pages
+/// are left out. A content is stored on one node and compared on the nodes that may hold near-duplicates of
+/// it. A learned map never misses a near-duplicate. The same inputs give the same map.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -44,17 +44,17 @@ Examples:
 
 docs/reference/partition-map.md says what is in the files and what the warnings mean.")]
 pub(crate) struct Plan {
-    /// Crawls: WARC files, JSON lines or directories, as of `doppel dedup`. Several are successive crawls, in
-    /// the order given.
+    /// Crawls: WARC files, JSON lines or directories, as for `doppel dedup`. Several inputs are successive
+    /// crawls, in the given order.
     #[arg(value_name = "INPUT", required_unless_present = "from_server")]
     inputs: Vec<PathBuf>,
-    /// End with code 5 when a record could not be read, too.
+    /// Also end with code 5 if a record could not be read.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
     records: RecordArgs,
-    /// In place of crawls: a sample of what this server has, of 100,000 contents at most. Give --tau as the server has
-    /// it.
+    /// Instead of crawls, use a sample of at most 100,000 contents of this server. Give the --tau of the
+    /// server.
     #[arg(long, value_name = "URL", conflicts_with_all = ["inputs", "strict", "learn_from", "assignments"])]
     from_server: Option<String>,
     #[command(flatten)]
@@ -62,11 +62,11 @@ pub(crate) struct Plan {
     /// Nodes that share the collection, 1 to 4096.
     #[arg(long, value_name = "M", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     nodes: u32,
-    /// Partitions of a node, fewer where that would be more than 4096 in all: a node's partitions can move
-    /// one by one. In the paper's mapping: boxes of a node.
+    /// Partitions on each node, fewer if there would be more than 4096 in all. A node's partitions can move
+    /// one by one. In the paper's mapping: boxes on each node.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     partitions_per_node: u32,
-    /// The threshold: pages are near-duplicates when their Jaccard coefficient is above it, 0.3 to 0.9999.
+    /// Threshold: pages are near-duplicates if their Jaccard coefficient is above it, 0.3 to 0.9999.
     #[arg(long, value_name = "TAU", default_value_t = Tau::DEFAULT)]
     tau: Tau,
     /// Dimensions of the length vector, 1 to 8.
@@ -74,18 +74,19 @@ pub(crate) struct Plan {
     dimensions: usize,
     #[command(flatten)]
     layout: LayoutArgs,
-    /// Learn from this crawl, given once or more, and not from the inputs: they are then later data, on which
-    /// the plan is measured.
+    /// Learn from this crawl instead of the inputs. The plan is then measured on the inputs as later data.
+    /// May be given several times.
     #[arg(long, value_name = "FILE")]
     learn_from: Vec<PathBuf>,
     /// Write a line of JSON for every content to this file, sorted by URL: one of its URLs, the partition and
-    /// node it is stored on, and the nodes it is compared on; `-` is standard output.
+    /// node that store it, and the nodes that compare it. `-` is standard output.
     #[arg(long, value_name = "FILE")]
     assignments: Option<PathBuf>,
     /// Write the map to this file as JSON; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Print the summary as JSON: a line on standard output, or on standard error where data goes to standard output.
+    /// Print the summary as one line of JSON on standard output, or on standard error if standard output
+    /// receives data.
     #[arg(long)]
     json: bool,
 }
@@ -97,7 +98,8 @@ impl Plan {
         let args = |inputs: &[PathBuf]| InputArgs::new(inputs.to_vec(), strict, self.records.clone());
         let inputs = args(&[&self.inputs[..], &self.learn_from].concat());
         let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
-        // Before the first reading, which would replace what the second one reads.
+        // The file of bad records is checked here against all inputs. Each reading would check only its own
+        // inputs, so the first one might replace an input of the second.
         let sources = inputs.sources()?;
         self.records.bad.as_ref().map_or(Ok(()), |bad| bad.begin(sources))?;
         let read = |inputs: &[PathBuf]| contents::read(&args(inputs));
@@ -150,7 +152,7 @@ impl Plan {
     }
 }
 
-/// How far the contents are from those that a map was learned from.
+/// Measures how far the contents differ from the sample from which a map was learned.
 fn drift(layout: &ContentLayout, contents: &Contents) -> Option<Drift> {
     let ContentLayout::Learned(plan) = layout else { return None };
     let map = plan.map();

@@ -1,4 +1,4 @@
-//! `doppel policy-tables`: what a policy has to know of a collection's words, learnt from crawls.
+//! `doppel policy-tables`: learns from crawls what a policy must know about the words of a collection.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,11 +15,12 @@ use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, plural, say};
 use serde::Serialize;
 
-/// Learn from crawls how common each word is, for policies that read that.
+/// Learn from crawls how common each word is, for policies that need it.
 ///
-/// The policies imatch and multi-simhash weigh words, by tables that are fixed when a collection is created. Learn them from pages like
-/// those to come, as a first crawl. They are learnt from the contents with the least hashes, at most 20,000, so the same
-/// contents give the same tables in whatever order they come. The tables count for a policy with any parameters.
+/// The policies imatch and multi-simhash weigh words by tables, which are fixed when a collection is created.
+/// Learn the tables from pages like those that will come, for example from a first crawl. At most 20,000
+/// contents are used, those with the smallest hashes, so the same contents give the same tables in any order.
+/// The tables fit the policy with any parameters.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,25 +29,26 @@ Examples:
 pub(crate) struct PolicyTables {
     #[command(flatten)]
     inputs: InputArgs,
-    /// The policy, imatch or multi-simhash.
+    /// Policy that needs tables: imatch or multi-simhash.
     #[arg(long, value_name = "NAME")]
     policy: Policy,
-    /// The file to write. One that is there is replaced at the end.
+    /// File to write. An existing file is replaced at the end.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Print the summary as JSON: a line on standard output, or on standard error where data goes to standard output.
+    /// Print the summary as one line of JSON on standard output, or on standard error if standard output
+    /// receives data.
     #[arg(long)]
     json: bool,
 }
 
-/// What was learnt.
+/// Summary of the learned tables.
 #[derive(Debug, Serialize)]
-struct Learnt {
+struct LearntSummary {
     policy: String,
     hash: TablesHash,
-    /// Contents of the sample.
+    /// Contents in the sample.
     contents: u32,
-    /// Words in more than one of them.
+    /// Words that are in more than one content of the sample.
     words: usize,
     input: Tally,
 }
@@ -61,7 +63,7 @@ impl PolicyTables {
         self.inputs.refuse_output("--out", &self.out)?;
         let out = Destination::open(&self.out)?;
         let (tables, input) = policy_tables::learn(&self.inputs, policy, true)?;
-        let learnt = Learnt {
+        let learnt = LearntSummary {
             policy: policy.name().to_owned(),
             hash: tables.hash(),
             contents: tables.contents(),
@@ -80,7 +82,7 @@ impl PolicyTables {
     }
 }
 
-impl Learnt {
+impl LearntSummary {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let (pages, contents) = (plural(self.input.records, "page"), plural(self.contents.into(), "content"));
         writeln!(

@@ -1,4 +1,4 @@
-//! `doppel winners`: what a file of winner rules says, and which of some pages would win by it.
+//! `doppel winners`: checks a file of winner rules, and shows which of some pages would win.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,15 +17,16 @@ use doppel_terminal::exit::Failure;
 use doppel_terminal::output::{Output, count, say, table};
 use serde::Serialize;
 
-/// The most pages that are put in order: more than a group has before it is quarantined.
+/// Largest number of pages that are put in order. It is more than a group has before it is quarantined.
 const PAGES_MAX: usize = 200_000;
 
 /// Check a file of winner rules, and show which of some pages would win.
 ///
-/// Needs no server. It reads the file as `doppel serve --winners FILE` does: a mistake is named with its line. Then it puts the pages given
-/// in the winner order, as if all were in one group, and says by which rule the winner precedes each. Pages of crawl files have
-/// the dates and the popularity of their records; of a URL alone the rules on these say nothing. Pages that are dead or redirect never
-/// win, and are left out.
+/// Needs no server. The command reads the file as `doppel serve --winners FILE` does, and reports mistakes
+/// with their lines. Then it puts the given pages in the winner order, as if all were in one group, and says
+/// by which rule the winner precedes each page. Pages of crawl files have the dates and the popularity of
+/// their records. If only a URL is given, the rules on dates and popularity have no effect on it. Pages that
+/// are dead or redirect never win, and are left out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,13 +34,13 @@ Examples:
   doppel winners winners.toml http://example.org/a?id=1 http://example.org/a
   doppel winners winners.toml --market german pages.jsonl")]
 pub(crate) struct WinnersFile {
-    /// The file of rules and markets (docs/reference/winner-rules.md).
+    /// File of rules and markets (docs/reference/winner-rules.md).
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Pages: URLs, or files of them as `doppel load` takes them, such as JSON lines.
+    /// Pages: URLs, or files of pages as for `doppel load`, such as JSON lines.
     #[arg(value_name = "URL|INPUT")]
     pages: Vec<String>,
-    /// Prefer pages of this market, by its name in the file or as a host suffix such as `de`.
+    /// Prefer pages of this market. Give its name in the file, or a host suffix such as `de`.
     #[arg(long, value_name = "MARKET", requires = "pages")]
     market: Option<String>,
     /// Print one line of JSON.
@@ -49,21 +50,21 @@ pub(crate) struct WinnersFile {
     records: RecordArgs,
 }
 
-/// What the file says, and the pages in their order.
+/// Contents of the file, and the pages in the winner order.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckedRules {
     rules: Vec<WinnerRule>,
-    /// Whether the file names the rules; otherwise they are those of the data directory, the default ones of a new one.
+    /// Whether the file names the rules. If not, `rules` are the default rules of a new data directory.
     rules_are_named: bool,
     markets: BTreeMap<String, Vec<String>>,
-    pages: Vec<Placed>,
+    pages: Vec<PlacedPage>,
 }
 
-/// A page in its place.
+/// A page in the winner order.
 #[derive(Debug, Serialize)]
-struct Placed {
+struct PlacedPage {
     url: PageUrl,
-    /// The rule by which the first page precedes this one; none of the first page itself.
+    /// Rule by which the winner precedes this page; `None` for the winner itself.
     rule: Option<WinnerRule>,
 }
 
@@ -84,17 +85,17 @@ impl WinnersFile {
             );
         }
         let pages = placed(ranks, chosen, market.as_ref());
-        let checked = Checked {
+        let rules_and_pages = CheckedRules {
             rules: chosen.rules().collect(),
             rules_are_named: order.is_some(),
             markets: suffixes(&markets),
             pages,
         };
-        Output { json: self.json }.print(&checked, |out| print(&checked, out))?;
+        Output { json: self.json }.print(&rules_and_pages, |out| print(&rules_and_pages, out))?;
         Ok(())
     }
 
-    /// The pages given, one rank for each.
+    /// Returns one rank for each given page.
     fn ranks(&self) -> anyhow::Result<Vec<Rank>> {
         let (mut known, mut inputs) = (Records::default(), Vec::new());
         for page in &self.pages {
@@ -107,7 +108,7 @@ impl WinnersFile {
             })?;
             known.note(FetchedPage {
                 url,
-                // The same of all, so that rules on dates do not distinguish them.
+                // All pages have the same date, so that rules on dates do not distinguish them.
                 fetched_at: Some(Timestamp::from_millis(0)),
                 body: FetchedBody::Text(String::new()),
                 popularity: None,
@@ -123,7 +124,7 @@ impl WinnersFile {
     }
 }
 
-/// What is known of each URL after its versions, as a server records them.
+/// What is known of each URL after its versions, as a server records it.
 #[derive(Debug, Default)]
 struct Records(BTreeMap<PageUrl, Record>);
 
@@ -132,12 +133,12 @@ struct Record {
     first_seen: Timestamp,
     popularity: Option<DatedPopularity>,
     last: Timestamp,
-    /// What the last version found, without its content.
+    /// Body of the last version, without its content.
     body: FetchedBody,
 }
 
 impl Records {
-    /// Takes a version.
+    /// Records a version of a page.
     fn note(&mut self, page: FetchedPage) -> Result<(), Failure> {
         let FetchedPage { url, fetched_at, body, popularity, .. } = page;
         let date = fetched_at.unwrap_or(Timestamp::from_millis(0));
@@ -161,7 +162,7 @@ impl Records {
         Ok(())
     }
 
-    /// The ranks of the pages whose last version has a content.
+    /// Returns the ranks of the pages whose last version has content.
     fn ranks(self) -> impl Iterator<Item = Rank> {
         let live = self.0.into_iter().filter(|(_, record)| record.body.has_content());
         live.map(|(url, Record { first_seen, popularity, .. })| {
@@ -171,12 +172,12 @@ impl Records {
     }
 }
 
-/// The pages in the winner order.
-fn placed(mut ranks: Vec<Rank>, order: WinnerOrder, market: Option<&Market>) -> Vec<Placed> {
+/// Puts the pages in the winner order.
+fn placed(mut ranks: Vec<Rank>, order: WinnerOrder, market: Option<&Market>) -> Vec<PlacedPage> {
     ranks.sort_by(|a, b| order.compare(a, b, market).0);
     let rule = |at: usize, rank: &Rank| (at > 0).then(|| order.compare(&ranks[0], rank, market).1);
     let rules: Vec<_> = ranks.iter().enumerate().map(|(at, rank)| rule(at, rank)).collect();
-    ranks.into_iter().zip(rules).map(|(rank, rule)| Placed { url: rank.url, rule }).collect()
+    ranks.into_iter().zip(rules).map(|(rank, rule)| PlacedPage { url: rank.url, rule }).collect()
 }
 
 fn suffixes(markets: &Markets) -> BTreeMap<String, Vec<String>> {
@@ -186,15 +187,15 @@ fn suffixes(markets: &Markets) -> BTreeMap<String, Vec<String>> {
     markets.iter().map(named).collect()
 }
 
-fn print(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
-    let Checked { rules, rules_are_named, markets, pages } = checked;
+fn print(rules_and_pages: &CheckedRules, out: &mut dyn Write) -> io::Result<()> {
+    let CheckedRules { rules, rules_are_named, markets, pages } = rules_and_pages;
     let rules: Vec<_> = rules.iter().map(WinnerRule::to_string).collect();
     let of = if *rules_are_named { "" } else { " (the file names none: those of a new directory)" };
     writeln!(out, "rules{of}: {}", rules.join(", "))?;
     for (name, suffixes) in markets {
         writeln!(out, "market {name}: {}", suffixes.join(", "))?;
     }
-    let row = |Placed { url, rule }: &Placed| match rule {
+    let row = |PlacedPage { url, rule }: &PlacedPage| match rule {
         None => vec!["winner".to_owned(), url.to_string()],
         Some(rule) => {
             vec![String::new(), url.to_string(), format!("behind the winner ({})", words::rule(*rule))]
@@ -227,7 +228,8 @@ mod tests {
         ] {
             known.note(page).unwrap();
         }
-        // A late version still says how early the page was seen. A death is the last version of its date, and a redirect the first.
+        // A late version still says how early the page was seen. Of versions with one date, a death is the
+        // last and a redirect the first.
         let rank = |url: &str, popularity, day: i64| Rank {
             url: PageUrl::parse(url).unwrap(),
             popularity,
@@ -246,7 +248,7 @@ mod tests {
         };
         let ranks =
             || vec![rank("http://a.example/long?q"), rank("http://b.de/longer"), rank("http://a.example/")];
-        let urls = |placed: Vec<Placed>| -> Vec<_> {
+        let urls = |placed: Vec<PlacedPage>| -> Vec<_> {
             placed.into_iter().map(|page| (page.url.to_string(), page.rule)).collect()
         };
         let expected = [

@@ -1,4 +1,5 @@
-//! `doppel backup`: everything that cannot be derived, as one file, or what has changed of it since earlier ones.
+//! `doppel backup`: writes everything that cannot be derived into one file, or only what has changed since
+//! earlier backups.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -24,15 +25,20 @@ use crate::client::connect;
 
 /// Back up a collection: from a server while it goes on, or a data directory that no server uses.
 ///
-/// The file has the state of one moment, with checksums throughout; `doppel restore` makes a data directory
-/// of it. The index is derived and not in it. The tables of a policy that reads some are not in it either: copy them beside it,
-/// from `policy-tables` in the data directory, or in a cluster the file that the coordinators were given. Whatever the server acknowledged before the backup began is in
-/// it. In a cluster ask any coordinator: the file has all ranges at one moment. A directory has to be writable, because the storage engine completes its own files: copy one on a
-/// read-only or full disk to another place first.
+/// The file contains the state of one moment, protected by checksums; `doppel restore` makes a data directory
+/// from it. It contains everything that the server acknowledged before the backup began. It does not contain
+/// the index, which can be derived. If the policy needs tables, it does not contain these either. Copy them
+/// beside the file: from `policy-tables` in the data directory, or in a cluster from the file that was given
+/// to the coordinators.
 ///
-/// With --since the file has only what has changed since earlier backups, which are named in order: the full one, and the increments
-/// that follow it. `doppel restore` takes them in the same order, and this file after them. What is saved is room: the server
-/// reads and sends everything as for a full backup, and here it is compared with the earlier files.
+/// In a cluster ask any coordinator: the file contains all ranges at one moment. A data directory must be
+/// writable, because the storage engine completes its own files. If a directory is on a read-only or full
+/// disk, first copy it to another place.
+///
+/// With --since the file contains only what has changed since earlier backups. Name these in order: the full
+/// backup, and the increments that follow it. `doppel restore` takes them in the same order, and then this
+/// file. An increment saves only space: the server reads and sends everything as for a full backup, and this
+/// command compares it with the earlier files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -41,17 +47,18 @@ Examples:
   doppel backup --out tuesday.increment --since monday.backup
   doppel backup --out wednesday.increment --since monday.backup tuesday.increment")]
 pub(crate) struct Backup {
-    /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
+    /// Write to this file; `-` is standard output. An existing file is replaced when the backup is complete.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Back up this data directory instead of asking a server. Of a cluster, that is `collection` below the directory of its
-    /// only node of tier 1; with several nodes ask a coordinator.
+    /// Back up this data directory instead of asking a server. For a cluster with a single node of tier 1,
+    /// give `collection` below the directory of this node; with several nodes ask a coordinator.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Write only what has changed since these: a full backup, and its increments in order.
+    /// Write only what has changed since these files: a full backup, and its increments in order.
     #[arg(long, num_args = 1.., value_name = "FILE")]
     since: Vec<PathBuf>,
-    /// Where the increments of --since are sorted [default: beside --out]. It takes up to twice the room that they have unpacked.
+    /// Directory in which the increments of --since are sorted. It needs up to twice the unpacked size of the
+    /// increments [default: beside --out].
     #[arg(long, value_name = "DIR", requires = "since")]
     temp_dir: Option<PathBuf>,
     /// Print the summary as JSON.
@@ -61,17 +68,17 @@ pub(crate) struct Backup {
     server: ServerArgs,
 }
 
-/// What was backed up.
+/// Summary of a backup.
 #[derive(Debug, Serialize)]
-struct BackedUp {
+struct BackupReport {
     #[serde(flatten)]
     summary: BackupSummary,
-    /// Names the file.
+    /// Hash that identifies the file.
     hash: BackupHash,
-    /// Names the backup that an increment follows.
+    /// Hash of the backup that an increment follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     follows: Option<BackupHash>,
-    /// The tables of the policy, which are not in it.
+    /// Tables of the policy, which the file does not contain.
     #[serde(skip_serializing_if = "Option::is_none")]
     tables_not_in_it: Option<TablesHash>,
 }
@@ -87,15 +94,15 @@ impl Backup {
             None => self.ask_server(since, &out)?,
         };
         let FinishedBackup { summary, hash } = written;
-        let backed_up = BackedUp { summary, hash, follows, tables_not_in_it: tables };
+        let report = BackupReport { summary, hash, follows, tables_not_in_it: tables };
         let output = Output { json: self.json };
         if matches!(out, Destination::Standard) {
-            output.print_beside(&backed_up, |out| {
+            output.print_beside(&report, |out| {
                 tables.map_or(Ok(()), |hash| writeln!(out, "doppel: {}", self.not_in_it(hash)))
             })?;
             return Ok(());
         }
-        output.print(&backed_up, |out| {
+        output.print(&report, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let of = plural(rows, if follows.is_some() { "changed row" } else { "row" });
             let meanwhile =
@@ -106,20 +113,25 @@ impl Backup {
         Ok(())
     }
 
-    /// The state that the earlier backups give; none when a full one is wanted.
+    /// Reads the state of the earlier backups. `None` if the user wants a full backup.
     fn since(&self) -> anyhow::Result<Option<SeriesState>> {
         if self.since.is_empty() {
             return Ok(None);
         }
         let dir = self.temp_dir.clone().unwrap_or_else(|| self.room());
-        ensure!(dir.is_dir(), "{} is no directory; --temp-dir names one with room", dir.display());
+        ensure!(
+            dir.is_dir(),
+            "{} is not a directory; name one with enough space with --temp-dir",
+            dir.display()
+        );
         let bar = progress::waiting("reading");
         let state = SeriesState::of(&self.since, &dir)?;
         bar.finish_and_clear();
         Ok(Some(state))
     }
 
-    /// Where there is room for what is sorted: beside the backup. The system's place for temporary files is memory on some machines.
+    /// Returns the directory for sorting. The system's temporary directory is in memory on some machines, so it
+    /// is used only if `--out` is a pipe or a device. Otherwise it is the directory of the backup file.
     fn room(&self) -> PathBuf {
         if self.out.exists() && !self.out.is_file() {
             return std::env::temp_dir();
@@ -127,9 +139,9 @@ impl Backup {
         directory_of(&self.out).to_owned()
     }
 
-    /// Backs up what a server has.
+    /// Backs up the collection of a server.
     fn ask_server(&self, since: Option<SeriesState>, out: &Destination) -> anyhow::Result<BackupOutcome> {
-        let incomplete = "the backup is incomplete; the server's log says why, and another try may do";
+        let incomplete = "the backup is incomplete; the server's log says why; try again";
         let client = connect(&self.server)?;
         let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
         out.write(|out| match since {
@@ -152,7 +164,7 @@ impl Backup {
         })
     }
 
-    /// What a restored collection needs besides the file.
+    /// Says which tables a restored collection needs besides the file.
     fn not_in_it(&self, hash: TablesHash) -> String {
         let path = self.data.as_ref().map(|dir| dir.join(policy_tables::NAME)).filter(|path| path.exists());
         let from = match path {
@@ -164,7 +176,7 @@ impl Backup {
     }
 }
 
-/// A backup, and the tables of its collection, which are not in it.
+/// A finished backup, and the tables of its collection, which it does not contain.
 type BackupOutcome = (FinishedBackup, Option<TablesHash>);
 
 /// Backs up a directory that no server uses.
@@ -186,7 +198,8 @@ fn back_up_directory(
     Ok((written, manifest.tables))
 }
 
-/// Reads a backup to its end, and the tables that its collection needs. One that is incomplete has no end, and is an error.
+/// Reads a backup to its end, and the hash of the tables that its collection needs. Fails if the backup is
+/// incomplete, because it then has no end.
 fn verified(input: &mut dyn Read) -> anyhow::Result<BackupOutcome> {
     let mut reader = BackupReader::open(input)?;
     let tables = tables_of(&reader.head().manifest);
@@ -195,15 +208,15 @@ fn verified(input: &mut dyn Read) -> anyhow::Result<BackupOutcome> {
 }
 
 fn tables_of(manifest: &str) -> Option<TablesHash> {
-    // A server of another version has another manifest, and the backup is as good.
+    // The manifest of a server of another version may be unreadable here. The backup is still valid.
     Manifest::read(manifest.as_bytes(), Path::new("the backup")).ok()?.tables
 }
 
-/// Copies what is read.
+/// Copies its input to an output while the input is read.
 struct Tee<'t> {
     input: &'t mut dyn Read,
     out: &'t mut dyn Write,
-    /// Why the copy cannot be written, which is not the fault of what is read.
+    /// Error in writing the copy. Kept apart, because it says nothing about the input.
     failed: Option<io::Error>,
 }
 

@@ -1,4 +1,5 @@
-//! `doppel check`: every invariant of a data directory, or whether backups are whole and follow each other.
+//! `doppel check`: verifies every invariant of a data directory, or that backups are complete and follow each
+//! other.
 
 mod backups;
 
@@ -19,17 +20,17 @@ use doppel_terminal::output::{Output, bytes, count, plural};
 use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
 
-/// Verify a data directory: every row, what the rows say of each other, and the index's files.
+/// Verify a data directory: every row, whether the rows agree with each other, and the index's files.
 ///
-/// Changes no row. No server may use the directory, and it has to be writable: the storage engine completes its own
-/// files, as at every start. Copy a directory on a read-only or full disk to another place first. Where messages
-/// between shards are under way, the rows they are about may still differ, and are not found fault with; all others
-/// are held to the letter. Ends with 1 when anything does not hold. It does not compute the groups anew:
-/// `doppel repair` does.
+/// The command changes no row. No server may use the directory meanwhile. The directory must be writable,
+/// because the storage engine completes its own files, as at every start. If a directory is on a read-only or
+/// full disk, first copy it to another place. While messages between shards are under way, the rows that they
+/// concern may still differ, and such differences are not reported; all other rows must agree exactly. Ends
+/// with code 1 if any invariant is violated. The command does not recompute the groups; `doppel repair` does.
 ///
-/// With --backup it verifies a full backup and its increments instead, and writes nothing: that every file is whole and not damaged,
-/// that all are of one collection, and that each follows the one before. What their rows say of each other is checked when they
-/// are restored.
+/// With --backup the command verifies a full backup and its increments instead, and writes nothing. It checks
+/// that every file is complete and undamaged, that all belong to one collection, and that each follows the
+/// one before. Whether their rows agree with each other is checked when they are restored.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +38,7 @@ Examples:
   doppel check --json collection
   doppel check --backup monday.backup tuesday.increment wednesday.increment")]
 pub(crate) struct Check {
-    /// The data directory.
+    /// Data directory to verify.
     #[arg(value_name = "DIR", required_unless_present = "backup")]
     dir: Option<PathBuf>,
     /// Verify these files instead: a full backup, and its increments in order.
@@ -48,18 +49,18 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Serialize)]
-pub(crate) struct Checked {
+pub(crate) struct DirectoryCheck {
     sound: bool,
     policy: Policy,
     winners: WinnerOrder,
     shards: u16,
     ranges: u16,
-    /// What is wrong with the tables of the policy, if it reads any.
+    /// Damage of the tables of the policy, if it needs any.
     #[serde(skip_serializing_if = "Option::is_none")]
     tables: Option<String>,
-    /// The tables that a start needs, because there are none here.
+    /// Tables that a start needs, because the directory has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     tables_needed: Option<TablesHash>,
     tier1: doppel_tier1::check::CheckReport,
@@ -71,7 +72,7 @@ impl Check {
         let output = Output { json: self.json };
         let Some(dir) = &self.dir else { return backups::check(&self.backup, output) };
         let manifest = Manifest::open(dir)?;
-        let checked = Checked::of(dir, &manifest)
+        let checked = DirectoryCheck::of(dir, &manifest)
             .with_context(|| format!("cannot check {}", dir.display()))
             .map_err(|error| served::name_server(dir, error))?;
         output.print(&checked, |out| checked.write(dir, out))?;
@@ -84,7 +85,7 @@ impl Check {
     }
 }
 
-impl Checked {
+impl DirectoryCheck {
     /// Checks a directory with this manifest.
     pub(crate) fn of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Self> {
         let tier2 = doppel_tier2::check::of_directory(&dir.join("tier2"))?;
@@ -101,13 +102,13 @@ impl Checked {
         }
         let checked = Self::new(manifest, tier1, tier2);
         let tables = policy_tables::damage(dir, manifest.tables);
-        // In a cluster coordinators alone read them.
+        // In a cluster only coordinators read the tables.
         let needs_tables = !node_directory::is_collection(dir) && policy_tables::is_missing(dir);
         let tables_needed = manifest.tables.filter(|_| needs_tables);
         Ok(Self { sound: checked.sound && tables.is_none(), tables, tables_needed, ..checked })
     }
 
-    /// What the two checks of a directory with this manifest found.
+    /// Combines the results of the checks of both tiers of a directory with this manifest.
     pub(crate) fn new(
         manifest: &Manifest,
         tier1: doppel_tier1::check::CheckReport,
@@ -118,17 +119,17 @@ impl Checked {
         Self { sound, policy, winners, shards, ranges, tables: None, tables_needed: None, tier1, tier2 }
     }
 
-    /// What to do; none when everything holds.
+    /// Says what the user should do; `None` if the directory is sound.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         let counts = &self.tier1.findings.counts;
         if self.sound {
             None
         } else if counts.is_empty() && self.tables.is_some() {
             Some(
-                "no page is lost; start once with --policy-tables and the tables of this collection, and look after the disk",
+                "no page is lost; start once with --policy-tables and the tables of this collection, and check the disk",
             )
         } else if counts.is_empty() {
-            Some("no page is lost, and the next start makes anew what is damaged; look after the disk")
+            Some("no page is lost, and the next start rebuilds the damaged files; check the disk")
         } else if counts.contains_key(&Invariant::Version) {
             Some(
                 "another version of this program made it; use that one, or load the pages into a new directory",

@@ -1,6 +1,7 @@
-//! `doppel restore`: a data directory from a backup, or from a full one and its increments.
+//! `doppel restore`: makes a data directory from a full backup and its increments.
 //!
-//! It is checked before it can be opened, and until then it is [`NewDirectory`]'s to remove.
+//! The directory is checked before it can be opened. Until then, [`NewDirectory`] removes it if the command
+//! fails.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,23 +19,25 @@ use doppel_terminal::progress;
 use doppel_tier1::backup::{RestoreError, Series, refuse_pipes, restore};
 use serde::Serialize;
 
-use crate::command::directories::check::Checked;
+use crate::command::directories::check::DirectoryCheck;
 
-/// Make a data directory of a backup, or of a full backup and its increments.
+/// Make a data directory from a backup, or from a full backup and its increments.
 ///
-/// The full backup comes first, and then its increments (`doppel backup --since`) in the order in which they were made. The directory
-/// has the state of the last one. When one is missing or in another place, damaged, cut off, or of another collection, it is named,
-/// and no directory is made.
+/// Give the full backup first, and then its increments (`doppel backup --since`) in the order in which they
+/// were made. The directory gets the state of the last file. If a file is missing, in the wrong place,
+/// damaged, incomplete or of another collection, the command names it and makes no directory.
 ///
-/// A backup may come from a single process or from a cluster, and the directory is one for `doppel serve`. It cannot be used in
-/// a cluster with a log. Without a log it is the directory `collection` below that of each node of tier 1, restored from the
-/// same files on all of them (docs/guides/grow-and-repair-a-cluster.md).
+/// A backup may come from a single process or from a cluster, and the new directory is for `doppel serve`. A
+/// cluster with a log cannot use it. In a cluster without a log, it is the directory `collection` below the
+/// directory of each node of tier 1; restore it on all nodes from the same files
+/// (docs/guides/grow-and-repair-a-cluster.md).
 ///
-/// All files are verified, and then all that `doppel check` verifies, before the directory can be opened.
-/// The index is built when a server first opens it. Cursors of the change feed that were given after the
-/// backup are refused with 410: their consumers begin anew.
+/// Before the directory can be opened, the command verifies all files, and everything that `doppel check`
+/// verifies. A server builds the index when it first opens the directory. It refuses cursors of the change
+/// feed that were issued after the backup, with status 410, and their consumers must start again.
 ///
-/// The tables of a policy that reads some are not in a backup. --policy-tables puts them in place; without, the first start needs it.
+/// A backup does not contain the tables of a policy. Give them with --policy-tables here, or at the first
+/// start.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,14 +49,14 @@ pub(crate) struct Restore {
     /// A full backup, and its increments in order.
     #[arg(value_name = "FILE", required = true)]
     backups: Vec<PathBuf>,
-    /// The data directory to make: an empty one, or none yet.
+    /// Data directory to make. It must be empty or missing.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// The tables of the collection, which are not in the backup: `policy-tables` of the data directory that was backed up. Refused
-    /// when they are others.
+    /// Tables of the collection, which the backup does not contain: `policy-tables` of the data directory
+    /// that was backed up. Other tables are refused.
     #[arg(long, value_name = "FILE")]
     policy_tables: Option<PathBuf>,
-    /// Restore it also when a check finds fault with what was backed up.
+    /// Restore the backup even if a check finds problems in it.
     #[arg(long)]
     accept_findings: bool,
     /// Print the summary as JSON.
@@ -61,12 +64,12 @@ pub(crate) struct Restore {
     json: bool,
 }
 
-/// What was restored.
+/// Summary of a restored backup.
 #[derive(Debug, Serialize)]
-struct Restored {
+struct RestoreSummary {
     #[serde(flatten)]
     summary: BackupSummary,
-    /// The tables that the first start needs, where they were not given.
+    /// Tables that the first start needs, if they were not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     tables_needed: Option<TablesHash>,
 }
@@ -84,7 +87,8 @@ impl Restore {
         interrupt::set_message("interrupted; nothing is restored, and the same command begins anew")?;
         let bar = progress::waiting("restoring");
         if self.backups.len() > 1 {
-            // A file that is missing or mixed up is found before hours of work. One alone may be a pipe, which is read once.
+            // A missing or misplaced file is found here, before hours of work. A single backup may be a pipe,
+            // which can be read only once.
             Series::open(&self.backups)?.verify()?;
         }
         let policy = manifest.policy;
@@ -95,7 +99,7 @@ impl Restore {
                 anyhow::Error::new(error).context(format!("cannot write {}", dir.display()))
             }
         })?;
-        let checked = Checked::new(&manifest, report, doppel_tier2::check::IndexReport::default());
+        let checked = DirectoryCheck::new(&manifest, report, doppel_tier2::check::IndexReport::default());
         bar.finish_and_clear();
         if checked.advice().is_some() {
             checked.write(self.newest(), &mut output::stderr())?;
@@ -112,7 +116,7 @@ impl Restore {
         }
         new.finish(&manifest, WHOLE)?;
         let tables_needed = manifest.tables.filter(|_| tables.is_none());
-        Output { json: self.json }.print(&Restored { summary, tables_needed }, |out| {
+        Output { json: self.json }.print(&RestoreSummary { summary, tables_needed }, |out| {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let of = format!("{} and {} of {}", plural(rows, "row"), plural(changes, "change"), bytes(size));
             writeln!(out, "{}: {of} restored", dir.display())?;
@@ -128,7 +132,7 @@ impl Restore {
         self.backups.last().map_or(Path::new("the backup"), PathBuf::as_path)
     }
 
-    /// The tables that are given, when they are those of the backup.
+    /// Reads the given tables, and refuses tables that the backup does not need.
     fn tables(&self, manifest: &Manifest) -> anyhow::Result<Option<Arc<Tables>>> {
         let Some(path) = &self.policy_tables else { return Ok(None) };
         let has = manifest.tables.ok_or(PolicyTablesError::Unread(manifest.policy.name()))?;

@@ -1,4 +1,4 @@
-//! `doppel changes`: the feed of status changes.
+//! `doppel changes`: prints the feed of status changes.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -12,19 +12,20 @@ use doppel_terminal::output::{Output, table};
 use crate::args::AskArgs;
 use crate::client::connect;
 
-/// Seconds that one request of `--follow` waits for news.
+/// Seconds that one request of `--follow` waits for new changes.
 const WAIT_SECONDS: &str = "30";
 const EVENTS_PER_REQUEST: &str = "10000";
 
-/// How long `--follow` waits for a server that is away once it has answered.
+/// How long `--follow` retries when a server that has answered before is unreachable or busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Print status changes.
 ///
-/// The changes of a page come in their order. The newest change of every page is kept, so from the beginning
-/// it prints every page once. Ends at the present, or with --follow waits for more, and for a server that is
-/// away for up to two minutes; then says on standard error how to continue. With --json a line is the
-/// server's whole answer to one request: the changes, and the cursor to continue from.
+/// The changes of a page come in their order. The server keeps the newest change of every page, so a run from
+/// the beginning prints every page once. The command ends when no more changes are on record. With --follow
+/// it waits for more, and it retries for up to two minutes if the server is away. At the end it says on
+/// standard error how to continue. With --json each line is the whole answer to one request: the changes, and
+/// the cursor to continue from.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +35,7 @@ pub(crate) struct Changes {
     /// Continue after this cursor instead of from the beginning.
     #[arg(long)]
     cursor: Option<String>,
-    /// Wait for more.
+    /// Wait for more changes when the present ones are printed.
     #[arg(long)]
     follow: bool,
     #[command(flatten)]
@@ -45,16 +46,16 @@ impl Changes {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut cursor = self.cursor.clone();
         let ended = self.print(&mut cursor);
-        // One that was refused is no place to continue from.
+        // If the server refused the first request, the given cursor may be the reason. Do not recommend it.
         let moved = ended.is_ok() || cursor != self.cursor;
         if let (Some(cursor), false, true) = (cursor, self.ask.json, moved) {
-            // If stderr cannot be written, the cursor is lost, and that is all.
+            // If standard error cannot be written, only the hint about the cursor is lost.
             let _ = writeln!(io::stderr(), "doppel: continue with --cursor {cursor}");
         }
         ended
     }
 
-    /// Prints changes after `cursor`, and moves it on.
+    /// Prints changes after `cursor`, and advances `cursor` to the last printed change.
     fn print(&self, cursor: &mut Option<String>) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };

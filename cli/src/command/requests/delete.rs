@@ -1,4 +1,4 @@
-//! `doppel delete`: record that pages are gone.
+//! `doppel delete`: records that pages are gone.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,16 @@ use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::{PATIENCE, connect};
-use crate::urls::{self, Bad};
+use crate::urls::{self, InvalidUrls};
 
 /// Record that pages are gone.
 ///
-/// Prints a line a page with its outcome: `confirmed`, `unchanged` where it was recorded before, or `stale` where a newer version of the
-/// page is on record. A page that is not on record is recorded as gone, too, and `confirmed`. A page that is gone is `dead`: its group has another winner then, and an older version of it is not taken. To
-/// forget a page altogether there is `doppel purge`; very many are recorded faster by `doppel load`, as lines of
-/// `{"url": ..., "dead": true}`. Ends with code 5 when one is no page URL; all others are recorded.
+/// Prints one line for each page with its outcome. `confirmed`: the page is now recorded as gone, even if it
+/// was not on record before. `unchanged`: it was recorded as gone before. `stale`: a newer version of the
+/// page is on record. A page that is gone has the status `dead`: its group chooses another winner, and the
+/// server does not accept older versions of the page. To forget a page altogether, use `doppel purge`. To
+/// record very many pages, `doppel load` is faster: give it lines of `{"url": ..., "dead": true}`. Ends with
+/// code 5 if an argument or a line is no page URL; all other pages are recorded.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["urls", "file"]), after_help = "\
 Examples:
@@ -27,13 +29,13 @@ Examples:
   doppel delete --fetched-at 2026-01-31T08:00:00Z http://example.org/old
   doppel delete --file gone.txt")]
 pub(crate) struct Delete {
-    /// Pages; `-` reads one a line from standard input.
+    /// URLs of the pages; `-` reads one URL per line from standard input.
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// Read the pages from this file, one a line, where blank lines are skipped; `-` is standard input.
+    /// Read the URLs from this file, one per line; `-` is standard input. Blank lines are skipped.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// When they were found to be gone, in RFC 3339 [default: now].
+    /// When the pages were found to be gone, in RFC 3339 [default: now].
     #[arg(long, value_name = "TIME")]
     fetched_at: Option<String>,
     #[command(flatten)]
@@ -44,8 +46,8 @@ impl Delete {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        let (mut bad, mut done) = (Bad::default(), 0);
-        for url in urls::given(&self.urls, self.file.as_deref())? {
+        let (mut bad, mut done) = (InvalidUrls::default(), 0);
+        for url in urls::from_arguments(&self.urls, self.file.as_deref())? {
             let url = url?;
             if let Err(error) = PageUrl::parse(&url) {
                 let error = error.to_string();

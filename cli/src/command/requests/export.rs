@@ -1,4 +1,4 @@
-//! `doppel export`: every live page of a server.
+//! `doppel export`: writes every live page of a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,23 +11,25 @@ use doppel_terminal::destination::Destination;
 use crate::args::ServerArgs;
 use crate::client::connect;
 
-/// How long it is tried while the server is away or busy, as while a range of a cluster has no owner.
+/// How long the request is retried while the server is away or busy, for example because a range of a cluster
+/// has no owner.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Write every live page as JSON lines, sorted by URL.
 ///
-/// One line a page: `url`, `status`, `group`, `winner`, `duplicate_of`, `similarity`. The lines are those of
-/// `doppel dedup --out`. While the server is away or busy it is tried for a minute.
+/// Each line has the fields `url`, `status`, `group`, `winner`, `duplicate_of` and `similarity`, as in
+/// `doppel dedup --out`. If the server is away or busy, the command retries for a minute.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel export --out groups.jsonl
   doppel export | grep '\"duplicate\"' | wc -l")]
 pub(crate) struct Export {
-    /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
+    /// Write to this file; `-` is standard output. An existing file is replaced when the export is complete.
     #[arg(long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     out: PathBuf,
-    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/reference/winner-rules.md.
+    /// Prefer winners of this market, given by its name or as a host suffix such as `de`; see
+    /// docs/reference/winner-rules.md.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `doppel group`: one group and its members.
+//! `doppel group`: shows one group and its members.
 
 use clap::Args;
 use doppel_contract::Status;
@@ -12,20 +12,21 @@ use crate::client::connect;
 
 const MEMBERS_PER_REQUEST: &str = "1000";
 
-/// Show a group: its winner, what is known against it, and its members.
+/// Show a group: its winner, its size and problems, and its members.
 ///
-/// A group that was merged away says into which one. With --json a line is one answer of the server,
-/// with up to 1,000 members.
+/// If the group was merged into another one, the command prints the id of that group. With --json each line
+/// is one answer of the server, with up to 1,000 members.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel group g12-0
   doppel group --json g12-0")]
 pub(crate) struct Group {
-    /// Its id, as `doppel status` prints it.
+    /// Id of the group, as `doppel status` prints it.
     #[arg(value_name = "ID")]
     group: GroupId,
-    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/reference/winner-rules.md.
+    /// Prefer winners of this market, given by its name or as a host suffix such as `de`; see
+    /// docs/reference/winner-rules.md.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     #[command(flatten)]
@@ -95,7 +96,7 @@ fn heading(group: &answer::GroupOverview) -> String {
     if *quarantined {
         let repair = format!("`doppel repair {group}`");
         heading += &format!(
-            "\nquarantined for the number of its contents, so no member is advised as a duplicate; {repair} recomputes it and accepts what is left until that has doubled"
+            "\nquarantined because it has too many contents, so no member is reported as a duplicate; {repair} recomputes the group and ends the quarantine until the rest has doubled"
         );
     }
     heading

@@ -1,8 +1,8 @@
-//! `doppel load`: crawls into a server.
+//! `doppel load`: posts crawls to a server.
 //!
-//! Several batches are in flight, and the versions of one URL still arrive in their order: each URL
-//! belongs to one lane, and a lane posts one batch after the other. The service is idempotent, so a
-//! load that was interrupted is simply done again.
+//! Several batches are in flight at once, yet the versions of one URL must arrive in their order. Each URL
+//! therefore belongs to one lane, chosen by the hash of the URL, and a lane posts one batch after the other.
+//! The service is idempotent, so an interrupted load can be repeated from the beginning.
 
 mod acknowledged;
 mod post;
@@ -31,20 +31,21 @@ use serde::Serialize;
 
 use crate::args::ServerArgs;
 use crate::client::connect;
-use post::{Batch, Post, Posted, Stopped};
+use post::{Batch, PostedPage, Poster, StoppedLane};
 
-/// How long one request may wait for the last decisions before it is sent again.
+/// Longest time in which one flush request waits for decisions, before the request is sent again.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 /// Post crawls to a server.
 ///
-/// Waits while the server is busy or away. May be repeated after an interruption: what the server has is
-/// `unchanged` then, and a version older than that on record is `stale` and does not replace it. It records no deaths of
-/// files: a page of a directory whose file has gone since an earlier load stays live until a push says `dead`.
-/// (`doppel dedup --data DIR --prune` records them, in a data directory that no server uses.)
+/// Waits while the server is busy or away. After an interruption, give the same command again: for a version
+/// that the server already has, the outcome is `unchanged`. A version older than the one on record is `stale`
+/// and does not replace it. The command does not notice deleted files: if a file of a directory is gone since
+/// an earlier load, its page stays live until a request records it as dead. (`doppel dedup --data DIR
+/// --prune` records such pages, in a data directory that no server uses.)
 ///
-/// A record without a date has that of its file's last change, so a file that is copied anew brings newer versions, and one
-/// with an older date brings `stale` ones.
+/// A record without a date has the date of its file's last change. A file that is copied again therefore
+/// brings newer versions, and a file with an older date brings `stale` ones.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,16 +55,16 @@ Examples:
 pub(crate) struct Load {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Wait until everything is decided that the server has accepted, also from other clients.
+    /// Wait until the server has decided everything that it has accepted, also from other clients.
     #[arg(long)]
     flush: bool,
-    /// Batches in flight.
+    /// Batches in flight, 1 to 64.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: u16,
-    /// Pages of a batch, 1 to 100,000.
+    /// Pages in a batch, 1 to 100,000.
     #[arg(long, value_name = "PAGES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
-    /// Give up when the server has not taken a batch, or not answered, for this long.
+    /// Give up if the server has not taken a batch, or not answered, for this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,
     /// Append a line of JSON to this file for every page that the server has acknowledged.
@@ -76,19 +77,19 @@ pub(crate) struct Load {
     server: ServerArgs,
 }
 
-/// What the load did.
+/// Summary of a load.
 #[derive(Debug, Serialize)]
 struct Summary {
     input: Tally,
-    /// Pages by what became of them.
+    /// Number of pages by outcome.
     outcomes: BTreeMap<String, u64>,
-    /// Whether all that the server had taken was decided at the end: `--flush` waited for it.
+    /// Whether `--flush` waited until the server had decided everything.
     flushed: bool,
     seconds: f64,
     pages_per_second: f64,
 }
 
-/// One order of posts.
+/// A sequence of batches that are posted one after the other.
 struct Lane {
     batch: Batch,
     sender: SyncSender<Batch>,
@@ -100,7 +101,7 @@ impl Load {
         let patience = Duration::from_secs(self.patience);
         let client = connect(&self.server)?;
         interrupt::set_message("interrupted; the same command goes on")?;
-        let post = Post::new(
+        let post = Poster::new(
             client.clone(),
             patience,
             self.acknowledged.as_deref(),
@@ -122,22 +123,23 @@ impl Load {
     }
 
     /// Reads the inputs and posts them.
-    fn post(&self, post: &Post) -> anyhow::Result<Tally> {
+    fn post(&self, post: &Poster) -> anyhow::Result<Tally> {
         thread::scope(|scope| {
             let (mut lanes, threads): (Vec<_>, Vec<_>) = (0..self.lanes)
                 .map(|_| {
                     let (sender, receiver) = sync_channel(1);
-                    (Lane { batch: Batch::default(), sender }, scope.spawn(move || post.lane(&receiver)))
+                    (Lane { batch: Batch::default(), sender }, scope.spawn(move || post.run_lane(&receiver)))
                 })
                 .unzip();
             let read = self.read(&mut lanes, post);
-            // What is left in a lane was not sent, because another lane failed and reading stopped.
-            let mut not_acknowledged: Vec<Posted> =
+            // A lane still has pages if another lane failed and reading stopped. These pages were not sent.
+            let mut not_acknowledged: Vec<PostedPage> =
                 lanes.into_iter().filter_map(|lane| lane.batch.into_first()).collect();
             let spinner = progress::waiting("posting");
             let mut stopped = None;
             for thread in threads {
-                let Err(Stopped { first, error }) = thread.join().map_err(|_| anyhow!("a lane panicked"))?
+                let Err(StoppedLane { first, error }) =
+                    thread.join().map_err(|_| anyhow!("a lane panicked"))?
                 else {
                     continue;
                 };
@@ -145,16 +147,17 @@ impl Load {
                 stopped.get_or_insert(error);
             }
             spinner.finish_and_clear();
-            // When a lane fails, reading stops because of that; so its error comes first.
+            // If a lane fails, reading fails as a consequence. The error of the lane is therefore reported
+            // first.
             match (stopped, not_acknowledged.into_iter().min_by_key(|page| page.at.before)) {
-                (Some(error), Some(first)) => Err(error.context(self.goes_on_at(&first))),
+                (Some(error), Some(first)) => Err(error.context(self.how_to_continue(&first))),
                 _ => read,
             }
         })
     }
 
-    /// Reads the inputs into the lanes. What did not fill a batch stays in the lanes when it fails.
-    fn read(&self, lanes: &mut [Lane], post: &Post) -> anyhow::Result<Tally> {
+    /// Reads the inputs into the lanes. If this fails, incomplete batches stay in the lanes.
+    fn read(&self, lanes: &mut [Lane], post: &Poster) -> anyhow::Result<Tally> {
         let tally = crawl::read_with_positions(&self.inputs, |at, page| {
             let lane = &mut lanes[usize::from(page.url.id().shard(self.lanes).0)];
             let item = item(page);
@@ -170,9 +173,9 @@ impl Load {
         Ok(tally)
     }
 
-    /// Where to go on, after all lanes have ended.
-    fn goes_on_at(&self, first: &Posted) -> String {
-        let Posted { url, at, .. } = first;
+    /// Describes the first page that was not acknowledged, and how to continue.
+    fn how_to_continue(&self, first: &PostedPage) -> String {
+        let PostedPage { url, at, .. } = first;
         let location = Location { path: &at.path, position: at.position };
         format!(
             "the first page that was not acknowledged is {url} ({location}); the same command sends all of it again, of which the \
@@ -188,7 +191,7 @@ impl Lane {
     }
 }
 
-/// A page in the public form.
+/// Converts a page of a crawl to the form of the public API.
 pub(super) fn item(page: FetchedPage) -> PageItem {
     let FetchedPage { url, fetched_at, body, popularity, language } = page;
     let body = match body {
@@ -201,7 +204,7 @@ pub(super) fn item(page: FetchedPage) -> PageItem {
     PageItem { url, body, fetched_at, popularity, language }
 }
 
-/// HTML of any charset as a string; valid UTF-8 is not copied.
+/// Decodes HTML of any charset to a string. Valid UTF-8 is not copied.
 fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
     let mut buffer = String::new();
     let decoded = decode(&html, charset, &mut buffer);
@@ -211,26 +214,27 @@ fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
     String::from_utf8(html).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Waits until the server has decided everything that it accepted before, from all clients. A server that is busy or away is asked again.
+/// Waits until the server has decided everything that it accepted before, from all clients. Retries while the
+/// server is busy or away.
 fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
     let spinner = progress::waiting("deciding");
     let wait = FLUSH_STEP.min(patience);
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
         let request = client.request(Method::POST, &["v1", "flush"]);
         let request = request.query(&[("wait", "true"), ("timeout", &wait.as_secs().to_string())]);
-        // The server answers after the time it was asked to wait, so the client waits a little longer.
+        // The server may answer only when its waiting time is over, so the client waits a little longer.
         let answer = client.send_patiently(&request, wait + patience)?;
-        let FlushResult { done, backlog } =
-            serde_json::from_str(&answer).context("the server's answer to the flush is not understood")?;
+        let FlushResult { done, backlog } = serde_json::from_str(&answer)
+            .context("cannot read the server's answer to the flush; is the server of the same version?")?;
         if done {
             spinner.finish_and_clear();
             return Ok(());
         }
         let pending = count(backlog.pending);
-        if !is_told {
+        if !is_reported {
             say!("doppel: the server is deciding pages of all clients; {pending} of them are pending");
-            is_told = true;
+            is_reported = true;
         }
         spinner.set_message(format!("deciding, {pending} pages are pending"));
     }

@@ -1,4 +1,4 @@
-//! `doppel probe`: what a page would be, if it were recorded.
+//! `doppel probe`: says what status a page would have, without recording it.
 
 use std::path::{Path, PathBuf};
 
@@ -19,10 +19,11 @@ use crate::args::AskArgs;
 use crate::client::connect;
 use crate::command::datasets::explain::files::print_main_content;
 
-/// Say what a page would be, without recording it.
+/// Say what status a page would have, without recording it.
 ///
-/// Prints one line as `doppel status` does: `unique`, `winner`, `duplicate` or `secondary`. Where the collection's policy reads the main
-/// content (docs/reference/policies.md), it shows what of the page that is, and what is left out by which rule. Nothing is stored.
+/// Prints one line, as `doppel status` does: `unique`, `winner`, `duplicate` or `secondary`. If the
+/// collection's policy compares only the main content (docs/reference/policies.md), the command also shows
+/// which part of the page that is, and which rule leaves out each other part. The server stores nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,14 +31,15 @@ Examples:
   doppel probe --url http://example.org/new draft.html
   doppel probe --json --url http://example.org/ crawl.warc.gz")]
 pub(crate) struct Probe {
-    /// A file of HTML, text or Markdown, or a crawl file of which --url names the page.
+    /// A file of HTML, text or Markdown, or a crawl file in which --url names the page.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the page was found: what is on record under this URL is not taken for a partner. Of a crawl file, which page is meant, if it has
-    /// several. A policy that reads the site of a page needs it.
+    /// URL at which the page was found. The page on record under this URL is not compared with it. In a crawl
+    /// file with several pages, the URL selects one. Policies that read the site of a page need it.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Answer with the winner for a market, by its name or as a host suffix such as `de`; see docs/reference/winner-rules.md.
+    /// Answer with the winner for a market, given by its name or as a host suffix such as `de`; see
+    /// docs/reference/winner-rules.md.
     #[arg(long, value_name = "MARKET")]
     market: Option<String>,
     #[command(flatten)]
@@ -49,7 +51,7 @@ pub(crate) struct Probe {
 impl Probe {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if self.file == Path::new("-") {
-            let text = "standard input is not read here; name a file, or ./- for one of that name";
+            let text = "doppel probe does not read standard input; name a file, or ./- for a file named -";
             return Err(Failure::Usage(text.to_owned()).into());
         }
         let page =
@@ -67,7 +69,8 @@ impl Probe {
         Ok(())
     }
 
-    /// What is asked. A file that was found nowhere has no URL.
+    /// Returns the body of the request. A page without a host, such as a local file, is sent without a URL
+    /// unless `--url` gives one.
     fn body(&self, page: FetchedPage) -> Result<Value, Failure> {
         let item = load::item(page);
         let url = (self.url.is_some() || !item.url.host().is_empty()).then(|| item.url.to_string());

@@ -1,4 +1,4 @@
-//! `doppel purge`: forget pages altogether.
+//! `doppel purge`: deletes pages together with their records.
 
 use std::path::PathBuf;
 
@@ -13,14 +13,15 @@ use serde_json::{Value, json};
 
 use crate::args::AskArgs;
 use crate::client::{PATIENCE, connect};
-use crate::urls::{self, Bad};
+use crate::urls::{self, InvalidUrls};
 
 /// Forget pages altogether: content, groups and history.
 ///
-/// Prints a line a page: `purged`, or `unknown` where no such page was on record. A purge cannot be undone, and unlike a deletion it
-/// leaves no record, so an older version of the page would be taken again. For pages that have merely gone there is `doppel delete`.
-/// What is kept of a purged page, and for how long, is in docs/guides/delete-pages-for-good.md. Ends with code 5 when one is no page
-/// URL; all others are purged. To give the same pages again is safe.
+/// Prints one line for each page: `purged`, or `unknown` if the page was not on record. A purge cannot be
+/// undone. Unlike a deletion it leaves no record, so the server accepts older versions of the page again. For
+/// pages that are merely gone, use `doppel delete`. docs/guides/delete-pages-for-good.md says what remains of
+/// a purged page, and for how long. Ends with code 5 if an argument or a line is no page URL; all other pages
+/// are purged. It is safe to give the same pages again.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["urls", "file", "host"]), after_help = "\
 Examples:
@@ -29,20 +30,21 @@ Examples:
   cut -f1 requests.tsv | doppel purge --file -
   doppel purge --host www.example.org")]
 pub(crate) struct Purge {
-    /// Pages; `-` reads one a line from standard input.
+    /// URLs of the pages; `-` reads one URL per line from standard input.
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// Read the pages from this file, one a line, where blank lines are skipped; `-` is standard input.
+    /// Read the URLs from this file, one per line; `-` is standard input. Blank lines are skipped.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Forget all pages of this host, as URLs have it: lower case, without a port. Its subdomains are other hosts.
+    /// Forget all pages of this host. Write the host as it is in URLs: in lower case, without a port. Its
+    /// subdomains are other hosts.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     #[command(flatten)]
     ask: AskArgs,
 }
 
-/// What became of a URL or a host, in JSON.
+/// Result for one URL or one host, as a line of JSON.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Line<'l> {
@@ -61,8 +63,8 @@ impl Purge {
             output.print(&line, |out| writeln!(out, "{} of {host} purged", plural(purged, "page")))?;
             return Ok(());
         }
-        let (mut bad, mut done) = (Bad::default(), 0);
-        for url in urls::given(&self.urls, self.file.as_deref())? {
+        let (mut bad, mut done) = (InvalidUrls::default(), 0);
+        for url in urls::from_arguments(&self.urls, self.file.as_deref())? {
             let url = url?;
             let line = match PageUrl::parse(&url) {
                 Ok(_) => {
@@ -84,7 +86,8 @@ impl Purge {
     }
 }
 
-/// Asks for a purge, and patiently once the server has answered. Returns how many pages there were.
+/// Requests a purge and returns the number of purged pages. Retries only if `patiently` is set, that is, once
+/// the server has answered an earlier request.
 fn forget(client: &Client, what: &Value, patiently: bool) -> anyhow::Result<u64> {
     let request = client.request(Method::POST, &["v1", "purge"]).json(what);
     let PurgeResult { purged } = match patiently {

@@ -1,4 +1,4 @@
-//! `doppel ready`: whether a server takes work, for supervisors and scripts.
+//! `doppel ready`: says whether a server accepts work, for supervisors and scripts.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use doppel_terminal::output::Output;
 use crate::args::ServerArgs;
 use crate::client::connect;
 
-/// How long an answer may take. That about the ranges of a cluster may take three seconds by itself.
+/// Time limit of the request. A coordinator may take three seconds to ask the nodes about the ranges of a
+/// cluster.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Say whether a server takes work.
 ///
-/// Prints what the server says. Ends with 0 when it is ready, with 4 when it is not, and with 3 when nothing answers: for the health check
-/// of a container, and for scripts that wait.
+/// Prints the server's answer. Ends with code 0 if the server is ready, with 4 if it is not, and with 3 if
+/// nothing answers. Useful as the health check of a container, and in scripts that wait for a server.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +24,7 @@ Examples:
   until doppel ready; do sleep 1; done
   doppel ready --ranges all --server http://127.0.0.1:7700")]
 pub(crate) struct Ready {
-    /// What has to be there of a cluster: any node of tier 1, an owner that takes writes for each range, or all replicas.
+    /// Which parts of a cluster must work for it to be ready.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "any")]
     ranges: Ranges,
     #[command(flatten)]
@@ -32,8 +33,11 @@ pub(crate) struct Ready {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Ranges {
+    /// At least one node of tier 1 answers.
     Any,
+    /// Each range has an owner that accepts writes.
     Served,
+    /// All replicas of all ranges work.
     All,
 }
 
@@ -46,8 +50,8 @@ impl Ready {
             Ranges::All => "all",
         };
         let request = client.request(Method::GET, &["readyz"]).query(&[("ranges", ranges)]).timeout(LIMIT);
-        let said = client.send(request)?.text()?;
-        Output { json: false }.print(&(), |out| out.write_all(said.as_bytes()))?;
+        let answer = client.send(request)?.text()?;
+        Output { json: false }.print(&(), |out| out.write_all(answer.as_bytes()))?;
         Ok(())
     }
 }

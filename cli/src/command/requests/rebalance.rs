@@ -1,4 +1,5 @@
-//! `doppel rebalance`: even load, a node drained or joined, a partition moved, while the server goes on.
+//! `doppel rebalance`: balances the nodes of the index, drains or joins a node, or moves a partition, while
+//! the server keeps working.
 
 mod print;
 mod wait;
@@ -18,8 +19,9 @@ use wait::CompletedChange;
 
 /// Move partitions between the nodes of the index while pages are accepted, compared and answered.
 ///
-/// Without more, the load is made even with as few moves as that takes; the server does so by itself, too, as the
-/// collection grows. What the server has accepted it carries out, also after a crash.
+/// Without options, the server balances the load with as few moves as possible. The server also does so by
+/// itself as the collection grows. A request that the server has accepted is carried out even if the server
+/// crashes meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,35 +32,36 @@ Examples:
   doppel rebalance --learn --dry-run
   doppel rebalance --cancel")]
 pub(crate) struct Rebalance {
-    /// Only say what would be done.
+    /// Print what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Learn the map anew from the present contents: less fan-out, if they differ from those it was learned from.
-    /// Nearly everything is copied.
+    /// Learn a new partition map from the present contents. This saves fan-out if the contents have changed
+    /// since the present map was learned. Nearly everything is copied.
     #[arg(long, conflicts_with_all = ["drain", "join", "partition"])]
     learn: bool,
-    /// Take everything from this node, and leave it without partitions until it is joined again. The nodes of the index are
-    /// numbered from 0; `doppel cluster status` shows the numbers with the names.
+    /// Move all partitions away from this node, and assign none to it until it is joined again. The nodes of
+    /// the index are numbered from 0; `doppel cluster status` shows the numbers with the names.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["join", "partition"])]
     drain: Option<u32>,
-    /// Give this node its part again.
+    /// Let this drained node have its share of the partitions again.
     #[arg(long, value_name = "NODE", conflicts_with = "partition")]
     join: Option<u32>,
-    /// Move this partition, by its id in `doppel report load-balance`. The load may move it back later, or at once
-    /// where the move makes the nodes uneven.
+    /// Move this partition; `doppel report load-balance` lists the ids. A later rebalancing may move it back,
+    /// even at once if the move makes the load uneven.
     #[arg(long = "move", value_name = "PARTITION", requires = "to")]
     partition: Option<u32>,
-    /// The node that --move moves it to.
+    /// The node that receives the partition of --move.
     #[arg(long, value_name = "NODE", requires = "partition")]
     to: Option<u32>,
-    /// End the present request before it is done: what it has begun is given up, and the plan that is served stays.
+    /// Cancel the present request before it is done. The server discards what was copied so far and keeps the
+    /// present plan.
     #[arg(long, conflicts_with_all = ["dry_run", "learn", "drain", "join", "partition", "wait"])]
     cancel: bool,
-    /// Wait for the end of another change that is under way, instead of ending with an error, and then for the end of
-    /// this one. The progress goes to standard error; with --json, `done` says how it ended.
+    /// If another change is under way, wait for its end instead of failing, and then wait until this change
+    /// is done. The progress goes to standard error. With --json, the field `done` says how the change ended.
     #[arg(long)]
     wait: bool,
-    /// With --wait: give up when the server has not answered, or was busy, for so long.
+    /// With --wait: give up if the server has not answered, or was busy, for this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "wait",
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,
@@ -66,7 +69,7 @@ pub(crate) struct Rebalance {
     ask: AskArgs,
 }
 
-/// What is asked of the server.
+/// Body of the request to the server.
 #[derive(Debug, Serialize)]
 struct Request {
     #[serde(flatten)]
@@ -74,12 +77,12 @@ struct Request {
     dry_run: bool,
 }
 
-/// The answer to a request that was waited for.
+/// Result of a request that the command has waited for.
 #[derive(Debug, Serialize)]
-struct Waited<'a> {
+struct AwaitedChange<'a> {
     #[serde(flatten)]
     change: &'a RebalancePlan,
-    /// Null where there was nothing to do.
+    /// Result of the finished change; null if there was nothing to do.
     done: Option<CompletedChange>,
 }
 
@@ -93,7 +96,7 @@ impl Rebalance {
             return Ok(output.print(&text, |out| print::cancelled(&outcome, out))?);
         }
         let request = self.request();
-        let ParsedAnswer { text, value: change } = self.accepted(&client, request)?;
+        let ParsedAnswer { text, value: change } = self.request_change(&client, request)?;
         let human = |out: &mut dyn Write| print::change(request, &change, self.dry_run, out);
         if !self.wait || self.dry_run {
             return Ok(output.print(&text, human)?);
@@ -101,8 +104,8 @@ impl Rebalance {
         if !output.json {
             output.print(&text, human)?;
         }
-        let done = change.started.then(|| self.until_done(&client, &change)).transpose()?;
-        let outcome = Waited { change: &change, done };
+        let done = change.started.then(|| self.wait_until_done(&client, &change)).transpose()?;
+        let outcome = AwaitedChange { change: &change, done };
         Ok(output
             .print(&outcome, |out| outcome.done.as_ref().map_or(Ok(()), |done| print::done(done, out)))?)
     }

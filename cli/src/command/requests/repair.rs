@@ -1,4 +1,4 @@
-//! `doppel repair`: recompute a group.
+//! `doppel repair`: recomputes a group.
 
 use std::io::{self, Write};
 
@@ -13,21 +13,23 @@ use crate::client::connect;
 
 /// Recompute a group's membership by exact comparison of all its members.
 ///
-/// Prints the components that the members fall into, the winner's first. What falls out leaves the group. A group
-/// that was quarantined for the number of its contents is advised from again, until it has twice the members that are left.
+/// Prints the connected components of the members, the winner's first. Members in other components leave the
+/// group. A group that was quarantined because it has too many contents gives advice again, until it has
+/// twice as many members as after the repair.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel repair --dry-run g12-0
   doppel repair g12-0 --by alice")]
 pub(crate) struct Repair {
-    /// The group.
+    /// Id of the group.
     #[arg(value_name = "ID")]
     group: GroupId,
-    /// Only say what would be done.
+    /// Print what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Who does it; `doppel repairs` says so. Where the server has tokens it is the name of the token, and this is refused.
+    /// Who makes the repair; `doppel repairs` shows this name. A server with tokens records the name of the
+    /// token instead, and refuses this option.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
@@ -54,7 +56,7 @@ impl Repair {
     }
 }
 
-/// The components that a group falls into.
+/// Prints the components into which a group is divided, each with its pages.
 pub(super) fn print_components(
     out: &mut dyn Write,
     components: &[Vec<String>],

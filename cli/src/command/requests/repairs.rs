@@ -1,4 +1,4 @@
-//! `doppel repairs`: the audit trail, of repairs that were applied and of quarantines.
+//! `doppel repairs`: shows the audit trail of applied repairs and of quarantines.
 
 use clap::Args;
 use doppel_contract::TrailEvent;
@@ -12,13 +12,14 @@ use super::repair::print_components;
 use crate::args::AskArgs;
 use crate::client::connect;
 
-/// The most entries of one answer.
+/// Largest number of entries in one answer.
 const REPAIRS_PER_REQUEST: u64 = 1_000;
 
-/// Show the repairs that were applied, and the quarantines that began and ended: when, by whom, and what came of them.
+/// Show the repairs that were applied, and the quarantines that began and ended: when, by whom, and with what
+/// result.
 ///
-/// The newest come first. Dry runs are not among them. With an ID one entry is shown with its pages. With
-/// --json a line is one answer of the server, with up to 1,000 entries.
+/// The newest entries come first. Dry runs are not listed. With an ID the command shows one entry with its
+/// pages. With --json each line is one answer of the server, with up to 1,000 entries.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,13 +27,14 @@ Examples:
   doppel repairs --group g12-0
   doppel repairs r7-0")]
 pub(crate) struct Repairs {
-    /// Show this entry with its pages; a quarantine has none.
+    /// Show this entry with its pages; a quarantine has no list of pages.
     #[arg(value_name = "ID", conflicts_with_all = ["group", "limit"])]
     repair: Option<RepairId>,
-    /// Only entries of this group; those of a group that was merged into it stay under the old id.
+    /// Show only entries of this group. If another group was merged into it, the entries of that group stay
+    /// under the old id.
     #[arg(long, value_name = "ID")]
     group: Option<GroupId>,
-    /// The most entries to show.
+    /// Largest number of entries to show.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     #[command(flatten)]
@@ -97,7 +99,7 @@ impl Repairs {
     }
 }
 
-/// When, by whom, group, before, after, id.
+/// Returns the cells of an entry: when, by whom, group, before, after, id.
 fn row(repair: &AppliedRepair) -> [String; 6] {
     let AppliedRepair { id, at, event, by, group, into, members, component_count, truncated } = repair;
     let more = if *truncated { " at least" } else { "" };

@@ -1,4 +1,5 @@
-//! `doppel report`: load of the partitions, quality and sizes of the groups, and what dropping duplicates saves.
+//! `doppel report`: load of the partitions, quality and sizes of the groups, and what dropping duplicates
+//! saves.
 
 mod load_balance;
 mod what_if;
@@ -31,13 +32,15 @@ Examples:
   doppel report savings
   doppel report quality --json")]
 pub(crate) struct Report {
-    /// Which report.
+    /// The report to show.
     #[arg(value_enum)]
     kind: Kind,
-    /// Of the load: what 1 to 4 dimensions and 2 to 128 nodes would make of the present contents. Takes some seconds.
+    /// With load-balance: show how 1 to 4 dimensions and 2 to 128 nodes would divide the present contents.
+    /// Takes some seconds.
     #[arg(long)]
     what_if: bool,
-    /// Of the load: draw it into this directory, too, which is made if it is not there: load-balance.svg, or what-if.svg.
+    /// With load-balance: also draw the report into this directory, as load-balance.svg or what-if.svg. A
+    /// missing directory is created.
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -48,7 +51,7 @@ pub(crate) struct Report {
 enum Kind {
     /// How evenly contents and comparisons are spread over the partitions.
     LoadBalance,
-    /// What was accepted, confirmed, merged and split, and what is still to be done.
+    /// What was accepted, confirmed, merged and split, and what work is left.
     Quality,
     /// How large the groups are.
     Groups,
@@ -104,7 +107,8 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
     let share = |share: Option<f64>| share.map(percent).unwrap_or_default();
     let row = |name: &str, number: u64, about: String| vec![name.to_owned(), count(number), about];
     let plain = |name: &str, number: u64| row(name, number, String::new());
-    // A member that a search found near its winner, or that equals it, is not compared once more: so it is no share of members.
+    // A member is not compared with its winner again if a search has found the pair or their contents are
+    // equal. The share therefore refers to these comparisons, not to the members.
     let of_comparisons = report.reject_share.map(|of| format!("{} of these comparisons", percent(of)));
     let of_comparisons = of_comparisons.unwrap_or_default();
     let rows = [

@@ -1,4 +1,4 @@
-//! `doppel status`: what Doppel says of pages.
+//! `doppel status`: says which pages are duplicates.
 
 use clap::Args;
 use doppel_contract::answer::{Advice, StatusAnswer};
@@ -11,16 +11,16 @@ use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::urls::{self, Bad};
+use crate::urls::{self, InvalidUrls};
 
-/// URLs of one request.
+/// Largest number of URLs in one request.
 const URLS_PER_REQUEST: usize = 1_000;
 
-/// Ask whether pages are duplicates, and of which page that is kept.
+/// Ask whether pages are duplicates, and of which kept page.
 ///
-/// Prints one line a page, in the order asked: `unknown`, `pending`, `unique`, `winner`, `duplicate`
-/// (verified: drop it), `secondary` (in the group of another winner: keep it), `unresolved` (a redirect) or
-/// `dead`. Ends with code 5 when one is no page URL.
+/// Prints one line for each page, in the order of the arguments: `unknown`, `pending`, `unique`, `winner`,
+/// `duplicate` (verified: drop it), `secondary` (its group has another winner: keep it), `unresolved` (a
+/// redirect) or `dead`. Ends with code 5 if an argument is no page URL.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,18 +28,18 @@ Examples:
   doppel status --market de --json http://example.org/
   cut -f1 urls.tsv | doppel status -")]
 pub(crate) struct Status {
-    /// Pages; `-` reads one a line from standard input, where blank lines are skipped.
+    /// URLs of the pages; `-` reads one URL per line from standard input. Blank lines are skipped.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
-    /// Answer with the winner for a market: prefer members of its hosts. The name of a market that the server
-    /// knows (`GET /v1/winners` lists them), or a host suffix.
+    /// Answer with the winner for a market: members on hosts of the market are preferred. Give the name of a
+    /// market that the server knows (`GET /v1/winners` lists them), or a host suffix such as `de`.
     #[arg(long, value_name = "NAME")]
     market: Option<String>,
     #[command(flatten)]
     ask: AskArgs,
 }
 
-/// The answers as the server wrote them, each of which is a [`StatusAnswer`].
+/// The answers as the server wrote them. Each is a [`StatusAnswer`].
 #[derive(Debug, Deserialize)]
 struct RawAnswers {
     pages: Vec<Box<RawValue>>,
@@ -49,8 +49,8 @@ impl Status {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        let mut bad = Bad::default();
-        let mut given = urls::given(&self.urls, None)?;
+        let mut bad = InvalidUrls::default();
+        let mut given = urls::from_arguments(&self.urls, None)?;
         loop {
             let urls = given.by_ref().take(URLS_PER_REQUEST).collect::<anyhow::Result<Vec<_>>>()?;
             if urls.is_empty() {
@@ -60,8 +60,14 @@ impl Status {
         }
     }
 
-    /// Prints the answers, and counts the bad ones.
-    fn ask_all(&self, client: &Client, output: Output, urls: &[String], bad: &mut Bad) -> anyhow::Result<()> {
+    /// Asks about `urls`, prints the answers, and counts invalid URLs in `bad`.
+    fn ask_all(
+        &self,
+        client: &Client,
+        output: Output,
+        urls: &[String],
+        bad: &mut InvalidUrls,
+    ) -> anyhow::Result<()> {
         let body = json!({ "urls": urls, "market": self.market });
         let RawAnswers { pages } =
             client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;
@@ -84,7 +90,7 @@ fn row(answer: &StatusAnswer) -> Vec<String> {
     }
 }
 
-/// What is said of a page beside its status.
+/// Describes what an answer says of a page besides its status.
 pub(super) fn about(advice: &Advice) -> String {
     let mut about = Vec::new();
     if let Some(target) = &advice.redirect_to {

@@ -1,7 +1,7 @@
-//! `doppel cluster`: what the nodes of a cluster have, what is not as it should be, and how a cluster is described.
+//! `doppel cluster`: shows the state of a cluster and its problems, and changes how the cluster is described.
 
 mod describe;
-mod in_meta;
+mod meta;
 
 use std::io::{self, Write};
 use std::thread;
@@ -19,18 +19,18 @@ use serde_json::json;
 use crate::args::AskArgs;
 use crate::client::connect;
 
-/// How long a node may take.
+/// How long a takeover may take before the command gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Look after a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct Cluster {
     #[command(subcommand)]
-    what: What,
+    what: ClusterCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ClusterCommand {
     Status(Status),
     Takeover(Takeover),
     Show(describe::Show),
@@ -41,12 +41,12 @@ enum What {
     Log(describe::Log),
 }
 
-/// Show the nodes, the ranges, the log, and what is not as it should be.
+/// Show the nodes, the ranges, the log, and what needs attention.
 ///
-/// Any coordinator answers. Nodes that do not answer within three seconds are shown as away. The number of a node of tier 2 is
-/// the one by which `doppel rebalance` and `doppel report load-balance` name it. `lag` and the figure behind a standby are what
-/// it has still to take of what the owners have recorded. `copies` of a stream are those that have all of it, of those that are
-/// wanted.
+/// Any coordinator answers. Nodes that do not answer within three seconds are shown as away. The number of a
+/// node of tier 2 is the number that `doppel rebalance` and `doppel report load-balance` use. `lag`, and the
+/// figure behind a standby, is the number of changes that the node still has to copy from the owners.
+/// `copies` of a stream are the complete copies, out of the wanted number.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -56,19 +56,20 @@ struct Status {
     ask: AskArgs,
 }
 
-/// Have a node own a range, of which it has a replica.
+/// Make a node the owner of a range of which it has a replica.
 ///
-/// The present owner finds that it was deposed, and follows. For some tenths of a second the pages of the range get a
-/// `retry`. Use it to spread the ranges again when a node has come back, or before a machine is taken away.
+/// The present owner notices that it was replaced, and becomes a follower. For some tenths of a second, the
+/// server answers `retry` for the pages of the range. Use this command to spread the ranges again after a
+/// node has come back, or before you stop a machine.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   doppel cluster takeover --range 3 --to record-2 --server http://10.0.0.31:7700")]
 struct Takeover {
-    /// The range, by its number.
+    /// Number of the range.
     #[arg(long, value_name = "RANGE")]
     range: u16,
-    /// The node of tier 1, by its name.
+    /// Name of the node of tier 1.
     #[arg(long, value_name = "NODE")]
     to: String,
     #[command(flatten)]
@@ -83,8 +84,8 @@ impl Takeover {
         client.send(client.request(Method::POST, &["v1", "cluster", "takeover"]).json(&body))?;
         let until = Instant::now() + PATIENCE;
         loop {
-            let asked = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
-            let ParsedAnswer { value: ClusterStatus { ranges, .. }, .. } = asked;
+            let answer = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
+            let ParsedAnswer { value: ClusterStatus { ranges, .. }, .. } = answer;
             let found = ranges.into_iter().find(|one| one.range.0 == *range);
             let range = found.with_context(|| format!("there is no range {range}"))?;
             if range.owner.as_deref() == Some(to) && range.served {
@@ -97,7 +98,7 @@ impl Takeover {
             }
             anyhow::ensure!(
                 Instant::now() < until,
-                "{to} has not taken range {} over in {} s; `doppel cluster status` shows what is wrong",
+                "{to} has not taken over range {} within {} s; `doppel cluster status` shows what is wrong",
                 range.range,
                 PATIENCE.as_secs()
             );
@@ -109,14 +110,14 @@ impl Takeover {
 impl Cluster {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let ask = match self.what {
-            What::Status(Status { ask }) => ask,
-            What::Takeover(takeover) => return takeover.run(),
-            What::Show(show) => return show.run(),
-            What::Add(add) => return add.run(),
-            What::Remove(remove) => return remove.run(),
-            What::Address(address) => return address.run(),
-            What::Replicas(replicas) => return replicas.run(),
-            What::Log(log) => return log.run(),
+            ClusterCommand::Status(Status { ask }) => ask,
+            ClusterCommand::Takeover(takeover) => return takeover.run(),
+            ClusterCommand::Show(show) => return show.run(),
+            ClusterCommand::Add(add) => return add.run(),
+            ClusterCommand::Remove(remove) => return remove.run(),
+            ClusterCommand::Address(address) => return address.run(),
+            ClusterCommand::Replicas(replicas) => return replicas.run(),
+            ClusterCommand::Log(log) => return log.run(),
         };
         let client = connect(&ask.server)?;
         let ParsedAnswer { text, value } = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
@@ -137,7 +138,8 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "waiting in the index: {waiting}")?;
     writeln!(out)?;
     let head = ["node", "tier", "number", "address", "state", "partitions", "contents", "lag"];
-    // The index knows its nodes by their places in the description of the cluster, which is the order here.
+    // The index numbers its nodes in the order of the description of the cluster, which is also the order of
+    // `nodes`.
     let mut numbers = 0..;
     let rows = nodes.iter().map(|node| {
         let number = if node.role == NodeRole::Tier2 { numbers.next() } else { None };
@@ -229,7 +231,7 @@ fn stream_row(stream: &EngineStream) -> Vec<String> {
     ]
 }
 
-/// The standbys, and how far each is behind.
+/// Lists the standbys, each with the number of changes by which it is behind.
 fn standbys(range: &ClusterRange) -> String {
     let shown = range.standbys.iter().map(|standby| match (standby.follows, standby.lag) {
         (true, Some(0)) => standby.node.clone(),

@@ -1,4 +1,4 @@
-//! `doppel coordinator`: a front door of a cluster.
+//! `doppel coordinator`: runs a front door of a cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,39 +29,43 @@ use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
 use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
 
-/// How long the first answer of tier 1 is waited for between two attempts.
+/// Pause between two attempts to reach tier 1 during the start.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Run a coordinator, a front door of a cluster.
 ///
-/// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
-/// with its address when it takes requests: with a log as soon as one node of tier 1 answers, without one when all do. Before
-/// that, `/healthz` says that it lives, and `/readyz` and everything else, with status 503, what it waits for. Whether every
-/// range has an owner is another question, and `doppel cluster status` answers it.
+/// It answers the public HTTP interface, as `doppel serve` does. It stores nothing, so any number of
+/// coordinators may run. It prints one line with its address when it accepts requests. With a log, that is as
+/// soon as one node of tier 1 answers; without a log, when all nodes do. Until then, `/healthz` says that the
+/// process lives. `/readyz` and all other paths answer with status 503 and what the coordinator waits for.
+/// Whether every range has an owner is a separate question, which `doppel cluster status` answers.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700 --tokens tokens")]
 pub(crate) struct Coordinator {
-    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    /// File of the cluster, as written by `doppel init`. The secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
-    /// A name for this coordinator, by which the logs of the other nodes know it.
+    /// Name of this coordinator, by which the logs of the other nodes mention it.
     #[arg(long, value_name = "NAME", env = "DOPPEL_NAME", default_value = "coordinator")]
     name: NodeName,
     #[command(flatten)]
     front_door: FrontDoorArgs,
-    /// A file that names markets (docs/reference/winner-rules.md); give all coordinators the same. Its rules are not used: `doppel init
-    /// --winners` fixes those.
+    /// File that names markets (docs/reference/winner-rules.md); give all coordinators the same one. Its
+    /// rules are not used, because `doppel init --winners` fixes the rules.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// The tables of the cluster's policy, if it reads any: the file that `doppel init --policy-tables` was given.
+    /// Tables of the cluster's policy, if it needs any: the file that was given to `doppel init
+    /// --policy-tables`.
     #[arg(long, value_name = "FILE")]
     policy_tables: Option<PathBuf>,
-    /// Detect the language of a page whose record gives none; give it to all coordinators or none.
+    /// Detect the language of a page if its record gives none. Give this option to all coordinators or to
+    /// none.
     #[arg(long)]
     detect_language: bool,
-    /// Where exports that do not fit in memory are sorted [default: the system's directory of temporary files].
+    /// Directory in which exports are sorted that do not fit in memory [default: the system's directory of
+    /// temporary files].
     #[arg(long, value_name = "DIR")]
     temp: Option<PathBuf>,
     #[command(flatten)]
@@ -95,7 +99,7 @@ impl Coordinator {
         };
         doppel_coordinator::serve_until_reached(&front_door.listeners, text, reach)
             .await
-            .context("the server did not end well")?;
+            .context("the server stopped with an error")?;
         let Some(ReachedCluster { cluster, signer, hearing, runtime, nodes, routers, collection }) = reached?
         else {
             return Ok(());
@@ -111,13 +115,13 @@ impl Coordinator {
             .as_deref()
             .map(|hearing| Watch::start(hearing, (ProcessRole::Coordinator, &self.name), |_| {}));
         let watch = watch.transpose()?;
-        let told = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| ClusterNews {
+        let news = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| ClusterNews {
             membership: Arc::clone(&hearing.membership),
             processes: watch.processes(),
             engine: hearing.engine.clone(),
             servers: file.servers().unwrap_or_default().to_vec(),
         });
-        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), told)?);
+        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), news)?);
         let app = App::new(Services {
             tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,
@@ -137,12 +141,12 @@ impl Coordinator {
         });
         front_door.announce(&format!("doppel coordinator {}", self.name))?;
         let served = doppel_coordinator::serve(front_door.listeners, app, shutdown).await;
-        tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
-        served.context("the server did not end well")
+        tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch stopped with an error")?;
+        served.context("the server stopped with an error")
     }
 }
 
-/// A cluster that a front door can be of.
+/// A cluster whose nodes of tier 1 have answered.
 struct ReachedCluster {
     cluster: Cluster,
     signer: Signer,
@@ -153,7 +157,8 @@ struct ReachedCluster {
     collection: CollectionInfo,
 }
 
-/// Waits for the log of the cluster, where it has one, and for its nodes of tier 1. Tables are refused that are not the cluster's. None when the process is to end.
+/// Waits for the log of the cluster, if it has one, and for its nodes of tier 1. Refuses tables that differ
+/// from the cluster's. Returns `None` if the process has to end.
 async fn reach(
     file: &ClusterFile,
     name: &NodeName,
@@ -173,12 +178,12 @@ async fn reach(
         nodes.push(RemoteTier1::new(peer.clone()));
         routers.push(RemoteTier2::new(peer));
     }
-    let waits = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
-    let collection = ask(&nodes, waits, &runtime, awaited, &mut shutdown).await?;
+    let required = if hearing.is_some() { RequiredNodes::One } else { RequiredNodes::All };
+    let collection = ask(&nodes, required, &runtime, awaited, &mut shutdown).await?;
     let Some(collection) = collection else { return Ok(None) };
     anyhow::ensure!(
         collection.policy == signer.policy(),
-        "tier 1 has a collection of the policy {}, and the cluster is described with {}; start all with copies of one file",
+        "the collection of tier 1 has the policy {}, but the cluster file has {}; start all processes with copies of one cluster file",
         collection.policy,
         signer.policy()
     );
@@ -195,20 +200,20 @@ async fn reach(
     Ok(Some(ReachedCluster { cluster, signer, hearing, runtime, nodes, routers, collection }))
 }
 
-/// Which nodes of tier 1 have to answer first.
+/// Nodes of tier 1 that must answer before the coordinator starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    /// Each has ranges that no other has.
-    ForAll,
-    /// Others take over.
-    ForOne,
+enum RequiredNodes {
+    /// All nodes: each has ranges that no other node has.
+    All,
+    /// One node: the others may be down, and their ranges are taken over.
+    One,
 }
 
-/// Asks every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
-/// the process is to end.
+/// Asks every node of tier 1 which collection it has. Waits until the nodes that `required` names have
+/// answered, and ensures that all answers are equal. Returns `None` if the process has to end.
 async fn ask(
     nodes: &[RemoteTier1],
-    waits: Waits,
+    required: RequiredNodes,
     runtime: &Runtime,
     awaited: &StartupWait,
     mut shutdown: impl Future<Output = ()> + Unpin,
@@ -221,7 +226,7 @@ async fn ask(
             for node in &asking {
                 match node.collection() {
                     Ok(answer) => answers.push(answer),
-                    Err(error) if waits == Waits::ForAll || error.is_final() => return Err(error),
+                    Err(error) if required == RequiredNodes::All || error.is_final() => return Err(error),
                     Err(error) => failed = Some(error),
                 }
             }
@@ -231,18 +236,18 @@ async fn ask(
         let answers = tokio::select! {
             answers = &mut answers => answers,
             () = &mut shutdown => {
-                // The calls break off, and end while there is a runtime.
+                // The calls are cancelled and must end while the runtime still exists.
                 runtime.end();
                 drop(answers.await);
                 return Ok(None);
             }
         };
-        match answers.context("asking tier 1 panicked")? {
+        match answers.context("the call to tier 1 panicked")? {
             Ok(answers) => {
                 let first = answers.first().copied().context("there is no node of tier 1")?;
                 anyhow::ensure!(
                     answers.iter().all(|answer| *answer == first),
-                    "the nodes of tier 1 have different collections: {answers:?}; start all with copies of one file"
+                    "the nodes of tier 1 have different collections: {answers:?}; start all processes with copies of one cluster file"
                 );
                 return Ok(Some(first));
             }

@@ -1,4 +1,4 @@
-//! `doppel dev-cluster`: a cluster on this machine, to try and to break.
+//! `doppel dev-cluster`: runs a cluster on this machine, for trials and experiments.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,13 +17,14 @@ use crate::dev_cluster::{self, Counts, Plan, Process, Role};
 
 /// Run a cluster on this machine, to try it and to break it.
 ///
-/// Starts all processes on loopback ports, with their files in one directory, and stays until Ctrl-C, which ends all of them.
-/// It restarts nothing by itself. On a directory that has a cluster it goes on with that. From another terminal, `kill NAME`
-/// kills a process at once, and `start NAME` starts it again.
+/// Starts all processes on loopback ports, with their files in one directory. The command stays in the
+/// foreground until Ctrl-C, which ends all processes. It restarts no process by itself. If the directory
+/// already has a cluster, the command starts that cluster again. From another terminal, `kill NAME` kills a
+/// process at once, and `start NAME` starts it again.
 ///
-/// The log that the ranges are replicated through is on log servers of NATS JetStream, which need the program `nats-server`,
-/// 2.9.10 or newer. From 2.12 on they sync what they acknowledge. Without the program, --log-servers 0 runs a cluster in which
-/// nothing is replicated.
+/// The ranges are replicated through a log on servers of NATS JetStream. They need the program `nats-server`,
+/// 2.9.10 or newer. From 2.12 on, the servers sync what they acknowledge. Without the program, --log-servers
+/// 0 runs a cluster that replicates nothing.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -38,88 +39,90 @@ Examples:
 )]
 pub(crate) struct DevCluster {
     #[command(subcommand)]
-    act: Option<Act>,
+    command: Option<ProcessCommand>,
     #[command(flatten)]
     run: Run,
 }
 
 #[derive(Debug, Args)]
 struct Run {
-    /// The directory of the cluster; made if it is not there.
+    /// Directory of the cluster. A missing directory is created.
     #[arg(long, value_name = "DIR", required = true)]
     dir: Option<PathBuf>,
-    /// Nodes of tier 1, the system of record.
+    /// Number of nodes of tier 1, the system of record.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=32))]
     tier1: u16,
-    /// Nodes of tier 2, the index.
+    /// Number of nodes of tier 2, the index.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=128))]
     tier2: u16,
-    /// Coordinators, the front doors.
+    /// Number of coordinators, the front doors.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
     coordinators: u16,
-    /// Log servers; 0 for a cluster without a log, in which nothing is replicated.
+    /// Number of log servers; 0 for a cluster without a log, which replicates nothing.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=16))]
     log_servers: u16,
-    /// Ranges that the pages are cut into, 1 to 64 [default: two for each node of tier 1, so 6 with three; one for a single
-    /// node].
+    /// Number of ranges into which the pages are divided, 1 to 64 [default: two for each node of tier 1, so 6
+    /// with three nodes; one for a single node].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranges: Option<u16>,
-    /// Nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or more, 3 where the log servers
-    /// are older than 2.12 and there are three nodes or more; else 1].
+    /// Number of nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or
+    /// more, 3 where the log servers are older than 2.12 and there are three nodes or more; else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     replicas: Option<u16>,
-    /// Bytes of each range's stream at the log servers [default: 1 GiB].
+    /// Bytes of each range's stream on the log servers [default: 1 GiB].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// A file of winner rules and of markets (docs/reference/winner-rules.md).
+    /// File of winner rules and of markets (docs/reference/winner-rules.md).
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// Distinct contents past which a group is quarantined, at least 2: an option of `doppel tier1`.
+    /// Number of distinct contents above which a group is quarantined, at least 2. The nodes of tier 1 are
+    /// started with this option.
     #[arg(long, value_name = "CONTENTS", value_parser = clap::value_parser!(u64).range(2..))]
     group_members_max: Option<u64>,
-    /// The program of the log servers [default: the `nats-server` on the path].
+    /// Program of the log servers [default: the `nats-server` on the path].
     #[arg(long, value_name = "PATH", env = "DOPPEL_NATS_SERVER")]
     nats_server: Option<PathBuf>,
-    /// Print one line of JSON when all are ready.
+    /// Print one line of JSON when all processes are ready.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum Act {
+enum ProcessCommand {
     /// Kill a process of a running cluster at once, as `kill -9` does.
     Kill(NamedProcess),
     /// Start a process of a running cluster again, and wait until it answers.
     ///
-    /// A node then goes on to catch up with what it has missed; `doppel cluster status` says how far it is.
+    /// A node then catches up with the changes that it has missed; `doppel cluster status` shows its
+    /// progress.
     Start(NamedProcess),
 }
 
 #[derive(Debug, Args)]
 struct NamedProcess {
-    /// Its name, such as record-2.
+    /// Name of the process, such as record-2.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The directory of the cluster.
+    /// Directory of the cluster.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }
 
 impl DevCluster {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.act {
+        match self.command {
             None => self.run.run(),
-            Some(Act::Kill(NamedProcess { name, dir })) => {
+            Some(ProcessCommand::Kill(NamedProcess { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
                 let pid = cluster.kill(cluster.named(&name)?)?;
                 let pid = pid.as_raw_nonzero();
                 Ok(Output { json: false }.print(&(), |out| writeln!(out, "killed {name}, process {pid}"))?)
             }
-            Some(Act::Start(NamedProcess { name, dir })) => {
+            Some(ProcessCommand::Start(NamedProcess { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
-                cluster.is_run()?;
+                cluster.ensure_running()?;
                 let pid = cluster.start(cluster.named(&name)?)?;
                 let pid = pid.as_raw_nonzero();
                 Ok(Output { json: false }.print(&(), |out| writeln!(out, "started {name}, process {pid}"))?)
@@ -134,12 +137,12 @@ impl Run {
         let Self { ranges, replicas, log_max_bytes, policy, winners, group_members_max, .. } = self;
         let dir = dir.context("--dir is missing")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        // A signal during the start ends what was started by then.
+        // If a signal arrives during the start, the processes that run by then are ended.
         let (mut interrupt, mut terminate) = {
             let _inside = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
         };
-        // Before anything is made.
+        // The program is looked for before any file is created.
         let program = (log_servers > 0).then(|| Program::find(nats_server.as_deref())).transpose()?;
         let (counts, plan) = (
             Counts { tier1, tier2, coordinators, log: log_servers },
@@ -157,9 +160,9 @@ impl Run {
         let _lock = cluster.lock()?;
         let left = cluster.end_leftovers();
         if !left.is_empty() {
-            say!("ended what an earlier run had left: {}", left.join(", "));
+            say!("ended processes of an earlier run: {}", left.join(", "));
         }
-        let ending = Ending(&cluster);
+        let ending = EndOnDrop(&cluster);
         let start = |process: &Process| {
             if !json {
                 say!("starting {}", process.name);
@@ -176,13 +179,13 @@ impl Run {
                 say!("waiting for the log");
             }
         }
-        cluster.ready(&plan)?;
+        cluster.prepare(&plan)?;
         for process in cluster.processes.iter().filter(|process| process.role != Role::Log) {
             pids.push((process, start(process)?));
         }
         let mut out = io::stdout().lock();
         if json {
-            writeln!(out, "{}", ready(&pids))?;
+            writeln!(out, "{}", describe_processes(&pids))?;
         } else {
             guide(&cluster, &dir.display().to_string(), &mut out)?;
         }
@@ -201,16 +204,16 @@ impl Run {
 }
 
 /// Ends all processes when it is dropped, whatever the reason.
-struct Ending<'c>(&'c dev_cluster::DevCluster);
+struct EndOnDrop<'c>(&'c dev_cluster::DevCluster);
 
-impl Drop for Ending<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-/// The processes as JSON.
-fn ready(pids: &[(&Process, Pid)]) -> Value {
+/// Describes the processes in JSON.
+fn describe_processes(pids: &[(&Process, Pid)]) -> Value {
     let of = |role: Role| -> Vec<Value> {
         let of_role = pids.iter().filter(|(process, _)| process.role == role);
         of_role
@@ -231,7 +234,7 @@ fn ready(pids: &[(&Process, Pid)]) -> Value {
     })
 }
 
-/// What to try next.
+/// Prints the processes, and commands to try next.
 fn guide(cluster: &dev_cluster::DevCluster, dir: &str, out: &mut dyn Write) -> io::Result<()> {
     let named =
         |role: Role| cluster.of(role).map(|process| process.name.clone()).collect::<Vec<_>>().join(", ");
@@ -253,5 +256,5 @@ fn guide(cluster: &dev_cluster::DevCluster, dir: &str, out: &mut dyn Write) -> i
     writeln!(out, "  doppel cluster status --server {front}")?;
     writeln!(out, "  doppel dev-cluster kill {node} --dir {dir}")?;
     writeln!(out, "  doppel dev-cluster start {node} --dir {dir}")?;
-    writeln!(out, "Ctrl-C ends all of it; the same command goes on with it")
+    writeln!(out, "Ctrl-C ends all processes; the same command starts the cluster again")
 }

@@ -1,4 +1,4 @@
-//! `doppel init`: the files of a new cluster.
+//! `doppel init`: writes the files of a new cluster.
 
 mod settle;
 #[cfg(test)]
@@ -30,23 +30,25 @@ use doppel_terminal::output::{Output, say};
 use doppel_wire::Secret;
 
 use crate::slow_policy;
-use settle::{promised, replicated, settles};
+use settle::{describe_log_copies, describe_replicas, describe_settlement};
 use values::{log_replicas, monitor, node, server, settlement};
 
-/// How long servers are asked again that do not answer at once, as while they elect a leader.
+/// How long log servers are retried that do not answer at once, for example while they elect a leader.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Write the file of a new cluster, and its secret; with --log make the streams that it is replicated through.
+/// Write the file of a new cluster, and its secret; with --log create the streams through which it is
+/// replicated.
 ///
-/// Every process of the cluster reads a copy of both files, which are readable by their owner alone. Without --log the cluster
-/// is distributed, not replicated: each range of pages is on one node of tier 1 alone, so take backups (docs/guides/back-up-and-restore.md). With
-/// --log each range has replicas on several nodes, which follow its log on servers of NATS JetStream, 2.9.10 or newer. These
-/// log servers have to run already, for the streams of the log are made here. The nodes are described in one of them, and
-/// changed with `doppel cluster`; the file says no more than where the log is.
+/// Every process of the cluster reads a copy of both files, which only their owner may read. Without --log
+/// the cluster is distributed, not replicated: each range of pages is on a single node of tier 1, so take
+/// backups (docs/guides/back-up-and-restore.md). With --log each range has replicas on several nodes, which
+/// follow its log on servers of NATS JetStream, 2.9.10 or newer. The log servers must already run, because
+/// the command creates the streams of the log. One of the streams stores the description of the nodes, which
+/// `doppel cluster` changes later. The file then only says where the log is.
 ///
-/// Where machines can lose their power, log servers of 2.12 or newer with `sync_interval: always` in `jetstream {}` of their
-/// configuration write to their disks before they acknowledge. With --log-monitor this is found out, and settlement is `log`;
-/// otherwise it is `standby`.
+/// If machines can lose power, use log servers of 2.12 or newer with `sync_interval: always` in `jetstream
+/// {}` of their configuration. They write to their disks before they acknowledge. --log-monitor lets the
+/// command confirm this setting, and settlement is then `log`; otherwise it is `standby`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,64 +56,67 @@ Examples:
     --log nats://10.0.0.11:4222,nats://10.0.0.12:4222,nats://10.0.0.13:4222
   doppel init cluster.toml --tier1 record=10.0.0.1:7801 --tier2 index-1=10.0.0.2:7802 --tier2 index-2=10.0.0.3:7802")]
 pub(crate) struct Init {
-    /// The file to write; the secret goes beside it, under the same name with the ending `.secret`.
+    /// File to write. The secret goes beside it, under the same name with the ending `.secret`.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// A node of tier 1, the system of record: its name, and the address at which the other nodes reach it; given once for
-    /// each, 1 to 64. The ranges are dealt out among them in turn.
+    /// Name of a node of tier 1, the system of record, and the address at which the other nodes reach it.
+    /// Give the option once for each node, 1 to 64. The ranges are dealt out among the nodes in turn.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
     tier1: Vec<Tier2Node>,
-    /// A node of tier 2, the index; given once for each, 1 to 128.
+    /// Name and address of a node of tier 2, the index. Give the option once for each node, 1 to 128.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
     tier2: Vec<Tier2Node>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Tier-1 shards, 1 to 256 [default: 16, or as many as ranges].
+    /// Number of tier-1 shards, 1 to 256 [default: 16, or as many as ranges].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: Option<u16>,
-    /// Ranges that the shards are cut into, 1 to 64: at least one for each node of tier 1, and no more than shards. Fixed from
-    /// then on [default: one for a single node of tier 1, else two for each].
+    /// Number of ranges into which the shards are divided, 1 to 64: at least one for each node of tier 1, and
+    /// no more than shards. It cannot be changed later [default: one for a single node of tier 1, else two
+    /// for each].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranges: Option<u16>,
-    /// A file with the rules by which winners are elected (docs/reference/winner-rules.md). They are fixed from then on; its markets count at
-    /// each coordinator.
+    /// File with the rules by which winners are elected (docs/reference/winner-rules.md). The rules cannot be
+    /// changed later. The markets of the file are not used here; each coordinator has its own.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// A log server, which is a NATS server with JetStream; given once for each, or separated by commas, 1 to 16. All that are
-    /// given have to answer.
+    /// URL of a log server, which is a NATS server with JetStream. Give the option once for each server, or
+    /// separate the URLs by commas, 1 to 16. All given servers must answer.
     #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = server)]
     log: Vec<String>,
-    /// Log servers that have a copy of each stream: 1, 3 or 5. More than half of them have to be there for pages to be taken
-    /// [default: 3 with three log servers or more, also with five; else 1].
+    /// Number of log servers that have a copy of each stream: 1, 3 or 5. The cluster accepts pages only while
+    /// more than half of them run [default: 3 with three log servers or more, also with five; else 1].
     #[arg(long, value_name = "N", value_parser = log_replicas)]
     log_replicas: Option<u16>,
-    /// Bytes that the stream of each range may have, at least 16 MiB. Each log server sets so much aside for every stream that
-    /// it has a copy of, without taking it from the disk yet. From half of them on, what the nodes that run have copied goes; a
-    /// stream that is full all the same takes no pages until it is given more (docs/concepts/replication.md) [default: 8 GiB].
+    /// Largest size of the stream of each range in bytes, at least 16 MiB. Each log server reserves this size
+    /// for every stream of which it has a copy, but does not use the disk space yet. When a stream is half
+    /// full, entries are deleted that all running nodes have copied. A stream that is full nevertheless
+    /// accepts no pages until you give it more space (docs/concepts/replication.md) [default: 8 GiB].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
-    /// Minutes for which a stream keeps what all replicas have, 0 to 1440: a node that was away no longer than this reads on
-    /// instead of copying its ranges. What was purged leaves the stream after that [default: 60].
+    /// Minutes for which a stream keeps entries that all replicas have, 0 to 1440. A node that was away for a
+    /// shorter time reads on instead of copying its ranges. Purged pages leave the stream after this time
+    /// [default: 60].
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u16).range(..=i64::from(WINDOW_MINUTES_MAX)))]
     log_window: Option<u16>,
-    /// Where a log server says how it is set, which is `http:` in its configuration; one for each --log, given once for each or
-    /// separated by commas.
+    /// URL at which a log server reports its settings, which is `http:` in its configuration. Give one for
+    /// each --log, either once for each or separated by commas.
     #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = monitor)]
     log_monitor: Vec<String>,
-    /// When a write counts and is answered: `log`, when the log servers have it on their disks, which --log-monitor has to
-    /// confirm; or `standby`, when a second node of tier 1 has it on its disk [default: `log` where all monitors confirm it, else
-    /// `standby`].
+    /// When a write is settled and answered. `log`: when the log servers have it on their disks, which
+    /// --log-monitor must confirm. `standby`: when a second node of tier 1 has it on its disk [default: `log`
+    /// where all monitors confirm it, else `standby`].
     #[arg(long, value_name = "MODE", value_parser = settlement)]
     settlement: Option<Settlement>,
-    /// Nodes of tier 1 that have a replica of each range, its owner among them. With settlement `standby` at least 2, and writes
-    /// of a range wait while fewer than 2 of them run [default: 3 with settlement `standby` and three nodes of tier 1 or more;
-    /// 2 with --log and two nodes or more; else 1].
+    /// Number of nodes of tier 1 that have a replica of each range, including its owner. With settlement
+    /// `standby` at least 2; writes of a range wait while fewer than 2 of these nodes run [default: 3 with
+    /// settlement `standby` and three nodes of tier 1 or more; 2 with --log and two nodes or more; else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     replicas: Option<u16>,
 }
 
 impl Init {
-    /// The cluster of these nodes, with defaults in all else.
+    /// Creates the command for a cluster of these nodes, with defaults for all other options.
     pub(crate) fn of(file: PathBuf, tier1: Vec<Tier2Node>, tier2: Vec<Tier2Node>) -> Self {
         Self {
             file,
@@ -131,7 +136,7 @@ impl Init {
         }
     }
 
-    /// The same with other ranges and replicas.
+    /// Replaces the numbers of ranges and replicas.
     pub(crate) fn with(self, ranges: Option<u16>, replicas: Option<u16>) -> Self {
         Self { ranges, replicas, ..self }
     }
@@ -141,15 +146,15 @@ impl Init {
         Self { policy, winners, ..self }
     }
 
-    /// The same with a log on these servers.
+    /// Adds a log on these servers.
     pub(crate) fn with_log(self, log: Vec<String>, log_monitor: Vec<String>, log_max_bytes: u64) -> Self {
         Self { log, log_monitor, log_max_bytes: Some(log_max_bytes), ..self }
     }
 
-    /// The cluster, when all goes together.
+    /// Describes the cluster.
     ///
     /// # Errors
-    /// When it does not.
+    /// If the options contradict each other.
     pub(crate) fn description(&self, settlement: Settlement) -> anyhow::Result<Description> {
         let Self { file, tier1, tier2, policy, shards, ranges, winners, log, .. } = self;
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
@@ -209,22 +214,26 @@ impl Init {
         Ok(description)
     }
 
-    /// The name of the file of the secret.
+    /// Name of the file of the secret.
     fn secret(&self) -> anyhow::Result<PathBuf> {
         let name = self.file.file_name().context("FILE names no file")?;
         Ok(Path::new(name).with_extension("secret"))
     }
 
-    /// Makes the streams and writes the files; log servers may take so long to answer, and `tell` is told of one that does
-    /// not at once.
+    /// Creates the streams and writes the files. Waits up to `patience` for log servers, and calls `tell`
+    /// about a server that does not answer at once.
     ///
     /// # Errors
-    /// When a file or a stream is there already or cannot be made, or the nodes do not go together.
-    pub(crate) fn create(&self, patience: Duration, tell: &dyn Fn(&EngineError)) -> anyhow::Result<Created> {
+    /// If a file or a stream already exists or cannot be created, or the options contradict each other.
+    pub(crate) fn create(
+        &self,
+        patience: Duration,
+        tell: &dyn Fn(&EngineError),
+    ) -> anyhow::Result<CreatedCluster> {
         self.check_log()?;
         let (file, secret) = (&self.file, self.secret()?);
         let files = NewFiles { path: file, secret: &secret };
-        let there = || match files.is_only_the_secret_there() {
+        let exists_error = || match files.is_only_the_secret_there() {
             true => anyhow!(
                 "{} is there without {}: an earlier `doppel init` was broken off, or the file was moved. If no cluster has this \
                  secret, delete it, and try again",
@@ -237,9 +246,9 @@ impl Init {
             ),
         };
         let cannot = || format!("cannot write {}", file.display());
-        // Known before streams are made, which would be left.
+        // Found before streams are created, which would otherwise remain without a file.
         if files.are_there() {
-            return Err(there());
+            return Err(exists_error());
         }
         let not_made = || format!("the log cannot be made, and {} is not written", file.display());
         streams::servers(&self.log, patience, tell).with_context(not_made)?;
@@ -265,15 +274,15 @@ impl Init {
         let created = files.create(&description.cluster, &contents, &drawn);
         created.map_err(|error| {
             let error = match error.kind() {
-                io::ErrorKind::AlreadyExists => there(),
+                io::ErrorKind::AlreadyExists => exists_error(),
                 _ => anyhow::Error::new(error).context(cannot()),
             };
             if made.is_empty() { error } else { error.context(streams::left(&made)) }
         })?;
-        Ok(Created { description, secret, why })
+        Ok(CreatedCluster { description, secret, why })
     }
 
-    /// Makes the streams of the cluster, the last of which has this description; their names.
+    /// Creates the streams of the cluster and returns their names. The last stream stores the description.
     fn make(
         &self,
         log: &LogSettings,
@@ -283,14 +292,14 @@ impl Init {
         let connection = streams::Connection::new(&self.log, patience)?;
         self.ensure_monitored(log, &connection, &[], patience)?;
         let all = log::all_streams(&description.cluster, description.ranges);
-        // Whoever breaks this off can find what is left.
+        // If the user interrupts the command, the message names the streams that remain.
         say!(
             "doppel: making {} streams, the names of which begin with {}",
             all.len(),
             log::prefix(&description.cluster)
         );
         connection.make(log, description)?;
-        // Where their copies are is known only now.
+        // Only after the streams exist is it known which servers have their copies.
         self.ensure_monitored(log, &connection, &all, patience)
             .map_err(|error| error.context(streams::left(&all)))?;
         Ok(all)
@@ -301,14 +310,15 @@ impl Init {
             say!("doppel: connecting to the log servers {}", self.log.join(", "));
         }
         let tell = |error: &EngineError| say!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
-        let Created { description: written, secret, why } = self.create(PATIENCE, &tell)?;
+        let CreatedCluster { description: written, secret, why } = self.create(PATIENCE, &tell)?;
         slow_policy::warning(written.policy).inspect(|warning| say!("doppel: {warning}"));
-        Output { json: false }.print(&(), |out| self.tell(&written, &secret, why.as_deref(), out))?;
+        Output { json: false }
+            .print(&(), |out| self.print_created(&written, &secret, why.as_deref(), out))?;
         Ok(())
     }
 
-    /// Says what was made, and what to start.
-    fn tell(
+    /// Prints what was created, and which processes to start.
+    fn print_created(
         &self,
         written: &Description,
         secret: &Path,
@@ -325,10 +335,10 @@ impl Init {
             let meta = log::meta(&written.cluster);
             let at = self.log.join(", ");
             writeln!(out, "made {streams} and {meta} with the description of the cluster, at {at}")?;
-            writeln!(out, "{}", promised(log.replicas))?;
+            writeln!(out, "{}", describe_log_copies(log.replicas))?;
             why.iter().try_for_each(|why| writeln!(out, "{why}"))?;
-            writeln!(out, "{}", settles(log.settlement))?;
-            writeln!(out, "{}", replicated(log.settlement, written.replicas_of(RangeId(0)).len()))?;
+            writeln!(out, "{}", describe_settlement(log.settlement))?;
+            writeln!(out, "{}", describe_replicas(log.settlement, written.replicas_of(RangeId(0)).len()))?;
         }
         writeln!(out, "wrote {file} and beside it {secret}, which only their owner may read")?;
         writeln!(
@@ -351,15 +361,15 @@ impl Init {
     }
 }
 
-/// A cluster that was made.
-pub(crate) struct Created {
+/// Files and streams that were created.
+pub(crate) struct CreatedCluster {
     description: Description,
     secret: PathBuf,
-    /// Why its settlement is not `log`, where that was not asked for.
+    /// Why settlement is not `log`, if the user did not choose it.
     why: Option<String>,
 }
 
-/// So many random bytes of the system, as hex digits.
+/// Returns `bytes` random bytes of the system as hex digits.
 fn random_hex(bytes: usize) -> anyhow::Result<String> {
     let mut random = vec![0; bytes];
     std::fs::File::open("/dev/urandom")

@@ -1,4 +1,4 @@
-//! `doppel serve`: every role in one process.
+//! `doppel serve`: runs every role in one process.
 
 use std::path::PathBuf;
 
@@ -19,9 +19,9 @@ use crate::slow_policy;
 
 /// Run the service on one data directory.
 ///
-/// Prints one line with its address when it is ready. SIGTERM and SIGINT end it: requests in work are
-/// answered, and what is pending is decided after the next start. Logs go to standard error; RUST_LOG
-/// chooses what (default: info).
+/// Prints one line with its address when it is ready. SIGTERM and SIGINT end the process: it answers the
+/// requests in progress, and decides pending pages after the next start. Logs go to standard error; RUST_LOG
+/// chooses what is logged (default: info).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,8 +30,8 @@ Examples:
   doppel serve --data /var/lib/doppel --winners /etc/doppel/winners.toml
   doppel serve --data /var/lib/doppel --listen 0.0.0.0:7700 --tokens /etc/doppel/tokens --tls-cert cert.pem --tls-key key.pem")]
 pub(crate) struct Serve {
-    /// The data directory; created with --policy, --policy-tables, --shards and the rules of --winners when it is not
-    /// there.
+    /// Data directory. A missing directory is created with --policy, --policy-tables, --shards and the rules
+    /// of --winners.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     #[command(flatten)]
@@ -74,7 +74,9 @@ impl Serve {
         tracing::info!(pages, "the collection is open");
         front_door.announce("doppel")?;
         let served = doppel_coordinator::serve(front_door.listeners, app, shutdown).await;
-        tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
-        served.context("the server did not end well")
+        tokio::task::spawn_blocking(move || engine.stop())
+            .await
+            .context("the engine stopped with an error")?;
+        served.context("the server stopped with an error")
     }
 }

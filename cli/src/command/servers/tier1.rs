@@ -1,4 +1,4 @@
-//! `doppel tier1`: the system of record of a cluster.
+//! `doppel tier1`: runs a node of the system of record of a cluster.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,26 +30,28 @@ use doppel_wire::{
     CallListener, Identity, PanicPolicy, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
 };
 
-/// Calls at once, besides those that wait.
+/// Largest number of calls at once, besides calls that wait.
 const CALLS: usize = 64;
 
 /// Run a node of tier 1, the system of record, in a cluster.
 ///
-/// It has ranges of the pages and their groups. The owner of the first range tells the nodes of tier 2 what to compare, for
-/// all. Where the cluster has a log, the node has replicas of ranges, owns some of them, and takes over those of
-/// a node that has fallen silent. Otherwise it has the only copy of its pages, so take backups. Prints one line when it answers
-/// the other nodes; `doppel cluster status` says when it follows and owns its ranges.
+/// The node stores ranges of the pages and their groups. The owner of the first range tells the nodes of tier
+/// 2 what to compare, for all ranges. In a cluster with a log, the node has replicas of ranges, owns some of
+/// them, and takes over ranges of a node that has fallen silent. Without a log, it has the only copy of its
+/// pages, so take backups. It prints one line when it answers the other nodes; `doppel cluster status` says
+/// when it follows and owns its ranges.
 ///
-/// --partitions, --dimensions and --snapshot-every of the index count at the node that owns the first range, so give them to all
-/// nodes that have a replica of it. The other options count at each node for the ranges that it owns: give all nodes the same.
+/// --partitions, --dimensions and --snapshot-every of the index take effect at the node that owns the first
+/// range, so give them to all nodes that have a replica of it. The other options take effect at each node for
+/// the ranges that it owns, so give all nodes the same values.
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
 Example:
   doppel tier1 --cluster cluster.toml --name record --data /var/lib/doppel",
     mut_arg("winners", |arg| {
-        let help = "A file of winner rules (docs/reference/winner-rules.md), which have to be those that `doppel init --winners` has fixed. \
-                    Its markets count at coordinators only, so it need not be given here";
+        let help = "A file of winner rules (docs/reference/winner-rules.md). The rules must be those that `doppel init --winners` \
+            has fixed. Only coordinators use its markets, so the file need not be given here";
         arg.help(help).long_help(help)
     })
 )]
@@ -126,18 +128,19 @@ impl Tier1 {
         };
         announce("tier 1", &name, &id, address)?;
         let served = calls(own, &node, runtime.traffic()).serve(listener, shutdown).await;
-        // A node that does not answer does not keep this one from ending.
+        // A node that does not answer must not keep this node from ending.
         runtime.end();
         let stop = move || {
             drop(watch);
             node.stop();
         };
-        tokio::task::spawn_blocking(stop).await.context("the node did not end well")?;
-        served.context("the listener did not end well")
+        tokio::task::spawn_blocking(stop).await.context("the node stopped with an error")?;
+        served.context("the listener stopped with an error")
     }
 }
 
-/// Ensures that all log servers are set as the mode of settlement needs it, as far as they answer: one may be away.
+/// Ensures that all log servers that answer are set as the mode of settlement requires. One server may be
+/// away.
 fn ensure_settles(cluster: &Cluster, engine: &LogEngine, servers: &[String]) -> anyhow::Result<()> {
     let Some(log) = cluster.log() else { return Ok(()) };
     let streams = all_streams(&cluster.id, cluster.description.ranges);
@@ -155,7 +158,7 @@ fn ensure_settles(cluster: &Cluster, engine: &LogEngine, servers: &[String]) -> 
     )
 }
 
-/// A node as it was started.
+/// A node of tier 1, with or without a log.
 enum TierOneNode {
     Fixed(RecordNode),
     Replicated(Box<ReplicatedNode>),
@@ -170,7 +173,7 @@ impl TierOneNode {
     }
 }
 
-/// What the node answers.
+/// Builds the listener for the calls that the node answers.
 fn calls(own: Identity, node: &TierOneNode, traffic: &WireTraffic) -> CallListener {
     let (tier1, slot, collection) = match node {
         TierOneNode::Fixed(node) => (&node.tier1, &node.slot, node.collection),

@@ -1,4 +1,4 @@
-//! `doppel tier2`: a node of the index.
+//! `doppel tier2`: runs a node of the index.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use doppel_wire::signatures::RemoteSignatures;
 use doppel_wire::spread::SpreadSignatures;
 use doppel_wire::{CallListener, PanicPolicy, Runtime, index_node};
 
-/// Calls at once: each may bring as many signatures as a call may.
+/// Largest number of calls at once. Each call may carry the largest allowed number of signatures.
 const CALLS: usize = 8;
 
 /// Run a node of tier 2, the index, in a cluster.
 ///
-/// It has partitions of the index and searches them. Everything in it can be made again from tier 1, so its directory may be
-/// lost. Prints one line when it is ready.
+/// The node stores partitions of the index and searches them. Everything in its directory can be rebuilt from
+/// tier 1, so the directory may be lost. It prints one line when it is ready.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -33,7 +33,7 @@ Example:
 pub(crate) struct Tier2 {
     #[command(flatten)]
     node: NodeArgs,
-    /// Threads that compare [default: one for each core].
+    /// Number of threads that compare, 1 to 1024 [default: one for each core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -92,7 +92,7 @@ impl Tier2 {
             drop(watch);
             node.stop();
         };
-        tokio::task::spawn_blocking(stop).await.context("the node did not end well")?;
-        served.context("the listener did not end well")
+        tokio::task::spawn_blocking(stop).await.context("the node stopped with an error")?;
+        served.context("the listener stopped with an error")
     }
 }

@@ -1,4 +1,4 @@
-//! `doppel token`: who may ask a server what.
+//! `doppel token`: makes and lists the tokens by which clients may use a server.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -26,7 +26,7 @@ pub(crate) struct Token {
     command: TokenCommand,
 }
 
-/// The time for which a token is taken when `--expires` is not given.
+/// How long a token is valid if `--expires` is not given.
 const LASTING: Span = Span(Duration::from_secs(90 * 24 * 60 * 60));
 
 #[derive(Debug, Subcommand)]
@@ -35,10 +35,10 @@ enum TokenCommand {
     List(List),
 }
 
-/// Make a token, print it once, or write it to a file of its own, and add its hash to the file of tokens.
+/// Make a token, print it once or write it to a file, and add its hash to the file of tokens.
 ///
-/// The file has only hashes, so a token that is lost cannot be found again: make another, and remove the old entry. A server that
-/// runs reads the file anew when it gets SIGHUP.
+/// The file of tokens stores only hashes, so a lost token cannot be recovered: make another one, and remove
+/// the old entry. A running server reads the file again when it receives SIGHUP.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,16 +46,18 @@ Examples:
   doppel token new ann --role operate --expires 7d --tokens /etc/doppel/tokens --out ann.token
   DOPPEL_TOKEN=$(cat ann.token) doppel status --server https://doppel.example.org http://example.org/")]
 struct New {
-    /// Whose it is: letters, digits, hyphens, underscores and dots. The log and the trail of repairs name it.
+    /// Name of the owner: letters, digits, hyphens, underscores and dots. The log and the audit trail of
+    /// repairs show it.
     #[arg(value_name = "NAME")]
     name: TokenName,
-    /// What it allows: read (ask), write (also tell of pages), or operate (also purge, repair, rebalance, back up).
+    /// What the token allows: read (ask), write (also submit pages), or operate (also purge, repair,
+    /// rebalance, back up).
     #[arg(long, value_name = "ROLE")]
     role: Role,
-    /// How long it is taken, such as 365d; the server refuses it from then on [default: 90d].
+    /// How long the token is valid, such as 365d; after that the server refuses it [default: 90d].
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = lasting)]
     expires: Option<Span>,
-    /// The file to add it to; created where it is not there.
+    /// File of tokens to which the new one is added. A missing file is created.
     #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
     tokens: PathBuf,
     /// Write the token to this new file, which only its owner may read, instead of printing it.
@@ -63,13 +65,13 @@ struct New {
     out: Option<PathBuf>,
 }
 
-/// List the tokens of a file: names, roles, and until when they are taken.
+/// List the tokens of a file: names, roles, and when they expire.
 #[derive(Debug, Args)]
 struct List {
-    /// The file.
+    /// File of tokens.
     #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
     tokens: PathBuf,
-    /// Print JSON, one token a line.
+    /// Print JSON, one token per line.
     #[arg(long)]
     json: bool,
 }
@@ -85,13 +87,13 @@ impl Token {
 
 impl New {
     fn run(self) -> anyhow::Result<()> {
-        let Self { name, role, expires: asked, tokens, out } = self;
-        let Span(time) = asked.unwrap_or(LASTING);
+        let Self { name, role, expires: chosen, tokens, out } = self;
+        let Span(time) = chosen.unwrap_or(LASTING);
         let token = new_token().context("the system gives no random bits")?;
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        // The date is read from the file again, so it has what the file has.
+        // `expires` is rounded as in the file, because later commands read it from there.
         let expires = Timestamp::now().plus_millis(millis);
-        // Before it counts there is a place for it.
+        // The file for the token is created first, so that no token becomes valid that cannot be stored.
         let mut secret = out.as_deref().map(create_secret).transpose()?;
         token_file::add(&tokens, &Known { name: name.clone(), role, expires, hash: TokenHash::of(&token) })?;
         match (&mut secret, &out) {
@@ -107,23 +109,23 @@ impl New {
                 out.flush()?;
             }
         }
-        let why = if asked.is_none() {
+        let why = if chosen.is_none() {
             format!(" ({LASTING}, since --expires was not given)")
         } else {
             String::new()
         };
         say!(
-            "doppel: the token of {name} allows {role} until {expires}{why}, and is refused from then on. It is shown this once. \
-             A server that runs takes it after SIGHUP."
+            "doppel: the token of {name} allows {role} until {expires}{why}, and is refused from then on. It is not shown again. \
+             A running server accepts it after SIGHUP."
         );
         Ok(())
     }
 }
 
-/// How long a token is taken; one that is never taken is made by mistake.
+/// Parses how long a token is valid. Zero is refused, because nobody could use such a token.
 fn lasting(text: &str) -> Result<Span, String> {
     match text.parse::<Span>() {
-        Ok(Span(time)) if time.is_zero() => Err("it would have expired before anybody had it".to_owned()),
+        Ok(Span(time)) if time.is_zero() => Err("a token must be valid for longer than 0 s".to_owned()),
         parsed => parsed.map_err(|error| error.to_string()),
     }
 }

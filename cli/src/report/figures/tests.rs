@@ -1,4 +1,4 @@
-//! The figures against a slow count over the same pages.
+//! Compares the figures with a slow count over the same pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use doppel_protocol::Line;
 use doppel_tier1::bulk::{NamedRecords, PageWithContent};
 
 use super::*;
-use crate::found::Largest;
+use crate::collection_groups::LargestGroup;
 
 struct Listed(Vec<PageWithContent>);
 
@@ -22,7 +22,8 @@ fn group(number: usize) -> GroupId {
     GroupId::new(number as u64, ShardId(0))
 }
 
-/// Groups on few hosts: in each a winner, perhaps a secondary, and duplicates of these, of which some redirect.
+/// Creates groups on few hosts. Each has a winner, perhaps a secondary, and duplicates of these, some of
+/// which redirect.
 fn pages(seed: u64) -> Vec<PageWithContent> {
     let mut random = Random::new(seed);
     let mut pages = Vec::new();
@@ -31,7 +32,7 @@ fn pages(seed: u64) -> Vec<PageWithContent> {
         for member in 0..2 + random.index(12) {
             let host = random.index(6);
             let text = format!("http://h{host}.example/{number}/{member}");
-            // Records have no host.
+            // Records of files have no host.
             let text = if host == 5 { format!("record:crawl#{number}-{member}") } else { text };
             urls.push(PageUrl::parse(&text).unwrap());
         }
@@ -70,7 +71,7 @@ fn pages(seed: u64) -> Vec<PageWithContent> {
     pages
 }
 
-fn found(pages: &[PageWithContent]) -> CollectionGroups {
+fn collection_groups(pages: &[PageWithContent]) -> CollectionGroups {
     let mut groups: BTreeMap<GroupId, u64> = BTreeMap::new();
     pages.iter().filter_map(|page| page.line.group).for_each(|group| *groups.entry(group).or_default() += 1);
     let winner = |group: GroupId| {
@@ -78,11 +79,11 @@ fn found(pages: &[PageWithContent]) -> CollectionGroups {
         of.and_then(|page| page.line.winner.clone())
     };
     let large =
-        |(group, pages): (GroupId, u64)| Largest { group, pages, exact: false, winner: winner(group) };
-    let mut found =
+        |(group, pages): (GroupId, u64)| LargestGroup { group, pages, exact: false, winner: winner(group) };
+    let mut groups =
         CollectionGroups { largest: groups.into_iter().map(large).collect(), ..CollectionGroups::default() };
-    found.keep(super::super::EXAMPLES);
-    found
+    groups.keep(super::super::EXAMPLES);
+    groups
 }
 
 #[test]
@@ -94,9 +95,9 @@ fn figures_are_those_of_a_slow_count() {
             let id = page.line.url.id();
             weights.note((0, id), number as u64, (false, SubmissionOutcome::Pending));
         }
-        let found = found(&pages);
+        let groups = collection_groups(&pages);
         let figures =
-            Figures::of(&mut Listed(pages.clone()), &found, (&weights, Unit::Page), Policy::default())
+            Figures::of(&mut Listed(pages.clone()), &groups, (&weights, Unit::Page), Policy::default())
                 .unwrap();
         let of_status = |status: Status| {
             let of = pages.iter().enumerate().filter(|(_, page)| page.line.status == status);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::error::MappingError;
 
-/// The maximum value of rho.
+/// The maximum of rho, the factor by which the intervals of the paper are widened.
 const RHO_MAX: f64 = 10.0;
 
 /// The factor, from 1 to 10, by which the interval of a length is widened at each end. At 1, the interval

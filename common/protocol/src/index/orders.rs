@@ -89,7 +89,7 @@ pub struct VerifiedPartner {
 /// The partitions of a signature under the present map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionLookup {
-    /// Number of distinct shingles in each sub-dictionary.
+    /// The length vector of the content: its size, and the part of the size in each half of the lexicon.
     pub lengths: Vec<u32>,
     /// The partition that stores the content.
     pub home: PartitionId,

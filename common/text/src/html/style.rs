@@ -59,7 +59,8 @@ impl CascadedStyle {
     }
 }
 
-/// Reads all declarations. Returns `None` if it is uncertain where a declaration ends.
+/// Reads all declarations. Returns `None` if it is uncertain where a declaration ends, or if a backslash may hide the name of a
+/// property.
 fn read(style: &str) -> Option<CascadedStyle> {
     let mut cascade = CascadedStyle::default();
     let mut declaration = String::new();

@@ -15,7 +15,7 @@ struct OpenElement {
     visibility: Visibility,
 }
 
-/// Effect of the content at a position of the page.
+/// Whether a reader sees the content at a position of the page, and whether a refresh or script there counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Visibility {
     /// Whether a browser shows text and links.

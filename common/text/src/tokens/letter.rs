@@ -267,7 +267,7 @@ impl Letters {
     }
 
     /// Reads the first character of `text` and returns its length in bytes with the character. `None` if it
-    /// is not plain, is not in the table, or is not valid UTF-8.
+    /// is not plain (see [`PlainCharacter`]), is not in the table, or is not valid UTF-8.
     #[inline]
     pub(crate) fn plain(self, text: &[u8]) -> Option<(usize, PlainCharacter)> {
         let (length, code) = match *text {

@@ -75,7 +75,7 @@ impl Refusal {
         Self::ALL.iter().find(|(_, known, _)| known.as_bytes() == name.as_bytes()).map(|(kind, ..)| *kind)
     }
 
-    /// Whether the same request may succeed later.
+    /// Whether the refusal says that the same request may succeed later. Other refusals may pass as well, but say nothing of it.
     pub(crate) fn is_transient(self) -> bool {
         matches!(self, Self::Busy)
     }

@@ -29,7 +29,7 @@ impl Center {
     /// The entry has been searched for and has no older partner that could be its center.
     pub(crate) const NONE: Self = Self { insert_seq: InsertSeq(1), distance: 0 };
 
-    /// Whether this names an entry.
+    /// Whether the center is an entry, and not one of the marks for an unknown center or none.
     pub(crate) fn is_entry(self) -> bool {
         self.insert_seq >= FIRST_INSERT_SEQ
     }

@@ -36,7 +36,7 @@ enum QueueUpdate {
     Forget(PageId, ContentHash),
 }
 
-/// The part of a node.
+/// The orders of a pass that one node has to store.
 #[derive(Default)]
 struct NodeWork {
     orders: Vec<(u64, NodeOrder)>,

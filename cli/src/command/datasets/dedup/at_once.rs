@@ -1,4 +1,4 @@
-//! All pages at once: the groups are found when the last page is read. Nothing is kept, or a data directory is made.
+//! Groups all pages at once, after the last page is read. Stores nothing, or creates a data directory.
 
 use std::io::Write;
 use std::path::Path;
@@ -29,51 +29,51 @@ use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};
 use serde::Serialize;
 
-use super::reported::Reported;
-use super::{Dedup, DedupOutcome, Plan, dead, nothing_is_kept};
-use crate::found::CollectionGroups;
-use crate::summary::{Fed, Summary};
+use super::report_plan::ReportData;
+use super::{Dedup, DedupOutcome, Plan, deletion, nothing_kept_message};
+use crate::collection_groups::CollectionGroups;
+use crate::summary::{IngestSummary, Summary};
 
-/// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
-/// temporary file.
+/// Bytes of signatures that are kept in memory while pages are grouped without a data directory. Further
+/// signatures go to a temporary file.
 const SIGNATURES_MAX: usize = 128 << 20;
 
-/// What is said when a signal ends a run whose directory is whole, and which has more to write.
+/// Message if a signal ends a run when the directory is complete but the output is not.
 const NOT_WRITTEN: &str =
-    "interrupted; the collection is whole, but not all is written that was to be; the same command writes it";
+    "interrupted; the collection is complete, but its output is not; the same command writes the output";
 
-/// What was read and grouped.
-struct Read {
-    fed: Fed,
+/// The pages that were read, grouped.
+struct GroupedInput {
+    ingest: IngestSummary,
     grouped: Grouped,
     accounts: Accounts,
     weights: Weights,
-    /// What records are called, where lines name them.
+    /// Names of the records, if output lines name them.
     names: Option<RecordNames>,
-    /// Which records are kept, where results are wanted.
+    /// Decision on each record, if records are to be written.
     decisions: Option<RecordDecisions>,
-    /// The files that were read to their ends, where a collection may list them.
+    /// Files that were read to their ends, for the list of the collection.
     ended: Vec<IngestedFile>,
 }
 
-/// A line of the output where each record is judged on its own.
+/// An output line in a run that judges each record on its own.
 #[derive(Serialize)]
 struct RecordLine<'l> {
     #[serde(flatten)]
     line: ExportLine<'l>,
-    /// The record that the line is about.
+    /// Record that the line describes.
     record: Option<RecordLabel<'l>>,
-    /// The record that is the winner of its group.
+    /// Record that is the winner of the group.
     winner_record: Option<RecordLabel<'l>>,
-    /// The kept record that it is a duplicate of.
+    /// Kept record of which this record is a duplicate.
     duplicate_of_record: Option<RecordLabel<'l>>,
 }
 
 impl Dedup {
-    /// Groups a collection of which nothing is kept.
-    pub(super) fn at_once(&self, asked: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
+    /// Groups the pages and stores no collection.
+    pub(super) fn at_once(&self, request: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
         let scratch = Scratch::new()?;
-        let CollectionRequest { wanted: ManifestRequest { policy, winners, .. }, tables, .. } = asked;
+        let CollectionRequest { wanted: ManifestRequest { policy, winners, .. }, tables, .. } = request;
         let signer = policy_tables::signer(policy.unwrap_or_default(), tables)?;
         let begin = Instant::now();
         let config = BulkConfig {
@@ -88,14 +88,14 @@ impl Dedup {
         Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
     }
 
-    /// Makes a data directory.
+    /// Creates a data directory.
     pub(super) fn make_directory(
         &self,
         dir: &Path,
-        asked: CollectionRequest,
+        request: CollectionRequest,
         plan: &Plan,
     ) -> anyhow::Result<DedupOutcome> {
-        let CollectionRequest { wanted, tables, .. } = asked;
+        let CollectionRequest { wanted, tables, .. } = request;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let signer = policy_tables::signer(manifest.policy, tables)?;
         let goes_on = plan.reading.as_ref().is_some_and(ReadingPlan::goes_on);
@@ -115,9 +115,10 @@ impl Dedup {
         };
         let mut read = self
             .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
-            .with_context(|| nothing_is_kept(dir, new.keeps_log()))?;
-        // An empty collection would take the next command for one that adds to it. The output is not written, because it may
-        // lie in the directory, which has to stay empty. The caller says that nothing was read.
+            .with_context(|| nothing_kept_message(dir, new.keeps_log()))?;
+        // The next command would take an empty directory for an existing collection. The output may lie in
+        // the directory, which must stay empty, so it is not written. The caller reports that nothing was
+        // read.
         if read.grouped.counters.submissions == 0 {
             new.keep_log(false);
             interrupt::set_message(BEGINS_ANEW)?;
@@ -128,7 +129,7 @@ impl Dedup {
         if let Some(tables) = signer.tables() {
             policy_tables::write(&new.tables(), tables)?;
         }
-        // What names the records of each file, also of files that an interrupted run has read.
+        // Ways to name records, including those of files that an interrupted run has read.
         let mut names = self.inputs.records.fields.ids.kept();
         names.extend(read.ended.iter().filter_map(IngestedFile::named_by));
         if !names.is_empty() {
@@ -148,10 +149,10 @@ impl Dedup {
         config: &BulkConfig<'_>,
         signer: Signer,
         making: Option<(&ReadingPlan, &NewDirectory)>,
-    ) -> anyhow::Result<Read> {
+    ) -> anyhow::Result<GroupedInput> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
-        let (mut fed, mut weights) = (Fed::default(), Weights::by_record());
+        let (mut ingest, mut weights) = (IngestSummary::default(), Weights::by_record());
         let mut names = self.names_records(config.unit).then(RecordNames::default);
         let mut results = self.results.is_wanted().then(TakenRecords::default);
         let (mut ended, mut taken) = (Vec::new(), 0);
@@ -162,7 +163,7 @@ impl Dedup {
                     (page.input_record(), page.original(), page.is_redirect());
                 let ExtractedPage { record, submission, bytes, origin } = page;
                 let page = submission.url.id();
-                fed.note_date(submission.fetched_at);
+                ingest.note_date(submission.fetched_at);
                 let outcome = bulk.submit_record(input, submission)?;
                 weights.note((record, page), bytes, (is_redirect, outcome));
                 if let Some(names) = &mut names {
@@ -171,7 +172,7 @@ impl Dedup {
                 if let Some(results) = &mut results {
                     results.note((record, original), page);
                 }
-                fed.outcomes.add(&[outcome]);
+                ingest.outcomes.add(&[outcome]);
                 taken += 1;
             }
             Ok(())
@@ -188,7 +189,7 @@ impl Dedup {
                 (log, reading) = (Some(opened), Some(all.behind(read)));
             }
         }
-        // Nobody can ask for the language of a page that is not kept.
+        // The language of a page can be asked for only in a stored collection.
         let extractor = (signer, is_kept && self.engine.detect_language);
         let input = extracted::files(&self.inputs, extractor, reading.as_ref(), |extracted| {
             if let (Some(log), Some((_, new))) = (&mut log, making) {
@@ -197,12 +198,12 @@ impl Dedup {
             }
             take(extracted)
         })?;
-        fed.input = input;
+        ingest.input = input;
         if is_kept {
             let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
-            if self.count_gone(&mut fed, &gone) {
+            if self.count_gone(&mut ingest, &gone) {
                 let now = Timestamp::now();
-                gone.into_iter().try_for_each(|url| bulk.submit(dead(url, now)).map(drop))?;
+                gone.into_iter().try_for_each(|url| bulk.submit(deletion(url, now)).map(drop))?;
             }
         }
         let spinner = progress::waiting("grouping");
@@ -210,36 +211,36 @@ impl Dedup {
         spinner.finish_and_clear();
         let annotate = names.as_ref().filter(|_| self.results.annotate);
         let decisions = results.map(|results| results.decide(&grouped, config.unit, annotate)).transpose()?;
-        // Files of an interrupted run were not read again, but all their records were taken.
-        let bad_before = fed.input.read_before.bad;
+        // Files of an interrupted run are not read again, but all their records were submitted.
+        let bad_before = ingest.input.read_before.bad;
         let decided = DecisionCounts::of_grouped(&grouped, config.unit);
-        let mut accounts = Accounts::new(&fed.input, taken, bad_before, config.unit, decided);
+        let mut accounts = Accounts::new(&ingest.input, taken, bad_before, config.unit, decided);
         if let Some(decisions) = &decisions {
             accounts.keep_originals(decisions.originals());
         }
-        Ok(Read { fed, grouped, accounts, weights, names, decisions, ended })
+        Ok(GroupedInput { ingest, grouped, accounts, weights, names, decisions, ended })
     }
 
-    /// The unit of judging: records, unless the versions of each URL are folded.
+    /// Unit of judging: pages if the versions of each URL are folded, else records.
     pub(super) fn unit(&self) -> Unit {
         if self.latest || self.data.is_some() { Unit::Page } else { Unit::Record }
     }
 
-    /// Whether lines name the records of the inputs.
+    /// Whether output lines name the records of the inputs.
     fn names_records(&self, unit: Unit) -> bool {
         self.results.annotate || unit == Unit::Record && (self.out.is_some() || self.report.is_some())
     }
 
-    /// What came of it; nothing is written without a plan.
+    /// Builds the results of a run, and writes the output if there is a plan.
     fn answer(
         &self,
-        read: Read,
+        read: GroupedInput,
         begin: Instant,
         (signer, unit): (&Signer, Unit),
         plan: Option<&Plan>,
     ) -> DedupOutcome {
         let elapsed = begin.elapsed();
-        let Read { fed, grouped, accounts, weights, names, decisions, ended: _ } = read;
+        let GroupedInput { ingest, grouped, accounts, weights, names, decisions, ended: _ } = read;
         let grouped = &grouped;
         let write = |out: &mut dyn Write| {
             for page in grouped.pages_with_contents() {
@@ -252,19 +253,26 @@ impl Dedup {
             out.flush().map_err(Into::into)
         };
         let most = plan.map_or(self.top, |plan| plan.largest(self.top));
-        let mut found = CollectionGroups::in_bulk(grouped, most);
+        let mut groups = CollectionGroups::in_bulk(grouped, most);
         let write_all = |plan: &Plan| {
-            // The report reads the inputs again, and `out` may replace one.
-            let of = Reported { accounts: &accounts, unit, names: names.as_ref(), fed: &fed, found: &found };
+            // The report reads the inputs again, and `out` may replace an input, so the report is written
+            // first.
+            let of = ReportData {
+                accounts: &accounts,
+                unit,
+                names: names.as_ref(),
+                ingest: &ingest,
+                groups: &groups,
+            };
             let reported = self.report(plan, (&mut { grouped }, &weights), &of, signer);
             plan.out.as_ref().map_or(Ok(()), |out| out.write(write)).and(reported)
         };
         let written = plan.map_or(Ok(()), write_all);
-        found.keep(self.top);
+        groups.keep(self.top);
         let balance = weights.balance_of(grouped, unit);
         let policy = signer.policy();
         DedupOutcome {
-            summary: Summary::new(policy, (accounts, fed), elapsed, found, balance),
+            summary: Summary::new(policy, (accounts, ingest), elapsed, groups, balance),
             decisions,
             written,
         }
@@ -281,7 +289,8 @@ fn record_line<'l>(page: &'l PageWithContent, names: &'l RecordNames) -> RecordL
     }
 }
 
-/// What the frames of a log depend on: their version, the policy with its tables, and how pages are read.
+/// Identifies what the frames of an extraction log depend on: versions of the formats, the policy with its
+/// tables, and how pages are read.
 fn maker(signer: &Signer, reading: &ReadingPlan) -> String {
     let tables = signer.tables().map(|tables| tables.hash().to_string());
     let versions = format!("{FRAMES_VERSION} {TOKENISER_VERSION} {TERMS_VERSION}");

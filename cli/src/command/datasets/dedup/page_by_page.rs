@@ -1,4 +1,4 @@
-//! Page by page: every page is recorded in a collection as a server does.
+//! Records every page in a collection, one by one, as a server does.
 
 use std::io::Write;
 use std::path::Path;
@@ -24,27 +24,31 @@ use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::Unit;
 
-use super::reported::Reported;
-use super::{Dedup, DedupOutcome, Plan, dead};
-use crate::found::CollectionGroups;
-use crate::report::Recorded;
-use crate::summary::{Fed, Summary};
+use super::report_plan::ReportData;
+use super::{Dedup, DedupOutcome, Plan, deletion};
+use crate::collection_groups::CollectionGroups;
+use crate::report::RecordedPages;
+use crate::summary::{IngestSummary, Summary};
 
-/// Pause while as much is pending as may be.
+/// Pause while the collection accepts no more pending pages.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// How long one wait for the last decisions may take before it is begun again.
+/// Longest single wait for the last decisions, before the wait is repeated.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 impl Dedup {
-    /// Records every page in a collection as a server does.
-    pub(super) fn page_by_page(&self, asked: CollectionRequest, plan: &Plan) -> anyhow::Result<DedupOutcome> {
+    /// Records every page in a collection and returns the results.
+    pub(super) fn page_by_page(
+        &self,
+        request: CollectionRequest,
+        plan: &Plan,
+    ) -> anyhow::Result<DedupOutcome> {
         if let Some(dir) = &self.data {
             NewDirectory::forget_interrupted(dir)?;
         }
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        let engine = LocalEngine::open_asked(dir, asked, &self.engine, self.data.is_some())?;
+        let engine = LocalEngine::open_asked(dir, request, &self.engine, self.data.is_some())?;
         if let Some(dir) = &self.data {
             interrupt::set_message("interrupted; the same command goes on")?;
             named_by::keep_in(dir, &self.inputs.records.fields.ids)?;
@@ -52,12 +56,12 @@ impl Dedup {
         let begin = Instant::now();
         let mut weights = Weights::by_page();
         let mut verdicts = self.verdicts();
-        // The directory is this process's now, and what is listed is on record in it.
+        // This process now holds the directory, so every file of the list is on record in it.
         let list = self.data.as_deref().map(IngestedList::open).transpose()?;
         let (list, listed) = list.unzip();
         let reading = plan.reading.as_ref().map(|reading| reading.with_list(listed.unwrap_or_default()));
         let recorded = self.record(&engine, (reading.as_ref(), list), &mut weights, verdicts.as_mut());
-        let fed = recorded.map_err(|error| match &self.data {
+        let ingest = recorded.map_err(|error| match &self.data {
             Some(dir) => with_next_step(dir, error),
             None => error,
         })?;
@@ -67,59 +71,65 @@ impl Dedup {
             .market
             .as_ref()
             .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
-        let mut found = CollectionGroups::in_tier1(tier1, plan.largest(self.top))?;
+        let mut groups = CollectionGroups::in_tier1(tier1, plan.largest(self.top))?;
         let statuses = live(tier1, &mut winners).map(|line| line.map(|line| (line.url.id(), line.status)));
         let (balance, decided) = weights.decided(statuses)?;
         let annotate = self.results.annotate;
         let decisions =
             verdicts.map(|verdicts| verdicts.decide(live(tier1, &mut winners), annotate)).transpose()?;
-        let mut accounts = Accounts::new(&fed.input, fed.input.records, 0, Unit::Page, decided);
+        let mut accounts = Accounts::new(&ingest.input, ingest.input.records, 0, Unit::Page, decided);
         if let Some(decisions) = &decisions {
             accounts.keep_originals(decisions.originals());
         }
         if let Some(winners) = &mut winners {
-            found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
+            groups.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
         }
-        let pages = &mut Recorded { tier1, market: winners.as_mut() };
-        // The report reads the inputs again, and `out` may replace one.
-        let of = Reported { accounts: &accounts, unit: Unit::Page, names: None, fed: &fed, found: &found };
+        let pages = &mut RecordedPages { tier1, market: winners.as_mut() };
+        // The report reads the inputs again, and `out` may replace an input, so the report is written first.
+        let of = ReportData {
+            accounts: &accounts,
+            unit: Unit::Page,
+            names: None,
+            ingest: &ingest,
+            groups: &groups,
+        };
         let reported = self.report(plan, (pages, &weights), &of, &engine.signer);
         let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = plan.out.as_ref().map_or(Ok(()), |out| out.write(export)).and(reported);
-        found.keep(self.top);
+        groups.keep(self.top);
         drop(winners);
         let policy = engine.policy;
         engine.stop();
         Ok(DedupOutcome {
-            summary: Summary::new(policy, (accounts, fed), elapsed, found, balance),
+            summary: Summary::new(policy, (accounts, ingest), elapsed, groups, balance),
             decisions,
             written,
         })
     }
 
-    /// Records all pages, and those that have gone, and has all of them decided.
+    /// Records all pages, looks for pages whose files are gone, and waits until all pages are decided.
     fn record(
         &self,
         engine: &LocalEngine,
         known: (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         verdicts: Option<&mut Verdicts>,
-    ) -> anyhow::Result<Fed> {
-        let mut fed = self.feed(engine, known, weights, verdicts)?;
+    ) -> anyhow::Result<IngestSummary> {
+        let mut ingest = self.feed(engine, known, weights, verdicts)?;
         if self.data.is_some() {
-            self.look_for_gone(engine, &mut fed)?;
+            self.look_for_gone(engine, &mut ingest)?;
         }
-        decide(engine)?;
-        Ok(fed)
+        wait_until_decided(engine)?;
+        Ok(ingest)
     }
 
-    /// Finds the pages on record whose file has gone, and records that with `--prune`.
-    fn look_for_gone(&self, engine: &LocalEngine, fed: &mut Fed) -> anyhow::Result<()> {
+    /// Finds the pages on record whose file is gone. Records them as dead if `--prune` is given.
+    fn look_for_gone(&self, engine: &LocalEngine, ingest: &mut IngestSummary) -> anyhow::Result<()> {
         let live = PageScan::new(&*engine.tier1).map(|line| Ok(line?.url));
         let gone = directory::gone(live, self.directories())?;
-        if self.count_gone(fed, &gone) {
+        if self.count_gone(ingest, &gone) {
             let now = Timestamp::now();
-            let submissions: Vec<_> = gone.into_iter().map(|url| dead(url, now)).collect();
+            let submissions: Vec<_> = gone.into_iter().map(|url| deletion(url, now)).collect();
             for batch in submissions.chunks(BATCH_PAGES) {
                 submit(engine, batch)?;
             }
@@ -127,15 +137,15 @@ impl Dedup {
         Ok(())
     }
 
-    /// Records all pages, in the order of the inputs.
+    /// Records all pages in the order of the inputs.
     fn feed(
         &self,
         engine: &LocalEngine,
         (reading, mut list): (Option<&ReadingPlan>, Option<IngestedList>),
         weights: &mut Weights,
         mut verdicts: Option<&mut Verdicts>,
-    ) -> anyhow::Result<Fed> {
-        let mut fed = Fed::default();
+    ) -> anyhow::Result<IngestSummary> {
+        let mut ingest = IngestSummary::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
         let extractor = (engine.signer.clone(), detect_language);
@@ -149,31 +159,33 @@ impl Dedup {
             for ((page, (record, original, bytes)), outcome) in pages.iter().zip(read).zip(&taken) {
                 let is_redirect = matches!(page.body, Body::Redirect(_));
                 weights.note((record, page.url.id()), bytes, (is_redirect, *outcome));
-                fed.note_date(page.fetched_at);
+                ingest.note_date(page.fetched_at);
                 if let Some(verdicts) = &mut verdicts {
                     verdicts.note((record, original), (page.url.id(), is_redirect), *outcome);
                 }
             }
-            fed.outcomes.add(&taken);
-            // What was submitted is on disk.
+            ingest.outcomes.add(&taken);
+            // The submitted pages are on disk, so their files may be listed.
             list.as_mut().map_or(Ok(()), |list| list.add(extracted.ended.iter().map(|end| &end.ingested)))
         })?;
-        Ok(Fed { input, ..fed })
+        Ok(IngestSummary { input, ..ingest })
     }
 }
 
-/// What to do where the disk is full.
+/// Adds to an error what the user can do if the disk is full.
 fn with_next_step(dir: &Path, error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<Tier1Error>() {
         Some(Tier1Error::DiskFull(_)) => {
             let dir = dir.display();
-            error.context(format!("{dir} has taken what it could; make room, and the same command goes on"))
+            error.context(format!(
+                "{dir} has no more space; free space on its disk, and the same command continues"
+            ))
         }
         _ => error,
     }
 }
 
-/// Every live page, as it is for a market if there is one.
+/// Iterates over all live pages, with the winners of the market if there is one.
 fn live<'t>(
     tier1: &'t dyn Tier1Api,
     winners: &'t mut Option<MarketWinners<'_>>,
@@ -184,7 +196,7 @@ fn live<'t>(
     })
 }
 
-/// Submits until there is room, and until all ranges answer.
+/// Submits pages. Waits and retries while the queue of pending pages is full or a range does not answer.
 fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Vec<SubmissionOutcome>> {
     loop {
         match engine.tier1.submit(submissions.to_vec()) {
@@ -198,8 +210,8 @@ fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Ve
     }
 }
 
-/// Waits until everything is decided.
-fn decide(engine: &LocalEngine) -> anyhow::Result<()> {
+/// Waits until every page is decided.
+fn wait_until_decided(engine: &LocalEngine) -> anyhow::Result<()> {
     let spinner = progress::waiting("deciding");
     while !engine.tier1.flush(FLUSH_STEP)? {}
     spinner.finish_and_clear();

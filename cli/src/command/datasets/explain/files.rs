@@ -1,7 +1,8 @@
-//! `doppel explain FILE FILE`: two pages on disk, compared under a policy without a server.
+//! `doppel explain FILE FILE`: compares two pages on disk under a policy, without a server.
 //!
-//! The answer has the form of the server's as far as it does not rest on a collection. It shows what of each page the policy compares and
-//! what is left out, which a signature does not keep.
+//! The result has the form of the server's answer, without the parts that need a collection. It shows which
+//! part of each page the policy compares and which parts it leaves out. A signature does not store the parts
+//! that are left out.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -23,34 +24,34 @@ use serde::Serialize;
 
 use super::print_measures;
 
-/// Characters of left-out text that are shown for a rule unless told otherwise.
+/// Characters of text that are shown for each rule that leaves out text, unless `--left-out` says otherwise.
 const LEFT_OUT: u32 = 200;
-/// The most of them.
+/// Largest value of `--left-out`.
 const LEFT_OUT_MAX: i64 = 100_000;
 
-/// What is said of files.
+/// Options that apply to two files.
 #[derive(Debug, Args)]
 pub(super) struct FilesArgs {
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Of files: which page of the first file is meant, if it has several, or where a plain file was found. A policy that reads the
-    /// site needs it.
+    /// For files: the URL that selects a page of the first file if it has several, or at which a plain file
+    /// was found. Policies that read the site of a page need it.
     #[arg(long, value_name = "URL")]
     url_a: Option<String>,
-    /// The same of the second file.
+    /// Like --url-a, for the second file.
     #[arg(long, value_name = "URL")]
     url_b: Option<String>,
-    /// Of files, where the policy reads the main content: characters that are shown of what each rule leaves out; 0 for none
-    /// [default: 200].
+    /// For files, if the policy compares only the main content: how many characters to show of the text that
+    /// each rule leaves out; 0 shows none [default: 200].
     #[arg(long, value_name = "CHARACTERS", value_parser = clap::value_parser!(u32).range(0..=LEFT_OUT_MAX))]
     left_out: Option<u32>,
     #[command(flatten)]
     fields: FieldArgs,
 }
 
-/// Why two pages on disk are near-duplicates, or are none.
+/// Comparison of two pages on disk.
 #[derive(Debug, Serialize)]
-struct Compared {
+struct FileComparison {
     a: Side,
     b: Side,
     policy: String,
@@ -59,7 +60,7 @@ struct Compared {
     reason: String,
 }
 
-/// What is compared of one page.
+/// What the policy compares of one page.
 #[derive(Debug, Serialize)]
 struct Side {
     file: String,
@@ -74,7 +75,7 @@ struct Side {
 }
 
 impl FilesArgs {
-    /// Compares the pages of two files.
+    /// Compares the pages of two files, and prints the result.
     pub(super) fn run(self, a: &Path, b: &Path, output: Output) -> anyhow::Result<()> {
         let policy = self.policy.policy()?.unwrap_or_default();
         let signer = policy_tables::signer(policy, policy_tables::given(&self.policy)?)?;
@@ -86,13 +87,19 @@ impl FilesArgs {
         let measured = comparison::compare(policy, &x, &y);
         let reason = comparison::reason(policy, (x.tokens(), y.tokens()), &measured);
         let MeasuredComparison { comparison, measures } = measured;
-        let compared =
-            Compared { a, b, policy: policy.to_string(), measures, duplicate: comparison.similar, reason };
+        let compared = FileComparison {
+            a,
+            b,
+            policy: policy.to_string(),
+            measures,
+            duplicate: comparison.similar,
+            reason,
+        };
         output.print(&compared, |out| print(&compared, out))?;
         Ok(())
     }
 
-    /// Refuses what a server is not asked.
+    /// Refuses options that have no effect on a question to a server.
     pub(super) fn check_unused(&self) -> Result<(), Failure> {
         let PolicyArgs { policy, tau, policy_tables, .. } = &self.policy;
         let is_given = [
@@ -107,7 +114,7 @@ impl FilesArgs {
         match is_given.into_iter().find(|(is_given, _)| *is_given) {
             None => Ok(()),
             Some((_, option)) => Err(Failure::Usage(format!(
-                "{option} is for two files, and these are no files; a server compares by the policy of its collection"
+                "{option} applies to two files only; a server compares two URLs under the policy of its collection"
             ))),
         }
     }
@@ -153,8 +160,8 @@ fn side(named: &OnePage<'_>, signer: &Signer, chars: usize) -> anyhow::Result<(S
     Ok((side, signature))
 }
 
-fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
-    let Compared { a, b, policy, measures, duplicate, reason } = compared;
+fn print(compared: &FileComparison, out: &mut dyn Write) -> io::Result<()> {
+    let FileComparison { a, b, policy, measures, duplicate, reason } = compared;
     let verdict = if *duplicate { "near-duplicates" } else { "no near-duplicates" };
     writeln!(out, "{verdict}: {reason}")?;
     let row = |name: &str, of: fn(&Side) -> String| vec![name.to_owned(), of(a), of(b)];

@@ -1,4 +1,4 @@
-//! What `doppel overlap` prints.
+//! Report of `doppel overlap`, and how it is printed.
 
 use std::io::{self, Write};
 
@@ -11,26 +11,26 @@ use doppel_terminal::bounded;
 use doppel_terminal::output::{bytes, count, headed, interval, percent, plural, share, table};
 use serde::Serialize;
 
-/// All of it.
+/// The report with all its figures.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Exact copies.
+    /// Figures of exact copies.
     pub(super) whole: Whole,
-    /// By chunks of lines, exact copies included.
+    /// Figures by chunks of lines, exact copies included.
     pub(super) chunks: Vec<Chunks>,
-    /// The pages whose exact copies are on most hosts.
+    /// Pages whose exact copies are on most hosts.
     pub(super) most_replicated: Vec<ReplicatedPage>,
     /// Files of fingerprints.
     pub(super) space: Vec<FingerprintFile>,
-    /// What was allowed.
+    /// Memory limit, in bytes.
     pub(super) memory_bytes: u64,
-    /// The most that the process had, where the system says it.
+    /// Largest memory use of the process in bytes, if the system reports it.
     pub(super) process_memory_bytes: Option<u64>,
     pub(super) read_seconds: f64,
     pub(super) input: Tally,
 }
 
-/// What exact copies are.
+/// Figures of exact copies.
 #[derive(Debug, Serialize)]
 pub(super) struct Whole {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub(super) struct Whole {
     saved_share: f64,
 }
 
-/// What was found by chunks of so many lines.
+/// Pairs that were found by chunks of `lines` lines.
 #[derive(Debug, Serialize)]
 pub(super) struct Chunks {
     lines: u32,
@@ -66,7 +66,7 @@ impl Whole {
 }
 
 impl Chunks {
-    /// Of both ways, which found the same.
+    /// Builds the figures from the results of all ways of counting, which found the same pairs.
     pub(super) fn new(
         (lines, shared): (u32, u8),
         ways: Vec<(&'static str, PairingResult)>,
@@ -103,7 +103,7 @@ impl Report {
         Ok(())
     }
 
-    /// Each measure, with its name.
+    /// Iterates over all measures with their names.
     fn measures(&self) -> impl Iterator<Item = (String, &ReplicaStatistics)> {
         let whole = std::iter::once(("whole pages".to_owned(), &self.whole.replication));
         whole.chain(self.chunks.iter().map(|chunks| {

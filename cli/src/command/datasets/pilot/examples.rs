@@ -1,7 +1,8 @@
-//! Pairs of pages on which a policy and the first one differ, for people to look at: near-duplicates of the one that are in different
-//! groups of the other. Those that are shown are drawn by their URLs, so the same crawl gives the same ones.
+//! Finds pairs of pages on which a policy and the first policy differ, for people to look at. The pages of
+//! such a pair are near-duplicates under one policy, and in different groups under the other. The shown pairs
+//! are drawn by their URLs, so the same crawl always shows the same pairs.
 //!
-//! What is kept of the first policy is the group of each page that is in one, and a bounded number of pairs.
+//! Of the first policy, only the group of each grouped page and a bounded number of pairs are stored.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,62 +11,63 @@ use doppel_model::{GroupId, PageUrl};
 use doppel_tier1::bulk::{Grouped, PageWithContent};
 use serde::Serialize;
 
-/// Pairs of each kind that are shown.
+/// Number of pairs of each kind that are shown.
 const SHOWN: usize = 3;
-/// Near-duplicates of the first policy that are kept, to be looked for under the others.
+/// Number of near-duplicates under the first policy that are stored, to be looked up under other policies.
 const KEPT: usize = 10_000;
 
-/// A page, and the kept page that it is a near-duplicate of.
+/// A page, and the kept page of which it is a near-duplicate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Pair {
     pub(super) url: PageUrl,
     pub(super) duplicate_of: PageUrl,
-    /// The numbers of their records.
+    /// Numbers of the records of both pages.
     #[serde(skip)]
     records: (u64, u64),
 }
 
-/// Pairs on which a policy and the first one differ, at most three of each kind.
+/// Pairs on which a policy and the first policy differ, at most three of each kind.
 #[derive(Debug, Serialize)]
 pub(super) struct Examples {
-    /// Near-duplicates of this policy that are in different groups under the first.
+    /// Near-duplicates under this policy that are in different groups under the first policy.
     pub(super) only_here: Vec<Pair>,
-    /// Near-duplicates of the first policy that are in different groups under this one.
+    /// Near-duplicates under the first policy that are in different groups under this policy.
     pub(super) only_first: Vec<Pair>,
 }
 
-/// The groups under the first policy.
+/// Groups and pairs under the first policy.
 #[derive(Debug)]
-pub(super) struct First {
-    /// By the number of the record.
+pub(super) struct FirstPolicyGroups {
+    /// Group of each grouped record, by the number of the record.
     groups: HashMap<u64, GroupId>,
     pairs: Vec<Pair>,
 }
 
-impl First {
+impl FirstPolicyGroups {
     pub(super) fn of(grouped: &Grouped) -> Self {
         Self { groups: groups(grouped, |_| true), pairs: least(pairs(grouped), KEPT) }
     }
 
-    /// How another policy differs.
+    /// Finds pairs on which another policy differs from the first one.
     pub(super) fn examples(&self, grouped: &Grouped) -> Examples {
-        let asked: HashSet<u64> = self.pairs.iter().flat_map(|pair| <[u64; 2]>::from(pair.records)).collect();
-        let here = groups(grouped, |record| asked.contains(&record));
-        let first = self.pairs.iter().filter(|pair| differ(&here, pair)).cloned();
+        let wanted: HashSet<u64> =
+            self.pairs.iter().flat_map(|pair| <[u64; 2]>::from(pair.records)).collect();
+        let here = groups(grouped, |record| wanted.contains(&record));
+        let first = self.pairs.iter().filter(|pair| are_apart(&here, pair)).cloned();
         Examples {
-            only_here: least(pairs(grouped).filter(|pair| differ(&self.groups, pair)), SHOWN),
+            only_here: least(pairs(grouped).filter(|pair| are_apart(&self.groups, pair)), SHOWN),
             only_first: least(first, SHOWN),
         }
     }
 }
 
-/// The groups of those records that are `asked` for.
-fn groups(grouped: &Grouped, asked: impl Fn(u64) -> bool) -> HashMap<u64, GroupId> {
+/// Returns the groups of the records for which `is_wanted` is true.
+fn groups(grouped: &Grouped, is_wanted: impl Fn(u64) -> bool) -> HashMap<u64, GroupId> {
     let group = |page: PageWithContent| Some((page.records.own?, page.line.group?));
-    grouped.pages_with_contents().filter_map(group).filter(|(record, _)| asked(*record)).collect()
+    grouped.pages_with_contents().filter_map(group).filter(|(record, _)| is_wanted(*record)).collect()
 }
 
-/// All near-duplicates that are no copies.
+/// Iterates over all near-duplicates that are not exact copies.
 fn pairs(grouped: &Grouped) -> impl Iterator<Item = Pair> + '_ {
     let pages = grouped.pages_with_contents().filter(|page| page.content.is_some() && !page.is_copy());
     let duplicates = pages.filter(|page| page.line.status == Status::Duplicate);
@@ -75,13 +77,14 @@ fn pairs(grouped: &Grouped) -> impl Iterator<Item = Pair> + '_ {
     })
 }
 
-/// Whether the pages of a pair are not in one group.
-fn differ(groups: &HashMap<u64, GroupId>, pair: &Pair) -> bool {
+/// Whether no group contains both pages of a pair.
+fn are_apart(groups: &HashMap<u64, GroupId>, pair: &Pair) -> bool {
     let [a, b] = <[u64; 2]>::from(pair.records).map(|record| groups.get(&record));
     a.is_none() || a != b
 }
 
-/// So many of the pairs: those whose ids, which are hashes of URLs, are least.
+/// Returns the `most` pairs whose page ids are smallest. Page ids are hashes of URLs, so this is a random but
+/// repeatable choice.
 fn least(pairs: impl Iterator<Item = Pair>, most: usize) -> Vec<Pair> {
     let mut least = BTreeMap::new();
     for pair in pairs {

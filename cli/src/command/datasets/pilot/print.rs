@@ -1,4 +1,4 @@
-//! The pilot's tables.
+//! Prints the tables of a pilot.
 
 use std::io::{self, Write};
 
@@ -124,7 +124,7 @@ pub(super) fn print(found: &PilotFindings, top: usize, out: &mut dyn Write) -> i
     writeln!(out, "\n{seconds:.1} s")
 }
 
-/// Pairs on which a policy and the first one differ.
+/// Prints pairs on which a policy and the first policy differ.
 fn print_examples(policies: &[Trial], out: &mut dyn Write) -> io::Result<()> {
     let Some((first, others)) = policies.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Ok(());
@@ -182,7 +182,7 @@ fn at_tau(at: &AtTau) -> Vec<String> {
     row
 }
 
-/// The share of the pairs within groups that are joined, but not alike.
+/// Share of the pairs within groups that are not alike, but joined through other pages.
 fn unlike(grouping: &Grouping) -> String {
     let Grouping { pairs_compared, pairs_unlike, .. } = grouping;
     known((*pairs_compared > 0).then(|| share(*pairs_unlike, *pairs_compared)), percent)

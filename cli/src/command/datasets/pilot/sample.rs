@@ -1,4 +1,4 @@
-//! Pages drawn by their URLs, to measure how long a page takes.
+//! Draws pages by their URLs, to measure how long a page takes.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -11,14 +11,15 @@ use doppel_model::pairwise::{Policy, Signer};
 use doppel_text::{Extractor, PagePart};
 use serde::Serialize;
 
-/// Pages of the sample.
+/// Number of pages in the sample.
 const PAGES: usize = 500;
-/// Their bytes, at most.
+/// Largest number of bytes in the sample.
 const BYTES: u64 = 64 << 20;
-/// Pages that are read before the time counts.
+/// Number of pages that are read before the measurement begins.
 const WARM_UP: usize = 50;
 
-/// The pages whose ids, which are hashes of their URLs, are least: the order of the input does not matter.
+/// The pages with the smallest ids. Ids are hashes of URLs, so the sample does not depend on the order of the
+/// input.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
     pages: BTreeMap<PageId, FetchedPage>,
@@ -28,7 +29,7 @@ pub(super) struct Sample {
 impl Sample {
     pub(super) fn take(&mut self, page: &FetchedPage) {
         let id = page.url.id();
-        // Past the last of a full sample it would have no room, so it is not even copied.
+        // A page behind the last one of a full sample would be dropped again, so it is not even copied.
         let is_past =
             self.pages.len() >= PAGES && self.pages.last_key_value().is_some_and(|(last, _)| *last < id);
         if is_past || !page.body.has_content() {
@@ -44,7 +45,8 @@ impl Sample {
         }
     }
 
-    /// Microseconds of processor time from a page as it was fetched to its signature; none where there is no page.
+    /// Microseconds of processor time that a page takes from its fetched form to its signature, on average;
+    /// `None` if the sample is empty.
     pub(super) fn microseconds(&self, signer: &Signer) -> Option<f64> {
         let mut extractor = Extractor::signing(signer.clone());
         self.pages.values().take(WARM_UP).for_each(|page| read(&mut extractor, page));
@@ -54,7 +56,7 @@ impl Sample {
         (!self.pages.is_empty()).then(|| spent * 1e6 / self.pages.len() as f64)
     }
 
-    /// Of how many pages of HTML too little is left as their main content.
+    /// Counts pages of HTML, and those whose main content is too small to be compared alone.
     pub(super) fn main_contents(&self) -> MainContents {
         let mut extractor = Extractor::new(Policy::default());
         let taken = self.pages.values().filter_map(|page| {
@@ -68,18 +70,18 @@ impl Sample {
     }
 }
 
-/// Pages of HTML, by what is compared as their main content.
+/// Pages of HTML, by which part of them is compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct MainContents {
-    /// Those that were drawn.
+    /// Number of drawn pages of HTML.
     pub(super) pages: u64,
-    /// Those of them that are compared whole, since too little is left without their template.
+    /// Number of pages that are compared whole, because too little is left without their template.
     pub(super) whole: u64,
 }
 
 fn read(extractor: &mut Extractor, page: &FetchedPage) {
     if let Some(raw) = page.body.raw_content() {
-        // A page that it fails on is counted where it is read for good.
+        // Pages that fail here are counted when they are read for a trial.
         black_box(extractor.guarded(|extractor| extractor.extract(&page.url, raw)));
     }
 }
@@ -116,7 +118,7 @@ mod tests {
         let [mut forth, mut back] = [Sample::default(), Sample::default()];
         (0..2_000).for_each(|number| forth.take(&page(number)));
         (0..2_000).rev().for_each(|number| back.take(&page(number)));
-        // A page that comes again takes no more room.
+        // A repeated page takes no more room.
         back.take(&page(3));
         assert_eq!(forth.pages.len(), PAGES);
         assert!(forth.pages.keys().eq(back.pages.keys()) && forth.bytes == back.bytes);

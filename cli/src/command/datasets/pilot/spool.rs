@@ -1,5 +1,5 @@
-//! Pages that are grouped several times, under policies of one kind of signature: each signature once, in memory or past a
-//! limit in a temporary file.
+//! Stores pages that are grouped several times under policies with the same kind of signature. Each signature
+//! is stored once, in memory or, above a limit, in a temporary file.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,23 +10,23 @@ use doppel_model::ContentHash;
 use doppel_protocol::{Body, Submission};
 use doppel_tier1::bulk::InputRecord;
 
-/// Bytes of signatures in memory; the others are in a temporary file.
+/// Bytes of signatures in memory; further signatures go to a temporary file.
 pub(super) const SIGNATURES_MAX: usize = 64 << 20;
 
-/// The pages so far, in order.
+/// Pages so far, in their order.
 #[derive(Debug)]
 pub(super) struct Spool {
-    pages: Vec<Spooled>,
+    pages: Vec<SpooledPage>,
     numbers: HashMap<ContentHash, ContentIndex>,
     signatures: Signatures,
 }
 
 /// A page without its signature.
 #[derive(Debug)]
-struct Spooled {
+struct SpooledPage {
     record: InputRecord,
     page: Box<Submission>,
-    /// None where it has no content.
+    /// Index of the content; `None` if the page has no content.
     content: Option<ContentIndex>,
 }
 
@@ -38,7 +38,7 @@ impl Spool {
 
     pub(super) fn push(&mut self, record: InputRecord, page: &Submission) -> Result<(), JoinError> {
         let Body::Content(signature) = &page.body else {
-            self.pages.push(Spooled { record, page: Box::new(page.clone()), content: None });
+            self.pages.push(SpooledPage { record, page: Box::new(page.clone()), content: None });
             return Ok(());
         };
         let next = ContentIndex(self.numbers.len() as u32);
@@ -49,20 +49,20 @@ impl Spool {
                 *entry.insert(next)
             }
         };
-        // The place of the signature is taken by what needs no room.
+        // The signature is stored apart, so a body without memory takes its place.
         let page = Submission { body: Body::Dead, canonical: None, language: None, ..page.clone() };
-        self.pages.push(Spooled { record, page: Box::new(page), content: Some(content) });
+        self.pages.push(SpooledPage { record, page: Box::new(page), content: Some(content) });
         Ok(())
     }
 
-    /// Makes all that was pushed readable.
+    /// Makes all pushed pages readable.
     pub(super) fn flush(&mut self) -> Result<(), JoinError> {
         self.signatures.flush()
     }
 
-    /// Every page, as it was pushed but for what plays no part in grouping.
+    /// Iterates over all pages as they were pushed, without the fields that have no influence on grouping.
     pub(super) fn pages(&self) -> impl Iterator<Item = Result<(InputRecord, Submission), JoinError>> + '_ {
-        self.pages.iter().map(|Spooled { record, page, content }| {
+        self.pages.iter().map(|SpooledPage { record, page, content }| {
             let page = Submission::clone(page);
             let body = match content {
                 Some(content) => Body::Content(self.signatures.get(*content)?),

@@ -1,4 +1,4 @@
-//! One policy on the crawl.
+//! Tries one policy on the crawl.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,39 +20,39 @@ use doppel_terminal::progress;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Unit, Within};
 use serde::Serialize;
 
-use super::examples::{Examples, First};
+use super::examples::{Examples, FirstPolicyGroups};
 use super::sample::{MainContents, Sample};
 use super::spool::{SIGNATURES_MAX, Spool};
 
-/// The most pairs within groups that are compared.
+/// Largest number of pairs within groups that are compared.
 const PAIRS_MAX: usize = 100_000;
 
-/// What a policy makes of the crawl, and what it costs.
+/// Results of a policy on the crawl, and its costs.
 #[derive(Debug, Serialize)]
 pub(super) struct Trial {
-    /// What becomes of the records under the policy.
+    /// Number of records by what the policy decides.
     pub(super) records: Accounts,
     #[serde(flatten)]
     pub(super) grouping: Grouping,
-    /// Versions that have content and were taken.
+    /// Number of accepted versions with content.
     #[serde(skip)]
     versions: u64,
-    /// Bytes of a signature, the mean over all versions that have content.
+    /// Mean size of a signature in bytes, over all versions with content.
     pub(super) signature_bytes: f64,
-    /// Microseconds of processor time for a page, from HTML to signature; null where there is no page with content.
+    /// Microseconds of processor time for a page, from HTML to signature; null if no page has content.
     pub(super) sign_us: Option<f64>,
-    /// Microseconds of processor time for a live page with content, all pages being grouped at once.
+    /// Microseconds of processor time for a live page with content, when all pages are grouped at once.
     pub(super) find_us: f64,
-    /// Pages that it does not take, by reason.
+    /// Pages that the policy refuses, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) refused: BTreeMap<String, u64>,
-    /// The tables that it read, if it reads any.
+    /// Tables that the policy read, if it needs any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tables: Option<TablesRead>,
-    /// Where it reads the main content of pages: how many have too little, of those that were drawn.
+    /// For policies that compare the main content: how many of the drawn pages have too little of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) main_content: Option<MainContents>,
-    /// How it differs from the first policy; none of the first.
+    /// How the policy differs from the first one; `None` for the first policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) examples: Option<Examples>,
 }
@@ -62,12 +62,12 @@ impl Trial {
         &self.grouping.savings.policy
     }
 
-    /// Whether there were pages with content, and the policy took none of them.
+    /// Whether there were pages with content, and the policy refused all of them.
     pub(super) fn has_used_none(&self) -> bool {
         self.versions == 0 && !self.refused.is_empty()
     }
 
-    /// Why that is so.
+    /// Says why no page could be compared, if [`Self::has_used_none`] is true.
     pub(super) fn why_none(&self) -> String {
         let reasons = self.refused.iter();
         let reasons = reasons.map(|(reason, pages)| format!("{} refused: {reason}", plural(*pages, "page")));
@@ -75,40 +75,40 @@ impl Trial {
     }
 }
 
-/// Which tables a policy read.
+/// Tables that a policy read.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct TablesRead {
     pub(super) hash: TablesHash,
-    /// Whether they were learnt from the input.
+    /// Whether the tables were learned from the input.
     pub(super) learnt: bool,
 }
 
-/// The groups under a policy.
+/// Groups that a policy finds.
 #[derive(Debug, Serialize)]
 pub(super) struct Grouping {
     pub(super) kept: u64,
     pub(super) removed: u64,
     pub(super) groups: u64,
-    /// Pages of the largest.
+    /// Number of pages in the largest group.
     pub(super) largest: u64,
-    /// Groups that are quarantined for their contents.
+    /// Groups that are quarantined because they have too many contents.
     pub(super) quarantined: u64,
-    /// Their pages with content, all of which are kept.
+    /// Pages with content in quarantined groups, all of which are kept.
     pub(super) quarantined_pages: u64,
     /// Pairs of pages with content that are in one group.
     pub(super) pairs: u64,
-    /// Those of them that were compared, drawn where there are many.
+    /// Pairs that were compared; a sample if there are many.
     pub(super) pairs_compared: u64,
-    /// Those of the compared pairs for which F does not hold: joined, but not alike.
+    /// Compared pairs for which F does not hold: joined through other pages, but not alike.
     pub(super) pairs_unlike: u64,
     pub(super) savings: Savings,
 }
 
-/// How the input is read.
+/// How the input is read for a trial.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'r> {
     pub(super) inputs: &'r InputArgs,
-    /// What the first reading found.
+    /// Result of the first reading.
     pub(super) input: &'r Tally,
     /// Whether pages or records are judged.
     pub(super) unit: Unit,
@@ -116,13 +116,14 @@ pub(super) struct Reading<'r> {
     pub(super) temp_dir: &'r Path,
 }
 
-/// Reads all pages and groups them; what is read goes into the spool, too, and the groups of the first policy to `first`.
+/// Reads all pages and groups them under a policy. Also stores the pages in `spool`, and the groups of the
+/// first policy in `first`.
 pub(super) fn of_policy(
     (signer, tables): (&Signer, Option<TablesRead>),
     Reading { inputs, input, unit, group_members_max, temp_dir }: Reading<'_>,
     sample: &Sample,
     mut spool: Option<&mut Spool>,
-    first: &mut Option<First>,
+    first: &mut Option<FirstPolicyGroups>,
 ) -> anyhow::Result<(Trial, Weights)> {
     let policy = signer.policy();
     let mut bulk = Bulk::new(&config((policy, unit), group_members_max, temp_dir))?;
@@ -166,11 +167,11 @@ pub(super) fn of_policy(
         main_content: policy.reads_main().then(|| sample.main_contents()),
         examples: first.as_ref().map(|first| first.examples(&grouped)),
     };
-    first.get_or_insert_with(|| First::of(&grouped));
+    first.get_or_insert_with(|| FirstPolicyGroups::of(&grouped));
     Ok((trial, weights))
 }
 
-/// What could be read, but is bad under a policy.
+/// Returns the pages that could be read, but are bad under this policy, by reason.
 fn refused(tally: Tally, input: &Tally) -> BTreeMap<String, u64> {
     let unread = |reason: &String| input.bad.get(reason).copied().unwrap_or(0);
     let refused = tally.bad.into_iter().map(|(reason, pages)| {
@@ -180,7 +181,7 @@ fn refused(tally: Tally, input: &Tally) -> BTreeMap<String, u64> {
     refused.filter(|(_, pages)| *pages > 0).collect()
 }
 
-/// Groups the pages of a spool.
+/// Groups the pages of a spool under a policy.
 pub(super) fn of_spool(
     (policy, unit): (Policy, Unit),
     (group_members_max, temp_dir): (u64, &Path),
@@ -207,7 +208,8 @@ fn config((policy, unit): (Policy, Unit), group_members_max: u64, temp_dir: &Pat
     }
 }
 
-/// The groups, how alike their pages are, and the seconds of processor time that the groups alone took.
+/// Finds the groups and how alike their pages are. Also returns the seconds of processor time that grouping
+/// took, without the comparison.
 fn finish(bulk: Bulk) -> anyhow::Result<((Grouped, Within), f64)> {
     let spinner = progress::waiting("grouping");
     let begin = processor::seconds();
@@ -243,7 +245,7 @@ impl Grouping {
             })?;
         }
         let savings = counting.finish(false, &|| false)?;
-        // Where records are judged, deaths are kept.
+        // If records are judged, records of dead pages are kept.
         let dead = if unit == Unit::Record { grouped.counters.dead } else { 0 };
         let quarantined: Vec<_> = grouped.groups.iter().filter(|group| group.quarantined).collect();
         Ok(Self {

@@ -1,4 +1,4 @@
-//! The contents that a plan is for.
+//! Collects the contents for which a plan is made.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufReader;
@@ -22,18 +22,18 @@ use crate::client::connect_to;
 
 /// A distinct content.
 pub(super) struct Content {
-    /// The first of its URLs; none where a server gave it.
+    /// Smallest of its URLs; `None` if a server sent the content.
     pub(super) url: Option<PageUrl>,
     pub(super) signature: Arc<Signature>,
 }
 
-/// Distinct contents.
+/// Distinct contents by their hashes.
 pub(super) type Contents = BTreeMap<ContentHash, Content>;
 
-/// Each distinct content that is live after the last input; there is at least one.
+/// Reads each distinct content that is live after the last input. Returns at least one.
 ///
 /// # Errors
-/// When an input is not there, or no content is.
+/// If an input does not exist, or there is no content.
 pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
     let mut last: HashMap<PageUrl, (Timestamp, Body)> = HashMap::new();
     let tally = extracted::pages(inputs, (Signer::new(Policy::default()), false), |pages| {
@@ -67,24 +67,24 @@ pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
     Ok((contents, tally))
 }
 
-/// A sample of the contents of a server; there is at least one.
+/// Reads a sample of the contents of a server. Returns at least one.
 ///
 /// # Errors
-/// When the server does not give one, or has no content.
+/// If the server gives no sample, or has no content.
 pub(super) fn sample(server: &str, credentials: &CredentialArgs) -> anyhow::Result<Contents> {
     let bar = progress::waiting("reading a sample");
     let client = connect_to(server, credentials)?;
     let mut answer = BufReader::new(client.send(client.request(Method::GET, &["v1", "sample"]))?);
     let mut contents = Contents::new();
-    while let Some(signature) = Signature::read(&mut answer).context("the sample broke off; try again")? {
+    while let Some(signature) = Signature::read(&mut answer).context("the sample ended early; try again")? {
         ensure!(
             contents.len() < SAMPLE_CONTENTS,
             "the server sends more than a sample; is it the same version?"
         );
         ensure!(
             Policy::default().accepts(&signature),
-            "the server compares pages by other signatures than those of shingles, and a plan is made of shingles: only a server \
-             under the policy jaccard has one"
+            "the server's policy does not compare shingles, and a plan needs shingles: only a server \
+             with the policy jaccard has a plan"
         );
         contents.insert(signature.content(), Content { url: None, signature: Arc::new(signature) });
     }
@@ -95,7 +95,7 @@ pub(super) fn sample(server: &str, credentials: &CredentialArgs) -> anyhow::Resu
     Ok(contents)
 }
 
-/// Their signatures, in the order of their hashes.
+/// Iterates over the signatures in the order of their hashes.
 pub(super) fn signatures(contents: &Contents) -> impl Iterator<Item = &Signature> {
     contents.values().map(|content| &*content.signature)
 }

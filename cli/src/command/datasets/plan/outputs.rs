@@ -1,4 +1,4 @@
-//! The files that `doppel plan` writes: where each content is, and the map.
+//! Files that `doppel plan` writes: where each content is stored, and the map.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::contents::Contents;
 
-/// Where they go.
+/// Destinations of the files.
 pub(super) struct Outputs {
     assignments: Option<Destination>,
     map: Option<Destination>,
@@ -28,10 +28,10 @@ struct Assignment<'a> {
 }
 
 impl Outputs {
-    /// Finds out that they can be written, each in a place of its own, without writing anything.
+    /// Ensures that the files can be written and differ from each other. Writes nothing yet.
     ///
     /// # Errors
-    /// When one cannot be written, both are the same, or one is an input.
+    /// If a file cannot be written, both are the same file, or one is an input.
     pub(super) fn open(
         assignments: Option<&Path>,
         map: Option<&Path>,
@@ -60,15 +60,15 @@ impl Outputs {
         }
     }
 
-    /// Whether standard output is taken.
+    /// Whether a file goes to standard output.
     pub(super) fn on_stdout(&self) -> bool {
         [&self.assignments, &self.map].iter().any(|out| matches!(out, Some(Destination::Standard)))
     }
 
-    /// Writes what is wanted of them.
+    /// Writes the files that the user asked for.
     ///
     /// # Errors
-    /// When one cannot be written; a file is then as it was.
+    /// If a file cannot be written. The file then stays as it was.
     pub(super) fn write(&self, layout: &ContentLayout, contents: &Contents) -> anyhow::Result<()> {
         if let Some(out) = &self.assignments {
             out.write(|out| write_assignments(layout, contents, out))?;

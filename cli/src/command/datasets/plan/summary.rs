@@ -1,4 +1,4 @@
-//! What `doppel plan` says of a mapping.
+//! Summary of a plan, and how it is printed.
 
 use std::io::{self, Write};
 
@@ -8,16 +8,16 @@ use doppel_partitioning::{Drift, MappingLoad};
 use doppel_terminal::output::{headed, of_several, percent, plural};
 use serde::Serialize;
 
-/// What a mapping makes of the contents.
+/// Figures of one mapping of the contents.
 #[derive(Debug, Serialize)]
 pub(super) struct Figures {
     dimensions: usize,
     partitions: usize,
-    /// Most over mean stored on a node.
+    /// Largest number of contents stored on a node, divided by the mean.
     imbalance: f64,
-    /// Share of fan-out saved against comparing everything everywhere.
+    /// Share of comparisons that is saved against comparing every content on every node.
     fan_out_saved: f64,
-    /// All pairs over the work of the busiest node (stored x received).
+    /// Number of all pairs, divided by the work of the busiest node (stored x received).
     speed_up: f64,
 }
 
@@ -28,14 +28,14 @@ pub(super) struct Summary {
     pub(super) mapping: Mapping,
     pub(super) contents: usize,
     pub(super) sample: usize,
-    /// Imbalance of the same contents dealt at random.
+    /// Imbalance of the same contents, dealt at random.
     pub(super) imbalance_floor: f64,
     pub(super) plan: Figures,
-    /// One dimension, equal numbers of contents: what the others are held against.
+    /// Mapping of one dimension with equal numbers of contents, as a baseline.
     pub(super) control: Figures,
-    /// How far the contents are from the sample; none for the paper's mapping.
+    /// How far the contents differ from the sample; `None` for the paper's mapping.
     pub(super) drift: Option<Drift>,
-    /// By node.
+    /// Load of each node.
     pub(super) load: MappingLoad,
     pub(super) warnings: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Warnings about the figures of a plan.
+//! Finds warnings about the figures of a plan.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,10 +10,10 @@ use doppel_terminal::output::{count, plural};
 
 use super::summary::Summary;
 
-/// Imbalance, over that of a random deal, past which there is a warning.
+/// Imbalance, relative to a random deal, above which there is a warning.
 const IMBALANCE_MAX: f64 = 1.2;
 
-/// The warnings of a summary, of a layout that was learned from `sample`.
+/// Returns the warnings about a summary and a layout that was learned from `sample`.
 pub(super) fn warnings(
     summary: &Summary,
     layout: &ContentLayout,
@@ -30,7 +30,7 @@ pub(super) fn warnings(
         warnings.push(format!("the fullest node stores {imbalance:.2} times the mean"));
     }
     match layout {
-        // One content differs from no other.
+        // A single content differs from no other, so no dimension can be checked.
         ContentLayout::Learned(_) if sample.len() < 2 => {}
         ContentLayout::Learned(plan) => warnings.extend(constant(plan, shape.dimensions)),
         ContentLayout::Paper(_) if shape.dimensions > 1 => {
@@ -48,7 +48,7 @@ pub(super) fn warnings(
     warnings
 }
 
-/// Nodes that store nothing, and why.
+/// Says how many nodes store nothing, and why.
 fn idle(layout: &ContentLayout, stored: &[u64], sample: &[&Signature]) -> Vec<String> {
     let of = |idle: usize, verbs: [&str; 2]| {
         format!("{idle} of {} {}", plural(stored.len() as u64, "node"), verbs[usize::from(idle > 1)])
@@ -80,7 +80,7 @@ fn idle(layout: &ContentLayout, stored: &[u64], sample: &[&Signature]) -> Vec<St
     warnings
 }
 
-/// Why the sample is not parted into as many partitions as there are nodes.
+/// Says why the sample cannot be divided into as many partitions as there are nodes.
 fn unparted(plan: &Plan, sample: &[&Signature]) -> String {
     let mut vectors: HashMap<LengthVector, usize> = HashMap::new();
     for signature in sample {
@@ -96,7 +96,7 @@ fn unparted(plan: &Plan, sample: &[&Signature]) -> String {
     format!("{why}, and contents of one vector stay together")
 }
 
-/// Dimensions that tell no contents apart.
+/// Names the dimensions in which all contents of the sample are equal.
 fn constant(plan: &Plan, dimensions: usize) -> Option<String> {
     let constant: Vec<String> =
         plan.map().sample().constant_features().map(|number| (number + 1).to_string()).collect();

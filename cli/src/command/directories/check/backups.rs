@@ -1,4 +1,4 @@
-//! Whether a full backup and its increments can be restored, without restoring them.
+//! Checks whether a full backup and its increments can be restored, without restoring them.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use doppel_terminal::progress;
 use doppel_tier1::backup::{BackupHash, Series, VerifiedSeries};
 use serde::Serialize;
 
-/// Backups that are whole and follow each other. Others are an error.
+/// Result for backups that are complete and follow each other. Any other result is an error.
 #[derive(Debug, Serialize)]
 struct CheckedBackups {
     sound: bool,
     #[serde(flatten)]
     summary: BackupSummary,
-    /// What names each of them, in order.
+    /// Hashes of the files, in order.
     hashes: Vec<BackupHash>,
 }
 
 /// Verifies a full backup and its increments.
 ///
 /// # Errors
-/// When one is damaged or cut off, is of another collection, or does not follow that before it.
+/// If a file is damaged, incomplete, of another collection, or does not follow the file before it.
 pub(super) fn check(files: &[PathBuf], output: Output) -> anyhow::Result<()> {
     let bar = progress::waiting("reading");
     let VerifiedSeries { summary, hashes } = Series::open(files)?.verify()?;

@@ -1,4 +1,4 @@
-//! Batches of pages on their way to the server, and what became of each page.
+//! Posts batches of pages to the server, and counts the outcome of each page.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -26,78 +26,81 @@ use serde::{Serialize, Serializer};
 
 use super::acknowledged::AcknowledgedList;
 
-/// A batch is posted when it has this many bytes, whatever its pages: memory of larger ones is cleared again and again ...
+/// A batch of this many bytes is posted, however few pages it has. Larger buffers would cost time, because
+/// their memory is cleared again for each batch.
 const BATCH_BYTES: usize = 1 << 20;
-/// ... and with a longest line at its end the server takes it as one body.
+/// Even with a line of the largest size at its end, a batch fits into one request body.
 const _: () = assert!(BATCH_BYTES + LINE_BYTES_MAX < WIRE_BYTES);
 /// Pause before lines are sent again that a busy server did not take.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
-/// After so long without a page taken it is said why.
+/// If the server has taken no page for this long, the user is told why.
 const BUSY: Duration = Duration::from_secs(5);
-/// How long a server is asked why it does not take pages, which takes it three seconds where a node is away; and the longest answer
-/// that is read, in bytes.
+/// Time limit of the question why a server does not take pages. The server needs three seconds to answer if
+/// one of its nodes is away.
 const READY: Duration = Duration::from_secs(5);
+/// Longest answer to that question that is read, in bytes.
 const READY_BYTES_MAX: u64 = 64 << 10;
 const NDJSON: &str = "application/x-ndjson";
-/// The outcome of pages that were not taken.
+/// Outcome that is counted for pages that the server did not take.
 const REFUSED: &str = "refused";
-/// Refused pages that are printed one by one; the others are counted.
+/// Refused pages that are printed one by one; later ones are only counted.
 const REFUSED_SHOWN: u64 = 20;
 
-/// Pages on their way to one request.
+/// Pages of one request, as lines of JSON.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     body: Vec<u8>,
-    pages: Vec<Posted>,
+    pages: Vec<PostedPage>,
 }
 
 /// One line of a batch.
 #[derive(Debug, Clone)]
-pub(super) struct Posted {
+pub(super) struct PostedPage {
     begin: usize,
-    /// The page.
+    /// URL of the page.
     pub(super) url: String,
-    /// Where it was read.
+    /// Position in the inputs where the page was read.
     pub(super) at: PagePosition,
     fetched_at: Option<Timestamp>,
 }
 
-/// Posting ended before all was answered.
+/// A lane ended before the server had answered all its pages.
 #[derive(Debug)]
-pub(super) struct Stopped {
-    /// The first page of its lane that was not.
-    pub(super) first: Box<Posted>,
-    /// Why.
+pub(super) struct StoppedLane {
+    /// First page of the lane without an answer.
+    pub(super) first: Box<PostedPage>,
+    /// Reason for the end.
     pub(super) error: anyhow::Error,
 }
 
-/// A line of `--acknowledged`.
+/// A line of the file of `--acknowledged`.
 #[derive(Debug, Serialize)]
-struct Acknowledged<'a> {
+struct AcknowledgedLine<'a> {
     url: &'a str,
     #[serde(serialize_with = "date")]
     fetched_at: Option<Timestamp>,
     outcome: SubmissionOutcome,
 }
 
-/// What the lanes share.
-pub(super) struct Post {
+/// State that all lanes share: the client, the counts, and the files of acknowledged and refused pages.
+pub(super) struct Poster {
     client: Client,
     patience: Duration,
     outcomes: Mutex<BTreeMap<String, u64>>,
     acknowledged: Option<Mutex<AcknowledgedList>>,
-    /// Where pages are written that are refused.
+    /// File to which refused pages are written.
     bad: Option<BadFile>,
-    /// Whether it was said that the server takes no more.
-    is_told: AtomicBool,
+    /// Whether the user was told that the server is busy.
+    is_reported: AtomicBool,
 }
 
 impl Batch {
     /// Adds a page.
     ///
     /// # Errors
-    /// When it is longer as a line than is taken, which can be six times as long as it was: the server
-    /// would refuse all the others with it. The batch is as it was.
+    /// If the line of the page is longer than the server accepts. Escapes can make a line six times as long
+    /// as the page, and the server would refuse the whole batch because of it. The batch then stays
+    /// unchanged.
     pub(super) fn push(&mut self, item: &PageItem, at: PagePosition) -> Result<(), Reason> {
         let begin = self.body.len();
         item.to_json_line(&mut self.body);
@@ -108,11 +111,11 @@ impl Batch {
             let (bytes, max) = (bytes as u64, LINE_BYTES_MAX as u64);
             return Err(Reason::TooLarge { what: "a line of JSON", bytes, max });
         }
-        self.pages.push(Posted { begin, url: item.url.to_string(), at, fetched_at: item.fetched_at });
+        self.pages.push(PostedPage { begin, url: item.url.to_string(), at, fetched_at: item.fetched_at });
         Ok(())
     }
 
-    /// Whether it is to be posted, at `pages` pages or when it is large.
+    /// Whether the batch must be posted now: it has `pages` pages or enough bytes.
     pub(super) fn is_full(&self, pages: usize) -> bool {
         self.pages.len() >= pages || self.body.len() >= BATCH_BYTES
     }
@@ -121,18 +124,18 @@ impl Batch {
         self.pages.is_empty()
     }
 
-    /// Its first page, if it has any.
-    pub(super) fn into_first(self) -> Option<Posted> {
+    /// Returns the first page of the batch, if there is one.
+    pub(super) fn into_first(self) -> Option<PostedPage> {
         self.pages.into_iter().next()
     }
 }
 
-impl Post {
-    /// Posts to the server of `client`, giving up after `patience`; `acknowledged` is appended to, and refused pages are written to
-    /// `bad`.
+impl Poster {
+    /// Creates the shared state. Lanes post to the server of `client` and give up after `patience`.
+    /// Acknowledged pages are appended to the file `acknowledged`, and refused pages are written to `bad`.
     ///
     /// # Errors
-    /// When that file cannot be opened.
+    /// If the file `acknowledged` cannot be opened.
     pub(super) fn new(
         client: Client,
         patience: Duration,
@@ -150,26 +153,27 @@ impl Post {
             outcomes: Mutex::default(),
             acknowledged,
             bad,
-            is_told: AtomicBool::default(),
+            is_reported: AtomicBool::default(),
         })
     }
 
-    /// Posts one batch after the other.
+    /// Posts batches one after the other, until the sender is dropped.
     ///
     /// # Errors
-    /// When the server refuses pages for good or takes none for too long, or what it has taken cannot be noted.
-    pub(super) fn lane(&self, batches: &Receiver<Batch>) -> Result<(), Stopped> {
+    /// If the server refuses pages for good, takes none for too long, or an acknowledged page cannot be
+    /// recorded.
+    pub(super) fn run_lane(&self, batches: &Receiver<Batch>) -> Result<(), StoppedLane> {
         for Batch { body, pages } in batches {
             let mut left = &pages[..];
             let posted = self.post(&Bytes::from(body), &mut left);
             if let (Err(error), Some(first)) = (posted, left.first()) {
-                return Err(Stopped { first: Box::new(first.clone()), error });
+                return Err(StoppedLane { first: Box::new(first.clone()), error });
             }
         }
         Ok(())
     }
 
-    /// Counts a page that is not taken, and says why.
+    /// Counts a page that the server does not take, and prints the reason.
     pub(super) fn refuse(&self, url: &str, reason: &dyn Display) {
         if let Some(bad) = &self.bad {
             bad.note_page(REFUSED, url, reason.to_string());
@@ -182,26 +186,26 @@ impl Post {
         }
     }
 
-    /// Ensures that the list of the pages that were taken is on disk, where there is one.
+    /// Syncs the list of acknowledged pages to disk, if there is one.
     ///
     /// # Errors
-    /// When it cannot be synced.
+    /// If the list cannot be synced.
     pub(super) fn sync_acknowledged(&self) -> anyhow::Result<()> {
         let Some(list) = &self.acknowledged else { return Ok(()) };
         lock(list).sync().context("cannot write the acknowledged pages")
     }
 
-    /// Pages that were not taken.
+    /// Number of pages that were not taken.
     pub(super) fn refused(&self) -> u64 {
         lock(&self.outcomes).get(REFUSED).copied().unwrap_or(0)
     }
 
-    /// Pages by what became of them.
+    /// Number of pages by outcome.
     pub(super) fn into_outcomes(self) -> BTreeMap<String, u64> {
         self.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more page of an outcome; gives how many there are.
+    /// Counts one more page of an outcome, and returns the new count.
     fn count(&self, outcome: &str) -> u64 {
         let mut outcomes = lock(&self.outcomes);
         let pages = outcomes.entry(outcome.to_owned()).or_default();
@@ -209,10 +213,10 @@ impl Post {
         *pages
     }
 
-    /// Posts the pages of a batch until none is left that was not answered. A busy server takes a beginning of it and asks for
-    /// the rest again. One that takes no body as large gets smaller ones, down to one page, which is
-    /// then the one to blame.
-    fn post(&self, body: &Bytes, pages: &mut &[Posted]) -> anyhow::Result<()> {
+    /// Posts the pages of a batch until all are answered, and removes answered pages from `pages`. A busy
+    /// server takes the first pages and asks for the rest again. If the server finds the body too large, the
+    /// method halves it, down to a single page, which is then refused.
+    fn post(&self, body: &Bytes, pages: &mut &[PostedPage]) -> anyhow::Result<()> {
         let mut most = pages.len();
         let mut progress = Instant::now();
         while let Some(first) = pages.first() {
@@ -221,7 +225,7 @@ impl Post {
             let request = self.client.request(Method::POST, &["v1", "pages"]);
             let request = request.header(CONTENT_TYPE, NDJSON).body(body.slice(first.begin..end));
             let answers = match self.client.send_patiently(&request, self.patience) {
-                Ok(text) => paired(&text, sent)?,
+                Ok(text) => pair_answers(&text, sent)?,
                 Err(error) if error.is_too_large() && sent.len() > 1 => {
                     most = sent.len() / 2;
                     continue;
@@ -231,10 +235,12 @@ impl Post {
                     *pages = later;
                     continue;
                 }
-                Err(error @ ClientError::Late { .. }) => return Err(self.waits().unwrap_or(error).into()),
+                Err(error @ ClientError::Late { .. }) => {
+                    return Err(self.why_not_ready().unwrap_or(error).into());
+                }
                 Err(error) => return Err(error.into()),
             };
-            let retry = |(_, answer): &(&Posted, LineAnswer)| matches!(answer, LineAnswer::Rejected(RejectedLine { error, .. }) if error.code == LineCode::Retry);
+            let retry = |(_, answer): &(&PostedPage, LineAnswer)| matches!(answer, LineAnswer::Rejected(RejectedLine { error, .. }) if error.code == LineCode::Retry);
             let taken = answers.iter().position(retry).unwrap_or(sent.len());
             self.note(&answers[..taken])?;
             if let Some((_, LineAnswer::Rejected(RejectedLine { error, .. }))) = answers.get(taken) {
@@ -243,10 +249,10 @@ impl Post {
                 } else if progress.elapsed() > self.patience {
                     let (status, text) = (StatusCode::TOO_MANY_REQUESTS, error.reason.clone());
                     return Err(ClientError::Refused { status, text }.into());
-                } else if progress.elapsed() >= BUSY && !self.is_told.swap(true, Ordering::Relaxed) {
+                } else if progress.elapsed() >= BUSY && !self.is_reported.swap(true, Ordering::Relaxed) {
                     let seconds = self.patience.as_secs();
                     say!(
-                        "doppel: the server takes no more at present: {}; trying for {seconds} s",
+                        "doppel: the server accepts no more pages at present: {}; retrying for {seconds} s",
                         error.reason
                     );
                 }
@@ -258,8 +264,9 @@ impl Post {
         Ok(())
     }
 
-    /// Why the server does not answer that pages were taken, where it says that it takes no writes.
-    fn waits(&self) -> Option<ClientError> {
+    /// Asks the server for its readiness, and returns why it does not answer posts. `None` if it says nothing
+    /// about that.
+    fn why_not_ready(&self) -> Option<ClientError> {
         let request = self.client.request(Method::GET, &["readyz"]).query(&[("ranges", "served")]);
         let answer = request.timeout(READY).send().ok()?;
         let (status, mut text) = (answer.status(), String::new());
@@ -272,8 +279,8 @@ impl Post {
         Some(ClientError::Refused { status, text })
     }
 
-    /// Counts pages by what became of them, and records those that were taken.
-    fn note(&self, answers: &[(&Posted, LineAnswer)]) -> anyhow::Result<()> {
+    /// Counts pages by outcome, and records acknowledged pages.
+    fn note(&self, answers: &[(&PostedPage, LineAnswer)]) -> anyhow::Result<()> {
         let mut lines = Vec::new();
         for (page, answer) in answers {
             let outcome = match answer {
@@ -285,7 +292,7 @@ impl Post {
             };
             self.count(&outcome.to_string());
             if self.acknowledged.is_some() {
-                let line = Acknowledged { url: &page.url, fetched_at: page.fetched_at, outcome };
+                let line = AcknowledgedLine { url: &page.url, fetched_at: page.fetched_at, outcome };
                 serde_json::to_writer(&mut lines, &line)?;
                 lines.push(b'\n');
             }
@@ -297,13 +304,13 @@ impl Post {
     }
 }
 
-/// Reads the answers to the pages that were sent, each beside its page.
+/// Pairs each page that was sent with its answer.
 ///
 /// # Errors
-/// When there are more or fewer, or one is about another page.
-fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted, LineAnswer)>> {
+/// If the number of answers differs from the number of pages, or an answer is about another page.
+fn pair_answers<'s>(text: &str, sent: &'s [PostedPage]) -> anyhow::Result<Vec<(&'s PostedPage, LineAnswer)>> {
     let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<LineAnswer>, _>>();
-    let answers = answers.context("the server's answer is not what this program expects")?;
+    let answers = answers.context("cannot read the server's answer; is the server of the same version?")?;
     let got = answers.len();
     anyhow::ensure!(got == sent.len(), "the server answered {got} of {} pages", sent.len());
     for ((answer, page), line) in answers.iter().zip(sent).zip(1..) {
@@ -316,7 +323,7 @@ fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted,
     Ok(sent.iter().zip(answers).collect())
 }
 
-/// RFC 3339.
+/// Writes a date in RFC 3339.
 fn date<S: Serializer>(date: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     date.map(|date| date.to_string()).serialize(serializer)
 }
@@ -341,13 +348,13 @@ mod tests {
             path: Path::new("a").into(),
             position: InputPosition::File,
         };
-        let page = |url: &str| Posted { begin: 0, url: url.to_owned(), at: at.clone(), fetched_at: None };
+        let page = |url: &str| PostedPage { begin: 0, url: url.to_owned(), at: at.clone(), fetched_at: None };
         let sent = [page("http://a/"), page("http://b/")];
         let (taken, bad) = (
             r#"{"url":"http://a/","outcome":"pending"}"#,
             r#"{"line":2,"error":{"code":"invalid","reason":"no page"}}"#,
         );
-        let answers = paired(&format!("{taken}\n{bad}\n"), &sent).unwrap();
+        let answers = pair_answers(&format!("{taken}\n{bad}\n"), &sent).unwrap();
         assert_eq!(answers[0].0.url, "http://a/");
         assert!(matches!(
             &answers[0].1,
@@ -360,9 +367,12 @@ mod tests {
             (format!("{taken}\n{bad}\n{bad}\n"), "the server answered 3 of 2 pages"),
             (format!("{taken}\n{taken}\n"), "the answer to line 2, http://b/, is about another page"),
             (format!("{bad}\n{taken}\n"), "the answer to line 1, http://a/, is about another page"),
-            (format!("{taken}\nnonsense\n"), "the server's answer is not what this program expects"),
+            (
+                format!("{taken}\nnonsense\n"),
+                "cannot read the server's answer; is the server of the same version?",
+            ),
         ] {
-            assert_eq!(paired(&text, &sent).unwrap_err().to_string(), reason);
+            assert_eq!(pair_answers(&text, &sent).unwrap_err().to_string(), reason);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a change of the plan is, in words and as a table.
+//! Prints a change of the plan: one sentence, and a table of the moves.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use doppel_terminal::output::{count, headed, percent, plural};
 
 use super::wait::CompletedChange;
 
-/// A request in words.
+/// Describes a request in words.
 fn describe(request: RebalanceRequest) -> String {
     match request {
         RebalanceRequest::Balance => "making the nodes even".to_owned(),
@@ -18,7 +18,7 @@ fn describe(request: RebalanceRequest) -> String {
     }
 }
 
-/// What is done, or would be.
+/// Prints what the server does, or would do in a dry run.
 pub(super) fn change(
     request: RebalanceRequest,
     change: &RebalancePlan,
@@ -42,7 +42,8 @@ pub(super) fn change(
     let share = 100.0 * change.contents_moved as f64 / change.contents.max(1) as f64;
     let cuts = splits_and_joins(change);
     match request {
-        // A new partition has a row for each node that contents of it come from.
+        // A new partition has one row for each node from which it receives contents, so rows are no number of
+        // partitions.
         RebalanceRequest::Learn => {
             writeln!(out, "{dry}{what}: {all} to copy, {moved} of them ({share:.1} %) to another node")?;
         }
@@ -73,7 +74,8 @@ pub(super) fn change(
     }
 }
 
-/// `; 1 split and 2 joins of partitions`, as far as there are any.
+/// Returns `; 1 split and 2 joins of partitions`, without the counts that are zero, or an empty text if both
+/// are zero.
 fn splits_and_joins(change: &RebalancePlan) -> String {
     let counts = [(change.splits, "split"), (change.joins, "join")];
     let some = counts.into_iter().filter(|(number, _)| *number > 0);
@@ -81,14 +83,14 @@ fn splits_and_joins(change: &RebalancePlan) -> String {
     if parts.is_empty() { String::new() } else { format!("; {} of partitions", parts.join(" and ")) }
 }
 
-/// How a change ended.
+/// Prints how a change ended.
 pub(super) fn done(done: &CompletedChange, out: &mut dyn Write) -> io::Result<()> {
     let CompletedChange { plan_version, seconds, copied, imbalance } = done;
     let copied = copied.map_or_else(String::new, |copied| format!(", {} copied", plural(copied, "content")));
     writeln!(out, "done in {seconds:.2} s: plan {plan_version}{copied}, imbalance {imbalance:.2}")
 }
 
-/// That a request was cancelled.
+/// Prints that a request was cancelled.
 pub(super) fn cancelled(outcome: &RebalanceOutcome, out: &mut dyn Write) -> io::Result<()> {
     let RebalanceOutcome { request, plan_version, copied, .. } = outcome;
     let what = describe(*request);
@@ -121,14 +123,14 @@ mod tests {
         }
     }
 
-    fn told(request: RebalanceRequest, change: &RebalancePlan, dry_run: bool) -> String {
+    fn change_text(request: RebalanceRequest, change: &RebalancePlan, dry_run: bool) -> String {
         let mut out = Vec::new();
         super::change(request, change, dry_run, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn a_change_is_told() {
+    fn a_change_is_described_with_its_moves() {
         let expected = "a dry run of making the nodes even: 1 partition to move, with 1,250 of 10,000 contents (12.5 %); \
             1 split and 2 joins of partitions\n\
             partition  from node  to node  contents\n\
@@ -136,18 +138,19 @@ mod tests {
             ids are those of plan 5; more contents are copied than move: what is split or joined is copied\n\
             where it stays, too\n\
             imbalance 1.40 before, 1.08 after\n";
-        assert_eq!(told(RebalanceRequest::Balance, &plan(), true), expected);
+        assert_eq!(change_text(RebalanceRequest::Balance, &plan(), true), expected);
         let moved = RebalancePlan { splits: 0, joins: 0, contents: 1, contents_moved: 1, ..plan() };
         let expected = "moving partition 9 to node 3: 1 partition to move, with 1 of 1 content (100.0 %)\n";
-        let text = told(RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(3) }, &moved, false);
+        let text =
+            change_text(RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(3) }, &moved, false);
         assert!(text.starts_with(expected) && !text.contains("plan 5"), "{text}");
         let one_join = RebalancePlan { splits: 0, joins: 1, ..plan() };
         assert!(
-            told(RebalanceRequest::Drain { node: NodeId(0) }, &one_join, false)
+            change_text(RebalanceRequest::Drain { node: NodeId(0) }, &one_join, false)
                 .contains("; 1 join of partitions\n")
         );
         let expected = "learning the map anew: 1 content to copy, 1 of them (100.0 %) to another node\n";
-        assert!(told(RebalanceRequest::Learn, &moved, false).starts_with(expected));
+        assert!(change_text(RebalanceRequest::Learn, &moved, false).starts_with(expected));
     }
 
     #[test]
@@ -158,16 +161,16 @@ mod tests {
             ..RebalancePlan::default()
         };
         assert_eq!(
-            told(RebalanceRequest::Balance, &nothing, true),
+            change_text(RebalanceRequest::Balance, &nothing, true),
             "nothing to do: all is well (imbalance 1.02)\n"
         );
         let marked = RebalancePlan { started: true, ..RebalancePlan::default() };
-        let drained = told(RebalanceRequest::Drain { node: NodeId(3) }, &marked, false);
+        let drained = change_text(RebalanceRequest::Drain { node: NodeId(3) }, &marked, false);
         assert_eq!(drained, "draining node 3: no partition to move; it has none, and gets none any more\n");
     }
 
     #[test]
-    fn a_cancelled_request_is_told() {
+    fn a_cancelled_request_is_reported() {
         let outcome = RebalanceOutcome {
             request: RebalanceRequest::Drain { node: NodeId(3) },
             failed: Some("it was cancelled".to_owned()),

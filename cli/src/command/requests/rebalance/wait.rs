@@ -1,4 +1,4 @@
-//! Waiting for a server: until it has time for a request, and until it has carried it out.
+//! Waits until a server accepts a request to rebalance, and until it has carried out the request.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,9 +15,10 @@ use serde::de::DeserializeOwned;
 use super::{Rebalance, Request};
 use crate::command::requests::report::describe_progress;
 
-/// Pause between two questions about the progress, at most.
+/// Longest pause between two questions about the progress.
 const ASK: Duration = Duration::from_millis(500);
-/// The first pause. Each is a quarter longer than the one before, so that a short change is seen, too.
+/// First pause between two questions. Each later pause is a quarter longer, so that the progress of a short
+/// change is also seen.
 const ASK_FIRST: Duration = Duration::from_millis(2);
 /// How often the progress is printed.
 const SAY: Duration = Duration::from_secs(2);
@@ -26,16 +27,16 @@ const INTERRUPTED: &str = "interrupted; the server goes on with what it has acce
 const INTERRUPTED_BEFORE: &str =
     "interrupted before its turn: the server goes on with the other change, and was not asked for this one";
 
-/// How a change ended.
+/// Result of a change that has ended.
 #[derive(Debug, Serialize)]
 pub(super) struct CompletedChange {
-    /// Number of the plan that is served now.
+    /// Number of the plan that the server uses now.
     pub(super) plan_version: u64,
-    /// Since the server accepted it.
+    /// Seconds since the server accepted the request.
     pub(super) seconds: f64,
-    /// Contents copied; null where the server was started anew after it.
+    /// Contents that were copied; null if the server has restarted since the change ended.
     pub(super) copied: Option<u64>,
-    /// Most over mean of contents per serving node, now.
+    /// Present imbalance: the largest number of contents on a serving node, divided by the mean.
     pub(super) imbalance: f64,
 }
 
@@ -44,14 +45,15 @@ impl Rebalance {
         Duration::from_secs(self.patience)
     }
 
-    /// The server's answer to the request; with `--wait` as soon as it has time for it.
-    pub(super) fn accepted(
+    /// Sends the request and returns the server's answer. With `--wait`, retries until the server is free to
+    /// take the request.
+    pub(super) fn request_change(
         &self,
         client: &Client,
         request: RebalanceRequest,
     ) -> anyhow::Result<ParsedAnswer<RebalancePlan>> {
         let body = Request { request, dry_run: self.dry_run };
-        let mut said = false;
+        let mut is_reported = false;
         let mut busy_since = Instant::now();
         loop {
             if self.wait {
@@ -74,20 +76,20 @@ impl Rebalance {
                 return Err(anyhow::Error::new(error).context(format!("no turn within {} s", self.patience)));
             }
             interrupt::set_message(INTERRUPTED_BEFORE)?;
-            if !said {
+            if !is_reported {
                 say!("doppel: {what}; waiting for its end");
-                said = true;
+                is_reported = true;
             }
             sleep(ASK);
-            while self.present(client)?.progress.is_some() {
+            while self.present_map(client)?.progress.is_some() {
                 busy_since = Instant::now();
                 sleep(ASK);
             }
         }
     }
 
-    /// The present mapping, once the server answers.
-    fn present(&self, client: &Client) -> anyhow::Result<PresentMapping> {
+    /// Asks for the present partition map and progress, and retries while the server does not answer.
+    fn present_map(&self, client: &Client) -> anyhow::Result<PresentMapping> {
         self.get(client, &["v1", "rebalance"])
     }
 
@@ -95,19 +97,20 @@ impl Rebalance {
         Ok(client.ask_patiently(&client.request(Method::GET, path), self.patience())?.value)
     }
 
-    /// Asks until the change is done, and prints the progress to stderr.
-    pub(super) fn until_done(
+    /// Waits until the change is done, and prints the progress to standard error.
+    pub(super) fn wait_until_done(
         &self,
         client: &Client,
         change: &RebalancePlan,
     ) -> anyhow::Result<CompletedChange> {
-        let asked = || {
-            self.present(client).context("gave up waiting; the server carries it out when it goes on again")
+        let ask_present_map = || {
+            self.present_map(client)
+                .context("gave up waiting; the server carries it out when it goes on again")
         };
         let begin = Instant::now();
         let (mut pause, mut due) = (ASK_FIRST, begin);
         let (plan_version, outcome) = loop {
-            let PresentMapping { plan_version, progress, outcome, .. } = asked()?;
+            let PresentMapping { plan_version, progress, outcome, .. } = ask_present_map()?;
             let Some(progress) = progress else { break (plan_version, outcome) };
             if due <= Instant::now() {
                 say!("doppel: {}", describe_progress(&progress));
@@ -137,7 +140,8 @@ impl Rebalance {
     }
 }
 
-/// What a server is busy with that refused a request, with its status and text; none when it refused for another reason.
+/// If the server refused a request because it is busy, returns what it is busy with, the status, and its
+/// text. `None` for any other error.
 fn busy(error: &ClientError) -> Option<(&'static str, StatusCode, &str)> {
     let ClientError::Refused { status, text } = error else { return None };
     let what = match *status {
@@ -153,10 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_server_is_known() {
-        let said = |status| ClientError::Refused { status, text: "node 503".to_owned() };
-        assert!(busy(&said(StatusCode::CONFLICT)).unwrap().0.contains("another change"));
-        assert!(busy(&said(StatusCode::SERVICE_UNAVAILABLE)).is_some());
-        assert!(busy(&said(StatusCode::BAD_REQUEST)).is_none());
+    fn a_refusal_because_the_server_is_busy_is_recognised() {
+        let refused = |status| ClientError::Refused { status, text: "node 503".to_owned() };
+        assert!(busy(&refused(StatusCode::CONFLICT)).unwrap().0.contains("another change"));
+        assert!(busy(&refused(StatusCode::SERVICE_UNAVAILABLE)).is_some());
+        assert!(busy(&refused(StatusCode::BAD_REQUEST)).is_none());
     }
 }

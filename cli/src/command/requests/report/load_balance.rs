@@ -1,4 +1,4 @@
-//! The load-balance report as tables.
+//! Prints the load-balance report as tables.
 
 mod panels;
 
@@ -11,7 +11,7 @@ use doppel_terminal::output::{NO_FIGURE, bytes, count, headed, known, percent, p
 
 pub(super) use panels::panels;
 
-/// How even one kind of part is, and what its boxes save.
+/// Balance and fan-out of the nodes, or of the partitions: one row of the table.
 struct Evenness {
     name: &'static str,
     parts: u64,
@@ -21,17 +21,17 @@ struct Evenness {
     saved: Option<f64>,
 }
 
-/// What the columns of evenness are.
+/// Explanation of the columns `imbalance` and `at random`.
 pub(super) const IMBALANCE: &str = "\
 imbalance: most over mean of contents
 at random: the imbalance of the same contents dealt at random, which is chance alone";
 
-/// What is copied in a change of the plan.
+/// Explanation of the number of contents to copy in a change of the plan.
 const TO_COPY: &str = "\
 to copy: contents that change their node, those of partitions split or joined where they are, and
 all of them when a map is learned anew";
 
-/// How far a change of the plan is, in words.
+/// Describes in words how far a change of the plan is.
 pub(crate) fn describe_progress(progress: &RebalanceProgress) -> String {
     let RebalanceProgress { next_version, copied, contents, changed, seconds, .. } = progress;
     if *contents == 0 {
@@ -95,7 +95,7 @@ fn print_balance(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{IMBALANCE}")
 }
 
-/// The imbalance so far. One reading has no variation, and one node no imbalance.
+/// Prints the imbalance over time, if there are at least two readings and two nodes.
 fn print_history(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
     let Some(variation) = report.variation.filter(|_| report.history.len() > 1 && report.nodes.len() > 1)
     else {
@@ -127,7 +127,7 @@ fn print_nodes(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
     headed(out, &heading, rows)
 }
 
-/// The partitions of a node together.
+/// Prints the partitions, sorted by node.
 fn print_partitions(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
     let heading = ["partition", "node", "contents", "pages", "received", "comparisons", "bytes", "box"];
     let mut loads: Vec<&PartitionLoad> = report.load.partitions.iter().collect();
@@ -153,7 +153,8 @@ fn print_partitions(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()>
 }
 
 impl Evenness {
-    /// The figures say nothing about a single part, and nothing about fan-out without searches.
+    /// Returns the cells of the row. Figures are left out if they say nothing: balance if there is a single
+    /// part, fan-out if there were no searches.
     fn cells(self, searches: u64) -> Vec<String> {
         let Self { name, parts, imbalance, floor, fan_out, saved } = self;
         let cell = |known: bool, text: String| if known { text } else { NO_FIGURE.to_owned() };
@@ -168,7 +169,7 @@ impl Evenness {
     }
 }
 
-/// A range for each feature; `*` is no limit.
+/// Formats one range for each feature; `*` means no limit.
 fn ranges(bounds: &LengthBox) -> String {
     let end = |value: &Option<i64>| value.map_or_else(|| "*".to_owned(), |value| value.to_string());
     let range = |(lo, hi): (&Option<i64>, &Option<i64>)| format!("{}..{}", end(lo), end(hi));
@@ -268,7 +269,7 @@ box: the range of each feature: distinct shingles, then for each half of the dic
         }
         assert!(!text.contains("reading"), "{text}");
 
-        // One node that serves, and one partition.
+        // Only one node serves, and it has one partition.
         report.load.serving_nodes = 1;
         (report.load.searches, report.load.node_fan_out, report.load.node_fan_out_saved) = (1, 1, Some(0.0));
         report.load.dimensions = 1;
@@ -284,7 +285,7 @@ box: the range of each feature: distinct shingles, then for each half of the dic
     }
 
     #[test]
-    fn a_change_under_way_is_told() {
+    fn a_change_under_way_is_described() {
         let progress = RebalanceProgress {
             plan_version: 4,
             next_version: 5,
@@ -297,10 +298,13 @@ box: the range of each feature: distinct shingles, then for each half of the dic
         let progress = RebalanceProgress { copied: 1, contents: 1, seconds: 2.4, ..progress };
         assert_eq!(describe_progress(&progress), "changing to plan 5: 1 of 1 content copied in 2 s");
         let progress = RebalanceProgress { copied: 1_200, contents: 3_000, changed: 7, ..progress };
-        let told = "changing to plan 5: 1,200 of 3,000 contents copied in 2 s, 7 again after a change";
-        assert_eq!(describe_progress(&progress), told);
+        let expected = "changing to plan 5: 1,200 of 3,000 contents copied in 2 s, 7 again after a change";
+        assert_eq!(describe_progress(&progress), expected);
         let text = text(&LoadBalance { progress: Some(progress), ..report() });
-        assert!(text.contains(&format!("\n{told}\nto copy: contents that change their node, ")), "{text}");
+        assert!(
+            text.contains(&format!("\n{expected}\nto copy: contents that change their node, ")),
+            "{text}"
+        );
     }
 
     #[test]

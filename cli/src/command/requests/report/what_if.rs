@@ -1,4 +1,4 @@
-//! The what-if report: as a table, and drawn.
+//! Prints and draws the what-if report.
 
 use std::io::{self, Write};
 
@@ -34,7 +34,7 @@ pub(super) fn panels(report: &WhatIfReport) -> Vec<Panel> {
         ..Panel::default()
     };
     let mut imbalance = panel("Imbalance: most over mean of contents", |row| row.imbalance);
-    // It is of the number of nodes alone.
+    // The random floor depends on the number of nodes alone, so one line is enough for all dimensions.
     imbalance.series.extend(lines(report, |row| row.imbalance_floor).into_iter().take(1).map(|line| {
         PlotSeries { name: "the same contents dealt at random".to_owned(), dashed: true, ..line }
     }));
@@ -43,7 +43,7 @@ pub(super) fn panels(report: &WhatIfReport) -> Vec<Panel> {
     vec![imbalance, saved, Panel { logarithmic_y: true, ..speed_up }]
 }
 
-/// A figure by the number of nodes, a line for each number of dimensions.
+/// Returns one line for each number of dimensions: a figure over the number of nodes.
 fn lines(report: &WhatIfReport, value: fn(&WhatIf) -> f64) -> Vec<PlotSeries> {
     let rows = report.rows.chunk_by(|a, b| a.dimensions == b.dimensions);
     let line = |rows: &[WhatIf]| {
@@ -54,7 +54,8 @@ fn lines(report: &WhatIfReport, value: fn(&WhatIf) -> f64) -> Vec<PlotSeries> {
     rows.filter_map(line).collect()
 }
 
-/// One node has everything and gets everything.
+/// Returns the cells of a row. For a single node, which stores and receives everything, figures of balance
+/// are left out.
 fn cells(row: &WhatIf) -> Vec<String> {
     let several = |text: String| of_several(row.nodes, text);
     vec![
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_columns_are_explained_and_chance_is_told() {
+    fn the_columns_are_explained_and_a_small_sample_is_warned_of() {
         let text = text(399);
         for line in [
             "from 399 contents; the present plan first",

@@ -1,5 +1,5 @@
-//! `doppel cluster show`, `add`, `remove`, `address`, `replicas` and `log`: the description of a cluster that has a log, which
-//! is in META, and its changes.
+//! `doppel cluster show`, `add`, `remove`, `address`, `replicas` and `log`: show and change the description
+//! of a cluster with a log. The description is stored in META, a stream of the log.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -23,40 +23,42 @@ use doppel_terminal::output::{Output, say};
 use doppel_wire::NodeName;
 use serde_json::json;
 
-use super::in_meta::{InMeta, PATIENCE};
+use super::meta::{ClusterMeta, PATIENCE};
 use crate::command::servers::init::values::{monitor, node, settlement};
 
-/// Attempts to make a change when others come first.
+/// How often a change is attempted if other changes come first.
 const ATTEMPTS: usize = 5;
 
-/// Which cluster, and the form of the answer.
+/// Options that name the cluster and the form of the answer.
 #[derive(Debug, Args)]
-pub(super) struct Of {
-    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+pub(super) struct DescriptionArgs {
+    /// File of the cluster, as written by `doppel init`. The secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
-    /// Print JSON, one value a line.
+    /// Print JSON, one value per line.
     #[arg(long)]
     json: bool,
 }
 
 /// Show the description of a cluster: its nodes, which of them have which ranges, and how its log is kept.
 ///
-/// With a log it is read from there, where all processes read it when they start. `ranges` are those that a node owns when
-/// nothing else has happened; `doppel cluster status` shows who owns them now.
+/// For a cluster with a log, the description is read from the log, as every process does when it starts.
+/// `ranges` are the ranges that a node owns if no takeover has happened; `doppel cluster status` shows the
+/// present owners.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   doppel cluster show --cluster cluster.toml")]
 pub(super) struct Show {
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Add a node to a cluster with a log.
 ///
-/// A node of tier 1 follows its share of the ranges, or those of --follow; it owns one where `doppel cluster takeover` gives it
-/// that, or where the owner falls silent, as at a restart. A node of tier 2 gets partitions by and by. What is to be started and restarted is said.
+/// A node of tier 1 follows its share of the ranges, or the ranges of --follow. It owns a range only after
+/// `doppel cluster takeover`, or if the owner falls silent, for example during a restart. A node of tier 2
+/// receives partitions gradually. The command prints which processes to start and restart.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -64,7 +66,7 @@ Examples:
   doppel cluster add --cluster cluster.toml --tier1 record-4=10.0.0.4:7801 --follow 1,4
   doppel cluster add --cluster cluster.toml --tier2 index-3=10.0.0.23:7802")]
 pub(super) struct Add {
-    /// A node of tier 1: its name, and the address at which the other nodes reach it.
+    /// Name of a node of tier 1, and the address at which the other nodes reach it.
     #[arg(
         long,
         value_name = "NAME=HOST:PORT",
@@ -73,36 +75,38 @@ pub(super) struct Add {
         conflicts_with = "tier2"
     )]
     tier1: Option<Tier2Node>,
-    /// The ranges that it is to have a replica of [default: its share of all replicas, of the nodes that have the most].
+    /// Ranges of which the node has a replica [default: its share of all replicas, taken from the nodes with
+    /// the most].
     #[arg(long, value_name = "RANGE", value_delimiter = ',', requires = "tier1")]
     follow: Option<Vec<u16>>,
-    /// A node of tier 2.
+    /// Name and address of a node of tier 2.
     #[arg(long, value_name = "NAME=HOST:PORT", value_parser = node)]
     tier2: Option<Tier2Node>,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Take a node out of a cluster with a log.
 ///
-/// A node of tier 1 must own no range (`doppel cluster takeover`), and each of its ranges has to be at other nodes, too
-/// (`doppel cluster replicas`), two of which follow it where there are two. A node of tier 2 has to be the last one, and without
-/// partitions (`doppel rebalance --drain`), which the owner of range 0 is asked for.
+/// A node of tier 1 must own no range (`doppel cluster takeover`). Each of its ranges must also be on other
+/// nodes (`doppel cluster replicas`), and if two or more of these exist, two of them must follow the range. A
+/// node of tier 2 must be the last one and have no partitions (`doppel rebalance --drain`); the command asks
+/// the owner of range 0 about them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   doppel cluster remove --cluster cluster.toml record-2")]
 pub(super) struct Remove {
-    /// The node, by its name.
+    /// Name of the node.
     #[arg(value_name = "NAME")]
     name: NodeName,
-    /// Do it also where no owner of a range is heard, or too few of the nodes that are left follow it: you answer for it that
-    /// no range loses its last complete copy. A node of tier 2 is taken out with its partitions, which are filled in elsewhere
-    /// from tier 1; new pages stay pending meanwhile.
+    /// Make the change even if no owner of a range is heard, or too few of the remaining nodes follow it. You
+    /// are then responsible that no range loses its last complete copy. A node of tier 2 is removed with its
+    /// partitions. Other nodes rebuild these from tier 1, and new pages stay pending meanwhile.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Change the address at which a node of a cluster with a log is reached.
@@ -111,35 +115,36 @@ pub(super) struct Remove {
 Example:
   doppel cluster address --cluster cluster.toml record-2=10.0.0.9:7801")]
 pub(super) struct Address {
-    /// The node, by its name, and where it is.
+    /// Name of the node, and its new address.
     #[arg(value_name = "NAME=HOST:PORT", value_parser = node)]
     node: Tier2Node,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Say which nodes of tier 1 have a replica of a range.
 ///
-/// Where one is taken away, the owner has to be heard, and of the nodes that stay two have to follow, where there are two. To have a range move, name the new node beside the old ones, restart what is
-/// said, wait until it follows, have it own the range where it is to (`doppel cluster takeover`), and then name only those that
-/// are to stay.
+/// If a node loses its replica, the owner must be heard, and two of the remaining nodes must follow the range
+/// if there are two. To move a range, first name the new node beside the old ones and restart the processes
+/// that the command names. When the new node follows, make it the owner if necessary (`doppel cluster
+/// takeover`). Then name only the nodes that stay.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   doppel cluster replicas --cluster cluster.toml --range 3 --nodes record-1,record-4")]
 pub(super) struct Replicas {
-    /// The range, by its number.
+    /// Number of the range.
     #[arg(long, value_name = "RANGE")]
     range: u16,
-    /// The nodes; the first is to own the range when all start anew.
+    /// Names of the nodes. The first one owns the range after all nodes have started anew.
     #[arg(long, value_name = "NODE", value_delimiter = ',', required = true)]
     nodes: Vec<NodeName>,
-    /// Do it also where no owner of a range is heard, or too few of the nodes that are left follow it: you answer for it that
-    /// no range loses its last complete copy.
+    /// Make the change even if no owner of a range is heard, or too few of the remaining nodes follow it. You
+    /// are then responsible that no range loses its last complete copy.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 /// Change how the log of a cluster is kept, and when writes are settled.
@@ -149,17 +154,17 @@ Example, when all log servers have got `sync_interval: always`:
   doppel cluster log --cluster cluster.toml --settlement log \\
     --log-monitor http://10.0.0.11:8222,http://10.0.0.12:8222,http://10.0.0.13:8222")]
 pub(super) struct Log {
-    /// When a write counts: `log` or `standby`; see `doppel init --help`.
+    /// When a write is settled: `log` or `standby`; see `doppel init --help`.
     #[arg(long, value_name = "MODE", value_parser = settlement)]
     settlement: Option<Settlement>,
-    /// Where the log servers say how they are set, in place of those before.
+    /// URLs at which the log servers report their settings. They replace the earlier ones.
     #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = monitor)]
     log_monitor: Option<Vec<String>>,
-    /// Minutes for which a stream keeps what all replicas have.
+    /// Minutes for which a stream keeps entries that all replicas have, 0 to 1440.
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u16).range(..=i64::from(WINDOW_MINUTES_MAX)))]
     log_window: Option<u16>,
     #[command(flatten)]
-    of: Of,
+    of: DescriptionArgs,
 }
 
 impl Show {
@@ -168,7 +173,7 @@ impl Show {
         let (version, description) = match &file.contents {
             ClusterFileContents::All(description) => (None, description.clone()),
             ClusterFileContents::LogLocation(_) => {
-                let Described { version, description, .. } = InMeta::find(&file, PATIENCE)?.read()?;
+                let Described { version, description, .. } = ClusterMeta::open(&file, PATIENCE)?.read()?;
                 Cluster::new(&file, description.clone())?;
                 (Some(version), description)
             }
@@ -224,29 +229,30 @@ impl Log {
     }
 }
 
-impl Of {
-    /// Makes a change, and says what it means. With `force` a person answers for what cannot be found out.
+impl DescriptionArgs {
+    /// Makes a change, and prints what it means. With `force`, the user answers for what the command cannot
+    /// find out.
     fn change(&self, change: &ClusterChange, force: bool) -> anyhow::Result<()> {
         let file = ClusterFile::read(&self.cluster)?;
-        let found = InMeta::find(&file, PATIENCE)?;
+        let meta = ClusterMeta::open(&file, PATIENCE)?;
         let mut attempts = 1..ATTEMPTS;
         loop {
-            let before = found.read()?;
+            let before = meta.read()?;
             let cluster = Cluster::new(&file, before.description.clone())?;
             let old = &before.description;
-            let heard = heard(change, &found, &cluster, force);
+            let heard = hear_nodes(change, &meta, &cluster, force);
             let after = change.apply(old, &heard).map_err(anyhow::Error::msg)?;
-            ensure_settles(&before.description, &after, &found)?;
-            match found.meta.change(&before, &after) {
-                Ok(made) => return self.tell((change, force), &before, &made),
-                // Another one came first: this one is made of what that has left.
+            ensure_settles(&before.description, &after, &meta)?;
+            match meta.meta.change(&before, &after) {
+                Ok(made) => return self.report_change((change, force), &before, &made),
+                // Another change came first. Apply this change to its result.
                 Err(MetaError::Outrun) if attempts.next().is_some() => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    fn tell(
+    fn report_change(
         &self,
         (change, force): (&ClusterChange, bool),
         before: &Described,
@@ -254,54 +260,58 @@ impl Of {
     ) -> anyhow::Result<()> {
         let (old, new) = (&before.description, &made.description);
         let file = self.cluster.display().to_string();
-        let told =
+        let report =
             ChangeReport { version: made.version, changes: changes(old, new), steps: steps(old, new, &file) };
         let condition = change.note(old, force);
-        Output { json: self.json }.print(&told, |out| {
-            writeln!(out, "version {} of the description of the cluster:", told.version)?;
-            told.changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
+        Output { json: self.json }.print(&report, |out| {
+            writeln!(out, "version {} of the description of the cluster:", report.version)?;
+            report.changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
             if let Some(condition) = &condition {
                 writeln!(out, "{condition}")?;
             }
-            writeln!(out, "what is to be done, in this order:")?;
-            for (number, step) in (1..).zip(&told.steps) {
+            writeln!(out, "do the following, in this order:")?;
+            for (number, step) in (1..).zip(&report.steps) {
                 writeln!(out, "  {number}. {step}")?;
             }
-            writeln!(out, "until then `doppel cluster status` names who runs with an older description")
+            writeln!(
+                out,
+                "until then `doppel cluster status` names the processes that run with an older description"
+            )
         })?;
         Ok(())
     }
 }
 
-/// What the nodes say, as far as it matters for a change; what is not known is said on standard error.
-fn heard(change: &ClusterChange, found: &InMeta<'_>, cluster: &Cluster, force: bool) -> NodeReports {
+/// Collects the reports of the nodes that a change needs. Says on standard error which reports are missing.
+fn hear_nodes(change: &ClusterChange, meta: &ClusterMeta<'_>, cluster: &Cluster, force: bool) -> NodeReports {
     let old = &cluster.description;
     match change.asks(old) {
         NeededReports::Nothing => NodeReports { force, ..NodeReports::default() },
         NeededReports::Replicas => {
-            let heard = found.hear(old, force, |heard| change.apply(old, heard).is_ok());
+            let heard = meta.hear(old, force, |heard| change.apply(old, heard).is_ok());
             if heard.replicas.iter().all(Vec::is_empty) {
-                say!("doppel: no node of tier 1 was heard, so that who owns which range is not known");
+                say!("doppel: no node of tier 1 was heard, so the owners of the ranges are not known");
             }
             heard
         }
         NeededReports::Partitions if force => NodeReports { force, ..NodeReports::default() },
         NeededReports::Partitions => {
-            let heard = found.hear(old, force, |heard| heard.owner(ROUTERS).is_some());
-            let partitions = found.partitions(cluster, &heard);
+            let heard = meta.hear(old, force, |heard| heard.owner(ROUTERS).is_some());
+            let partitions = meta.partitions(cluster, &heard);
             let partitions = partitions.inspect_err(|why| say!("doppel: {why:#}")).ok();
             NodeReports { partitions, ..heard }
         }
     }
 }
 
-/// Ensures that all log servers confirm a mode of settlement that was not there before.
-fn ensure_settles(before: &Description, after: &Description, found: &InMeta<'_>) -> anyhow::Result<()> {
+/// Ensures that all log servers confirm the mode of settlement, if the change affects the settings of the
+/// log.
+fn ensure_settles(before: &Description, after: &Description, meta: &ClusterMeta<'_>) -> anyhow::Result<()> {
     let Some(log) = after.log.as_ref().filter(|log| before.log.as_ref() != Some(*log)) else { return Ok(()) };
     if log.settlement == Settlement::Standby {
         return Ok(());
     }
-    let InMeta { connection, servers, .. } = found;
+    let ClusterMeta { connection, servers, .. } = meta;
     let streams = all_streams(&after.cluster, after.ranges);
     let place = LogTarget { engine: &connection.engine, servers, streams: &streams };
     let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());

@@ -1,4 +1,5 @@
-//! When writes of a new cluster are settled: what was asked for, what its log servers confirm, and what that means.
+//! Decides when writes of a new cluster are settled, from the options and from what the log servers confirm,
+//! and explains what that means.
 
 use std::time::{Duration, Instant};
 
@@ -13,16 +14,16 @@ use doppel_terminal::exit::Failure;
 use super::Init;
 
 impl Init {
-    /// Whether the options of the log go together.
+    /// Ensures that the options of the log do not contradict each other.
     pub(super) fn check_log(&self) -> Result<(), Failure> {
         let Self { log, log_monitor, .. } = self;
-        let is_said = self.log_replicas.is_some()
+        let has_log_options = self.log_replicas.is_some()
             || self.log_max_bytes.is_some()
             || self.log_window.is_some()
             || self.settlement.is_some()
             || !log_monitor.is_empty();
         let usage = |reason: &str| Err(Failure::Usage(reason.to_owned()));
-        if log.is_empty() && is_said {
+        if log.is_empty() && has_log_options {
             return usage(
                 "--log-replicas, --log-max-bytes, --log-window, --log-monitor and --settlement say how a log is kept, and without \
                  --log there is none; name the servers with --log, or leave these options out",
@@ -44,7 +45,7 @@ impl Init {
         Ok(())
     }
 
-    /// When writes are settled, and why so, where that was not asked for.
+    /// Returns when writes are settled, and the reason if the user did not choose it.
     pub(super) fn settle(&self, patience: Duration) -> anyhow::Result<(Settlement, Option<String>)> {
         self.check_log()?;
         if self.log.is_empty() {
@@ -62,7 +63,7 @@ impl Init {
         let found = look_until(&self.log_monitor, Instant::now() + patience);
         let Objections { wrong, silent } = objections(Settlement::Log, &found);
         if let Some(silent) = silent.first() {
-            bail!("{silent}; with --log-monitor all of them have to answer");
+            bail!("{silent}; all monitors of --log-monitor must answer");
         }
         if wrong.is_empty() {
             return Ok((Settlement::Log, None));
@@ -74,7 +75,7 @@ impl Init {
         Ok((Settlement::Standby, Some(why)))
     }
 
-    /// Nodes that have a replica of each range.
+    /// Returns the number of nodes that have a replica of each range.
     pub(super) fn replicas(&self, settlement: Settlement) -> Result<u16, Failure> {
         let nodes = self.tier1.len();
         let is_standby = settlement == Settlement::Standby && !self.log.is_empty();
@@ -99,7 +100,7 @@ impl Init {
         }
     }
 
-    /// Ensures that the monitors are those of all servers that keep the log, as far as there are streams.
+    /// Ensures that the monitors belong to all servers that have copies of the streams.
     pub(super) fn ensure_monitored(
         &self,
         log: &LogSettings,
@@ -118,8 +119,8 @@ impl Init {
     }
 }
 
-/// When a write counts.
-pub(super) fn settles(settlement: Settlement) -> &'static str {
+/// Describes when a write is settled.
+pub(super) fn describe_settlement(settlement: Settlement) -> &'static str {
     match settlement {
         Settlement::Log => "settlement `log`: a write counts when the log servers have it on their disks",
         Settlement::Standby => {
@@ -128,8 +129,8 @@ pub(super) fn settles(settlement: Settlement) -> &'static str {
     }
 }
 
-/// What the copies of the log are good for.
-pub(super) fn promised(replicas: u16) -> String {
+/// Describes what the copies of the log protect against.
+pub(super) fn describe_log_copies(replicas: u16) -> String {
     match replicas {
         1 => "the log is on one server only: while that is away nothing is taken, and when its disk is lost the cluster has to come \
               back from a backup"
@@ -142,8 +143,8 @@ pub(super) fn promised(replicas: u16) -> String {
     }
 }
 
-/// What the replicas of a range are good for.
-pub(super) fn replicated(settlement: Settlement, replicas: usize) -> String {
+/// Describes what the replicas of a range protect against.
+pub(super) fn describe_replicas(settlement: Settlement, replicas: usize) -> String {
     match replicas {
         2 if settlement == Settlement::Standby => "each range is on 2 nodes of tier 1: where one of them is lost, the other answers, \
             and writes of the range wait until it is back; with a third node, --replicas 3 lets them go on"

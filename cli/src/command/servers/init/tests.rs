@@ -1,4 +1,4 @@
-//! What is not said has a default, and what does not go together is refused.
+//! Options that are not given have defaults, and contradictory options are refused.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn init(nodes: u16, log: &[&str]) -> Init {
 }
 
 #[test]
-fn what_is_not_said_depends_on_the_servers_and_the_nodes() {
+fn defaults_depend_on_the_servers_and_the_nodes() {
     let three = ["nats://a:1", "nats://b:1", "nats://c:1"];
     let copies = |init: Init| {
         let (settlement, _) = init.settle(Duration::ZERO).unwrap();
@@ -20,7 +20,7 @@ fn what_is_not_said_depends_on_the_servers_and_the_nodes() {
         (written.log.map(|log| log.replicas), standbys / usize::from(written.ranges) + 1)
     };
     assert_eq!(copies(init(3, &[])), (None, 1));
-    // Nobody says that the servers sync.
+    // No monitor confirms that the servers sync.
     assert_eq!(copies(init(2, &three[..2])), (Some(1), 2));
     assert_eq!(copies(init(3, &three)), (Some(3), 3));
     assert_eq!(copies(init(5, &three)), (Some(3), 3));

@@ -1,22 +1,22 @@
-//! Parsers of the options that describe a new cluster or a change of one.
+//! Parsers of option values that describe a new cluster, or a change of a cluster.
 
 use doppel_control::description::{Tier2Node, unspecified};
 use doppel_control::log::{check_monitor, check_server};
 use doppel_protocol::Settlement;
 
-/// URL of a server of the log.
+/// Parses the URL of a log server.
 pub(crate) fn server(text: &str) -> Result<String, String> {
     check_server(text)?;
     Ok(text.to_owned())
 }
 
-/// URL of the monitor of a log server.
+/// Parses the URL of the monitor of a log server.
 pub(crate) fn monitor(text: &str) -> Result<String, String> {
     check_monitor(text)?;
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// Settlement by its name.
+/// Parses a mode of settlement.
 pub(crate) fn settlement(text: &str) -> Result<Settlement, String> {
     match text {
         "log" => Ok(Settlement::Log),
@@ -25,13 +25,13 @@ pub(crate) fn settlement(text: &str) -> Result<Settlement, String> {
     }
 }
 
-/// Number of copies of a stream of the log.
+/// Parses the number of copies of a stream.
 pub(crate) fn log_replicas(text: &str) -> Result<u16, String> {
     let replicas = text.parse().ok().filter(|replicas| [1, 3, 5].contains(replicas));
     replicas.ok_or_else(|| "1, 3 or 5 is expected".to_owned())
 }
 
-/// Name and address of a node, as `NAME=HOST:PORT`.
+/// Parses the name and address of a node, as `NAME=HOST:PORT`.
 pub(crate) fn node(text: &str) -> Result<Tier2Node, String> {
     let (name, address) =
         text.split_once('=').ok_or("NAME=HOST:PORT is expected, such as index-1=10.0.0.2:7802")?;

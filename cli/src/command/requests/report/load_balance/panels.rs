@@ -1,4 +1,4 @@
-//! The load-balance report, drawn.
+//! Draws the load-balance report.
 
 use doppel_contract::PartitionLoad;
 use doppel_contract::answer::{LoadBalance, LoadPoint, NodeLoad};
@@ -6,10 +6,11 @@ use doppel_model::NodeId;
 use doppel_terminal::output::plural;
 use doppel_terminal::svg::{Panel, PlotSeries, Rectangle};
 
-/// One of a node's figures.
+/// Reads one figure of a node.
 type Figure = fn(&NodeLoad) -> u64;
 
-/// The boxes over two features, and the load of every node.
+/// Returns the panels of the drawing: the boxes over two features, the load of every node, and the imbalance
+/// over time.
 pub(in super::super) fn panels(report: &LoadBalance) -> Vec<Panel> {
     vec![boxes(report), loads(report), times(report)]
 }
@@ -21,7 +22,7 @@ fn boxes(report: &LoadBalance) -> Panel {
         let side = |feature: usize, (least, most): (f64, f64)| {
             let value = |values: &[Option<i64>]| values.get(feature).copied().flatten();
             let number = |value: Option<i64>, open: f64| value.map_or(open, |value| value as f64);
-            // Both ends belong to the box.
+            // Boxes include both bounds, so the drawn rectangle ends one after the upper bound.
             (number(value(&load.bounds.lo), least), number(value(&load.bounds.hi), most - 1.0) + 1.0)
         };
         let ((left, right), (bottom, top)) = (side(0, total), side(1, half));
@@ -47,7 +48,7 @@ fn boxes(report: &LoadBalance) -> Panel {
     }
 }
 
-/// Where boxes without a limit end in a drawing: some way beyond the last boundary.
+/// Returns where the drawing ends boxes without a limit: some way beyond the outermost boundaries.
 fn limits(report: &LoadBalance, feature: usize) -> (f64, f64) {
     let of = |values: &[Option<i64>]| values.get(feature).copied().flatten();
     let bounds = report.load.partitions.iter().map(|load| &load.bounds);
