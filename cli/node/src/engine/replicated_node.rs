@@ -1,5 +1,5 @@
-//! A node of tier 1 whose ranges are replicated: its replicas, the ranges that it owns at present, and the router of the index
-//! while it owns the first of them.
+//! A node of tier 1 in a cluster with a log: its replicas, the ranges that it owns at present, and the router
+//! of the index while it owns the first range.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,16 +33,16 @@ use super::{DEFAULTS, Purpose, config, index};
 use crate::args::TuningArgs;
 use crate::directory::manifest::{Manifest, ManifestRequest};
 
-/// The pause before a router that did not open is opened again.
+/// Pause before another attempt to open the router.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A node of tier 1, started.
+/// A started node of tier 1 whose ranges are replicated.
 pub struct ReplicatedNode {
     /// Tier 1 of this node.
     pub tier1: Arc<Tier1>,
-    /// The place of the router of the index, which this node fills while it owns the first range.
+    /// Place of the router of the index; occupied while this node owns the first range.
     pub seat: Arc<RouterSeat>,
-    /// The collection, as other nodes ask for it.
+    /// Properties of the collection, for other nodes that ask for them.
     pub collection: Collection,
     /// Keeps the replicas of the ranges of this node.
     pub keeper: Arc<Keeper>,
@@ -53,10 +53,11 @@ pub struct ReplicatedNode {
 }
 
 impl ReplicatedNode {
-    /// Opens or creates the replicas of a node, and starts it. It owns nothing before it has taken a range over.
+    /// Opens or creates the replicas of a node, and starts the node. The node owns no range until it takes
+    /// one over.
     ///
     /// # Errors
-    /// When the directory cannot be used as asked, or a thread cannot be started.
+    /// If the directory contradicts the description, or a thread cannot be started.
     pub fn open(
         dir: &Path,
         (cluster, name): (&Cluster, &NodeName),
@@ -67,7 +68,7 @@ impl ReplicatedNode {
         let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
         let manifest = Manifest::open_or_create(dir, ManifestRequest::of_cluster(cluster), DEFAULTS)?;
         let config = doppel_tier1::Config {
-            // The same at every node, for a consumer of the feed goes on at the next owner.
+            // Equal at all nodes, because a consumer of the change feed continues at the next owner.
             collection: stable_hash64(cluster.id.as_bytes()),
             ..config(dir, (&manifest, &manifest.of_cluster(&cluster.id)), args, purpose)?
         };
@@ -99,7 +100,7 @@ impl ReplicatedNode {
         Ok(Self { tier1, seat, collection, keeper, orders, router, hearing })
     }
 
-    /// Ends it. What is pending is decided by the next owners.
+    /// Stops the node. The next owners decide the pending pages.
     pub fn stop(self) {
         self.keeper.stop();
         self.router.stop();
@@ -139,7 +140,7 @@ fn replication(
     }
 }
 
-/// The way to the ranges of the other nodes.
+/// Connections to the ranges of the other nodes.
 struct Directory {
     owners: Arc<dyn Owners>,
     membership: Arc<Membership>,
@@ -149,7 +150,7 @@ struct Directory {
 }
 
 impl Directory {
-    /// Another node, by its place.
+    /// Ranges of another node, by its position in the description. `None` for this node itself.
     fn other(&self, node: usize) -> Option<Arc<dyn RangeOwner>> {
         self.ranges.get(node).filter(|_| node != self.own).cloned()
     }
@@ -183,7 +184,7 @@ impl RangeDirectory for Directory {
     }
 }
 
-/// Where the router is: here, or with the node that claims the first range.
+/// Finds the router of the index: in this process, or at the node that claims the first range.
 struct RouterPlace {
     seat: Arc<RouterSeat>,
     owners: Arc<dyn Owners>,
@@ -203,8 +204,11 @@ impl CurrentRouter for RouterPlace {
     }
 }
 
-/// The router of the index, while it is at this node. It is opened and ended on threads of its own: the range goes on meanwhile.
-/// What it keeps is in rows of the range, so the next router goes on with it; its directory here has nothing but a lock.
+/// The router of the index, while this node owns the first range.
+///
+/// The router is opened and stopped on a thread of its own, so that the range is not held up. Its state is
+/// stored in rows of the range, so that the next router continues from it. Its directory at this node has
+/// only a lock.
 struct RouterHere {
     dir: PathBuf,
     config: doppel_tier2::Config,
@@ -214,14 +218,14 @@ struct RouterHere {
     wanted: Mutex<Option<RouterTerm>>,
 }
 
-/// One stay of the router at this node.
+/// One term of the router at this node, from winning to losing the first range.
 struct RouterTerm {
     ends: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 impl RouterHere {
-    /// This node owns the first range now.
+    /// Starts a term: this node has become the owner of the first range.
     fn want(self: &Arc<Self>) {
         let ends = Arc::<AtomicBool>::default();
         let run = {
@@ -231,17 +235,17 @@ impl RouterHere {
         match doppel_threads::spawn_vital("router-seat".to_owned(), run) {
             Ok(thread) => *self.wanted() = Some(RouterTerm { ends, thread }),
             Err(error) => {
-                tracing::error!(%error, "no thread for the router of the index; pages stay pending");
+                tracing::error!(%error, "cannot start the thread of the index router; pages stay pending");
             }
         }
     }
 
-    /// Another node owns it.
+    /// Ends the term without waiting for the router: this node no longer owns the first range.
     fn end(&self) {
         drop(self.leave());
     }
 
-    /// The process ends: returns when the router has ended.
+    /// Ends the term and waits until the router has stopped, because the process ends.
     fn stop(&self) {
         if self.leave().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread of the router panicked");
@@ -267,15 +271,15 @@ impl RouterHere {
         Ok(Tier2::open_over(self.config.clone(), source, nodes.collect(), state)?)
     }
 
-    /// Has the router until its stay ends. Where it does not open it is tried again: the one before may still have its lock, or the
-    /// range cannot answer now.
+    /// Runs the router until the term ends. If the router does not open, tries again: the router of the last
+    /// term may still hold the lock, or the range may not answer yet.
     fn stay(&self, ends: &AtomicBool) {
         let mut said = String::new();
         while !ends.load(Ordering::Relaxed) {
             match self.open() {
                 Ok(router) => {
                     self.seat.sit(Arc::clone(&router) as _, router.session());
-                    tracing::info!("this node has the router of the index now");
+                    tracing::info!("this node now runs the router of the index");
                     while !ends.load(Ordering::Relaxed) {
                         std::thread::park();
                     }
@@ -285,7 +289,7 @@ impl RouterHere {
                 Err(error) => {
                     if error.to_string() != said {
                         said = error.to_string();
-                        tracing::error!(%error, dir = %self.dir.display(), "the router of the index does not open; pages stay pending");
+                        tracing::error!(%error, dir = %self.dir.display(), "cannot open the router of the index, trying again; pages stay pending");
                     }
                     std::thread::park_timeout(PAUSE);
                 }

@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 Example:
   doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700 --tokens tokens")]
 pub(crate) struct Coordinator {
-    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    /// File of the cluster, as written by `doppel init`. The secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
     /// A name for this coordinator, by which the logs of the other nodes know it.

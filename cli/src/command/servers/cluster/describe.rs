@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 5;
 /// Which cluster, and the form of the answer.
 #[derive(Debug, Args)]
 pub(super) struct Of {
-    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    /// File of the cluster, as written by `doppel init`. The secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     cluster: PathBuf,
     /// Print JSON, one value a line.
