@@ -190,7 +190,7 @@ impl Cluster {
         &self.description.tier2
     }
 
-    /// Connections to all nodes, through which a coordinator asks for their status. `told` has the reports
+    /// Connections to all nodes, through which a coordinator asks for their status. `news` has the reports
     /// that arrive through the log; without them nothing is known about replicas.
     ///
     /// # Errors
@@ -200,7 +200,7 @@ impl Cluster {
         runtime: &Runtime,
         own: &Identity,
         router: Arc<RoutedTier2>,
-        told: Option<ClusterNews>,
+        news: Option<ClusterNews>,
     ) -> Result<ClusterNodes, ClusterError> {
         let record = |node: &Tier1Node| {
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
@@ -223,14 +223,14 @@ impl Cluster {
             let (meta, copies) = (log::meta(&self.id), u64::from(self.log()?.replicas));
             Some(LogAt { engine, servers, streams, meta, copies })
         };
-        let log = told.as_ref().and_then(log);
+        let log = news.as_ref().and_then(log);
         Ok(ClusterNodes {
             cluster: Arc::clone(&self.id),
             map: self.map,
             tier1: self.tier1_nodes().iter().map(record).collect::<Result<_, ClusterError>>()?,
             tier2: self.index_nodes().iter().map(index).collect::<Result<_, ClusterError>>()?,
             router,
-            replicas: told.map(|ClusterNews { membership, processes, .. }| Replicas {
+            replicas: news.map(|ClusterNews { membership, processes, .. }| Replicas {
                 membership,
                 processes,
                 nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),

@@ -76,8 +76,8 @@ pub async fn join(
                 if let Some(Attention { what, remedy }) = cluster.idle_reach() {
                     tracing::warn!("{what}: {remedy}");
                 }
-                let hearing = ClusterConnection::begin(engine, meta, *described, &file.id);
-                return Ok(Some((cluster, Some(Box::new(hearing)))));
+                let connection = ClusterConnection::begin(engine, meta, *described, &file.id);
+                return Ok(Some((cluster, Some(Box::new(connection)))));
             }
             JoinAttempt::NotYet(connected, reason) => {
                 engine = connected;
@@ -159,8 +159,8 @@ pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> BulletinSubscript
 }
 
 /// Adds the bytes sent to and received from the log to the traffic of the process.
-pub fn count(runtime: &Runtime, hearing: Option<&ClusterConnection>) {
-    if let Some(ClusterConnection { engine, .. }) = hearing {
+pub fn count(runtime: &Runtime, connection: Option<&ClusterConnection>) {
+    if let Some(ClusterConnection { engine, .. }) = connection {
         let engine = engine.clone();
         runtime.traffic().also("log", move || {
             let LogTraffic { received, sent } = engine.traffic();
@@ -173,10 +173,10 @@ pub fn count(runtime: &Runtime, hearing: Option<&ClusterConnection>) {
 /// nodes. `own` is the name of this process if it is a node of tier 1.
 pub fn owners(
     cluster: &Cluster,
-    hearing: Option<&ClusterConnection>,
+    connection: Option<&ClusterConnection>,
     own: Option<&NodeName>,
 ) -> Arc<dyn Owners> {
-    let Some(ClusterConnection { membership, .. }) = hearing else {
+    let Some(ClusterConnection { membership, .. }) = connection else {
         return Arc::new(FixedOwners(cluster.owners()));
     };
     let names = cluster.tier1_names().iter().map(ToString::to_string).collect();

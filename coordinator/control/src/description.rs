@@ -178,7 +178,7 @@ impl Description {
                     ));
                 }
                 if standby[..at].contains(range) {
-                    return Err(format!("{name}: standby: range {range} is there twice"));
+                    return Err(format!("{name}: standby: range {range} is listed twice"));
                 }
                 if ranges.contains(range) {
                     return Err(format!(

@@ -91,7 +91,7 @@ impl LogSettings {
         for (at, monitor) in self.monitors.iter().enumerate() {
             check_monitor(monitor).map_err(|reason| format!("log: monitors: URL {}: {reason}", at + 1))?;
             if self.monitors[..at].contains(monitor) {
-                return Err(format!("log: monitors: {monitor} is there twice"));
+                return Err(format!("log: monitors: {monitor} is listed twice"));
             }
         }
         if self.settlement == Settlement::Log && self.monitors.is_empty() {
@@ -130,7 +130,7 @@ pub(super) fn check_servers(servers: &[String]) -> Result<(), String> {
         // The URL may contain a password, so the message does not repeat it.
         check_server(server).map_err(|reason| format!("log: servers: URL {}: {reason}", at + 1))?;
         if servers[..at].contains(server) {
-            return Err(format!("log: servers: {server} is there twice"));
+            return Err(format!("log: servers: {server} is listed twice"));
         }
     }
     Ok(())

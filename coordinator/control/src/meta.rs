@@ -177,7 +177,7 @@ impl Meta {
     ///
     /// # Errors
     /// See [`Self::read`].
-    pub(crate) fn read_behind(&self, seen: &Described) -> Result<Option<Described>, MetaError> {
+    pub(crate) fn read_if_newer(&self, seen: &Described) -> Result<Option<Described>, MetaError> {
         if self.log.end()? == seen.end { Ok(None) } else { self.read().map(Some) }
     }
 

@@ -1,8 +1,8 @@
 //! The status of a cluster as a coordinator sees it. The coordinator asks every node, and reports what needs
 //! attention together with a remedy.
 
-mod asking;
 pub(crate) mod log;
+mod questions;
 mod running;
 mod troubles;
 
@@ -28,9 +28,9 @@ use doppel_wire::tier2::RoutedTier2;
 use doppel_wire::traffic::WireTraffic;
 
 use crate::status::processes::Processes;
-use asking::{NodeAnswer, PATIENCE, Waiting, begin, states_of, text};
 use log::{LogAt, LogReport};
-use running::{Running, untold};
+use questions::{NodeAnswer, PATIENCE, PendingAnswer, begin, states_of, text};
+use running::{Running, waiting_for_contents};
 
 /// Time limit for questions to the log: a little less than the [`PATIENCE`] for nodes.
 const LOG_PATIENCE: Duration = Duration::from_millis(2_800);
@@ -205,7 +205,7 @@ impl ClusterNodes {
     }
 
     /// Begins to ask all nodes for their traffic.
-    fn begin_traffic(&self) -> Vec<(String, Waiting<Vec<CallTraffic>>)> {
+    fn begin_traffic(&self) -> Vec<(String, PendingAnswer<Vec<CallTraffic>>)> {
         let tier1 = self.tier1.iter().map(|at| (&at.name, &at.peer));
         let tier2 = self.tier2.iter().map(|at| (&at.name, &at.peer));
         let ask = |(name, peer): (&String, &Peer)| {
@@ -224,7 +224,7 @@ impl ClusterNodes {
         engine: Option<LogReport>,
     ) -> ClusterStatus {
         let (mut attention, mut causes) = (Vec::new(), Vec::new());
-        let running = Running::heard(self.replicas.as_ref(), Instant::now());
+        let running = Running::of(self.replicas.as_ref(), Instant::now());
         let all_states: BTreeMap<RangeId, &RangeState> =
             states.iter().flatten().flatten().map(|(range, state)| (*range, state)).collect();
         let mut nodes = Vec::new();
@@ -253,7 +253,7 @@ impl ClusterNodes {
                     let by: Vec<RangeId> = by.map(|(range, _)| *range).collect();
                     let silent: Vec<RangeId> =
                         by.iter().filter(|range| !all_states.contains_key(range)).copied().collect();
-                    attention.push(untold(&at.name, &by, &silent));
+                    attention.push(waiting_for_contents(&at.name, &by, &silent));
                 }
                 Ok(_) => {}
             }

@@ -38,7 +38,7 @@ struct Watching {
     /// The description that this process runs with.
     own: Description,
     /// The last description that was read from META.
-    seen: Described,
+    last_read: Described,
     presence: Presence,
     changed: Box<dyn Fn(&Description) + Send>,
 }
@@ -49,13 +49,13 @@ impl Watch {
     /// # Errors
     /// If the system cannot start a thread.
     pub fn start(
-        hearing: &ClusterConnection,
+        connection: &ClusterConnection,
         (role, name): (ProcessRole, &NodeName),
         changed: impl Fn(&Description) + Send + 'static,
     ) -> io::Result<Self> {
-        let Described { version, description, .. } = hearing.described.clone();
+        let Described { version, description, .. } = connection.described.clone();
         let processes = Arc::new(Processes::new(version, description.clone()));
-        let bulletin = hearing.engine.bulletin(&log::processes(&description.cluster));
+        let bulletin = connection.engine.bulletin(&log::processes(&description.cluster));
         let listening = {
             let processes = Arc::clone(&processes);
             bulletin.listen(move |news| match serde_json::from_slice::<Presence>(news) {
@@ -64,11 +64,11 @@ impl Watch {
             })
         };
         let mut watching = Watching {
-            meta: hearing.meta.clone(),
+            meta: connection.meta.clone(),
             bulletin,
             processes: Arc::clone(&processes),
             own: description,
-            seen: hearing.described.clone(),
+            last_read: connection.described.clone(),
             presence: Presence {
                 role,
                 name: name.to_string(),
@@ -105,8 +105,8 @@ impl Watch {
 
 impl Watching {
     fn turn(&mut self) {
-        match self.meta.read_behind(&self.seen) {
-            Ok(Some(described)) => self.see(described),
+        match self.meta.read_if_newer(&self.last_read) {
+            Ok(Some(described)) => self.accept(described),
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, "cannot read the description of the cluster from META"),
         }
@@ -118,13 +118,13 @@ impl Watching {
         }
     }
 
-    fn see(&mut self, described: Described) {
-        let is_other = described.version != self.seen.version;
-        self.seen = described;
+    fn accept(&mut self, described: Described) {
+        let is_other = described.version != self.last_read.version;
+        self.last_read = described;
         if !is_other {
             return;
         }
-        let Described { version, description, .. } = &self.seen;
+        let Described { version, description, .. } = &self.last_read;
         let Presence { role, name, version: own, .. } = &self.presence;
         let of = |description| part(description, *role, name);
         let restart = of(&self.own) != of(description);

@@ -170,7 +170,7 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
         ("[log]\nservers = ['nats://a:1/x']\n", "URL 1: a URL such as"),
         ("[log]\nservers = ['nats://a:0']\n", "URL 1: a URL such as"),
         ("[log]\nservers = ['nats://me:hidden@a:1']\n", "URL 1: credentials are not taken"),
-        ("[log]\nservers = ['nats://a:1', 'nats://a:1']\n", "nats://a:1 is there twice"),
+        ("[log]\nservers = ['nats://a:1', 'nats://a:1']\n", "nats://a:1 is listed twice"),
         ("[log]\nservers = ['nats://a:1']\n[reach]\nrecord = 'a'\n", "reach: record: \"a\" is no address"),
     ] {
         let error = write(text).unwrap_err().to_string();
@@ -222,7 +222,7 @@ fn mistakes_of_a_log_are_named() {
         (|w| log(w).monitors = vec!["nats://a:1".to_owned()], "monitors: URL 1: a URL such as http://"),
         (|w| log(w).monitors = vec!["http://a:1/x".to_owned()], "monitors: URL 1: a URL such as http://"),
         (|w| log(w).monitors = vec!["http://:pw@a:1".to_owned()], "monitors: URL 1: a URL such as http://"),
-        (|w| log(w).monitors = vec!["http://a:1".to_owned(); 2], "http://a:1 is there twice"),
+        (|w| log(w).monitors = vec!["http://a:1".to_owned(); 2], "http://a:1 is listed twice"),
         (|w| w.tier1[0].standby.clear(), "range 0 is on one node alone"),
         (|w| log(w).replicas = 2, "log: replicas: 1, 3 or 5"),
         (
@@ -236,7 +236,7 @@ fn mistakes_of_a_log_are_named() {
         (|w| log(w).max_bytes = 1, "log: max_bytes: at least"),
         (|w| log(w).window_minutes = 1_441, "log: window_minutes: at most"),
         (|w| w.tier1[0].standby[0] = RangeId(2), "record: standby: there is no range 2"),
-        (|w| w.tier1[0].standby.push(RangeId(0)), "record: standby: range 0 is there twice"),
+        (|w| w.tier1[0].standby.push(RangeId(0)), "record: standby: range 0 is listed twice"),
         (|w| w.tier1[0].standby.push(RangeId(1)), "record: standby: range 1 is among its own"),
         (|w| w.tier1[0].ranges.clear(), "no node has range 1"),
         (|w| w.tier1[0].ranges = w.tier1[0].standby.split_off(0), "range 0 is at record and at other"),

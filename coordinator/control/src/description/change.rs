@@ -150,12 +150,12 @@ impl ClusterChange {
     ///
     /// # Errors
     /// If the change is refused; the message gives the reason and what to do.
-    pub fn apply(&self, before: &Description, heard: &NodeReports) -> Result<Description, String> {
+    pub fn apply(&self, before: &Description, reports: &NodeReports) -> Result<Description, String> {
         let mut after = before.clone();
         match self {
             Self::AddTier1 { node, follow } => add(&mut after, node, follow.as_deref())?,
             Self::AddTier2(node) => after.tier2.push(node.clone()),
-            Self::Remove(name) => remove(&mut after, name, heard)?,
+            Self::Remove(name) => remove(&mut after, name, reports)?,
             Self::Address(Tier2Node { name, address }) => {
                 let tier1 = after.tier1.iter_mut().map(|node| (&node.name, &mut node.address));
                 let mut nodes =
@@ -164,7 +164,7 @@ impl ClusterChange {
                     nodes.find(|(other, _)| *other == name).ok_or_else(|| unknown(before, name))?;
                 address.clone_into(found);
             }
-            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, heard)?,
+            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, reports)?,
             Self::Log { settlement, monitors, window_minutes } => {
                 let log = after.log.as_mut().ok_or("the cluster has no log")?;
                 log.settlement = settlement.unwrap_or(log.settlement);
@@ -195,7 +195,7 @@ impl ClusterChange {
     }
 
     /// The reports that [`Self::apply`] needs for this change.
-    pub fn asks(&self, before: &Description) -> NeededReports {
+    pub fn needed_reports(&self, before: &Description) -> NeededReports {
         match self {
             Self::Remove(name) if is_index(before, name) => NeededReports::Partitions,
             Self::Remove(_) | Self::Replicas { .. } => NeededReports::Replicas,
@@ -230,14 +230,14 @@ fn add(after: &mut Description, node: &Tier2Node, follow: Option<&[RangeId]>) ->
     }
     let standby = follow.map(<[RangeId]>::to_vec).unwrap_or_else(|| {
         let names = [names(after), vec![name.as_str()]].concat();
-        let ranges = placement::for_new(&table(after), &names);
+        let ranges = placement::for_new_node(&table(after), &names);
         ranges.into_iter().map(|range| RangeId(range as u16)).collect()
     });
     after.tier1.push(Tier1Node { name, address, ranges: Vec::new(), standby });
     Ok(())
 }
 
-fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Result<(), String> {
+fn remove(after: &mut Description, name: &NodeName, reports: &NodeReports) -> Result<(), String> {
     if let Some(at) = after.tier2.iter().position(|node| node.name == *name) {
         if at + 1 < after.tier2.len() {
             return Err(format!(
@@ -250,8 +250,8 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
                 "{name} is the only node of tier 2, and a cluster needs one; add another one first"
             ));
         }
-        match heard.partitions.as_ref().map(|all| all.get(at).copied().unwrap_or_default()) {
-            _ if heard.force => {}
+        match reports.partitions.as_ref().map(|all| all.get(at).copied().unwrap_or_default()) {
+            _ if reports.force => {}
             Some(0) => {}
             Some(partitions) => {
                 return Err(format!(
@@ -273,7 +273,7 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
     let at = after.tier1.iter().position(|node| node.name == *name).ok_or_else(|| unknown(after, name))?;
     let all: Vec<RangeId> = (0..after.ranges).map(RangeId).collect();
     let owned: Vec<&RangeId> =
-        all.iter().filter(|range| heard.owner(**range) == Some(name.as_str())).collect();
+        all.iter().filter(|range| reports.owner(**range) == Some(name.as_str())).collect();
     if let Some(range) = owned.first() {
         let other = after.replicas_of(**range).into_iter().find(|other| other != name);
         let to = other.map_or("NODE".to_owned(), |other| other.to_string());
@@ -300,12 +300,12 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
     for range in &ranges {
         let replicas = after.replicas_of(*range);
         let stay: Vec<&NodeName> = replicas.iter().filter(|other| *other != name).collect();
-        heard.check(*range, &stay)?;
+        reports.check(*range, &stay)?;
     }
     let node = after.tier1.remove(at);
     for range in node.ranges {
         // The present owner, or the first follower if no owner is heard.
-        let owner = heard.owner(range);
+        let owner = reports.owner(range);
         let is_heir = |other: &Tier1Node| {
             other.standby.contains(&range) && owner.is_none_or(|owner| owner == other.name.as_str())
         };
@@ -324,7 +324,7 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
 fn more(description: &Description, range: RangeId, leaving: usize) -> String {
     let mut nodes: Vec<String> = description.replicas_of(range).iter().map(ToString::to_string).collect();
     let names = names(description);
-    let other = placement::instead(&table(description), &names, usize::from(range.0), leaving);
+    let other = placement::replacement(&table(description), &names, usize::from(range.0), leaving);
     nodes.push(other.map_or("NODE", |other| names[other]).to_owned());
     format!("doppel cluster replicas --cluster FILE --range {range} --nodes {}", nodes.join(","))
 }
@@ -333,7 +333,7 @@ fn replicas(
     after: &mut Description,
     range: RangeId,
     nodes: &[NodeName],
-    heard: &NodeReports,
+    reports: &NodeReports,
 ) -> Result<(), String> {
     if range.0 >= after.ranges {
         return Err(format!("there is no range {range}; they are 0 to {}", after.ranges - 1));
@@ -356,7 +356,7 @@ fn replicas(
             old.join(", ")
         ));
     }
-    if let Some(owner) = heard.owner(range)
+    if let Some(owner) = reports.owner(range)
         && !nodes.iter().any(|name| name.as_str() == owner)
     {
         return Err(format!(
@@ -365,7 +365,7 @@ fn replicas(
         ));
     }
     if old.iter().any(|name| !nodes.contains(name)) {
-        heard.check(range, &nodes.iter().collect::<Vec<_>>())?;
+        reports.check(range, &nodes.iter().collect::<Vec<_>>())?;
     }
     for node in &mut after.tier1 {
         node.ranges.retain(|other| *other != range);

@@ -208,7 +208,7 @@ fn path(
 ///
 /// The new node gets its share of all replicas. Ranges on the most loaded nodes come first, and among these
 /// the ranges for which the ring proposes the new node earliest.
-pub(crate) fn for_new(table: &Table, names: &[&str]) -> Vec<usize> {
+pub(crate) fn for_new_node(table: &Table, names: &[&str]) -> Vec<usize> {
     let new = names.len().saturating_sub(1);
     let ring = Ring::new(names.iter().copied());
     let place = |range: usize| ring.order(key(range)).position(|node| node == new);
@@ -234,7 +234,7 @@ pub(crate) fn for_new(table: &Table, names: &[&str]) -> Vec<usize> {
 
 /// The node that should get a replica of a range in place of the leaving node: the least loaded node that has
 /// no replica yet. If several have the least load, the ring decides.
-pub(crate) fn instead(table: &Table, names: &[&str], range: usize, leaving: usize) -> Option<usize> {
+pub(crate) fn replacement(table: &Table, names: &[&str], range: usize, leaving: usize) -> Option<usize> {
     let mut loads = vec![0; names.len()];
     table.iter().flatten().for_each(|node| loads[*node] += 1);
     let order = Ring::new(names.iter().copied()).order(key(range)).collect::<Vec<_>>();
@@ -318,7 +318,7 @@ mod tests {
         fn a_new_node_takes_its_share(nodes in 2..16_usize, replicas in 1..4_usize) {
             let table = proposed(64, nodes, replicas);
             let all = names(nodes + 1);
-            let chosen = for_new(&table, &all.iter().map(String::as_str).collect::<Vec<_>>());
+            let chosen = for_new_node(&table, &all.iter().map(String::as_str).collect::<Vec<_>>());
             prop_assert_eq!(chosen.len(), 64 * replicas.min(nodes) / (nodes + 1));
             prop_assert!(chosen.windows(2).all(|pair| pair[0] < pair[1]));
         }
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn the_least_loaded_node_replaces_a_leaving_node() {
         let table = vec![vec![0, 1], vec![1, 2], vec![2, 0], vec![0, 1]];
-        assert_eq!(instead(&table, &["a", "b", "c"], 0, 1), Some(2));
-        assert_eq!(instead(&vec![vec![0, 1]], &["a", "b"], 0, 1), None);
+        assert_eq!(replacement(&table, &["a", "b", "c"], 0, 1), Some(2));
+        assert_eq!(replacement(&vec![vec![0, 1]], &["a", "b"], 0, 1), None);
     }
 }

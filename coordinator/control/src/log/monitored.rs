@@ -60,7 +60,9 @@ fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
     let mut keepers: BTreeMap<&str, String> = BTreeMap::new();
     for server in &state.servers {
         match &server.greeting {
-            Ok(said) => drop(keepers.entry(&said.name).or_insert_with(|| format!("at {}", server.url))),
+            Ok(greeting) => {
+                drop(keepers.entry(&greeting.name).or_insert_with(|| format!("at {}", server.url)))
+            }
             Err(reason) => {
                 all.silent.push(format!("the log server at {} does not answer: {reason}", server.url));
             }
@@ -81,9 +83,9 @@ fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
         }
     }
     let confirmed: BTreeSet<&str> =
-        found.iter().filter_map(|server| Some(server.said.as_ref().ok()?.name.as_str())).collect();
+        found.iter().filter_map(|server| Some(server.report.as_ref().ok()?.name.as_str())).collect();
     keepers.retain(|name, _| !confirmed.contains(name));
-    let away = found.iter().filter(|server| server.said.is_err()).count();
+    let away = found.iter().filter(|server| server.report.is_err()).count();
     let without = keepers.iter().map(|(name, is)| {
         let confirmed = confirmed.iter().copied().collect::<Vec<_>>().join(", ");
         format!(
@@ -127,14 +129,14 @@ mod tests {
     }
 
     fn monitor(n: u16) -> LogServer {
-        let said = ServerReport {
+        let report = ServerReport {
             id: format!("id-{n}"),
             name: format!("log-{n}"),
             version: "2.12.0".to_owned(),
             has_jetstream: true,
             syncs: true,
         };
-        LogServer { monitor: format!("http://10.0.0.{n}:8222"), said: Ok(said) }
+        LogServer { monitor: format!("http://10.0.0.{n}:8222"), report: Ok(report) }
     }
 
     #[test]
@@ -149,7 +151,7 @@ mod tests {
         assert!(wrong[0].starts_with("the log server log-2 at nats://10.0.0.2:4222 is none"), "{wrong:?}");
         assert!(wrong[1].starts_with("the log server log-3 which keeps range-0 is none"), "{wrong:?}");
         // One silent monitor may belong to one uncovered server, but not to two.
-        let away = LogServer { said: Err("refused".to_owned()), ..monitor(3) };
+        let away = LogServer { report: Err("refused".to_owned()), ..monitor(3) };
         let some = [monitor(1), monitor(2), away.clone()];
         let Objections { wrong, silent } = uncovered(&state, &some);
         assert_eq!((wrong.len(), silent.len()), (0, 1), "{wrong:?}");

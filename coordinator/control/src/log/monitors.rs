@@ -50,7 +50,7 @@ pub struct LogServer {
     /// The URL of the monitor.
     pub(crate) monitor: String,
     /// The report of the server, or the reason why there is none.
-    pub(crate) said: Result<ServerReport, String>,
+    pub(crate) report: Result<ServerReport, String>,
 }
 
 /// Settings of a log server, as its monitor reports them.
@@ -87,14 +87,14 @@ pub fn version(text: &str) -> Option<ServerVersion> {
 pub(crate) fn look(monitors: &[String]) -> Vec<LogServer> {
     let asked = monitors.iter().map(|monitor| {
         let url = monitor.clone();
-        let asking = thread::Builder::new().name("log-monitor".to_owned()).spawn(move || ask(&url));
-        (monitor, asking)
+        let thread = thread::Builder::new().name("log-monitor".to_owned()).spawn(move || ask(&url));
+        (monitor, thread)
     });
     let asked: Vec<_> = asked.collect();
-    let answered = asked.into_iter().map(|(monitor, asking)| {
-        let said = asking.map_err(|error| error.to_string());
-        let said = said.and_then(|thread| thread.join().map_err(|_| "the question panicked".to_owned()));
-        LogServer { monitor: monitor.clone(), said: said.and_then(|said| said) }
+    let answered = asked.into_iter().map(|(monitor, thread)| {
+        let report = thread.map_err(|error| error.to_string());
+        let report = report.and_then(|thread| thread.join().map_err(|_| "the question panicked".to_owned()));
+        LogServer { monitor: monitor.clone(), report: report.and_then(|report| report) }
     });
     answered.collect()
 }
@@ -103,7 +103,7 @@ pub(crate) fn look(monitors: &[String]) -> Vec<LogServer> {
 pub fn look_until(monitors: &[String], until: Instant) -> Vec<LogServer> {
     loop {
         let found = look(monitors);
-        if found.iter().all(|server| server.said.is_ok()) || Instant::now() >= until {
+        if found.iter().all(|server| server.report.is_ok()) || Instant::now() >= until {
             return found;
         }
         thread::sleep(PAUSE);
@@ -189,21 +189,21 @@ struct Config {
 pub fn objections(settlement: Settlement, servers: &[LogServer]) -> Objections {
     let mut objections = Objections::default();
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
-    for LogServer { monitor, said } in servers {
-        let said = match said {
-            Ok(said) => said,
+    for LogServer { monitor, report } in servers {
+        let report = match report {
+            Ok(report) => report,
             Err(reason) => {
                 objections.silent.push(format!("no monitor of a log server answers at {monitor}: {reason}"));
                 continue;
             }
         };
-        objections.wrong.extend(said.objection(settlement).map(|what| {
-            format!("the log server {} at {monitor}, version {}, {what}", said.name, said.version)
+        objections.wrong.extend(report.objection(settlement).map(|what| {
+            format!("the log server {} at {monitor}, version {}, {what}", report.name, report.version)
         }));
-        if let Some(other) = seen.insert(&said.id, monitor) {
+        if let Some(other) = seen.insert(&report.id, monitor) {
             objections.wrong.push(format!(
                 "{other} and {monitor} are one log server, {}: name the monitor of each",
-                said.name
+                report.name
             ));
         }
     }
@@ -250,14 +250,14 @@ mod tests {
     use super::*;
 
     fn server(at: u16, version: &str, syncs: bool) -> LogServer {
-        let said = ServerReport {
+        let report = ServerReport {
             id: format!("id-{at}"),
             name: format!("log-{at}"),
             version: version.to_owned(),
             has_jetstream: true,
             syncs,
         };
-        LogServer { monitor: format!("http://10.0.0.{at}:8222"), said: Ok(said) }
+        LogServer { monitor: format!("http://10.0.0.{at}:8222"), report: Ok(report) }
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             let found = objections(Settlement::Log, &[&good[..], &[other]].concat());
             assert!(found.wrong.len() == 1 && found.wrong[0].contains(says), "{found:?}");
         }
-        let away = LogServer { monitor: "http://a:1".to_owned(), said: Err("refused".to_owned()) };
+        let away = LogServer { monitor: "http://a:1".to_owned(), report: Err("refused".to_owned()) };
         let found = objections(Settlement::Log, &[&good[..], &[away]].concat());
         assert_eq!((found.wrong.len(), found.silent.len()), (0, 1));
     }
@@ -293,14 +293,14 @@ mod tests {
         assert_eq!(objections(Settlement::Standby, &[server(1, "2.9.10", false)]), Objections::default());
         assert_eq!(objections(Settlement::Standby, &[server(1, "2.8.0", false)]).wrong.len(), 1);
         let mut none = server(1, "2.15.1", true);
-        none.said.as_mut().unwrap().has_jetstream = false;
+        none.report.as_mut().unwrap().has_jetstream = false;
         assert!(objections(Settlement::Standby, &[none]).wrong[0].contains("has no JetStream"));
     }
 
     #[test]
     fn a_monitor_that_does_not_answer_says_why() {
         let found = look(&["http://127.0.0.1:9".to_owned()]);
-        assert!(found[0].said.is_err(), "{found:?}");
+        assert!(found[0].report.is_err(), "{found:?}");
     }
 
     /// Starts a server that answers one request with this head and a body of `bytes` spaces. Returns its URL.
@@ -338,7 +338,7 @@ mod tests {
         );
         assert!(said.contains("`http_port`") && said.contains("-m on its command line"), "{said}");
         let other = answering("nonsense", 0);
-        let said = look(&[other])[0].said.clone().unwrap_err();
+        let said = look(&[other])[0].report.clone().unwrap_err();
         assert!(!said.contains("clients"), "{said}");
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let endless = answering("200 OK", 2 << 20);
         for (monitor, says) in [(elsewhere, "status 302"), (endless, "more than 1048576 bytes")] {
             let found = look(&[monitor]);
-            let said = found[0].said.as_ref().unwrap_err();
+            let said = found[0].report.as_ref().unwrap_err();
             assert!(said.contains(says), "{said}");
         }
     }

@@ -32,9 +32,9 @@ fn a_change_is_read_by_all() {
     assert_eq!(meta.begin(&described(8)), Err(MetaError::Outrun));
     let first = meta.read().unwrap();
     assert_eq!((first.version, &first.description), (1, &described(7)));
-    assert_eq!(meta.read_behind(&first), Ok(None));
+    assert_eq!(meta.read_if_newer(&first), Ok(None));
     let second = meta.change(&first, &described(8)).unwrap();
-    assert_eq!(meta.read_behind(&first), Ok(Some(second.clone())));
+    assert_eq!(meta.read_if_newer(&first), Ok(Some(second.clone())));
     assert_eq!(meta.read(), Ok(second));
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Running(BTreeMap<String, Duration>);
 
 impl Running {
     /// Collects the nodes that were heard through the log. Empty if the cluster has no log.
-    pub(super) fn heard(replicas: Option<&Replicas>, now: Instant) -> Self {
+    pub(super) fn of(replicas: Option<&Replicas>, now: Instant) -> Self {
         let Some(Replicas { membership, processes, .. }) = replicas else { return Self::default() };
         let beats = membership.nodes(now).into_iter().map(|heard| (heard.node, heard.silence));
         let beats = beats.filter(|(_, silence)| *silence < SILENCE);
@@ -80,7 +80,7 @@ impl Running {
 
 /// A warning about a node of tier 2 to which some ranges (`by`) have still to send its contents. The owners
 /// of the ranges `silent` do not answer.
-pub(super) fn untold(node: &str, by: &[RangeId], silent: &[RangeId]) -> Attention {
+pub(super) fn waiting_for_contents(node: &str, by: &[RangeId], silent: &[RangeId]) -> Attention {
     let of = |ranges: &[RangeId]| match ranges {
         [one] => format!("range {one}"),
         all => format!("ranges {}", listed(all)),
@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn the_ranges_that_must_send_contents_are_named() {
-        let told = untold("index-1", &[RangeId(0), RangeId(2)], &[]);
+        let told = waiting_for_contents("index-1", &[RangeId(0), RangeId(2)], &[]);
         assert!(told.what.contains("from ranges 0, 2, and") && told.remedy.starts_with("wait"), "{told:?}");
-        let silent = untold("index-1", &[RangeId(0), RangeId(2)], &[RangeId(2)]);
+        let silent = waiting_for_contents("index-1", &[RangeId(0), RangeId(2)], &[RangeId(2)]);
         assert!(silent.remedy.starts_with("repair range 2, whose owner does not answer"), "{silent:?}");
     }
 }

@@ -189,7 +189,7 @@ mod tests {
                 .membership
                 .take(Beat { node: node.to_owned(), incarnation: 1, ranges: vec![claim] }, now);
         }
-        let running = Running::heard(Some(&replicas), now);
+        let running = Running::of(Some(&replicas), now);
         of_replicas(&replicas.membership, &[range], (&running, Some(engine)), now)
     }
 

@@ -276,7 +276,7 @@ impl Of {
 /// What the nodes say, as far as it matters for a change; what is not known is said on standard error.
 fn heard(change: &ClusterChange, found: &InMeta<'_>, cluster: &Cluster, force: bool) -> NodeReports {
     let old = &cluster.description;
-    match change.asks(old) {
+    match change.needed_reports(old) {
         NeededReports::Nothing => NodeReports { force, ..NodeReports::default() },
         NeededReports::Replicas => {
             let heard = found.hear(old, force, |heard| change.apply(old, heard).is_ok());

@@ -130,7 +130,7 @@ fn a_new_node_of_the_index_restarts_only_coordinators_and_nodes_with_the_router(
 fn a_node_of_the_index_goes_when_it_is_empty() {
     let before = apply(&ClusterChange::AddTier2(node("index-3", 1)), &three()).unwrap();
     let remove = ClusterChange::Remove(name("index-3"));
-    assert_eq!(remove.asks(&before), NeededReports::Partitions);
+    assert_eq!(remove.needed_reports(&before), NeededReports::Partitions);
     let has = |partitions| NodeReports { partitions, ..NodeReports::default() };
     assert_eq!(remove.apply(&before, &has(Some(vec![2, 1, 0]))).unwrap(), three());
     // The plan is older than the node.
@@ -152,7 +152,7 @@ fn a_node_of_the_index_goes_when_it_is_empty() {
     assert!(refused.contains("is the only node of tier 2"), "{refused}");
     assert!(remove.note(&before, true).unwrap().contains("new pages stay pending"));
     assert_eq!(remove.note(&before, false), None);
-    assert_eq!(ClusterChange::Remove(name("r-1")).asks(&before), NeededReports::Replicas);
+    assert_eq!(ClusterChange::Remove(name("r-1")).needed_reports(&before), NeededReports::Replicas);
 }
 
 #[test]

@@ -16,17 +16,19 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) type NodeAnswer<T> = Result<T, String>;
 
 /// An answer that has not arrived yet.
-pub(super) struct Waiting<T>(mpsc::Receiver<NodeAnswer<T>>);
+pub(super) struct PendingAnswer<T>(mpsc::Receiver<NodeAnswer<T>>);
 
 /// Asks a question on a thread of its own. The thread ends at the deadline of the call that `ask` makes.
-pub(super) fn begin<T: Send + 'static>(ask: impl FnOnce() -> NodeAnswer<T> + Send + 'static) -> Waiting<T> {
+pub(super) fn begin<T: Send + 'static>(
+    ask: impl FnOnce() -> NodeAnswer<T> + Send + 'static,
+) -> PendingAnswer<T> {
     let (sender, answer) = mpsc::channel();
     // If the system starts no thread, the sender is dropped, and `wait` reports that no answer came.
     let _ = thread::Builder::new().name("cluster-status".to_owned()).spawn(move || drop(sender.send(ask())));
-    Waiting(answer)
+    PendingAnswer(answer)
 }
 
-impl<T> Waiting<T> {
+impl<T> PendingAnswer<T> {
     pub(super) fn wait(self, until: Instant) -> NodeAnswer<T> {
         let left = until.saturating_duration_since(Instant::now());
         self.0.recv_timeout(left).unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
