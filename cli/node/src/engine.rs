@@ -78,7 +78,7 @@ pub struct CollectionRequest {
 pub fn asked(args: &EngineArgs) -> anyhow::Result<CollectionRequest> {
     let WinnerSettings { order, markets } = winners(&args.tuning)?;
     let policy = args.policy.policy()?;
-    let tables = policy_tables::given(&args.policy)?;
+    let tables = policy_tables::from_args(&args.policy)?;
     let hash = tables.as_deref().map(Tables::hash);
     let wanted = ManifestRequest {
         policy,
@@ -149,7 +149,7 @@ impl LocalEngine {
         purpose: Purpose,
     ) -> anyhow::Result<Self> {
         let manifest = Manifest::open_or_create_with(dir, wanted, DEFAULTS, tables.as_deref())?;
-        let signer = policy_tables::of_directory(dir, (manifest.policy, manifest.tables), tables)?;
+        let signer = policy_tables::signer_of_directory(dir, (manifest.policy, manifest.tables), tables)?;
         let tier1 = open_tier1(dir, (&manifest, &manifest), &args.tuning, purpose, OtherRanges::new())?;
         ensure_not_lost(dir, &tier1)?;
         let config = doppel_tier2::Config { nodes: args.index_nodes, ..index(dir, &manifest, &args.tuning) };
@@ -218,7 +218,7 @@ fn open_tier1(
     atomic_file::remove_temporary_files(dir, |name| {
         manifest::is_aside(name) || policy_tables::is_aside(name)
     });
-    new_directory::remove_left(dir);
+    new_directory::remove_leftovers(dir);
     Ok(tier1)
 }
 

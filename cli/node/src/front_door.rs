@@ -141,16 +141,16 @@ impl FrontDoorArgs {
             };
             if self.tokens.is_none() && !self.no_tokens_on_any_address {
                 return Err(Failure::Usage(format!(
-                    "{option} {address} is reached by other machines, and without tokens whoever reaches it may change everything: \
-                     make one with `doppel token new NAME --role operate --tokens FILE` and give --tokens FILE, or say \
-                     --no-tokens-on-any-address"
+                    "{option} {address} is reached by other machines, and without tokens everyone who reaches it may \
+                     change everything: make a token with `doppel token new NAME --role operate --tokens FILE` and \
+                     give --tokens FILE, or give --no-tokens-on-any-address"
                 ))
                 .into());
             }
         }
         if self.tokens.is_none() && !self.names.is_empty() {
             tracing::warn!(
-                "names are allowed and there are no tokens: whoever reaches a proxy in front of this server may read and change everything"
+                "--allow-host is given and --tokens is not: everyone who reaches a proxy in front of this server may read and change everything"
             );
         }
         let tokens = match self.tokens {
@@ -283,7 +283,7 @@ impl Files {
                     census.log("the tokens were read anew");
                     if census.valid() == 0 {
                         tracing::warn!(
-                            "no token is taken any more: whoever asks is refused until the file has one"
+                            "no token is taken any more: every request is refused until the file has a valid token"
                         );
                     }
                 }

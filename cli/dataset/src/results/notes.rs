@@ -66,8 +66,8 @@ impl NotesOut {
         Ok(Self { places: vec![NOWHERE; records], out: BufWriter::new(file), end: 0 })
     }
 
-    pub(super) fn add(&mut self, record: u64, said: &PageNote) -> io::Result<()> {
-        let text = serde_json::to_vec(said)?;
+    pub(super) fn add(&mut self, record: u64, note: &PageNote) -> io::Result<()> {
+        let text = serde_json::to_vec(note)?;
         let length = u32::try_from(text.len()).map_err(io::Error::other)?;
         self.out.write_all(&length.to_le_bytes())?;
         self.out.write_all(&text)?;

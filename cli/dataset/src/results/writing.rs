@@ -164,14 +164,14 @@ impl Results {
         (decisions, read): (&mut RecordDecisions, &dyn Fn(u64)),
         writing: &mut Writing,
     ) -> anyhow::Result<Option<Copied>> {
-        let mut told: Vec<(CopySide, SideFile)> = Vec::new();
+        let mut files: Vec<(CopySide, SideFile)> = Vec::new();
         let Sides { kept, removed, superseded } = &self.dirs;
         let sides =
             Sides { kept: kept.as_deref(), removed: removed.as_deref(), superseded: superseded.as_deref() };
         let sides = sides.try_map(|side, dir| {
             let path = dir.join(place);
             let file = writing.begin(dir, &path)?;
-            told.push((side, (path, file.written())));
+            files.push((side, (path, file.written())));
             Ok::<_, anyhow::Error>(BufWriter::with_capacity(BUFFER, file))
         })?;
         let mut judge = decisions.judge(read);
@@ -186,14 +186,14 @@ impl Results {
                 writing.earlier.note_side(place, None);
                 return Ok(None);
             }
-            Err(CopyError::Write(side, error)) => return Err(failed(side, error, &told)),
+            Err(CopyError::Write(side, error)) => return Err(failed(side, error, &files)),
             Err(other) => return Err(other.into()),
         };
         is_as_it_was(&copied, decisions)?;
         sides.try_map(|side, out| {
             let file = out.into_inner().map_err(io::IntoInnerError::into_error);
             let finished = file.and_then(|file| writing.finish(file, side, place));
-            finished.map_err(|error| failed(side, error, &told))
+            finished.map_err(|error| failed(side, error, &files))
         })?;
         Ok(Some(copied))
     }
@@ -245,8 +245,8 @@ impl Results {
 }
 
 /// The error for a file of a side that could not be written, with its path and the number of written bytes.
-fn failed(side: CopySide, error: io::Error, told: &[(CopySide, SideFile)]) -> anyhow::Error {
-    let Some((_, (path, written))) = told.iter().find(|(of, _)| *of == side) else {
+fn failed(side: CopySide, error: io::Error, files: &[(CopySide, SideFile)]) -> anyhow::Error {
+    let Some((_, (path, written))) = files.iter().find(|(of, _)| *of == side) else {
         return anyhow!(error);
     };
     let bytes = count(written.load(Ordering::Relaxed));

@@ -267,7 +267,7 @@ impl Manifest {
             return Ok(None);
         }
         if let Some(tables) = tables {
-            policy_tables::keep(&dir.join(policy_tables::NAME), tables)?;
+            policy_tables::write_unless_present(&dir.join(policy_tables::NAME), tables)?;
         }
         match manifest.write(dir, &path) {
             Ok(()) => Ok(Some(manifest)),
@@ -334,7 +334,7 @@ impl Manifest {
             ManifestRequest { tables: Some(wanted), .. } if self.tables != Some(wanted) => {
                 Err(match self.tables {
                     None => PolicyTablesError::Unread(self.policy.name()).into(),
-                    Some(has) if policy_tables::are_there(dir, has) => {
+                    Some(has) if policy_tables::has_named_tables(dir, has) => {
                         ManifestError::Tables { path: dir.to_owned(), has, wanted }
                     }
                     Some(has) => ManifestError::OtherTables { path: dir.to_owned(), has, wanted },

@@ -238,7 +238,7 @@ impl Drop for NewDirectory {
 /// Removes the rest of `UNFINISHED` that a process left when it was killed after it wrote the manifest.
 ///
 /// Only the process that holds the directory may call this. Files that cannot be removed do no harm.
-pub(crate) fn remove_left(dir: &Path) {
+pub(crate) fn remove_leftovers(dir: &Path) {
     let aside = dir.join(UNFINISHED);
     if dir.join(NAME).exists() {
         let _ = [LOG, LOCK].map(|name| fs::remove_file(aside.join(name)));

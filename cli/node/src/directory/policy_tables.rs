@@ -165,7 +165,7 @@ pub fn read(path: &Path) -> Result<Arc<Tables>, PolicyTablesError> {
 ///
 /// # Errors
 /// If the file cannot be used, or its tables belong to another policy than the one that the options name.
-pub fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
+pub fn from_args(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
     let Some(path) = &args.policy_tables else { return Ok(None) };
     let tables = read(path)?;
     if let Some(policy) = args.policy()? {
@@ -195,7 +195,7 @@ pub fn signer(policy: Policy, tables: Option<Arc<Tables>>) -> Result<Signer, Pol
 ///
 /// # Errors
 /// If the tables of the collection are neither in the directory nor given, or cannot be written.
-pub(crate) fn of_directory(
+pub(crate) fn signer_of_directory(
     dir: &Path,
     (policy, has): (Policy, Option<TablesHash>),
     given: Option<Arc<Tables>>,
@@ -220,7 +220,7 @@ pub(crate) fn of_directory(
 }
 
 /// Whether a directory has the tables that its manifest names.
-pub fn are_there(dir: &Path, has: TablesHash) -> bool {
+pub fn has_named_tables(dir: &Path, has: TablesHash) -> bool {
     read(&dir.join(NAME)).is_ok_and(|tables| tables.hash() == has)
 }
 
@@ -245,7 +245,7 @@ pub fn damage(dir: &Path, has: Option<TablesHash>) -> Option<String> {
 ///
 /// # Errors
 /// If the cluster has tables, and they are not given or others are.
-pub fn of_cluster(
+pub fn signer_of_cluster(
     (policy, has): (Policy, Option<TablesHash>),
     given: Option<Arc<Tables>>,
 ) -> Result<Signer, PolicyTablesError> {
@@ -260,7 +260,7 @@ pub fn of_cluster(
 ///
 /// # Errors
 /// If the file cannot be written.
-pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
+pub(crate) fn write_unless_present(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
     if read(path).is_ok_and(|there| there.hash() == tables.hash()) { Ok(()) } else { write(path, tables) }
 }
 

@@ -47,9 +47,9 @@ pub struct ReplicatedNode {
     /// Keeps the replicas of the ranges of this node.
     pub keeper: Arc<Keeper>,
     orders: Arc<RemoteOrders>,
-    router: Arc<RouterHere>,
+    router: Arc<LocalRouter>,
     /// The connection to the log of the cluster.
-    pub hearing: Box<ClusterConnection>,
+    pub connection: Box<ClusterConnection>,
 }
 
 impl ReplicatedNode {
@@ -62,7 +62,7 @@ impl ReplicatedNode {
         dir: &Path,
         (cluster, name): (&Cluster, &NodeName),
         args: &TuningArgs,
-        (hearing, owners): (Box<ClusterConnection>, Arc<dyn Owners>),
+        (connection, owners): (Box<ClusterConnection>, Arc<dyn Owners>),
         peers: Peers,
     ) -> anyhow::Result<Self> {
         let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
@@ -75,29 +75,29 @@ impl ReplicatedNode {
         let own = cluster.tier1_names().iter().position(|node| node == name);
         let own = own.context("the node is not in the cluster")?;
         let ranges = peers.tier1.iter().map(|peer| Arc::new(RemoteRanges::new(peer.clone())) as _).collect();
-        let membership = Arc::clone(&hearing.membership);
+        let membership = Arc::clone(&connection.membership);
         let directory =
-            Directory { owners: Arc::clone(&owners), membership, map: cluster.map(), own, ranges };
+            PeerRanges { owners: Arc::clone(&owners), membership, map: cluster.map(), own, ranges };
         let tier1 = Tier1::open_none(&config, Arc::new(directory))
             .with_context(|| format!("cannot open {}", dir.display()))?;
         let seat = Arc::new(RouterSeat::new());
-        let place = RouterPlace { seat: Arc::clone(&seat), owners, own, peers: peers.tier1 };
+        let place = RouterLocator { seat: Arc::clone(&seat), owners, own, peers: peers.tier1 };
         let orders = RemoteOrders::start_at(Arc::new(place)).context("cannot start the thread of orders")?;
         tier1.start(Arc::clone(&orders) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
-        let router = Arc::new(RouterHere {
+        let router = Arc::new(LocalRouter {
             dir: dir.to_owned(),
             config: index(dir, &manifest, args),
             nodes: peers.tier2,
             tier1: Arc::clone(&tier1),
             seat: Arc::clone(&seat),
-            wanted: Mutex::default(),
+            term: Mutex::default(),
         });
-        let replication = replication(cluster, name, &hearing, &router);
+        let replication = replication(cluster, name, &connection, &router);
         let keeper = Keeper::start(&tier1, &config, replication).context("cannot start the replicas")?;
         let keeper = Arc::new(keeper);
         let Manifest { policy, winners, shards, tables, .. } = manifest;
         let collection = Collection { policy, winners, shards, tables };
-        Ok(Self { tier1, seat, collection, keeper, orders, router, hearing })
+        Ok(Self { tier1, seat, collection, keeper, orders, router, connection })
     }
 
     /// Stops the node. The next owners decide the pending pages.
@@ -111,12 +111,12 @@ impl ReplicatedNode {
 fn replication(
     cluster: &Cluster,
     name: &NodeName,
-    hearing: &ClusterConnection,
-    router: &Arc<RouterHere>,
+    connection: &ClusterConnection,
+    router: &Arc<LocalRouter>,
 ) -> Replication {
     let copies = cluster.log().map_or(1, |log| usize::from(log.replicas));
     let range = |range: RangeId| {
-        let (engine, stream) = (hearing.engine.clone(), cluster.stream(range));
+        let (engine, stream) = (connection.engine.clone(), cluster.stream(range));
         ReplicatedRange {
             range,
             replicas: cluster.replicas_of(range).iter().map(ToString::to_string).collect(),
@@ -128,20 +128,20 @@ fn replication(
         cluster: cluster.id.to_string(),
         node: name.to_string(),
         ranges: cluster.ranges_of(name).into_iter().map(range).collect(),
-        membership: Arc::clone(&hearing.membership),
+        membership: Arc::clone(&connection.membership),
         settlement: cluster.log().map(|log| log.settlement).unwrap_or_default(),
         log_window: cluster.log().map(LogSettings::window).unwrap_or_default(),
-        tell: Box::new(hearing.tell()),
+        tell: Box::new(connection.tell()),
         owned: Box::new(move |range, owns| match (range, owns) {
-            (ROUTERS, true) => router.want(),
-            (ROUTERS, false) => router.end(),
+            (ROUTERS, true) => router.begin_term(),
+            (ROUTERS, false) => router.end_term(),
             _ => {}
         }),
     }
 }
 
 /// Connections to the ranges of the other nodes.
-struct Directory {
+struct PeerRanges {
     owners: Arc<dyn Owners>,
     membership: Arc<Membership>,
     map: RangeMap,
@@ -149,14 +149,14 @@ struct Directory {
     ranges: Vec<Arc<dyn RangeOwner>>,
 }
 
-impl Directory {
+impl PeerRanges {
     /// Ranges of another node, by its position in the description. `None` for this node itself.
     fn other(&self, node: usize) -> Option<Arc<dyn RangeOwner>> {
         self.ranges.get(node).filter(|_| node != self.own).cloned()
     }
 }
 
-impl RangeDirectory for Directory {
+impl RangeDirectory for PeerRanges {
     fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
         let shard: ShardId = self.map.run(range).start;
         self.other(self.owners.of_shard(shard)?)
@@ -185,14 +185,14 @@ impl RangeDirectory for Directory {
 }
 
 /// Finds the router of the index: in this process, or at the node that claims the first range.
-struct RouterPlace {
+struct RouterLocator {
     seat: Arc<RouterSeat>,
     owners: Arc<dyn Owners>,
     own: usize,
     peers: Vec<Peer>,
 }
 
-impl CurrentRouter for RouterPlace {
+impl CurrentRouter for RouterLocator {
     fn current(&self) -> Result<RouterAt, IndexError> {
         if let Ok((router, session)) = self.seat.taken() {
             return Ok(RouterAt::Here(router, session));
@@ -209,13 +209,13 @@ impl CurrentRouter for RouterPlace {
 /// The router is opened and stopped on a thread of its own, so that the range is not held up. Its state is
 /// stored in rows of the range, so that the next router continues from it. Its directory at this node has
 /// only a lock.
-struct RouterHere {
+struct LocalRouter {
     dir: PathBuf,
     config: doppel_tier2::Config,
     nodes: Vec<Peer>,
     tier1: Arc<Tier1>,
     seat: Arc<RouterSeat>,
-    wanted: Mutex<Option<RouterTerm>>,
+    term: Mutex<Option<RouterTerm>>,
 }
 
 /// One term of the router at this node, from winning to losing the first range.
@@ -224,16 +224,16 @@ struct RouterTerm {
     thread: JoinHandle<()>,
 }
 
-impl RouterHere {
+impl LocalRouter {
     /// Starts a term: this node has become the owner of the first range.
-    fn want(self: &Arc<Self>) {
+    fn begin_term(self: &Arc<Self>) {
         let ends = Arc::<AtomicBool>::default();
         let run = {
             let (this, ends) = (Arc::clone(self), Arc::clone(&ends));
-            move || this.stay(&ends)
+            move || this.run_term(&ends)
         };
         match doppel_threads::spawn_vital("router-seat".to_owned(), run) {
-            Ok(thread) => *self.wanted() = Some(RouterTerm { ends, thread }),
+            Ok(thread) => *self.term() = Some(RouterTerm { ends, thread }),
             Err(error) => {
                 tracing::error!(%error, "cannot start the thread of the index router; pages stay pending");
             }
@@ -241,7 +241,7 @@ impl RouterHere {
     }
 
     /// Ends the term without waiting for the router: this node no longer owns the first range.
-    fn end(&self) {
+    fn end_term(&self) {
         drop(self.leave());
     }
 
@@ -253,14 +253,14 @@ impl RouterHere {
     }
 
     fn leave(&self) -> Option<JoinHandle<()>> {
-        let RouterTerm { ends, thread } = self.wanted().take()?;
+        let RouterTerm { ends, thread } = self.term().take()?;
         ends.store(true, Ordering::Relaxed);
         thread.thread().unpark();
         Some(thread)
     }
 
-    fn wanted(&self) -> MutexGuard<'_, Option<RouterTerm>> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn term(&self) -> MutexGuard<'_, Option<RouterTerm>> {
+        self.term.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> anyhow::Result<Arc<Tier2>> {
@@ -273,7 +273,7 @@ impl RouterHere {
 
     /// Runs the router until the term ends. If the router does not open, tries again: the router of the last
     /// term may still hold the lock, or the range may not answer yet.
-    fn stay(&self, ends: &AtomicBool) {
+    fn run_term(&self, ends: &AtomicBool) {
         let mut said = String::new();
         while !ends.load(Ordering::Relaxed) {
             match self.open() {

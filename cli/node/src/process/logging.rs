@@ -58,7 +58,8 @@ impl LogArgs {
             // The list of spans includes the current span.
             LogFormat::Json => text.json().flatten_event(true).with_current_span(false).boxed(),
         };
-        let registry = tracing_subscriber::registry().with(text.with_filter(said(self.log_format, filter)));
+        let registry =
+            tracing_subscriber::registry().with(text.with_filter(log_filter(self.log_format, filter)));
         #[cfg(not(feature = "otel"))]
         registry.init();
         #[cfg(feature = "otel")]
@@ -83,7 +84,10 @@ impl LogArgs {
 
 /// The filter of the log: the events that the user has chosen. In the JSON form, the final error of the
 /// process is always included, because only the log reports it.
-fn said<S: Subscriber + for<'s> LookupSpan<'s>>(format: LogFormat, chosen: EnvFilter) -> impl Filter<S> {
+fn log_filter<S: Subscriber + for<'s> LookupSpan<'s>>(
+    format: LogFormat,
+    chosen: EnvFilter,
+) -> impl Filter<S> {
     let is_end = filter_fn(move |event| {
         format == LogFormat::Json && *event.level() == Level::ERROR && event.target() == module_path!()
     });
@@ -182,7 +186,7 @@ mod tests {
             let log = tempfile::NamedTempFile::new().unwrap();
             let file: Arc<File> = Arc::new(log.reopen().unwrap());
             let text = tracing_subscriber::fmt::layer().with_writer(file).json().flatten_event(true);
-            let text = text.with_filter(said(LogFormat::Json, EnvFilter::new(chosen)));
+            let text = text.with_filter(log_filter(LogFormat::Json, EnvFilter::new(chosen)));
             let logging = Logging {
                 role: "serve",
                 format: LogFormat::Json,
