@@ -230,7 +230,7 @@ impl ClusterNodes {
         let mut nodes = Vec::new();
         for (at, said) in self.tier1.iter().zip(states) {
             if let Err(reason) = said {
-                attention.push(running.tier1((&at.name, &at.address), &self.owned_by(at), reason));
+                attention.push(running.tier1(at.into(), &self.owned_by(at), reason));
             }
             nodes.push(ClusterNode {
                 name: at.name.clone(),
@@ -247,7 +247,7 @@ impl ClusterNodes {
         for ((id, at), said) in (0..).map(NodeId).zip(&self.tier2).zip(applied) {
             let lag = said.as_ref().ok().and_then(|applied| lag(applied, &all_states));
             match said {
-                Err(reason) => attention.push(running.tier2((&at.name, &at.address), reason)),
+                Err(reason) => attention.push(running.tier2(at.into(), reason)),
                 Ok(applied) if lag.is_none() => {
                     let by = applied.iter().filter(|(_, applied)| applied.position.is_none());
                     let by: Vec<RangeId> = by.map(|(range, _)| *range).collect();

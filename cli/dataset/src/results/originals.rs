@@ -10,7 +10,14 @@ use super::record_verdicts::{Records, Verdict};
 /// Records that store no content of their own, such as revisits, each with its original: the record that
 /// stores the content.
 #[derive(Debug, Default)]
-pub(super) struct References(Vec<(u64, u64)>);
+pub(super) struct References(Vec<Reference>);
+
+/// Numbers of a record without content and of its original.
+#[derive(Debug)]
+struct Reference {
+    record: u64,
+    original: u64,
+}
 
 /// Numbers of records that are kept because a kept revisit refers to them, by the reason for which they would
 /// have been removed.
@@ -18,13 +25,13 @@ pub(crate) type KeptOriginals = BTreeMap<Removal, u64>;
 
 impl References {
     pub(super) fn note(&mut self, record: u64, original: Option<u64>) {
-        self.0.extend(original.map(|original| (record, original)));
+        self.0.extend(original.map(|original| Reference { record, original }));
     }
 
     /// Keeps the originals of kept records, because the content would be lost otherwise.
     pub(super) fn keep_originals(&self, records: &mut Records) -> KeptOriginals {
         let mut kept = KeptOriginals::default();
-        for (record, original) in &self.0 {
+        for Reference { record, original } in &self.0 {
             if records.verdict(*record) == Verdict::Kept
                 && let Some(removal) = records.verdict(*original).removal()
             {

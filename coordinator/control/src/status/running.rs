@@ -11,7 +11,26 @@ use std::time::{Duration, Instant};
 use doppel_contract::answer::Attention;
 use doppel_model::RangeId;
 
-use super::{Replicas, SILENCE};
+use super::{IndexAt, RecordAt, Replicas, SILENCE};
+
+/// A node that does not answer, and the address at which it was asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SilentNode<'n> {
+    pub(super) name: &'n str,
+    pub(super) address: &'n str,
+}
+
+impl<'n> From<&'n RecordAt> for SilentNode<'n> {
+    fn from(RecordAt { name, address, .. }: &'n RecordAt) -> Self {
+        Self { name, address }
+    }
+}
+
+impl<'n> From<&'n IndexAt> for SilentNode<'n> {
+    fn from(IndexAt { name, address, .. }: &'n IndexAt) -> Self {
+        Self { name, address }
+    }
+}
 
 /// Nodes that were heard a short time ago, with the time since then.
 #[derive(Debug, Default)]
@@ -37,8 +56,8 @@ impl Running {
     }
 
     /// The remedy for a node that does not answer. `start` says how to start the node.
-    fn remedy(&self, node: &str, address: &str, start: &str) -> String {
-        match self.0.get(node) {
+    fn remedy(&self, SilentNode { name, address }: SilentNode<'_>, start: &str) -> String {
+        match self.0.get(name) {
             Some(silence) => format!(
                 "the node was heard through the log {:.1} s ago: ask again in some seconds. If it is still heard then, it \
                  runs; check that this machine reaches {address} (its `--listen`, the network), and read its log",
@@ -52,28 +71,26 @@ impl Running {
     }
 
     /// A warning about a node of tier 1 that does not answer, and about the ranges that it owns.
-    pub(super) fn tier1(&self, (node, address): (&str, &str), ranges: &[RangeId], reason: &str) -> Attention {
+    pub(super) fn tier1(&self, node: SilentNode<'_>, ranges: &[RangeId], reason: &str) -> Attention {
+        let name = node.name;
         let served = match ranges {
             [] => String::new(),
             [one] => format!(", and range {one} is not served"),
             all => format!(", and ranges {} are not served", listed(all)),
         };
         Attention {
-            what: format!("tier-1 node {node} does not answer{served}: {reason}"),
-            remedy: self.remedy(
-                node,
-                address,
-                &format!("start `doppel tier1 --name {node}` on its directory"),
-            ),
+            what: format!("tier-1 node {name} does not answer{served}: {reason}"),
+            remedy: self.remedy(node, &format!("start `doppel tier1 --name {name}` on its directory")),
         }
     }
 
     /// A warning about a node of tier 2 that does not answer.
-    pub(super) fn tier2(&self, (node, address): (&str, &str), reason: &str) -> Attention {
-        let start = format!("start `doppel tier2 --name {node}`, with an empty directory if its own is lost");
+    pub(super) fn tier2(&self, node: SilentNode<'_>, reason: &str) -> Attention {
+        let name = node.name;
+        let start = format!("start `doppel tier2 --name {name}`, with an empty directory if its own is lost");
         Attention {
-            what: format!("tier-2 node {node} does not answer, and new pages stay pending: {reason}"),
-            remedy: self.remedy(node, address, &start),
+            what: format!("tier-2 node {name} does not answer, and new pages stay pending: {reason}"),
+            remedy: self.remedy(node, &start),
         }
     }
 }
@@ -107,7 +124,7 @@ pub(super) fn listed(ranges: &[RangeId]) -> String {
 mod tests {
     use super::*;
 
-    const NODE: (&str, &str) = ("record-1", "10.0.0.1:7801");
+    const NODE: SilentNode<'static> = SilentNode { name: "record-1", address: "10.0.0.1:7801" };
 
     fn heard(nodes: &[&str]) -> Running {
         Running(nodes.iter().map(|node| ((*node).to_owned(), Duration::from_millis(300))).collect())
@@ -134,7 +151,8 @@ mod tests {
             "{cut_off:?}"
         );
         // No node is heard: the log is away, or the cluster has none.
-        let unknown = heard(&[]).tier2(("index-1", "10.0.0.2:7802"), "refused");
+        let index = SilentNode { name: "index-1", address: "10.0.0.2:7802" };
+        let unknown = heard(&[]).tier2(index, "refused");
         assert!(
             unknown.remedy.starts_with("start `doppel tier2 --name index-1`, with an empty"),
             "{unknown:?}"
