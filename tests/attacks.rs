@@ -20,7 +20,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use doppel_contract::client::in_the_clear;
+use doppel_contract::client::builder_without_tls;
 use harness::{Server, doppel};
 use reqwest::Method;
 use reqwest::blocking::{Client, Response};
@@ -74,7 +74,7 @@ impl Door {
         let home = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(home.path());
         let server = Self::serve(&home, &tokens, &tokens.read, options);
-        let http = in_the_clear().timeout(PATIENCE).build().unwrap();
+        let http = builder_without_tls().timeout(PATIENCE).build().unwrap();
         Self { _home: home, tokens, server, http }
     }
 

@@ -204,7 +204,7 @@ fn modules_say_what_they_are() {
 }
 
 /// Folders whose comments do not stand alone yet. No folder is added here.
-const COMMENTS_TO_REWRITE: [&str; 3] = ["cli", "coordinator/control", "tier1"];
+const COMMENTS_TO_REWRITE: [&str; 2] = ["cli", "coordinator/control"];
 
 #[test]
 fn comments_stand_alone() {
@@ -222,10 +222,6 @@ fn comments_stand_alone() {
     none("a doc comment can be read without the code around it", &unclear.collect::<Vec<_>>());
 }
 
-/// Folders whose types are not all named after a thing yet. No folder is added here.
-const TYPES_TO_RENAME: [&str; 5] =
-    ["common/contract", "common/protocol", "coordinator/control", "tier1", "tier2"];
-
 /// The types of the product, with their files.
 fn types() -> Vec<(PathBuf, names::Declared)> {
     let product = sources().filter(|path| !is_test(path) && !shown(path).starts_with("eval/"));
@@ -238,15 +234,13 @@ fn types() -> Vec<(PathBuf, names::Declared)> {
 
 #[test]
 fn types_are_named_after_a_thing() {
-    let is_held = |path: &Path| !TYPES_TO_RENAME.iter().any(|folder| path.starts_with(root().join(folder)));
-    let vague = types().into_iter().filter(|(path, one)| is_held(path) && names::is_participle(&one.name));
+    let vague = types().into_iter().filter(|(_, one)| names::is_participle(&one.name));
     let vague = vague.map(|(path, one)| format!("{}:{}: {}", shown(&path), one.line, one.name));
     none("a type is named after a thing", &vague.collect::<Vec<_>>());
 }
 
 /// Names that public types of several modules still share. No name is added here.
-const NAMES_TO_PART: [&str; 9] =
-    ["Ingested", "Kind", "NodeLoad", "Object", "Problem", "Report", "Row", "Rule", "Tokens"];
+const NAMES_TO_PART: [&str; 4] = ["Kind", "Object", "Row", "Tokens"];
 
 #[test]
 fn public_types_do_not_share_a_name() {
@@ -274,14 +268,10 @@ fn a_folder_can_be_seen_at_once() {
     none("a folder has few files", &full.collect::<Vec<_>>());
 }
 
-/// Folders whose modules do not have the one form yet. No folder is added here.
-const MODULES_TO_MOVE: [&str; 3] = ["common/protocol", "tier1", "tier2"];
-
 #[test]
 fn modules_and_their_tests_have_one_form() {
-    let is_held = |path: &String| !MODULES_TO_MOVE.iter().any(|folder: &&str| path.starts_with(folder));
     let is_other = |path: &String| path.ends_with("/mod.rs") || path.ends_with("_tests.rs");
-    let other = sources().map(|path| shown(&path)).filter(|path| is_other(path) && is_held(path));
+    let other = sources().map(|path| shown(&path)).filter(is_other);
     none(
         "a module with children is `name.rs` beside its folder, and its unit tests are its module `tests`",
         &other.collect::<Vec<_>>(),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doppel_contract::answer::{Mirror, Saving, Savings};
+use doppel_contract::answer::{HostMirror, RemovableShare, Savings};
 use doppel_terminal::output::{as_of, bytes, count, headed, known, percent, plural};
 
 /// Pages that can be dropped without looking at similarity.
@@ -66,13 +66,13 @@ pub(crate) fn known_bytes(number: Option<u64>) -> String {
     known(number, bytes)
 }
 
-fn row(name: &str, saving: &Saving) -> Vec<String> {
+fn row(name: &str, saving: &RemovableShare) -> Vec<String> {
     let of_bytes = known(saving.bytes_share, percent);
     vec![name.to_owned(), count(saving.pages), percent(saving.share), known_bytes(saving.bytes), of_bytes]
 }
 
-fn mirror(mirror: &Mirror) -> Vec<String> {
-    let Mirror { host, of, pages, copies, near, redirects, bytes } = mirror;
+fn mirror(mirror: &HostMirror) -> Vec<String> {
+    let HostMirror { host, of, pages, copies, near, redirects, bytes } = mirror;
     let mut row = vec![format!("  {host}"), of.clone()];
     row.extend([pages, copies, near, redirects].map(|number| count(*number)));
     row.push(known_bytes(*bytes));

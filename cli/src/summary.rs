@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use doppel_contract::{Counters, Outcome};
+use doppel_contract::{Counters, SubmissionOutcome};
 use doppel_crawls::copy::{Copied, Removal};
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::weights::{Balance, Weight};
@@ -238,13 +238,13 @@ impl Fed {
 
 impl Outcomes {
     /// Counts pages.
-    pub(crate) fn add(&mut self, outcomes: &[Outcome]) {
+    pub(crate) fn add(&mut self, outcomes: &[SubmissionOutcome]) {
         for outcome in outcomes {
             *match outcome {
-                Outcome::Unchanged => &mut self.unchanged,
-                Outcome::Confirmed => &mut self.confirmed,
-                Outcome::Pending => &mut self.pending,
-                Outcome::Stale => &mut self.stale,
+                SubmissionOutcome::Unchanged => &mut self.unchanged,
+                SubmissionOutcome::Confirmed => &mut self.confirmed,
+                SubmissionOutcome::Pending => &mut self.pending,
+                SubmissionOutcome::Stale => &mut self.stale,
             } += 1;
         }
     }

@@ -15,7 +15,9 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_contract::{Market, Markets};
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{Aged, ClusterApi, MappingApi, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder};
+use doppel_protocol::{
+    ClusterApi, DatedAnswer, MappingApi, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
+};
 use prometheus_client::registry::Registry;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -203,7 +205,7 @@ impl App {
     pub(crate) fn ask<T>(
         &self,
         answer: impl Fn(&dyn Tier1Reads) -> Result<T, Problem>,
-    ) -> Result<Aged<T>, Problem> {
+    ) -> Result<DatedAnswer<T>, Problem> {
         let mut attempts = AnswerAttempts::new(self.0.limits.call_time);
         loop {
             let question = Question::default();
@@ -211,7 +213,7 @@ impl App {
             match question.moments().age() {
                 Ok(age) => {
                     self.metrics().answered_by_replicas(u64::from(age.is_some()));
-                    return Ok(Aged { answer, age });
+                    return Ok(DatedAnswer { answer, age });
                 }
                 Err(too_old) => attempts.record_too_old(too_old, false)?,
             }

@@ -100,14 +100,14 @@ pub(crate) fn complete(document: &mut OpenApi) {
     components.security_schemes.insert(TOKEN.to_owned(), SecurityScheme::Http(token.build()).into());
     // These schemas are added here because no handler names `Problem`, and parameters alone name the other
     // forms.
-    let mut problem = answer::Problem::schema();
+    let mut problem = answer::ProblemDetails::schema();
     if let RefOr::T(Schema::Object(object)) = &mut problem
         && let Some(RefOr::T(Schema::Object(kind))) = object.properties.get_mut("type")
     {
         kind.description = Some(kinds(kind.description.as_deref().unwrap_or_default()));
     }
     let schemas = [
-        (answer::Problem::name(), problem),
+        (answer::ProblemDetails::name(), problem),
         (answer::PageUrlForm::name(), answer::PageUrlForm::schema()),
         (answer::GroupIdForm::name(), answer::GroupIdForm::schema()),
         (answer::RepairIdForm::name(), answer::RepairIdForm::schema()),
@@ -213,7 +213,7 @@ fn refusal(declared: Option<RefOr<Response>>, kinds: &BTreeSet<ProblemKind>) -> 
     let types: Vec<String> = kinds.iter().map(|kind| kind.urn()).collect();
     let named: Vec<String> = types.iter().map(|kind| format!("`{kind}`")).collect();
     let mut response = Response::new(format!("{own} ({})", named.join(", ")));
-    let problem = Ref::from_schema_name(answer::Problem::name());
+    let problem = Ref::from_schema_name(answer::ProblemDetails::name());
     response.content.insert(PROBLEM_JSON.to_owned(), Content::new(Some(problem)).into());
     response.extensions = Some(Extensions::from_iter([(PROBLEMS, types)]));
     if kinds.iter().any(|kind| kind.is_passing()) {

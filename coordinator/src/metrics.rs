@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doppel_contract::answer::{ClusterStatus, GroupSizes, LineCode};
-use doppel_contract::{Backlog, Counters, LoadReport, Outcome, RebalanceProgress};
+use doppel_contract::{Backlog, Counters, LoadReport, RebalanceProgress, SubmissionOutcome};
 use doppel_protocol::{NodeTraffic, Totals};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -155,12 +155,12 @@ impl Metrics {
     }
 
     /// Counts pages that tier 1 recorded.
-    pub(crate) fn recorded(&self, outcomes: &[Outcome]) {
+    pub(crate) fn recorded(&self, outcomes: &[SubmissionOutcome]) {
         for (outcome, name) in [
-            (Outcome::Unchanged, "unchanged"),
-            (Outcome::Confirmed, "confirmed"),
-            (Outcome::Pending, "pending"),
-            (Outcome::Stale, "stale"),
+            (SubmissionOutcome::Unchanged, "unchanged"),
+            (SubmissionOutcome::Confirmed, "confirmed"),
+            (SubmissionOutcome::Pending, "pending"),
+            (SubmissionOutcome::Stale, "stale"),
         ] {
             let count = outcomes.iter().filter(|&&one| one == outcome).count();
             self.pages.get_or_create(&OutcomeLabels { outcome: name }).inc_by(count as u64);

@@ -28,24 +28,24 @@ const HOST_CHARS: usize = 253;
 
 /// An answer that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem(Box<answer::Problem>);
+pub struct Problem(Box<answer::ProblemDetails>);
 
 // The OpenAPI document describes a `Problem` by the problem document inside.
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
-        answer::Problem::schema()
+        answer::ProblemDetails::schema()
     }
 }
 
 impl ToSchema for Problem {
     fn name() -> Cow<'static, str> {
-        answer::Problem::name()
+        answer::ProblemDetails::name()
     }
 }
 
 impl Problem {
     fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        Self(Box::new(answer::Problem {
+        Self(Box::new(answer::ProblemDetails {
             kind: kind.urn(),
             title: kind.status().canonical_reason().unwrap_or("error").to_owned(),
             status: kind.status().as_u16(),

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use doppel_http::{Connections, Listening};
+use doppel_http::{ConnectionLimits, ServerListener};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -23,10 +23,10 @@ use crate::routes;
 #[derive(Debug)]
 pub struct ServerListeners {
     /// Listener for all clients.
-    pub clients: Listening<TcpListener>,
+    pub clients: ServerListener<TcpListener>,
     /// Listener for operators, if they have one of their own. The listener for clients then refuses
     /// operations that need the operator role.
-    pub operators: Option<Listening<TcpListener>>,
+    pub operators: Option<ServerListener<TcpListener>>,
     /// Access rules for both listeners.
     pub access: Access,
 }
@@ -69,8 +69,8 @@ pub async fn serve(
 }
 
 /// Returns the limits for the connections of a coordinator.
-pub(crate) fn connections(write_pause: Duration, drain: Duration) -> Connections {
-    Connections {
+pub(crate) fn connections(write_pause: Duration, drain: Duration) -> ConnectionLimits {
+    ConnectionLimits {
         open: CONNECTIONS,
         of_address: ADDRESS_CONNECTIONS,
         head_time: HEAD_TIME,

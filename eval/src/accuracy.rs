@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::{GroupId, PageUrl, Tau};
 use doppel_protocol::Tier2Api;
 use doppel_terminal::output::share;
@@ -183,7 +183,7 @@ impl Accuracy {
                 let outcomes = driver.submit(batch.iter().map(|fetch| fetch.submission.clone()).collect())?;
                 for (fetch, outcome) in batch.iter().zip(outcomes).filter(|(fetch, _)| fetch.update) {
                     updates += u64::from(fetch.update);
-                    confirmed += u64::from(outcome == Outcome::Confirmed);
+                    confirmed += u64::from(outcome == SubmissionOutcome::Confirmed);
                 }
                 driver.answered()?;
                 bar.inc(batch.len() as u64);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Parser;
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::{GroupId, PageUrl, Tau};
 use doppel_node::args::{EngineArgs, PolicyArgs, TuningArgs};
 use doppel_node::engine::LocalEngine;
-use doppel_protocol::{BATCH_MAX, GroupState, Scan, Submission, Tier1Api, Tier1Reads as _};
+use doppel_protocol::{BATCH_MAX, GroupState, PageScan, Submission, Tier1Api, Tier1Reads as _};
 use doppel_terminal::scratch::Scratch;
 use doppel_tier1::Rules;
 
@@ -63,7 +63,7 @@ impl Driver {
     ///
     /// # Errors
     /// When tier 1 failed.
-    pub(crate) fn submit(&self, mut submissions: Vec<Submission>) -> anyhow::Result<Vec<Outcome>> {
+    pub(crate) fn submit(&self, mut submissions: Vec<Submission>) -> anyhow::Result<Vec<SubmissionOutcome>> {
         let mut outcomes = Vec::with_capacity(submissions.len());
         while !submissions.is_empty() {
             let rest = submissions.split_off(submissions.len().min(BATCH_MAX));
@@ -98,7 +98,7 @@ impl Driver {
     /// # Errors
     /// When a record is damaged.
     pub(crate) fn groups(&self) -> anyhow::Result<HashMap<PageUrl, Option<GroupId>>> {
-        let lines = Scan::new(&*self.engine.tier1).map(|line| line.map(|line| (line.url, line.group)));
+        let lines = PageScan::new(&*self.engine.tier1).map(|line| line.map(|line| (line.url, line.group)));
         let mut groups = lines.collect::<Result<HashMap<_, _>, _>>()?;
         let mut survivors: HashMap<GroupId, GroupId> = HashMap::new();
         for group in groups.values_mut().flatten() {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use clap::Args;
 use doppel_baseline::ContentId;
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{PageUrl, Random, Tau, Timestamp, stable_hash64};
 use doppel_protocol::{Body, Submission, Tier2Api};
@@ -268,7 +268,8 @@ impl Growth {
         self.driver.quiescent()?;
         let decided = begin.elapsed().as_secs_f64();
         let processor = processor::seconds() - processor;
-        let confirmed = outcomes.iter().filter(|outcome| **outcome == Outcome::Confirmed).count() as u64;
+        let confirmed =
+            outcomes.iter().filter(|outcome| **outcome == SubmissionOutcome::Confirmed).count() as u64;
         Ok(Took { answered, decided, processor, updates: updated.len() as u64, confirmed })
     }
 
@@ -320,7 +321,7 @@ fn rounds(replay: &Replay, tau: Tau) -> anyhow::Result<Vec<Round>> {
         for (fetch, outcome) in batch.iter().zip(outcomes).filter(|(fetch, _)| fetch.update) {
             let (updates, confirmed) = &mut counts[fetch.round];
             *updates += 1;
-            *confirmed += u64::from(outcome == Outcome::Confirmed);
+            *confirmed += u64::from(outcome == SubmissionOutcome::Confirmed);
         }
         driver.answered()?;
         bar.inc(batch.len() as u64);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use doppel_contract::Status;
-use doppel_contract::client::in_the_clear;
+use doppel_contract::client::builder_without_tls;
 use doppel_model::{PageUrl, Random, Tau};
 use doppel_protocol::Tier1Api;
 use doppel_terminal::output::{count, share};
@@ -275,7 +275,7 @@ impl Stage<'_> {
 }
 
 fn client() -> anyhow::Result<Client> {
-    Ok(in_the_clear().timeout(PATIENCE).build()?)
+    Ok(builder_without_tls().timeout(PATIENCE).build()?)
 }
 
 impl Report for ServedResult {

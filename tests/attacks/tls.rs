@@ -79,7 +79,7 @@ impl Files {
     fn http(&self, authority: &Authority, identity: Option<&str>) -> Client {
         let token = format!("Bearer {}", self.token).parse().unwrap();
         let ca = Certificate::from_pem(authority.pem.as_bytes()).unwrap();
-        let http = doppel_contract::client::in_the_clear().timeout(PATIENCE).tls_certs_only([ca]);
+        let http = doppel_contract::client::builder_without_tls().timeout(PATIENCE).tls_certs_only([ca]);
         let http = http.default_headers([(reqwest::header::AUTHORIZATION, token)].into_iter().collect());
         match identity {
             None => http,

@@ -1,6 +1,6 @@
 //! The log of a server: what was started, and that it ended, as text or as JSON.
 
-use doppel_contract::client::in_the_clear;
+use doppel_contract::client::builder_without_tls;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, doppel, run};
@@ -72,7 +72,7 @@ fn why_a_process_ends_is_in_its_log_before_its_end() {
 fn the_id_of_a_request_is_once_in_an_event() {
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(home.path(), &["--log-format", "json"]);
-    let purge = in_the_clear().build().unwrap().post(format!("{}/v1/purge", server.url));
+    let purge = builder_without_tls().build().unwrap().post(format!("{}/v1/purge", server.url));
     let purge = purge.header("x-request-id", "nightly-17").json(&json!({"url": "http://a.example/"}));
     assert_eq!(purge.send().unwrap().status(), 200);
     let log = server.log();

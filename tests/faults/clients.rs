@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doppel_contract::client::in_the_clear;
+use doppel_contract::client::builder_without_tls;
 use doppel_model::Timestamp;
 use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl Clients {
     pub(crate) fn new(fronts: Vec<String>) -> Self {
         Self {
             fronts,
-            http: in_the_clear().timeout(LIMIT).build().unwrap(),
+            http: builder_without_tls().timeout(LIMIT).build().unwrap(),
             history: History::default(),
             stop: AtomicBool::new(false),
             violations: Mutex::default(),

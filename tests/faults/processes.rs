@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use doppel_contract::client::in_the_clear;
+use doppel_contract::client::builder_without_tls;
 use doppel_model::random_number;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -266,7 +266,7 @@ impl Cluster {
 
     /// What a front door says of the cluster; none where it does not answer.
     pub(crate) fn status(&self) -> Option<Value> {
-        let http = in_the_clear().timeout(Duration::from_secs(10)).build().unwrap();
+        let http = builder_without_tls().timeout(Duration::from_secs(10)).build().unwrap();
         self.fronts()
             .iter()
             .find_map(|front| http.get(format!("{front}/v1/cluster")).send().ok()?.json().ok())
@@ -294,7 +294,7 @@ impl Cluster {
     /// The server that leads the stream of a range; none while there is none.
     pub(crate) fn leader(&self, range: usize) -> Option<usize> {
         let alive = self.of(Role::Log).filter(|at| self.processes[*at].child.is_some());
-        let http = in_the_clear().timeout(Duration::from_secs(2)).build().unwrap();
+        let http = builder_without_tls().timeout(Duration::from_secs(2)).build().unwrap();
         for at in alive {
             let url = format!("http://{}/jsz?accounts=true&streams=true", self.processes[at].monitor);
             let Some(said) = http.get(url).send().ok().and_then(|answer| answer.json::<Value>().ok()) else {

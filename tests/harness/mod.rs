@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doppel_contract::client::in_the_clear;
+use doppel_contract::client::builder_without_tls;
 use reqwest::blocking::{Client, Response};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde_json::Value;
@@ -109,14 +109,17 @@ impl Server {
 
     /// Runs a command that says on its first line where it listens, and waits until it is ready.
     pub fn start_command(command: Command) -> Self {
-        Self::start_as(command, in_the_clear().timeout(PATIENCE).build().unwrap())
+        Self::start_as(command, builder_without_tls().timeout(PATIENCE).build().unwrap())
     }
 
     /// The same for a server with tokens, that is asked with one.
     pub fn start_locked(command: Command, token: &str) -> Self {
         let token = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
         let headers = HeaderMap::from_iter([(AUTHORIZATION, token)]);
-        Self::start_as(command, in_the_clear().timeout(PATIENCE).default_headers(headers).build().unwrap())
+        Self::start_as(
+            command,
+            builder_without_tls().timeout(PATIENCE).default_headers(headers).build().unwrap(),
+        )
     }
 
     /// The same, asked by this client.
@@ -141,7 +144,7 @@ impl Server {
 
     /// One that another process has started.
     pub fn at(url: &str) -> Self {
-        let http = in_the_clear().timeout(PATIENCE).build().unwrap();
+        let http = builder_without_tls().timeout(PATIENCE).build().unwrap();
         Self { child: None, said: None, url: url.to_owned(), log: log_file("none"), http }
     }
 

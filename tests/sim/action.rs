@@ -1,7 +1,7 @@
 //! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
 //! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
 
-use doppel_contract::Rule;
+use doppel_contract::WinnerRule;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::index_node::SearchLimits;
 use doppel_tier1::simulation::MessageKind;
@@ -218,7 +218,7 @@ pub(crate) struct Plan {
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
     pub(crate) low_cohesion_percent: u8,
     /// The rules by which winners are elected.
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<WinnerRule>,
     pub(crate) actions: Vec<Action>,
 }
 

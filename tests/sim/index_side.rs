@@ -14,7 +14,7 @@ use doppel_protocol::{
 };
 use doppel_tier1::simulation::{Row, rows};
 use doppel_tier2::Config;
-use doppel_tier2::simulation::{Faults, Index, Waiting, files, node_files};
+use doppel_tier2::simulation::{CallFaults, SimulatedIndex, WaitingRepeat, files, node_files};
 use tempfile::TempDir;
 
 use super::action::Files;
@@ -146,7 +146,7 @@ impl ContentSource for Source {
 }
 
 pub(crate) struct IndexSide {
-    index: Option<Index>,
+    index: Option<SimulatedIndex>,
     source: Arc<Source>,
     /// What tier 2 has taken and not yet begun.
     orders: VecDeque<Order>,
@@ -157,12 +157,12 @@ pub(crate) struct IndexSide {
     config: Config,
     /// A node has died: what it is told when it is there again may be newer than the orders that wait.
     killed: bool,
-    faults: Faults,
+    faults: CallFaults,
     _dir: TempDir,
 }
 
 impl IndexSide {
-    pub(crate) fn new(source: Source, mistakes: Faults, search_limits: SearchLimits) -> Checked<Self> {
+    pub(crate) fn new(source: Source, mistakes: CallFaults, search_limits: SearchLimits) -> Checked<Self> {
         let dir = match fs::metadata("/dev/shm") {
             Ok(_) => TempDir::new_in("/dev/shm"),
             Err(_) => TempDir::new(),
@@ -192,12 +192,13 @@ impl IndexSide {
         Ok(this)
     }
 
-    fn index(&self) -> &Index {
+    fn index(&self) -> &SimulatedIndex {
         self.index.as_ref().expect("the index is open")
     }
 
     fn open(&mut self) -> Checked {
-        let index = Index::open(self.config.clone(), Arc::clone(&self.source) as Arc<dyn ContentSource>);
+        let index =
+            SimulatedIndex::open(self.config.clone(), Arc::clone(&self.source) as Arc<dyn ContentSource>);
         let index = index.map_err(|e| failed("opening the index")(e.into()))?;
         index.set_faults(self.faults, 0);
         self.index = Some(index);
@@ -400,7 +401,7 @@ impl IndexSide {
     }
 
     /// Pages that nodes say are to be searched for again.
-    pub(crate) fn repeats(&self) -> Vec<Waiting> {
+    pub(crate) fn repeats(&self) -> Vec<WaitingRepeat> {
         self.index().repeats(&self.ranges())
     }
 

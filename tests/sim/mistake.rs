@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use doppel_contract::Rule;
+use doppel_contract::WinnerRule;
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, WinnerOrder};
 use doppel_tier1::simulation::{
@@ -250,7 +250,7 @@ impl Planted {
     }
 
     /// The order of a collection that has chosen these rules.
-    pub(crate) fn winners(&self, rules: &[Rule]) -> WinnerOrder {
+    pub(crate) fn winners(&self, rules: &[WinnerRule]) -> WinnerOrder {
         let mut rules = rules.to_vec();
         if self.is(Mistake::OtherOrder) {
             rules.reverse();

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use doppel_contract::{Rule, Unresolved};
+use doppel_contract::{UnresolvedReason, WinnerRule};
 use doppel_model::{ContentHash, PageId, PageUrl};
 
 use super::contents::Contents;
@@ -97,11 +97,11 @@ pub(crate) struct Model {
     /// Every version that was accepted, in order, but those of pages that were forgotten since.
     pub(crate) history: Vec<Version>,
     ids: BTreeMap<PageId, Page>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<WinnerRule>,
 }
 
 impl Model {
-    pub(crate) fn new(contents: &'static Contents, pages: usize, rules: &[Rule]) -> Self {
+    pub(crate) fn new(contents: &'static Contents, pages: usize, rules: &[WinnerRule]) -> Self {
         let ids = (0..pages).map(|page| (url(page).id(), page)).collect();
         Self { contents, pages: BTreeMap::new(), history: Vec::new(), ids, rules: rules.to_vec() }
     }
@@ -164,18 +164,20 @@ impl Model {
     }
 
     /// The page with content at the end of a page's redirects; itself when it has one.
-    pub(crate) fn end(&self, page: Page) -> Result<Page, Unresolved> {
+    pub(crate) fn end(&self, page: Page) -> Result<Page, UnresolvedReason> {
         let (mut at, mut seen) = (page, vec![page]);
         loop {
             match self.pages.get(&at).map(|known| known.body) {
-                None => return Err(Unresolved::UnknownTarget),
-                Some(Body::Dead) => return Err(Unresolved::DeadTarget),
+                None => return Err(UnresolvedReason::UnknownTarget),
+                Some(Body::Dead) => return Err(UnresolvedReason::DeadTarget),
                 Some(Body::Content(_)) => return Ok(at),
-                Some(Body::Redirect(_)) if seen.len() > HOPS_MAX => return Err(Unresolved::TooManyHops),
+                Some(Body::Redirect(_)) if seen.len() > HOPS_MAX => {
+                    return Err(UnresolvedReason::TooManyHops);
+                }
                 Some(Body::Redirect(to)) => {
-                    let to = self.target(at, to).ok_or(Unresolved::UnknownTarget)?;
+                    let to = self.target(at, to).ok_or(UnresolvedReason::UnknownTarget)?;
                     if seen.contains(&to) {
-                        return Err(Unresolved::Loop);
+                        return Err(UnresolvedReason::Loop);
                     }
                     seen.push(to);
                     at = to;
@@ -237,7 +239,7 @@ impl Model {
     }
 
     /// Compares two pages with content by the winner order; `Less` wins. Gives the rule that decided.
-    pub(crate) fn order(&self, a: Page, b: Page) -> (Ordering, Rule) {
+    pub(crate) fn order(&self, a: Page, b: Page) -> (Ordering, WinnerRule) {
         decide(&self.rules, (a, &self.pages[&a]), (b, &self.pages[&b]))
     }
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::{Repeat, Search, SearchResult, Tier1Error};
 use doppel_tier1::simulation::{Command, Row};
-use doppel_tier2::simulation::Waiting;
+use doppel_tier2::simulation::WaitingRepeat;
 
 use super::action::{Action, Item, Plan, Stop};
 use super::clients::{Request, submission};
@@ -401,10 +401,10 @@ impl World {
         let repeats = self.index.repeats();
         let Some(first) = pick(&repeats, which).map(|at| repeats[at]) else { return Ok(false) };
         // They are acknowledged up to a number, so all before it come as well.
-        let is_due = |one: &Waiting| {
+        let is_due = |one: &WaitingRepeat| {
             (one.node, one.range) == (first.node, first.range) && one.repeat.number <= first.repeat.number
         };
-        for Waiting { node, range, repeat } in repeats.into_iter().filter(is_due) {
+        for WaitingRepeat { node, range, repeat } in repeats.into_iter().filter(is_due) {
             let Repeat { number, page, content } = repeat;
             let again = SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() };
             match self.commit(self.host_of_page(page), vec![Command::searched(again)], 0, 0, stop)? {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use doppel_model::RangeId;
 use doppel_protocol::LogPosition;
-use doppel_shared_log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
+use doppel_shared_log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog};
 use doppel_tier1::Write;
 use doppel_tier1::simulation::SimChain;
 
@@ -84,7 +84,7 @@ impl State {
     fn push(&mut self, entry: &Bytes) {
         self.entries.push(entry.clone());
         self.longest = self.longest.max(self.entries.len());
-        if let Some(position) = self.chain.fold(&Entry { sequence: self.end(), bytes: entry.clone() }) {
+        if let Some(position) = self.chain.fold(&LogEntry { sequence: self.end(), bytes: entry.clone() }) {
             self.counted.insert(position.index, position);
             self.ends.insert(self.entries.len());
         }
@@ -163,7 +163,7 @@ impl State {
         entries.iter().for_each(|entry| self.push(entry));
     }
 
-    fn read(&mut self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
+    fn read(&mut self, after: Sequence, bytes: usize) -> Result<Vec<LogEntry>, LogError> {
         if !self.answers() || self.fails() {
             return Err(unavailable("it is away"));
         }
@@ -175,7 +175,7 @@ impl State {
             if entries.len() == most || !entries.is_empty() && read >= bytes {
                 break;
             }
-            let entry = Entry { sequence: Sequence(at as u64 + 1), bytes: self.entries[at].clone() };
+            let entry = LogEntry { sequence: Sequence(at as u64 + 1), bytes: self.entries[at].clone() };
             read += entry.bytes.len();
             self.visible = self.visible.max(at + 1);
             entries.push(entry);
@@ -280,7 +280,8 @@ impl SimLog {
     pub(crate) fn void_behind(&self, place: usize) -> (Vec<Write>, usize) {
         let state = self.state();
         let void = (place..state.entries.len()).filter(|at| !state.ends.contains(&(at + 1)));
-        let entry = |at: usize| Entry { sequence: Sequence(at as u64 + 1), bytes: state.entries[at].clone() };
+        let entry =
+            |at: usize| LogEntry { sequence: Sequence(at as u64 + 1), bytes: state.entries[at].clone() };
         (void.filter_map(|at| state.chain.decode_commit(&entry(at))).flatten().collect(), state.entries.len())
     }
 }
@@ -294,12 +295,12 @@ impl SharedLog for Reached {
         self.log.state().append(self.node, expected, entry)
     }
 
-    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
+    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<LogEntry>, LogError> {
         self.log.state().read(after, bytes)
     }
 
     /// What is told is read all the same.
-    fn told(&self, _: Sequence) -> Vec<Entry> {
+    fn told(&self, _: Sequence) -> Vec<LogEntry> {
         Vec::new()
     }
 

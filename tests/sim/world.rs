@@ -13,7 +13,7 @@ use doppel_tier1::simulation::{
     SimRange, SimSettledWork, StatusFill, Worker, rows,
 };
 use doppel_tier1::{Store, Write};
-use doppel_tier2::simulation::Faults;
+use doppel_tier2::simulation::CallFaults;
 
 use super::action::{Files, Plan, Stop};
 use super::clients::{Reader, Request, submission};
@@ -185,7 +185,7 @@ impl World {
                     ordered: std::sync::Mutex::default(),
                     hasty: planted.is(Mistake::HastySnapshot),
                 },
-                Faults {
+                CallFaults {
                     one_in: 0,
                     lose_removals: planted.is(Mistake::LostRemoval),
                     unfed: planted.is(Mistake::AnsweredUnfed),

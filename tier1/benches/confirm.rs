@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use doppel_contract::{LoadReport, Outcome};
+use doppel_contract::{LoadReport, SubmissionOutcome};
 use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Random, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders,
-    SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, PartitionLookup, RefusedOrders,
+    SearchResult, Submission, Tier1Api, Tier2Api, VerifiedPartner, WinnerOrder,
 };
 use doppel_tier1::{Config, Database, Memory, Retention, Rules, Store, Tier1};
 
@@ -87,7 +87,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         .bench_local_values(|batches| {
             for batch in batches {
                 let outcomes = tier1.submit(batch).expect("recorded");
-                assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Confirmed));
+                assert!(outcomes.iter().all(|outcome| *outcome == SubmissionOutcome::Confirmed));
             }
         });
     tier1.stop();
@@ -168,7 +168,7 @@ impl Tier2Api for Families {
         Ok(0)
     }
 
-    fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
+    fn probe(&self, _: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         Ok(Vec::new())
     }
 
@@ -185,7 +185,7 @@ impl Tier2Api for Families {
     }
 }
 
-fn pair(page: PageId, content: ContentHash, signature: &Signature) -> Pair {
+fn pair(page: PageId, content: ContentHash, signature: &Signature) -> VerifiedPartner {
     let (size, shared) = (signature.size(), signature.size() - 5);
-    Pair { page, content, similarity: Similarity { shared, of: size + 5 } }
+    VerifiedPartner { page, content, similarity: Similarity { shared, of: size + 5 } }
 }

@@ -44,20 +44,19 @@ use doppel_model::pairwise::Policy;
 use doppel_protocol::{BackupError, BackupSummary, RangeMap, Tier1Error, WinnerOrder};
 use serde::{Deserialize, Serialize};
 
+use crate::check;
+use crate::check::rows::{RowKey, piece};
+use crate::rows::key;
+use crate::rows::record;
+use crate::rows::txn::Row;
+use crate::storage::database::Database;
+use crate::storage::range_files::directories;
+use crate::storage::store::{JoinedStore, Store, StoreError};
 pub use hash::BackupHash;
 pub use increment::{IncrementError, increment};
 pub use reader::{BackupFileError, BackupReader};
 pub use series::{Series, SeriesError, VerifiedSeries, refuse_pipes};
 pub use state::SeriesState;
-
-use crate::check;
-use crate::check::rows::{RowKey, piece};
-use crate::database::Database;
-use crate::key;
-use crate::range_files::directories;
-use crate::record;
-use crate::store::{JoinedStore, Store, StoreError};
-use crate::txn::Row;
 pub(crate) use writer::BackupWriter;
 
 /// Signature of a full backup, with the version of the layout.

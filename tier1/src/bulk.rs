@@ -43,17 +43,17 @@ mod versions;
 use std::path::Path;
 use std::sync::Arc;
 
+use doppel_contract::{Market, SubmissionOutcome};
 use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
-
-use crate::store::StoreError;
-#[cfg(any(test, feature = "simulation"))]
-use crate::store::Write;
-use databases::NewDatabases;
-use doppel_contract::{Market, Outcome};
 use doppel_protocol::{RangeMap, Submission, WinnerOrder};
+
+use crate::storage::store::StoreError;
+#[cfg(any(test, feature = "simulation"))]
+use crate::storage::store::Write;
+use databases::NewDatabases;
 pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
 pub use pairs::Within;
 use resolution::ResolvedCollection;
@@ -63,7 +63,7 @@ use versions::{TakeContents, Versions};
 /// Settings for grouping a collection.
 #[derive(Debug, Clone)]
 pub struct BulkConfig<'c> {
-    /// The pairwise function.
+    /// The pairwise function of the collection.
     pub policy: Policy,
     /// Rules by which winners are elected.
     pub winners: WinnerOrder,
@@ -194,7 +194,7 @@ impl Bulk {
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
-    pub fn submit(&mut self, submission: Submission) -> Result<Outcome, BulkError> {
+    pub fn submit(&mut self, submission: Submission) -> Result<SubmissionOutcome, BulkError> {
         self.take(None, submission)
     }
 
@@ -207,11 +207,15 @@ impl Bulk {
         &mut self,
         record: InputRecord,
         submission: Submission,
-    ) -> Result<Outcome, BulkError> {
+    ) -> Result<SubmissionOutcome, BulkError> {
         self.take(Some(record), submission)
     }
 
-    fn take(&mut self, record: Option<InputRecord>, submission: Submission) -> Result<Outcome, BulkError> {
+    fn take(
+        &mut self,
+        record: Option<InputRecord>,
+        submission: Submission,
+    ) -> Result<SubmissionOutcome, BulkError> {
         let Self { versions, contents, sink, .. } = self;
         versions.submit(record, submission, &mut Intake { contents, sink })
     }
@@ -221,7 +225,7 @@ impl Bulk {
         self.versions.live()
     }
 
-    /// Groups the collection. Databases are on disk on return.
+    /// Groups the whole collection. Databases are on disk on return.
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
@@ -312,7 +316,7 @@ impl AtRest {
         pairs::compare_pairs(&self.resolved, &|content| self.sink.signature(content), pairs_max)
     }
 
-    /// Returns the answer. Databases are on disk on return.
+    /// Returns the judgements of all records. Databases are on disk on return.
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.

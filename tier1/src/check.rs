@@ -37,15 +37,14 @@ use doppel_protocol::{IndexStateItem, RangeMap, WinnerOrder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::rows::key;
+use crate::rows::record::{GroupRecord, Meta, PageRecord, decode};
+use crate::rows::totals;
+use crate::storage::database::Database;
+use crate::storage::progress;
+use crate::storage::range_files::directories;
+use crate::storage::store::{JoinedStore, Store, StoreError};
 pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
-
-use crate::database::Database;
-use crate::key;
-use crate::progress;
-use crate::range_files::directories;
-use crate::record::{GroupRecord, Meta, PageRecord, decode};
-use crate::store::{JoinedStore, Store, StoreError};
-use crate::totals;
 use rows::{RowKey, pieces};
 use underway::UnderwayWork;
 

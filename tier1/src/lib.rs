@@ -18,31 +18,22 @@
 pub mod backup;
 pub mod bulk;
 pub mod check;
-mod database;
-mod files;
-mod key;
 mod lease;
-mod log;
 mod machine;
 mod peers;
-mod progress;
 mod range;
-mod range_files;
-mod record;
 mod regroup;
 mod replica;
+mod rows;
 mod service;
-mod signatures;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
 mod statuses;
-mod store;
-mod totals;
-mod txn;
+mod storage;
 
-pub use database::Database;
 pub use machine::{Retention, Rules};
 pub use replica::{ReplicaError, TransferError};
 pub use service::{Config, Error, IndexStateRows, Keeper, OtherRanges, ReplicatedRange, Replication, Tier1};
-pub use store::{JoinedStore, Memory, Store, StoreError, Write};
+pub use storage::database::Database;
+pub use storage::store::{JoinedStore, Memory, Store, StoreError, Write};

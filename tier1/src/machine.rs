@@ -32,28 +32,24 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, PageId, ShardId, Timestamp};
 use doppel_protocol::WinnerOrder;
 
-pub use retention::Retention;
-
-pub(crate) use page::batch::newest_first;
-pub(crate) use publish::{public_state, target_state};
-pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, target_note};
-pub(crate) use shards::Shards;
-pub(crate) use sizes::{
-    COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES, STEP_ROWS,
-};
-pub(crate) use wait::Wait;
-
+use crate::rows::key;
+use crate::rows::record::{Meta, PageRecord, damaged, encode};
+use crate::rows::txn::{GroupShareChange, PageShareChange, Txn};
+use crate::storage::store::{Store, StoreError, Write};
 pub(crate) use message::{
     Audience, Command, CoverUpdate, Effect, Envelope, EvictedMember, Hint, MemberCover, Message,
     RecomputationStep, TracePosition, Transfer, TransferEnd,
 };
-
+pub(crate) use page::batch::newest_first;
+pub(crate) use publish::{public_state, target_state};
+pub(crate) use redirect::{HOPS_MAX, SPELLINGS_MAX, target_note};
+pub use retention::Retention;
+pub(crate) use shards::Shards;
+pub(crate) use sizes::{
+    COMMIT_ROWS, COMMIT_ROWS_ASKED, COMMIT_ROWS_BESIDE_FEW, COMMIT_ROWS_BESIDE_MESSAGES, STEP_ROWS,
+};
 use sizes::{READ_FOR_WRITTEN, UNDELIVERED_MANY};
-
-use crate::key;
-use crate::record::{Meta, PageRecord, damaged, encode};
-use crate::store::{Store, StoreError, Write};
-use crate::txn::{GroupShareChange, PageShareChange, Txn};
+pub(crate) use wait::Wait;
 
 /// Settings with which the machine is created.
 #[derive(Debug, Clone, Copy)]

@@ -9,12 +9,12 @@
 use crossbeam::channel::Receiver;
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::EncodedPost;
-pub(crate) use doppel_protocol::range_owner::{AppliedUpTo, PeerError, Receipt};
+pub(crate) use doppel_protocol::range_owner::{AppliedPosition, PeerError, Receipt};
 
 use crate::machine::Envelope;
-use crate::record::{decode, encode};
-use crate::store::{Store, StoreError};
-use crate::txn::Row;
+use crate::rows::record::{decode, encode};
+use crate::rows::txn::Row;
+use crate::storage::store::{Store, StoreError};
 
 /// Maximum number of messages in a post.
 pub(crate) const POST_MESSAGES: usize = 256;

@@ -22,23 +22,22 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use doppel_contract::Backlog;
 use doppel_model::{PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::range_owner::Traffic;
+use doppel_protocol::RangeMap;
+use doppel_protocol::range_owner::MessageCounts;
 
-pub(crate) use inbox::{PostId, PostOutcome};
-pub(crate) use outbox::PairExtent;
-
-use crate::key;
 use crate::machine::{Command, Effect, Envelope, Machine, Settings, Shards, Wait};
 use crate::peers::{PeerError, Post, Receipt};
-use crate::record::Meta;
-use crate::store::{Store, StoreError, Write};
-use crate::totals;
-use crate::txn::read;
-use doppel_contract::Backlog;
-use doppel_protocol::RangeMap;
+use crate::rows::key;
+use crate::rows::record::Meta;
+use crate::rows::totals;
+use crate::rows::txn::read;
+use crate::storage::store::{Store, StoreError, Write};
 use inbox::Inbox;
+pub(crate) use inbox::{PostId, PostOutcome};
 use outbox::Outbox;
+pub(crate) use outbox::PairExtent;
 
 /// Number of unfinished messages to other ranges above which client submissions and background work wait.
 /// Messages and results of searches never wait, because two ranges would then wait for each other forever.
@@ -207,8 +206,8 @@ impl Range {
     }
 
     /// Numbers of messages sent to and applied from each range since the collection was created.
-    pub(crate) fn traffic(&self) -> Vec<Traffic> {
-        let mut traffic = vec![Traffic::default(); self.map.count()];
+    pub(crate) fn traffic(&self) -> Vec<MessageCounts> {
+        let mut traffic = vec![MessageCounts::default(); self.map.count()];
         for own in self.shards.run() {
             for other in (0..self.map.shards()).map(ShardId) {
                 let with = &mut traffic[usize::from(self.map.of_shard(other).0)];

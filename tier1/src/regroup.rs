@@ -26,6 +26,7 @@ use doppel_model::pairwise::{Comparison, Key, Policy};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
+
 use shared_keys::SharedKeys;
 
 /// Memory limit of the cached signatures, in bytes.

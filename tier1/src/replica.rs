@@ -53,9 +53,9 @@ use std::time::{Duration, Instant};
 use doppel_model::{Epoch, RangeId, stable_hash64};
 use doppel_shared_log::{Extent, LogError, Sequence, SharedLog};
 
-use crate::database::Database;
-use crate::log::{LogId, Position, SequencedPosition};
-use crate::store::{StoreError, Write};
+use crate::storage::database::Database;
+use crate::storage::log::{LogId, Position, SequencedPosition};
+use crate::storage::store::{StoreError, Write};
 use entry::encode;
 pub use error::ReplicaError;
 pub(crate) use limits::ReplicaLimits;

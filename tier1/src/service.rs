@@ -48,8 +48,8 @@ use doppel_model::RangeId;
 use doppel_protocol::range_owner::{PeerError, RangeOwner};
 use doppel_protocol::{StoredSignatures, Tier1Error};
 
-use crate::store::{ErrorClass, StoreError};
-use crate::totals;
+use crate::rows::totals;
+use crate::storage::store::{ErrorClass, StoreError};
 use backups::Backups;
 use index_side::IndexSide;
 use lifecycle::Lifecycle;

@@ -16,11 +16,20 @@ mod statuses;
 mod tampering;
 mod worker;
 
-use doppel_contract::{Backlog, Outcome};
+use doppel_contract::{Backlog, SubmissionOutcome};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
+pub use doppel_protocol::range_owner::FeedExtent;
 use doppel_protocol::{IndexCommand, RangeMap, SearchResult, Submission, WinnerOrder};
 
+use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
+use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
+use crate::range::owed::{OwedScan, UnverifiedMember};
+use crate::range::{PostId, Range, SettledWork};
+pub use crate::storage::database::simulated::sim_files::{Forgotten, SimFiles};
+pub use crate::storage::store::{Intercept, Intercepted};
+use crate::storage::store::{Store, StoreError, Write};
+use crate::{Retention, Rules};
 pub use envelope::{Envelope, MessageKind, SimEnrolment};
 pub use post::{PostReply, SimPost};
 pub use replica::{SimChain, SimCommit, SimDisk, SimReplica};
@@ -30,16 +39,6 @@ pub use tampering::{
     forget_contents, is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward,
 };
 pub use worker::{Worker, last_ticket, signature};
-
-use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
-pub use crate::database::simulated::sim_files::{Forgotten, SimFiles};
-use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
-use crate::range::owed::{OwedScan, UnverifiedMember};
-use crate::range::{PostId, Range, SettledWork};
-pub use crate::store::{Intercept, Intercepted};
-use crate::store::{Store, StoreError, Write};
-use crate::{Retention, Rules};
-pub use doppel_protocol::range_owner::FeedExtent;
 
 /// Settings with which a cluster is created.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +111,7 @@ pub enum Effect {
     Uncovered(GroupId),
     Deferred(PageId),
     Changed,
-    Outcome(Outcome),
+    Outcome(SubmissionOutcome),
 }
 
 /// Work of a settled commit that may leave the range.
@@ -378,7 +377,7 @@ impl Command {
             MachineCommand::ExpireRepair { repair, .. } | MachineCommand::ForgetInRepair { repair, .. } => {
                 repair.shard
             }
-            MachineCommand::KeepIndexState { .. } => crate::key::INDEX_STATE_SHARD,
+            MachineCommand::KeepIndexState { .. } => crate::rows::key::INDEX_STATE_SHARD,
         }
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::node::SIGNATURES;
 use crate::node::signatures::IN_TIER1;
-use crate::node::signatures::file::{HEADER_BYTES, Records};
+use crate::node::signatures::file::{HEADER_BYTES, SignatureRecords};
 use crate::node::snapshot::{self, SNAPSHOT};
 use crate::router::persistence::{stored_plan, stored_requests};
 use crate::setup::node_dir;
@@ -23,7 +23,7 @@ use crate::state_files::{PLAN, REQUESTS};
 
 /// What the check of an index directory found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct IndexReport {
     /// Whether the directory exists.
     pub present: bool,
     /// Number of contents in the sound snapshots of all nodes. `None` if no node has one.
@@ -40,8 +40,8 @@ pub struct Report {
 ///
 /// # Errors
 /// Fails if a file cannot be read.
-pub fn of_directory(dir: &Path) -> Result<Report, Error> {
-    let mut report = Report { present: dir.is_dir(), ..Report::default() };
+pub fn of_directory(dir: &Path) -> Result<IndexReport, Error> {
+    let mut report = IndexReport { present: dir.is_dir(), ..IndexReport::default() };
     for node in (0..).map(|node| node_dir(NodeId(node))).take_while(|node| dir.join(node).is_dir()) {
         let path = dir.join(&node).join(SNAPSHOT);
         let fail = |e| Error::io("read the snapshot", &path, e);
@@ -65,7 +65,7 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
             break;
         };
         report.bytes += file.metadata().map_err(fail)?.len();
-        let mut records = Records::of(file).map_err(fail)?;
+        let mut records = SignatureRecords::of(file).map_err(fail)?;
         report.signatures += (&mut records).map(|_| 1_u64).sum::<u64>();
         if let Some((offset, damage)) = records.damage() {
             report
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn damage_is_named_with_its_file() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(of_directory(&dir.path().join("none")).unwrap(), Report::default());
+        assert_eq!(of_directory(&dir.path().join("none")).unwrap(), IndexReport::default());
         let empty = of_directory(dir.path()).unwrap();
         assert_eq!((empty.present, empty.damage.len()), (true, 0));
         fs::create_dir(dir.path().join(node_dir(NodeId(0)))).unwrap();

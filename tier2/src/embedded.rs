@@ -14,16 +14,16 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
-    ContentSource, IndexError, IndexOrders, IndexState, MappingApi, Orders, Pair, PartitionLookup,
-    RebalanceError, RefusedOrders, StoredSignatures, Tier2Api,
+    ContentSource, IndexError, IndexOrders, IndexState, MappingApi, Orders, PartitionLookup, RebalanceError,
+    RefusedOrders, StoredSignatures, Tier2Api, VerifiedPartner,
 };
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::incarnations::next_incarnation;
 use crate::node::{LocalNode, NodeConfig};
-use crate::router::{self, Message, Router};
+use crate::router::{self, Router, RouterMessage};
 use crate::setup::{lock, node_config, node_dir, pool};
 use crate::state_files::StateFiles;
 
@@ -31,7 +31,7 @@ use crate::state_files::StateFiles;
 pub struct Tier2 {
     router: Arc<Router>,
     nodes: Vec<Arc<LocalNode>>,
-    messages: Sender<Message>,
+    messages: Sender<RouterMessage>,
     worker: Mutex<Option<JoinHandle<()>>>,
     /// Lock of the directory. Released when the index is dropped.
     _lock: File,
@@ -150,7 +150,7 @@ impl Tier2 {
             // Without this thread no page is ever decided. If the thread panics, the process ends, and the
             // restart rebuilds the index.
             doppel_threads::spawn_vital("tier2".to_owned(), move || {
-                give_way(GiveWay::ToAnswers);
+                lower_priority(LoweredPriority::BelowAnswers);
                 router::run_worker(&router, &received);
             })
         };
@@ -170,7 +170,7 @@ impl Tier2 {
         self.router.stop();
         self.nodes.iter().for_each(|node| node.stop());
         // Sending fails if the thread has ended already.
-        let _ = self.messages.send(Message::Stop);
+        let _ = self.messages.send(RouterMessage::Stop);
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Tier 1 may hold the last reference, and drop it while it takes a delivery. Then this is the thread
         // of the index itself, which cannot wait for its own end.
@@ -200,7 +200,7 @@ impl Tier2 {
         self.router.is_resting()
     }
 
-    fn send(&self, message: Message) -> Result<(), IndexError> {
+    fn send(&self, message: RouterMessage) -> Result<(), IndexError> {
         self.messages.send(message).map_err(|_| IndexError::Stopping)
     }
 }
@@ -217,13 +217,13 @@ impl IndexOrders for Tier2 {
         let Some(orders) = self.router.accept(orders)? else {
             if announces {
                 // Sending fails if the index is stopping. Then there is nothing to do.
-                let _ = self.messages.send(Message::Announcement);
+                let _ = self.messages.send(RouterMessage::Announcement);
             }
             return Ok(());
         };
-        match self.messages.send(Message::Orders(orders)) {
+        match self.messages.send(RouterMessage::Orders(orders)) {
             // The channel returns the message that it could not send.
-            Err(mpsc::SendError(Message::Orders(orders))) => {
+            Err(mpsc::SendError(RouterMessage::Orders(orders))) => {
                 Err(RefusedOrders { orders, error: IndexError::Stopping })
             }
             _ => Ok(()),
@@ -232,7 +232,7 @@ impl IndexOrders for Tier2 {
 }
 
 impl Tier2Api for Tier2 {
-    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
+    fn probe(&self, signature: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         Ok(self.router.probe(signature)?)
     }
 
@@ -249,7 +249,7 @@ impl Tier2Api for Tier2 {
     }
 
     fn flush_batch(&self) -> Result<(), IndexError> {
-        self.send(Message::Flush)
+        self.send(RouterMessage::Flush)
     }
 }
 
@@ -265,13 +265,13 @@ impl MappingApi for Tier2 {
     fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
         let planned = self.router.rebalance(request, dry_run)?;
         // The request is stored. If the thread has ended, the next start carries the request out.
-        let _ = self.send(Message::Wake);
+        let _ = self.send(RouterMessage::Wake);
         Ok(planned)
     }
 
     fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
         let outcome = self.router.cancel()?;
-        let _ = self.send(Message::Wake);
+        let _ = self.send(RouterMessage::Wake);
         Ok(outcome)
     }
 

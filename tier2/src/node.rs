@@ -47,8 +47,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use doppel_model::pairwise::Policy;
 use doppel_model::{Epoch, Incarnation, NodeId, PlanVersion, RangeId};
 use doppel_protocol::index_node::{
-    Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
-    NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
+    AppliedState, CallContext, EntriesPage, EntriesRequest, HostingPlan, IndexNode, IngestAnswer,
+    IngestBatch, NodeError, NodeLoadReport, OrderBatch, SampleAnswer, SampleRequest, SearchBatch,
+    SearchOutcome,
 };
 use doppel_protocol::{LogPosition, PageRange, Repeat, SignatureSource, StoredSignatures};
 
@@ -57,7 +58,7 @@ use crate::error::Error;
 use feeding::Feedings;
 use repeats::Repeats;
 use search::interruption::InterruptedSearches;
-use snapshot::{Moments, SnapshotStatus};
+use snapshot::{SnapshotMoments, SnapshotStatus};
 use transfer::{Export, MovedCenters};
 
 /// Name of a node's signature file.
@@ -98,7 +99,7 @@ pub(crate) struct LocalNode {
 /// State that the calls share which change the node.
 #[derive(Default)]
 struct ChangeState {
-    /// The tables have not been filled since the start. That needs the partitions of the first [`Hosting`].
+    /// The tables have not been filled since the start. That needs the partitions of the first [`HostingPlan`].
     is_unfilled: bool,
     /// Entries that leave.
     export: Option<Export>,
@@ -116,7 +117,7 @@ struct HostingState {
     /// Epoch and index of the last applied order, for each range that has fed the node.
     positions: BTreeMap<RangeId, (Epoch, u64)>,
     /// Moments of the restored snapshot, for the ranges that have not fed the node since.
-    resumed: Moments,
+    resumed: SnapshotMoments,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -257,7 +258,7 @@ impl LocalNode {
         change.export.is_some() || self.read().tables.is_changing()
     }
 
-    fn applied_state(&self, range: RangeId) -> Applied {
+    fn applied_state(&self, range: RangeId) -> AppliedState {
         let (position, resumed) = {
             let hosted = self.hosted();
             (hosted.positions.get(&range).copied(), hosted.resumed.get(&range).copied())
@@ -265,7 +266,7 @@ impl LocalNode {
         let contents = self.read().tables.len() as u64;
         let saved = self.saved_moment(range);
         let has_repeats = self.has_repeats();
-        Applied { incarnation: self.incarnation(), position, contents, resumed, saved, has_repeats }
+        AppliedState { incarnation: self.incarnation(), position, contents, resumed, saved, has_repeats }
     }
 }
 
@@ -275,16 +276,16 @@ fn check_limit(given: usize, most: usize) -> Result<(), NodeError> {
 }
 
 impl IndexNode for LocalNode {
-    fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
+    fn host(&self, hosting: HostingPlan) -> Result<Incarnation, NodeError> {
         self.check_running()?;
         self.take_hosting(hosting)
     }
 
-    fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
+    fn applied(&self, range: RangeId) -> Result<AppliedState, NodeError> {
         Ok(self.applied_state(range))
     }
 
-    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError> {
+    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<AppliedState, NodeError> {
         let mut change = self.change();
         self.check_fed(call)?;
         let range = batch.range;
@@ -311,7 +312,7 @@ impl IndexNode for LocalNode {
         self.export(&mut change.export, request)
     }
 
-    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
+    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<IngestAnswer, NodeError> {
         let mut change = self.change();
         self.check(call)?;
         self.ingest_batch(&mut change, batch)
@@ -335,12 +336,12 @@ impl IndexNode for LocalNode {
         self.write_snapshot(&change, moments.into_iter().collect())
     }
 
-    fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
+    fn load(&self, call: CallContext) -> Result<NodeLoadReport, NodeError> {
         self.check(call)?;
         Ok(core::load::of(&self.read()))
     }
 
-    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
+    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<SampleAnswer, NodeError> {
         self.check_fed(call)?;
         sample::of(self, request)
     }

@@ -11,8 +11,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use doppel_model::pairwise::Policy;
 use doppel_model::{Incarnation, NodeId, RangeId};
 use doppel_protocol::index_node::{
-    Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
-    NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
+    AppliedState, CallContext, EntriesPage, EntriesRequest, HostingPlan, IndexNode, IngestAnswer,
+    IngestBatch, NodeError, NodeLoadReport, OrderBatch, SampleAnswer, SampleRequest, SearchBatch,
+    SearchOutcome,
 };
 use doppel_protocol::{LogPosition, Repeat, SignatureSource};
 
@@ -35,7 +36,7 @@ pub struct NodeSettings {
 }
 
 /// A node in a process of its own. It has no partitions until a router tells it what to host.
-pub struct Node {
+pub struct NodeProcess {
     config: NodeConfig,
     source: Arc<dyn SignatureSource>,
     current: RwLock<CurrentNode>,
@@ -50,7 +51,7 @@ struct CurrentNode {
     node: Arc<LocalNode>,
 }
 
-impl Node {
+impl NodeProcess {
     /// Opens the files of a node. The node fetches missing signatures from `source`.
     ///
     /// # Errors
@@ -93,16 +94,16 @@ impl Node {
     }
 }
 
-impl IndexNode for Node {
-    fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
+impl IndexNode for NodeProcess {
+    fn host(&self, hosting: HostingPlan) -> Result<Incarnation, NodeError> {
         self.for_session(hosting.session)?.host(hosting)
     }
 
-    fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
+    fn applied(&self, range: RangeId) -> Result<AppliedState, NodeError> {
         self.node().applied(range)
     }
 
-    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError> {
+    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<AppliedState, NodeError> {
         self.node().apply(call, batch)
     }
 
@@ -114,7 +115,7 @@ impl IndexNode for Node {
         self.node().entries(call, request)
     }
 
-    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
+    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<IngestAnswer, NodeError> {
         self.node().ingest(call, batch)
     }
 
@@ -126,11 +127,11 @@ impl IndexNode for Node {
         self.node().save(call, moments)
     }
 
-    fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
+    fn load(&self, call: CallContext) -> Result<NodeLoadReport, NodeError> {
         self.node().load(call)
     }
 
-    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
+    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<SampleAnswer, NodeError> {
         self.node().sample(call, request)
     }
 

@@ -10,8 +10,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageId, PartitionId};
 use doppel_protocol::{
-    IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, SearchResult,
-    Tier2Api,
+    IndexCommand, IndexError, IndexOrders, Orders, PartitionLookup, RefusedOrders, SearchResult, Tier2Api,
+    VerifiedPartner,
 };
 
 /// Receives the results of searches.
@@ -19,7 +19,7 @@ pub type ResultSink = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
 /// Which pairs the answers contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum PairRule {
     /// Pairs that groups are made of ([`Policy::linked`]).
     Linked,
     /// All similar pairs, even without a band in common. The additional pairs are those that the bands miss.
@@ -29,7 +29,7 @@ pub enum Rule {
 /// Compares each searched page with every stored page, at once and on the thread of the caller.
 pub struct Exhaustive {
     policy: Policy,
-    rule: Rule,
+    rule: PairRule,
     answer: ResultSink,
     stored: Mutex<Vec<(PageId, Arc<Signature>)>>,
 }
@@ -37,17 +37,17 @@ pub struct Exhaustive {
 impl Exhaustive {
     /// Creates an empty collection.
     #[must_use]
-    pub fn new(policy: Policy, rule: Rule, answer: ResultSink) -> Self {
+    pub fn new(policy: Policy, rule: PairRule, answer: ResultSink) -> Self {
         Self { policy, rule, answer, stored: Mutex::default() }
     }
 
     /// Whether the rule links two contents.
     #[must_use]
-    pub fn links(&self, a: &Signature, b: &Signature) -> bool {
+    pub fn is_linked(&self, a: &Signature, b: &Signature) -> bool {
         match self.rule {
             // `similar` is cheap and rejects most pairs.
-            Rule::Linked => self.policy.similar(a, b) && self.policy.linked(a, b),
-            Rule::Similar => self.policy.similar(a, b),
+            PairRule::Linked => self.policy.similar(a, b) && self.policy.linked(a, b),
+            PairRule::Similar => self.policy.similar(a, b),
         }
     }
 
@@ -56,11 +56,11 @@ impl Exhaustive {
     }
 
     /// All pages that are linked to a content, without the page `asking`.
-    fn pairs(&self, signature: &Signature, asking: Option<PageId>) -> Vec<Pair> {
+    fn pairs(&self, signature: &Signature, asking: Option<PageId>) -> Vec<VerifiedPartner> {
         let stored = self.stored();
         let linked =
-            stored.iter().filter(|(page, other)| Some(*page) != asking && self.links(signature, other));
-        let pair = |(page, other): &(PageId, Arc<Signature>)| Pair {
+            stored.iter().filter(|(page, other)| Some(*page) != asking && self.is_linked(signature, other));
+        let pair = |(page, other): &(PageId, Arc<Signature>)| VerifiedPartner {
             page: *page,
             content: other.content(),
             similarity: self.policy.compare(signature, other).similarity,
@@ -109,7 +109,7 @@ impl Tier2Api for Exhaustive {
         Ok(0)
     }
 
-    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
+    fn probe(&self, signature: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         Ok(self.pairs(signature, None))
     }
 

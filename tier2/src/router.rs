@@ -45,12 +45,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId, random_number};
 use doppel_partitioning::{PartitionIndex, Plan};
-use doppel_protocol::index_node::{Applied, CallContext, HostedPartition, IndexNode, Ingested, NodeError};
+use doppel_protocol::index_node::{
+    AppliedState, CallContext, HostedPartition, IndexNode, IngestAnswer, NodeError,
+};
 use doppel_protocol::{ContentSource, IndexState, SourceError};
 
 pub(crate) use error::RouterError;
 pub(crate) use pass::Pass;
-pub(crate) use worker::{Message, run_worker};
+pub(crate) use worker::{RouterMessage, run_worker};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -343,14 +345,14 @@ impl SearchCounts {
 }
 
 impl NodeHandle {
-    fn record_applied(&self, applied: &Applied) {
+    fn record_applied(&self, applied: &AppliedState) {
         self.contents.store(applied.contents, Ordering::Relaxed);
         self.repeats.fetch_or(applied.has_repeats, Ordering::Relaxed);
     }
 
     /// Notes that the node has taken in contents. Its pages may have changed, so it may have pages to search
     /// for again.
-    fn record_ingested(&self, ingested: &Ingested) {
+    fn record_ingested(&self, ingested: &IngestAnswer) {
         self.contents.store(ingested.contents, Ordering::Relaxed);
         self.repeats.store(true, Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use doppel_model::{Incarnation, NodeId};
 use doppel_snapshot::create_directories;
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -38,7 +38,7 @@ pub(crate) fn pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, Err
     }
     let name = |i| format!("tier2-compare-{i}");
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name);
-    let pool = builder.start_handler(|_| give_way(GiveWay::ToAnswers)).build();
+    let pool = builder.start_handler(|_| lower_priority(LoweredPriority::BelowAnswers)).build();
     pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
 }
 

@@ -11,7 +11,7 @@ use doppel_contract::RebalanceRequest;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, NodeId, PageId, RangeId};
 use doppel_protocol::index_node::IndexNode;
-use doppel_protocol::{ContentSource, Orders, Pair, RebalanceError, RefusedOrders, Repeat};
+use doppel_protocol::{ContentSource, Orders, RebalanceError, RefusedOrders, Repeat, VerifiedPartner};
 use hashbrown::HashSet;
 
 use crate::embedded::Parts;
@@ -25,10 +25,10 @@ use crate::state_files::{PLAN, REQUESTS};
 use crate::{Config, Error};
 use slot::Slot;
 
-pub use slot::Faults;
+pub use slot::CallFaults;
 
 /// An open index without a thread.
-pub struct Index {
+pub struct SimulatedIndex {
     config: Config,
     source: Arc<dyn ContentSource>,
     router: Router,
@@ -40,13 +40,13 @@ pub struct Index {
 
 /// A page that a node reports as to be searched for again. It waits until its range takes it.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting {
+pub struct WaitingRepeat {
     pub node: usize,
     pub range: RangeId,
     pub repeat: Repeat,
 }
 
-impl Index {
+impl SimulatedIndex {
     /// Opens the index of a directory, and feeds it the contents of tier 1, as
     /// [`Tier2::open`](crate::Tier2::open) does.
     ///
@@ -66,7 +66,7 @@ impl Index {
     }
 
     /// Sets how calls between the router and the nodes fail from now on.
-    pub fn set_faults(&self, faults: Faults, seed: u64) {
+    pub fn set_faults(&self, faults: CallFaults, seed: u64) {
         (0_u64..).zip(&self.slots).for_each(|(number, slot)| slot.set_faults(faults, seed ^ number));
     }
 
@@ -117,13 +117,13 @@ impl Index {
 
     /// Pages of these ranges that nodes report as to be searched for again.
     #[must_use]
-    pub fn repeats(&self, ranges: &[RangeId]) -> Vec<Waiting> {
+    pub fn repeats(&self, ranges: &[RangeId]) -> Vec<WaitingRepeat> {
         let mut all = Vec::new();
         for (node, slot) in self.slots.iter().enumerate() {
             let Some(alive) = slot.get() else { continue };
             for range in ranges.iter().copied() {
                 let repeats = alive.waiting_repeats(range).into_iter();
-                all.extend(repeats.map(|repeat| Waiting { node, range, repeat }));
+                all.extend(repeats.map(|repeat| WaitingRepeat { node, range, repeat }));
             }
         }
         all
@@ -167,7 +167,7 @@ impl Index {
 
     /// Compares a signature that is not stored. `None` if a node does not answer.
     #[must_use]
-    pub fn probe(&self, signature: &Signature) -> Option<Vec<Pair>> {
+    pub fn probe(&self, signature: &Signature) -> Option<Vec<VerifiedPartner>> {
         self.router.probe(signature).ok()
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use doppel_contract::{Outcome, Status};
+use doppel_contract::{Status, SubmissionOutcome};
 use doppel_crawls::copy::Removal;
 use doppel_model::PageId;
 use doppel_tier1::bulk::{Grouped, Judged, PageWithContent, Unit};
@@ -77,11 +77,11 @@ impl Weights {
         &mut self,
         (record, page): (u64, PageId),
         bytes: u64,
-        (is_redirect, outcome): (bool, Outcome),
+        (is_redirect, outcome): (bool, SubmissionOutcome),
     ) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         match self {
-            Self::ByPage(pages) if outcome != Outcome::Stale => {
+            Self::ByPage(pages) if outcome != SubmissionOutcome::Stale => {
                 pages.insert(number(page), PageWeight { bytes, is_redirect });
             }
             Self::ByPage(_) => {}
@@ -171,12 +171,12 @@ mod tests {
         let page = |name: &str| PageUrl::parse(&format!("http://h/{name}")).unwrap().id();
         let weights = || {
             let mut weights = Weights::by_page();
-            weights.note((0, page("a")), 10, (true, Outcome::Pending));
-            weights.note((1, page("a")), 30, (false, Outcome::Confirmed));
-            weights.note((2, page("a")), 20, (false, Outcome::Stale));
-            weights.note((3, page("b")), 5, (false, Outcome::Pending));
-            weights.note((4, page("from")), 7, (true, Outcome::Pending));
-            weights.note((5, page("gone")), 0, (false, Outcome::Confirmed));
+            weights.note((0, page("a")), 10, (true, SubmissionOutcome::Pending));
+            weights.note((1, page("a")), 30, (false, SubmissionOutcome::Confirmed));
+            weights.note((2, page("a")), 20, (false, SubmissionOutcome::Stale));
+            weights.note((3, page("b")), 5, (false, SubmissionOutcome::Pending));
+            weights.note((4, page("from")), 7, (true, SubmissionOutcome::Pending));
+            weights.note((5, page("gone")), 0, (false, SubmissionOutcome::Confirmed));
             weights
         };
         let decided = |pages: &[(&str, Status)]| {

@@ -15,7 +15,7 @@ use clap::Args;
 use doppel_coordinator::ServerListeners;
 use doppel_coordinator::access::{Access, HostName, Tokens};
 use doppel_coordinator::limits::{CLIENT, ClientLimits, LINE_ANSWER_BYTES, LONG_POLLS, Limits, REQUESTS};
-use doppel_http::{Listening, Tls, TlsFiles};
+use doppel_http::{ServerListener, Tls, TlsFiles};
 use doppel_terminal::exit::Failure;
 use doppel_terminal::size::ByteSize;
 use tokio::net::TcpListener;
@@ -174,12 +174,13 @@ impl FrontDoorArgs {
             }
         };
         let of_tls = || tls.as_ref().map(|(_, tls)| tls.clone());
-        let clients = Listening { listener: process::listen(self.listen, LISTEN).await?, tls: of_tls() };
+        let clients = ServerListener { listener: process::listen(self.listen, LISTEN).await?, tls: of_tls() };
         let operators = match self.operate_listen {
             None => None,
-            Some(address) => {
-                Some(Listening { listener: process::listen(address, OPERATE_LISTEN).await?, tls: of_tls() })
-            }
+            Some(address) => Some(ServerListener {
+                listener: process::listen(address, OPERATE_LISTEN).await?,
+                tls: of_tls(),
+            }),
         };
         let access =
             Access { hosts: self.names.into(), tokens: tokens.as_ref().map(|(_, tokens)| tokens.clone()) };
@@ -305,7 +306,7 @@ impl Files {
     }
 }
 
-fn url(listening: &Listening<TcpListener>) -> io::Result<String> {
+fn url(listening: &ServerListener<TcpListener>) -> io::Result<String> {
     let scheme = if listening.tls.is_some() { "https" } else { "http" };
     Ok(format!("{scheme}://{}", listening.listener.local_addr()?))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use doppel_contract::{Market, Markets, Rule};
+use doppel_contract::{Market, Markets, WinnerRule};
 use doppel_protocol::WinnerOrder;
 use doppel_terminal::toml_file::{self, TomlFault, TomlFileError};
 use serde::Deserialize;
@@ -64,11 +64,11 @@ fn fault<E: ToString>(span: Range<usize>) -> impl Fn(E) -> TomlFault {
 fn order(names: &[Spanned<String>]) -> Result<WinnerOrder, TomlFault> {
     let rules = names.iter().map(|name| {
         name.get_ref().parse().map_err(|_| {
-            let known: Vec<String> = WinnerOrder::RULES.iter().map(Rule::to_string).collect();
+            let known: Vec<String> = WinnerOrder::RULES.iter().map(WinnerRule::to_string).collect();
             (name.span(), format!("{:?} is no rule; the rules are {}", name.get_ref(), known.join(", ")))
         })
     });
-    let rules = rules.collect::<Result<Vec<Rule>, TomlFault>>()?;
+    let rules = rules.collect::<Result<Vec<WinnerRule>, TomlFault>>()?;
     WinnerOrder::new(&rules).map_err(|error| (names[error.at].span(), error.to_string()))
 }
 
@@ -101,7 +101,7 @@ mod tests {
             .split("```")
             .find_map(|part| part.strip_prefix("toml\n"));
         let winners = WinnerSettings::parse(documented.unwrap()).unwrap();
-        assert_eq!(winners.order.unwrap().rules().next(), Some(Rule::Https));
+        assert_eq!(winners.order.unwrap().rules().next(), Some(WinnerRule::Https));
         assert!(winners.markets.find("german").is_ok());
     }
 
@@ -111,7 +111,7 @@ mod tests {
         let none = read("rules = []").unwrap();
         assert_eq!(none.order, Some(WinnerOrder::new(&[]).unwrap()), "the URL alone");
         let some = read("rules = ['https', 'url']\n[markets]\nnordic = ['se', '.NO']").unwrap();
-        assert_eq!(some.order, Some(WinnerOrder::new(&[Rule::Https]).unwrap()));
+        assert_eq!(some.order, Some(WinnerOrder::new(&[WinnerRule::Https]).unwrap()));
         let nordic: Vec<String> =
             some.markets.find("nordic").unwrap().suffixes().iter().map(ToString::to_string).collect();
         assert_eq!(nordic, ["se", "no"]);

@@ -3,7 +3,7 @@
 //! Invariants: what comes from pages, names of files and errors is [`Escaped`]; the policy of the page lets a browser load and run nothing.
 
 use doppel_contract::Status;
-use doppel_contract::answer::{Saving, Savings};
+use doppel_contract::answer::{RemovableShare, Savings};
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::weights::Weight;
 use doppel_model::pairwise::Policy;
@@ -122,7 +122,7 @@ fn read(run: &Run<'_>) -> Markup {
 const NAMES: usize = 10;
 
 fn savings(savings: &Savings, policy: Policy) -> Markup {
-    let row = |name: &str, saving: &Saving| {
+    let row = |name: &str, saving: &RemovableShare| {
         html! {
             tr {
                 th scope="row" { (name) }

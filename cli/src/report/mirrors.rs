@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use doppel_contract::Status;
-use doppel_contract::answer::{Mirror, Savings};
+use doppel_contract::answer::{HostMirror, Savings};
 use doppel_protocol::Line;
 
 /// Pairs that are shown.
@@ -59,7 +59,7 @@ pub(super) struct Side {
 impl Counting {
     pub(super) fn of(savings: &Savings) -> Self {
         let mut sums: HashMap<Hosts, u64> = HashMap::new();
-        for Mirror { host, of, pages, .. } in &savings.mirrors {
+        for HostMirror { host, of, pages, .. } in &savings.mirrors {
             *sums.entry(ordered(host.clone(), of.clone())).or_default() += pages;
         }
         let mut pairs: Vec<_> = sums.into_iter().collect();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use doppel_engine::market::MarketWinners;
 use doppel_model::{ContentHash, PageId, PageUrl};
-use doppel_protocol::{BATCH_MAX, Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
+use doppel_protocol::{BATCH_MAX, Line, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
 use doppel_tier1::bulk::{Grouped, NamedRecords, PageWithContent};
 
 // A piece of the scan and the pages that its lines name are asked for in one call.
@@ -48,7 +48,7 @@ impl Recorded<'_, '_> {
 
 impl Pages for Recorded<'_, '_> {
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut scan = Scan::new(self.tier1);
+        let mut scan = PageScan::new(self.tier1);
         loop {
             let read = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<_>, _>>()?;
             if read.is_empty() {

@@ -21,22 +21,25 @@ mod savings;
 mod tests;
 mod winners;
 
-pub use advice::{Advice, Probed, StatusAnswer, StatusAnswers};
-pub use explanation::{Content, Criterion, Examples, Explanation, KeptBefore, Measures, Shingles, Side};
+pub use advice::{Advice, ProbeAnswer, StatusAnswer, StatusAnswers};
+pub use explanation::{
+    ComparisonMeasures, ContentDetails, CriterionResult, ExplainedPage, Explanation, PrecedingKeptPage,
+    ShingleComparison, ShingleExamples,
+};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use form::{GroupIdForm, MarketForm, PageUrlForm, RepairIdForm, SimilarityForm, TimeForm};
-pub use group::{Group, GroupList, GroupPage, GroupSizes, Member, SizeClass};
-pub use intake::{LineAnswer, LineCode, LineError, NotTaken, Purged, Taken};
+pub use group::{GroupList, GroupOverview, GroupPage, GroupSizes, ListedMember, SizeClass};
+pub use intake::{AcceptedPage, LineAnswer, LineCode, LineError, PurgeResult, RejectedLine};
 pub use load::{
-    LoadBalance, LoadHistory, LoadPoint, LoadSample, NodeLoad, PartitionSample, Present, ShardAssignment,
-    WhatIfs,
+    LoadBalance, LoadHistory, LoadPoint, LoadSample, NodeLoad, PartitionSample, PresentMapping,
+    ShardAssignment, WhatIfReport,
 };
-pub use main_content::{LeftOut, MainContent};
+pub use main_content::{MainContentAnswer, OmittedPart};
 pub use operation::{
-    Attention, ClusterNode, ClusterRange, ClusterStatus, DecisionClass, Decisions, EngineServer,
-    EngineStatus, EngineStream, Flushed, NodeRole, Quality, Standby,
+    Attention, ClusterNode, ClusterRange, ClusterStatus, DecisionClass, DecisionWaits, EngineServer,
+    EngineStatus, EngineStream, FlushResult, NodeRole, Quality, Standby,
 };
-pub use problem::Problem;
-pub use repair::{AppliedRepair, AppliedRepairUrls, Repair, Repairs, Trail};
-pub use savings::{Mirror, Saving, Savings};
-pub use winners::Winners;
+pub use problem::ProblemDetails;
+pub use repair::{AppliedRepair, AppliedRepairUrls, RepairResult, RepairResults, Trail};
+pub use savings::{HostMirror, RemovableShare, Savings};
+pub use winners::WinnerRules;

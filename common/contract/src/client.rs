@@ -89,7 +89,7 @@ pub fn install_tls() {
 
 /// Creates a builder of HTTP clients without TLS and without a proxy, for servers on the same machine or
 /// network.
-pub fn in_the_clear() -> reqwest::blocking::ClientBuilder {
+pub fn builder_without_tls() -> reqwest::blocking::ClientBuilder {
     install_tls();
     // A minimal system has no certificates, so the builder does not load any.
     reqwest::blocking::Client::builder().no_proxy().tls_certs_only([])
@@ -97,7 +97,7 @@ pub fn in_the_clear() -> reqwest::blocking::ClientBuilder {
 
 /// An answer as text and as a parsed value.
 #[derive(Debug)]
-pub struct Answer<T> {
+pub struct ParsedAnswer<T> {
     /// The JSON text that the server sent.
     pub text: Box<RawValue>,
     /// The value that was parsed from the text.
@@ -205,11 +205,11 @@ impl Client {
     ///
     /// # Errors
     /// Fails as [`json`](Self::json) does.
-    pub fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Answer<T>, ClientError> {
+    pub fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<ParsedAnswer<T>, ClientError> {
         let response = self.send(request)?;
         let url = response.url().to_string();
         let text = serde_json::from_reader(response.take(ANSWER_BYTES_MAX));
-        text.and_then(Answer::read).map_err(|source| ClientError::Answer { url, source })
+        text.and_then(ParsedAnswer::read).map_err(|source| ClientError::Answer { url, source })
     }
 
     /// Like [`send_patiently`](Self::send_patiently), but parses the JSON answer.
@@ -220,10 +220,10 @@ impl Client {
         &self,
         request: &RequestBuilder,
         patience: Duration,
-    ) -> Result<Answer<T>, ClientError> {
+    ) -> Result<ParsedAnswer<T>, ClientError> {
         let text = self.send_patiently(request, patience)?;
         RawValue::from_string(text)
-            .and_then(Answer::read)
+            .and_then(ParsedAnswer::read)
             .map_err(|source| ClientError::Answer { url: self.base.to_string(), source })
     }
 
@@ -357,7 +357,7 @@ impl Client {
     }
 }
 
-impl<T: DeserializeOwned> Answer<T> {
+impl<T: DeserializeOwned> ParsedAnswer<T> {
     fn read(text: Box<RawValue>) -> serde_json::Result<Self> {
         let value = serde_json::from_str(text.get())?;
         Ok(Self { text, value })

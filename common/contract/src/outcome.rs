@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 /// represent the page. Its date and popularity still count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+#[schema(as = Outcome)]
+pub enum SubmissionOutcome {
     /// At most dates changed.
     Unchanged,
     /// The page was decided at once, because it is dead, has no tokens, or is still a near-duplicate of its
@@ -24,7 +25,7 @@ pub enum Outcome {
     Stale,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for SubmissionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }

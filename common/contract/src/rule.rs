@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// A rule of the winner order. Its name appears in answers, in the policy file and in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+#[schema(as = Rule)]
+pub enum WinnerRule {
     /// The host is in the market that the query names.
     Market,
     /// The popularity is in a higher power-of-two class.
@@ -30,13 +31,13 @@ pub enum Rule {
     Url,
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for WinnerRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
 }
 
-impl FromStr for Rule {
+impl FromStr for WinnerRule {
     type Err = NoSuchName;
 
     fn from_str(name: &str) -> Result<Self, NoSuchName> {

@@ -38,7 +38,8 @@ impl fmt::Display for Status {
 /// Why a redirect is unresolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Unresolved {
+#[schema(as = Unresolved)]
+pub enum UnresolvedReason {
     /// A page in the redirect chain is not on record: it is unknown, was purged, or has been dead for longer
     /// than dead pages are kept.
     UnknownTarget,

@@ -4,7 +4,7 @@
 //! correspond to one core. `RAYON_NUM_THREADS=1` keeps threads from sharing a cache.
 #![allow(clippy::unwrap_used)]
 
-use doppel_hamming::{Compressed, Design, QueryBatch};
+use doppel_hamming::{CompressedFingerprints, Design, QueryBatch};
 
 use crate::rounds::{BenchCase, measure};
 
@@ -31,7 +31,7 @@ fn main() {
     }
     let mut sorted = uniform.clone();
     sorted.sort_unstable();
-    let compressed = &Compressed::new(64, &sorted).unwrap();
+    let compressed = &CompressedFingerprints::new(64, &sorted).unwrap();
     drop(sorted);
 
     let batch_for = |stored: &[u64], count| QueryBatch::new(64, 3, &data::queries(stored, count, 5)).unwrap();

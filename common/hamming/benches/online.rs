@@ -9,7 +9,9 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use doppel_hamming::naive::{FullScan, Neighbours, Probes};
-use doppel_hamming::{Compressed, Design, FingerprintIndex, Options, Storage, expected_ratio, search};
+use doppel_hamming::{
+    CompressedFingerprints, Design, FingerprintIndex, IndexOptions, Storage, expected_ratio, search,
+};
 
 use crate::rounds::{BenchCase, measure};
 
@@ -24,7 +26,7 @@ fn main() {
     let stored = data::clustered(count, 1);
     let mut sorted = stored.clone();
     sorted.sort_unstable();
-    let clustered = Compressed::new(64, &sorted).unwrap().ratio();
+    let clustered = CompressedFingerprints::new(64, &sorted).unwrap().ratio();
     let uniform = [10_000_000, 1 << 34].map(|n| expected_ratio(64, n).unwrap());
     println!(
         "{count} fingerprints; compressed to {clustered:.3}; uniform ones, 10 million and 2^34: {uniform:.3?}"
@@ -84,7 +86,7 @@ impl Near {
     }
 }
 
-fn built(splits: &[u32], options: Options, stored: &[u64]) -> FingerprintIndex {
+fn built(splits: &[u32], options: IndexOptions, stored: &[u64]) -> FingerprintIndex {
     let design = Design::new(64, 3, splits).unwrap();
     FingerprintIndex::build(design, options, stored.iter().copied().zip(0..)).unwrap()
 }
@@ -116,7 +118,7 @@ fn queries(stored: &[u64]) {
     let kinds = kinds.into_iter().take(if stored.len() > 20_000_000 { 2 } else { 8 });
     let indexes: Vec<(String, FingerprintIndex)> = kinds
         .map(|(splits, storage, inserts)| {
-            let options = Options { storage, ..Options::default() };
+            let options = IndexOptions { storage, ..IndexOptions::default() };
             let mut index = built(splits, options, stored);
             if inserts {
                 // Create runs of all sizes, and fill the buffer up to one free place.
@@ -146,7 +148,7 @@ fn queries(stored: &[u64]) {
 /// Benchmarks insertions into an index of ten times as many fingerprints, including all merges, and removals.
 fn updates(stored: &[u64]) {
     let more = data::clustered(stored.len() / 10, 3);
-    let mut index = built(&[4], Options::default(), stored);
+    let mut index = built(&[4], IndexOptions::default(), stored);
     let (mut at, mut gone) = (0, 0);
     let piece = (more.len() / 8).max(1);
     let cell = std::cell::RefCell::new(&mut index);
@@ -170,14 +172,14 @@ fn updates(stored: &[u64]) {
 
 fn naive(stored: &[u64]) {
     let near = data::queries(stored, 16, 2);
-    let mut index = built(&[4], Options::default(), stored);
+    let mut index = built(&[4], IndexOptions::default(), stored);
     index.compact();
     let (scan, probes) =
         (FullScan::new(stored.iter().copied()), Probes::new(64, stored.iter().copied()).unwrap());
     let few = &stored[..1_000];
     let small = FingerprintIndex::build(
         Design::fitting(64, 3, 1_000).unwrap(),
-        Options::default(),
+        IndexOptions::default(),
         few.iter().copied().zip(0..),
     );
     let (small, table) = (small.unwrap(), Neighbours::new(64, 3, few.iter().copied()).unwrap());

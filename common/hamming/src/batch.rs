@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::compressed::Compressed;
+use crate::compressed::CompressedFingerprints;
 use crate::design::Design;
 use crate::error::HammingError;
 use crate::limits::QUERIES_MAX;
@@ -94,7 +94,11 @@ impl QueryBatch {
 
     /// Like [`scan`](Self::scan), but takes compressed fingerprints. [`NearPair::stored`] is the index in
     /// their order.
-    pub fn scan_compressed(&self, stored: &Compressed, limit: usize) -> Result<Vec<NearPair>, HammingError> {
+    pub fn scan_compressed(
+        &self,
+        stored: &CompressedFingerprints,
+        limit: usize,
+    ) -> Result<Vec<NearPair>, HammingError> {
         // Without rearranging, each slice is scanned right after it is decoded, while it is still in the
         // cache.
         let (blocks, slice) =

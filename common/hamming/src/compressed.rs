@@ -32,7 +32,7 @@ const WORD: usize = 16;
 
 /// A compressed sequence of sorted fingerprints.
 #[derive(Debug)]
-pub struct Compressed {
+pub struct CompressedFingerprints {
     width: u32,
     decoder: Vec<(u8, u8)>,
     blocks: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Compressed {
     starts: Vec<u32>,
 }
 
-impl Compressed {
+impl CompressedFingerprints {
     /// Compresses ascending fingerprints of `width` bits.
     pub fn new(width: u32, sorted: &[u64]) -> Result<Self, HammingError> {
         if !(1..=WIDTH_MAX).contains(&width) {

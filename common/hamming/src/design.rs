@@ -22,13 +22,13 @@ use crate::permutation::Permutation;
 /// One table of a design: a permutation of the bits, and the number of leading bits that must agree (the
 /// paper's π and p).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct TableLayout {
     permutation: Permutation,
     leading: u32,
     mask: u64,
 }
 
-impl Layout {
+impl TableLayout {
     fn new(leading: &[u32], width: u32) -> Self {
         // The remaining bits follow in circular order after the last leading bit. Contiguous blocks then
         // rotate together.
@@ -67,7 +67,7 @@ pub struct Design {
     width: u32,
     distance: u32,
     splits: Vec<u32>,
-    layouts: Vec<Layout>,
+    layouts: Vec<TableLayout>,
 }
 
 impl Design {
@@ -95,7 +95,7 @@ impl Design {
         let all: Vec<u32> = (0..width).rev().collect();
         let mut chosen = Vec::with_capacity(tables as usize);
         collect_leading(&all, distance, splits, &mut Vec::new(), &mut chosen);
-        let layouts = chosen.iter().map(|leading| Layout::new(leading, width)).collect();
+        let layouts = chosen.iter().map(|leading| TableLayout::new(leading, width)).collect();
         Ok(Self { width, distance, splits: splits.to_vec(), layouts })
     }
 
@@ -146,7 +146,7 @@ impl Design {
 
     /// The layouts of all tables.
     #[must_use]
-    pub fn layouts(&self) -> &[Layout] {
+    pub fn layouts(&self) -> &[TableLayout] {
         &self.layouts
     }
 
@@ -160,7 +160,7 @@ impl Design {
 
     /// Whether `layout` is the first table that finds two fingerprints with this `difference`.
     pub(crate) fn is_first(&self, layout: usize, difference: u64) -> bool {
-        let finds = |layout: &Layout| layout.mask & difference == 0;
+        let finds = |layout: &TableLayout| layout.mask & difference == 0;
         finds(&self.layouts[layout]) && !self.layouts[..layout].iter().any(finds)
     }
 }

@@ -15,7 +15,7 @@
 //! - Each fingerprint of the hash table is in the buffer or in exactly one run. The buffer and the runs
 //!   contain no other fingerprints.
 //! - A fingerprint has no ids if and only if it is in `dead`. No fingerprint in the buffer is dead.
-//! - When a run was merged, the next older run was more than [`Options::growth`] times as large.
+//! - When a run was merged, the next older run was more than [`IndexOptions::growth`] times as large.
 
 mod ids;
 mod run;
@@ -33,12 +33,12 @@ use crate::error::HammingError;
 use crate::limits::{FINGERPRINTS_MAX, RECENT_MAX};
 use crate::table::{CandidateRange, Storage};
 use ids::Ids;
-use run::{DeadFingerprints, Run};
+use run::{DeadFingerprints, IndexRun};
 use scan::scan;
 
 /// Options that trade memory, query time, and insertion time for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct IndexOptions {
     /// How runs store their tables.
     pub storage: Storage,
     /// Size of the buffer that every query scans, in fingerprints.
@@ -47,7 +47,7 @@ pub struct Options {
     pub growth: usize,
 }
 
-impl Default for Options {
+impl Default for IndexOptions {
     fn default() -> Self {
         Self { storage: Storage::Plain, recent: 1024, growth: 4 }
     }
@@ -81,17 +81,17 @@ pub struct IndexSize {
 #[derive(Debug)]
 pub struct FingerprintIndex {
     design: Design,
-    options: Options,
+    options: IndexOptions,
     ids: HashMap<u64, Ids, foldhash::fast::RandomState>,
     recent: Vec<u64>,
     /// Sorted runs, from the oldest and largest to the youngest.
-    runs: Vec<Run>,
+    runs: Vec<IndexRun>,
     dead: DeadFingerprints,
 }
 
 impl FingerprintIndex {
     /// Creates an empty index.
-    pub fn new(design: Design, options: Options) -> Result<Self, HammingError> {
+    pub fn new(design: Design, options: IndexOptions) -> Result<Self, HammingError> {
         if !(1..=RECENT_MAX).contains(&options.recent) {
             return Err(HammingError::Recent(options.recent));
         }
@@ -105,7 +105,7 @@ impl FingerprintIndex {
     /// Builds an index of (fingerprint, id) pairs with a single run.
     pub fn build(
         design: Design,
-        options: Options,
+        options: IndexOptions,
         fingerprints: impl IntoIterator<Item = (u64, u64)>,
     ) -> Result<Self, HammingError> {
         let mut index = Self::new(design, options)?;
@@ -118,7 +118,7 @@ impl FingerprintIndex {
         }
         let distinct: Vec<u64> = index.ids.keys().copied().collect();
         if !distinct.is_empty() {
-            index.runs.push(Run::new(&index.design, &distinct, options.storage));
+            index.runs.push(IndexRun::new(&index.design, &distinct, options.storage));
         }
         Ok(index)
     }
@@ -136,14 +136,19 @@ impl FingerprintIndex {
             fingerprints: self.ids.len() - self.dead.len(),
             dead: self.dead.len(),
             runs: self.runs.len(),
-            table_bytes: self.runs.iter().flat_map(Run::tables).map(crate::table::Table::bytes).sum(),
+            table_bytes: self
+                .runs
+                .iter()
+                .flat_map(IndexRun::tables)
+                .map(crate::table::FingerprintTable::bytes)
+                .sum(),
         }
     }
 
     /// Adds an id with its fingerprint. Returns false if the pair was already stored. An id may have several
     /// fingerprints.
     ///
-    /// Of every [`Options::recent`] new fingerprints, one triggers a merge. The merge runs in the calling
+    /// Of every [`IndexOptions::recent`] new fingerprints, one triggers a merge. The merge runs in the calling
     /// thread and on the rayon thread pool.
     pub fn insert(&mut self, fingerprint: u64, id: u64) -> Result<bool, HammingError> {
         self.design.check(fingerprint)?;
@@ -304,10 +309,10 @@ impl FingerprintIndex {
         let old = self.runs.split_off(from);
         let recent = std::mem::take(&mut self.recent);
         let merged = if old.is_empty() {
-            Run::new(&self.design, &recent, self.options.storage)
+            IndexRun::new(&self.design, &recent, self.options.storage)
         } else {
             let (merged, removed) =
-                Run::merged(&self.design, &old, &recent, &self.dead, self.options.storage);
+                IndexRun::merged(&self.design, &old, &recent, &self.dead, self.options.storage);
             for fingerprint in removed {
                 self.dead.remove(&fingerprint);
                 self.ids.remove(&fingerprint);

@@ -7,7 +7,7 @@
 //!
 //! - [`FingerprintIndex`] answers one query at a time, while fingerprints are added and removed (section 3.1).
 //! - [`QueryBatch`] answers many queries in one scan of the stored fingerprints (section 3.3).
-//! - [`Compressed`] stores sorted fingerprints in about half of the memory (section 3.2). [`expected_ratio`]
+//! - [`CompressedFingerprints`] stores sorted fingerprints in about half of the memory (section 3.2). [`expected_ratio`]
 //!   computes the exact ratio for random fingerprints. An index with [`Storage::Compressed`] stores its
 //!   tables in this form.
 //! - [`naive`] contains the simple methods that serve as a reference in tests and benchmarks.
@@ -18,7 +18,7 @@
 //! # Example
 //!
 //! ```
-//! use doppel_hamming::{Design, HammingError, FingerprintIndex, Options};
+//! use doppel_hamming::{Design, HammingError, FingerprintIndex, IndexOptions};
 //!
 //! let mut index = FingerprintIndex::new(Design::new(64, 3, &[4])?, Options::default())?;
 //! index.insert(0x0123_4567_89ab_cdef, 1)?;
@@ -43,10 +43,10 @@ pub mod search;
 mod table;
 
 pub use batch::{NearPair, QueryBatch};
-pub use compressed::Compressed;
-pub use design::{Design, Layout, SCANNED};
+pub use compressed::CompressedFingerprints;
+pub use design::{Design, SCANNED, TableLayout};
 pub use error::HammingError;
-pub use index::{FingerprintIndex, IndexSize, Match, Options};
+pub use index::{FingerprintIndex, IndexOptions, IndexSize, Match};
 pub use permutation::Permutation;
 pub use ratio::{ExpectedRatio, expected_ratio};
 pub use table::Storage;

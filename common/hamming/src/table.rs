@@ -6,7 +6,7 @@ mod plain;
 
 use std::ops::ControlFlow;
 
-use crate::compressed::Compressed;
+use crate::compressed::CompressedFingerprints;
 use crate::search;
 use plain::PlainTable;
 
@@ -22,24 +22,24 @@ pub enum Storage {
 
 /// A sorted table of images of fingerprints.
 #[derive(Debug)]
-pub(crate) enum Table {
+pub(crate) enum FingerprintTable {
     Plain(PlainTable),
-    Compressed { fingerprints: Compressed, leading: u32 },
+    Compressed { fingerprints: CompressedFingerprints, leading: u32 },
 }
 
 /// The candidates of a query in one table, which are not read yet.
 pub(crate) enum CandidateRange<'a> {
     Keys(&'a [u64]),
-    Blocks { fingerprints: &'a Compressed, leading: u32 },
+    Blocks { fingerprints: &'a CompressedFingerprints, leading: u32 },
 }
 
-impl Table {
+impl FingerprintTable {
     /// Creates a table of ascending images of fingerprints. Images have `width` bits, which fill the most
     /// significant bits.
     pub(crate) fn new(keys: Vec<u64>, width: u32, leading: u32, storage: Storage) -> Self {
         if storage == Storage::Compressed {
             let low: Vec<u64> = keys.iter().map(|key| key >> (64 - width)).collect();
-            if let Ok(fingerprints) = Compressed::new(width, &low) {
+            if let Ok(fingerprints) = CompressedFingerprints::new(width, &low) {
                 return Self::Compressed { fingerprints, leading };
             }
         }

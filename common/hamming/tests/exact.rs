@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 
 use doppel_hamming::naive::{FullScan, Neighbours, Probes, neighbours};
 use doppel_hamming::{
-    Compressed, Design, FingerprintIndex, HammingError, Match, NearPair, Options, QueryBatch, Storage,
+    CompressedFingerprints, Design, FingerprintIndex, HammingError, IndexOptions, Match, NearPair,
+    QueryBatch, Storage,
 };
 use proptest::prelude::*;
 use proptest::sample::Index as Choice;
@@ -93,9 +94,13 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
         .prop_flat_map(move |f| prop::collection::vec(action(f), 1..250))
 }
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = IndexOptions> {
     let storage = prop_oneof![Just(Storage::Plain), Just(Storage::Compressed)];
-    (storage, 1..20usize, 1..5usize).prop_map(|(storage, recent, growth)| Options { storage, recent, growth })
+    (storage, 1..20usize, 1..5usize).prop_map(|(storage, recent, growth)| IndexOptions {
+        storage,
+        recent,
+        growth,
+    })
 }
 
 fn expected(model: &BTreeMap<u64, BTreeSet<u64>>, query: u64, distance: u32) -> Vec<Match> {
@@ -179,7 +184,7 @@ proptest! {
         let few = || stored.iter().copied().take(20);
         let table = Neighbours::new(width, distance.min(2), few()).unwrap();
         let storage = if compressed { Storage::Compressed } else { Storage::Plain };
-        let options = Options { storage, ..Options::default() };
+        let options = IndexOptions { storage, ..IndexOptions::default() };
         let index = FingerprintIndex::build(design, options, stored.iter().copied().zip(0..)).unwrap();
         for (number, query) in queries(&stored, &more, width).into_iter().enumerate() {
             let near = scan.within(query, distance);
@@ -223,7 +228,7 @@ proptest! {
             prop_assert_eq!(batch.scan(&stored, limit), Err(HammingError::Pairs { limit }));
         }
         stored.sort_unstable();
-        let compressed = Compressed::new(width, &stored).unwrap();
+        let compressed = CompressedFingerprints::new(width, &stored).unwrap();
         prop_assert_eq!(batch.scan_compressed(&compressed, usize::MAX).unwrap(), pairs(&stored));
     }
 
@@ -231,7 +236,7 @@ proptest! {
     fn compressed_fingerprints_are_restored(width in 1..=64u32, stored in fingerprints(3_000)) {
         let mut stored: Vec<u64> = stored.iter().map(|f| f & low(width)).collect();
         stored.sort_unstable();
-        let compressed = Compressed::new(width, &stored).unwrap();
+        let compressed = CompressedFingerprints::new(width, &stored).unwrap();
         let mut restored = Vec::new();
         for block in 0..compressed.blocks() {
             prop_assert_eq!(compressed.block_start(block), restored.len());
@@ -263,7 +268,7 @@ fn a_batch_finds_pairs_in_several_chunks() {
 fn a_search_can_end_early() {
     let design = Design::new(64, 3, &[4]).unwrap();
     for storage in [Storage::Plain, Storage::Compressed] {
-        let options = Options { storage, recent: 100, ..Options::default() };
+        let options = IndexOptions { storage, recent: 100, ..IndexOptions::default() };
         let mut index = FingerprintIndex::new(design.clone(), options).unwrap();
         for id in 0..150 {
             index.insert(id % 2, id).unwrap();
@@ -282,16 +287,16 @@ fn a_search_can_end_early() {
 fn invalid_input_is_rejected() {
     let design = Design::new(32, 3, &[4]).unwrap();
     let wide = HammingError::Fingerprint { fingerprint: 1 << 32, width: 32 };
-    let mut index = FingerprintIndex::new(design.clone(), Options::default()).unwrap();
+    let mut index = FingerprintIndex::new(design.clone(), IndexOptions::default()).unwrap();
     assert_eq!(index.insert(1 << 32, 1), Err(wide.clone()));
     assert_eq!(index.within(1 << 32, 3, 10), Err(wide.clone()));
     assert!(!index.remove(1 << 32, 1));
     assert_eq!(QueryBatch::new(32, 3, &[1 << 32]).unwrap_err(), wide);
-    assert_eq!(Compressed::new(32, &[1 << 32]).unwrap_err(), wide);
-    assert_eq!(Compressed::new(32, &[2, 1]).unwrap_err(), HammingError::Order(1));
-    let none = Options { recent: 0, ..Options::default() };
+    assert_eq!(CompressedFingerprints::new(32, &[1 << 32]).unwrap_err(), wide);
+    assert_eq!(CompressedFingerprints::new(32, &[2, 1]).unwrap_err(), HammingError::Order(1));
+    let none = IndexOptions { recent: 0, ..IndexOptions::default() };
     assert_eq!(FingerprintIndex::new(design.clone(), none).unwrap_err(), HammingError::Recent(0));
-    let never = Options { growth: 0, ..Options::default() };
+    let never = IndexOptions { growth: 0, ..IndexOptions::default() };
     assert_eq!(FingerprintIndex::new(design, never).unwrap_err(), HammingError::Growth(0));
     let neighbours = HammingError::Neighbours(43_745 * 5_000);
     assert_eq!(Neighbours::new(64, 3, 0..5_000).unwrap_err(), neighbours);
@@ -307,14 +312,14 @@ fn random_fingerprints_compress_to_the_expected_ratio() {
     let mut uniform: Vec<u64> = (0..400_000).map(|_| random()).collect();
     uniform.sort_unstable();
     uniform.dedup();
-    let ratio = Compressed::new(64, &uniform).unwrap().ratio();
+    let ratio = CompressedFingerprints::new(64, &uniform).unwrap().ratio();
     let computed = doppel_hamming::expected_ratio(64, uniform.len() as u64).unwrap().memory;
     assert!((ratio / computed - 1.0).abs() < 0.005, "measured {ratio}, computed {computed}");
     // Add fingerprints that differ from others in few low bits.
     let near = |(at, f): (usize, &u64)| [*f, f ^ 1 << (at % 30), f ^ 0b101 << (at % 20)];
     let mut clustered: Vec<u64> = uniform.iter().step_by(3).enumerate().flat_map(near).collect();
     clustered.sort_unstable();
-    let less = Compressed::new(64, &clustered).unwrap().ratio();
+    let less = CompressedFingerprints::new(64, &clustered).unwrap().ratio();
     assert!(less < ratio * 0.8, "ratio {less} with clusters, {ratio} without");
 }
 
@@ -344,7 +349,7 @@ fn a_large_batch_finds_every_pair_once() {
             })
             .collect();
         let batch = QueryBatch::with_design(Design::new(width, distance, splits).unwrap(), &queries).unwrap();
-        let compressed = Compressed::new(width, &stored).unwrap();
+        let compressed = CompressedFingerprints::new(width, &stored).unwrap();
         for pairs in [batch.scan(&stored, usize::MAX), batch.scan_compressed(&compressed, usize::MAX)] {
             assert!(pairs.unwrap().iter().eq(&expected), "width {width}, splits {splits:?}");
         }

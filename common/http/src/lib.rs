@@ -50,7 +50,7 @@ const FIRST_BYTES: Duration = Duration::from_millis(50);
 
 /// The limits of a listener's connections.
 #[derive(Debug, Clone, Copy)]
-pub struct Connections {
+pub struct ConnectionLimits {
     /// Maximum number of open connections. Further connections wait in the operating system's queue.
     pub open: usize,
     /// Maximum number of open connections from one address. The server closes further connections from that
@@ -68,14 +68,14 @@ pub struct Connections {
 
 /// A listener, and how its connections are encrypted.
 #[derive(Debug)]
-pub struct Listening<L> {
+pub struct ServerListener<L> {
     /// Listener that accepts TCP connections.
     pub listener: L,
     /// TLS configuration of the listener. `None` for connections in the clear.
     pub tls: Option<Tls>,
 }
 
-impl<L> From<L> for Listening<L> {
+impl<L> From<L> for ServerListener<L> {
     fn from(listener: L) -> Self {
         Self { listener, tls: None }
     }
@@ -83,10 +83,10 @@ impl<L> From<L> for Listening<L> {
 
 /// A request extension with the address of the client. Requests from this machine do not have this extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Remote(pub IpAddr);
+pub struct ClientAddress(pub IpAddr);
 
 /// Accepts and answers connections until `shutdown` completes. Then [`serve`] accepts no more connections and
-/// calls `drain`, which must end all waiting requests. Requests in progress get [`Connections::drain`] to
+/// calls `drain`, which must end all waiting requests. Requests in progress get [`ConnectionLimits::drain`] to
 /// finish.
 ///
 /// If the caller passes the listener by reference, the listener keeps queueing connections for the next
@@ -95,9 +95,9 @@ pub struct Remote(pub IpAddr);
 /// # Errors
 /// If the listener could not accept any connection for a minute.
 pub async fn serve<L, S>(
-    listening: Listening<L>,
+    listening: ServerListener<L>,
     routes: S,
-    limits: Connections,
+    limits: ConnectionLimits,
     shutdown: impl Future<Output = ()>,
     drain: impl FnOnce(),
 ) -> io::Result<()>
@@ -106,7 +106,7 @@ where
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
-    let Listening { listener, tls } = listening;
+    let ServerListener { listener, tls } = listening;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
     let graceful = GracefulShutdown::new();
@@ -185,7 +185,7 @@ async fn answer<S>(
     }
 }
 
-/// Wraps `routes` so that every request has a [`Remote`] extension, unless the client is on this machine.
+/// Wraps `routes` so that every request has a [`ClientAddress`] extension, unless the client is on this machine.
 fn with_remote<S>(
     routes: S,
     address: SocketAddr,
@@ -196,7 +196,7 @@ where
     let address = address.ip().to_canonical();
     routes.map_request(move |mut request: Request<Incoming>| {
         if !address.is_loopback() {
-            request.extensions_mut().insert(Remote(address));
+            request.extensions_mut().insert(ClientAddress(address));
         }
         request
     })

@@ -43,7 +43,7 @@ pub use partition_index::PartitionIndex;
 pub use partition_map::PartitionMap;
 pub use plan::{PartitionAssignment, Plan};
 pub use rebalancer::{NextPlan, PlanChange, PlannedMove, Rebalancer};
-pub use sample::{Drift, Sample};
+pub use sample::{Drift, MapSample};
 pub use what_if::{WhatIf, what_if};
 
 #[cfg(test)]

@@ -17,11 +17,11 @@ use crate::lexicon::Lexicon;
 use crate::limits::{PARTITIONS_MAX, PlanSize};
 use crate::load::MappingLoad;
 use crate::partition_index::PartitionIndex;
-use crate::sample::Sample;
-use cut::{DEPTH_MAX, Node};
+use crate::sample::MapSample;
+use cut::{CutNode, DEPTH_MAX};
 
 /// A leaf whose position is not known yet.
-const UNNUMBERED: Node = Node::Leaf(PartitionIndex(0));
+const UNNUMBERED: CutNode = CutNode::Leaf(PartitionIndex(0));
 
 /// A lexicon, and the cuts over the features of its length vectors. Partitions are numbered from 0 so that
 /// neighbouring boxes have neighbouring numbers.
@@ -45,9 +45,9 @@ pub struct PartitionMap {
     version: u64,
     tau: Option<Tau>,
     lexicon: Lexicon,
-    nodes: Vec<Node>,
+    nodes: Vec<CutNode>,
     bounds: Vec<Bounds>,
-    sample: Sample,
+    sample: MapSample,
 }
 
 impl PartitionMap {
@@ -56,7 +56,12 @@ impl PartitionMap {
     /// # Errors
     /// When `dimensions` is out of range.
     pub fn one(dimensions: usize, tau: impl Into<Option<Tau>>) -> Result<Self, MappingError> {
-        Self::from_nodes(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(PartitionIndex(0))], tau.into(), 0)
+        Self::from_nodes(
+            Lexicon::unlearned(dimensions)?,
+            vec![CutNode::Leaf(PartitionIndex(0))],
+            tau.into(),
+            0,
+        )
     }
 
     /// Learns a map of at most `partitions` partitions for collections like `sample`, together with a
@@ -94,13 +99,13 @@ impl PartitionMap {
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, tau)).collect();
         let (nodes, owners) = balance::learn(&lengths, &spaces, dimensions, size);
         let mut map = Self::from_nodes(lexicon, nodes, tau, version)?;
-        map.sample = Sample::of(&lengths, dimensions, map.measure(&lengths));
+        map.sample = MapSample::of(&lengths, dimensions, map.measure(&lengths));
         Ok((map, owners))
     }
 
     pub(super) fn from_nodes(
         lexicon: Lexicon,
-        nodes: Vec<Node>,
+        nodes: Vec<CutNode>,
         tau: Option<Tau>,
         version: u64,
     ) -> Result<Self, MappingError> {
@@ -114,7 +119,7 @@ impl PartitionMap {
         if bounds.len() > PARTITIONS_MAX {
             return Err(MappingError::Partitions(bounds.len()));
         }
-        Ok(Self { version, tau, lexicon, nodes, bounds, sample: Sample::default() })
+        Ok(Self { version, tau, lexicon, nodes, bounds, sample: MapSample::default() })
     }
 
     /// The version of the map. It increases whenever the cuts change.
@@ -150,7 +155,7 @@ impl PartitionMap {
 
     /// Statistics of the sample from which the map was learned.
     #[must_use]
-    pub fn sample(&self) -> &Sample {
+    pub fn sample(&self) -> &MapSample {
         &self.sample
     }
 
@@ -160,8 +165,8 @@ impl PartitionMap {
         let mut node = 0;
         loop {
             match self.nodes[node] {
-                Node::Leaf(partition) => return partition,
-                Node::Cut { feature, at, right } => {
+                CutNode::Leaf(partition) => return partition,
+                CutNode::Cut { feature, at, right } => {
                     node = if lengths.feature(feature) <= at { node + 1 } else { right };
                 }
             }
@@ -192,8 +197,8 @@ impl PartitionMap {
             return;
         }
         match self.nodes[node] {
-            Node::Leaf(partition) => each(partition),
-            Node::Cut { feature, at, right } => {
+            CutNode::Leaf(partition) => each(partition),
+            CutNode::Cut { feature, at, right } => {
                 let (left_bounds, right_bounds) = bounds.split(feature, at);
                 self.probe(space, node + 1, &left_bounds, each);
                 self.probe(space, right, &right_bounds, each);
@@ -221,7 +226,7 @@ impl PartitionMap {
             return Err(MappingError::Cut(feature, at));
         }
         let mut nodes = self.nodes.clone();
-        nodes.splice(leaf..=leaf, [Node::Cut { feature, at, right: 0 }, UNNUMBERED, UNNUMBERED]);
+        nodes.splice(leaf..=leaf, [CutNode::Cut { feature, at, right: 0 }, UNNUMBERED, UNNUMBERED]);
         self.replace(&nodes)
     }
 
@@ -241,18 +246,18 @@ impl PartitionMap {
     pub fn is_joinable(&self, partition: PartitionIndex) -> bool {
         let Ok(leaf) = self.leaf(partition) else { return false };
         let above = leaf.checked_sub(1).and_then(|above| self.nodes.get(above));
-        matches!(above, Some(Node::Cut { right, .. }) if *right == leaf + 1)
-            && matches!(self.nodes.get(leaf + 1), Some(Node::Leaf(_)))
+        matches!(above, Some(CutNode::Cut { right, .. }) if *right == leaf + 1)
+            && matches!(self.nodes.get(leaf + 1), Some(CutNode::Leaf(_)))
     }
 
     fn leaf(&self, partition: PartitionIndex) -> Result<usize, MappingError> {
-        let leaf = self.nodes.iter().position(|node| *node == Node::Leaf(partition));
+        let leaf = self.nodes.iter().position(|node| *node == CutNode::Leaf(partition));
         leaf.ok_or(MappingError::Place(partition))
     }
 
     /// Replaces the tree by another one in preorder, and renumbers its partitions.
-    fn replace(&mut self, nodes: &[Node]) -> Result<(), MappingError> {
-        let cuts: Vec<Option<Cut>> = nodes.iter().map(Node::cut).collect();
+    fn replace(&mut self, nodes: &[CutNode]) -> Result<(), MappingError> {
+        let cuts: Vec<Option<Cut>> = nodes.iter().map(CutNode::cut).collect();
         let nodes = tree(&cuts, self.lexicon.dimensions())?;
         let mut bounds = Vec::with_capacity(self.bounds.len() + 1);
         collect_bounds(&nodes, 0, &Bounds::all(self.lexicon.dimensions()), 0, &mut bounds)?;
@@ -276,7 +281,7 @@ impl PartitionMap {
 
 /// Checks the subtree at `node` and collects the boxes of its leaves. Returns the index after the subtree.
 fn collect_bounds(
-    nodes: &[Node],
+    nodes: &[CutNode],
     node: usize,
     bounds: &Bounds,
     depth: usize,
@@ -284,14 +289,14 @@ fn collect_bounds(
 ) -> Result<usize, MappingError> {
     match nodes.get(node) {
         None => Err(MappingError::Cuts("the list ends before the tree is complete".to_owned())),
-        Some(Node::Leaf(_)) => {
+        Some(CutNode::Leaf(_)) => {
             out.push(*bounds);
             Ok(node + 1)
         }
         Some(_) if depth > DEPTH_MAX => {
             Err(MappingError::Cuts(format!("the tree has more than {DEPTH_MAX} levels")))
         }
-        Some(Node::Cut { feature, at, right }) => {
+        Some(CutNode::Cut { feature, at, right }) => {
             let (left_bounds, right_bounds) = bounds.split(*feature, *at);
             if collect_bounds(nodes, node + 1, &left_bounds, depth + 1, out)? != *right {
                 return Err(MappingError::Cuts(format!("the sides of node {node} do not follow each other")));
@@ -310,7 +315,7 @@ struct StoredPartitionMap {
     tau: Option<Tau>,
     lexicon: Lexicon,
     cuts: Vec<Option<Cut>>,
-    sample: Sample,
+    sample: MapSample,
 }
 
 /// A cut of the tree. Vectors whose feature is at most `at` are to the left.
@@ -321,7 +326,7 @@ struct Cut {
     at: i64,
 }
 
-impl Node {
+impl CutNode {
     fn cut(&self) -> Option<Cut> {
         match self {
             Self::Leaf(_) => None,
@@ -332,7 +337,7 @@ impl Node {
 
 impl From<PartitionMap> for StoredPartitionMap {
     fn from(map: PartitionMap) -> Self {
-        let cuts = map.nodes.iter().map(Node::cut).collect();
+        let cuts = map.nodes.iter().map(CutNode::cut).collect();
         Self { version: map.version, tau: map.tau, lexicon: map.lexicon, cuts, sample: map.sample }
     }
 }
@@ -349,8 +354,8 @@ impl TryFrom<StoredPartitionMap> for PartitionMap {
 
 /// Builds the nodes from a tree in preorder. If the input is not a tree, `right` can have any value; the
 /// caller checks that.
-fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingError> {
-    let mut nodes: Vec<Node> = Vec::with_capacity(cuts.len());
+fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<CutNode>, MappingError> {
+    let mut nodes: Vec<CutNode> = Vec::with_capacity(cuts.len());
     let mut open = Vec::new();
     let mut partitions = 0;
     for (at, cut) in cuts.iter().enumerate() {
@@ -363,14 +368,14 @@ fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingErr
             }
             Some(cut) => {
                 open.push(at);
-                nodes.push(Node::Cut { feature: cut.feature, at: cut.at, right: 0 });
+                nodes.push(CutNode::Cut { feature: cut.feature, at: cut.at, right: 0 });
             }
             None => {
-                nodes.push(Node::Leaf(PartitionIndex(partitions)));
+                nodes.push(CutNode::Leaf(PartitionIndex(partitions)));
                 partitions += 1;
                 // A partition ends a left side. The right side of the innermost open cut begins after it.
                 if let Some(parent) = open.pop()
-                    && let Node::Cut { right, .. } = &mut nodes[parent]
+                    && let CutNode::Cut { right, .. } = &mut nodes[parent]
                 {
                     *right = at + 1;
                 }

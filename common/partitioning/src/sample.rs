@@ -11,7 +11,7 @@ const UNLIKE: f64 = 0.1;
 /// Statistics of the contents from which a map was learned.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sample {
+pub struct MapSample {
     /// The number of contents.
     pub contents: u64,
     /// For each feature of the length vectors, the total first: minimum, quartiles and maximum, in shingles.
@@ -31,7 +31,7 @@ pub struct Drift {
     pub chance: f64,
 }
 
-impl Sample {
+impl MapSample {
     /// The statistics of contents with these lengths.
     pub(super) fn of(lengths: &[LengthVector], dimensions: usize, load: MappingLoad) -> Self {
         let summary = |feature| {
@@ -94,7 +94,7 @@ mod tests {
             MappingLoad::dealt(64, (from..from + count).map(|i| stable_hash64(&i.to_le_bytes())))
         };
         for count in [500, 2_000, 50_000] {
-            let sample = Sample::of(&[], 1, deal(0, 3_000));
+            let sample = MapSample::of(&[], 1, deal(0, 3_000));
             let drift = sample.drift(&deal(10_000_000, count)).unwrap();
             assert!((0.85..1.15).contains(&(drift.distance / drift.chance)), "{count} {drift:?}");
             assert!(!drift.is_unlike());
@@ -103,21 +103,21 @@ mod tests {
 
     #[test]
     fn moved_contents_are_drift() {
-        let sample = Sample::of(&[], 1, load(vec![100; 10]));
+        let sample = MapSample::of(&[], 1, load(vec![100; 10]));
         let drift = sample.drift(&load([vec![300; 3], vec![100; 1], vec![0; 6]].concat())).unwrap();
         assert!((drift.distance - 0.6).abs() < 1e-9 && drift.is_unlike(), "{drift:?}");
         assert_eq!(sample.drift(&load(vec![0; 10])), None);
         assert_eq!(sample.drift(&load(vec![5; 11])), None);
-        assert_eq!(Sample::default().drift(&load(Vec::new())), None);
+        assert_eq!(MapSample::default().drift(&load(Vec::new())), None);
     }
 
     #[test]
     fn features_are_summarised() {
         let lengths: Vec<LengthVector> =
             (1..=9).map(|n| LengthVector::new(&[2 * n, n]).unwrap()).rev().collect();
-        let sample = Sample::of(&lengths, 2, MappingLoad::default());
+        let sample = MapSample::of(&lengths, 2, MappingLoad::default());
         assert_eq!(sample.features, [[2, 6, 10, 14, 18], [0; 5]]);
         assert_eq!((sample.contents, sample.constant_features().collect::<Vec<_>>()), (9, vec![1]));
-        assert_eq!(Sample::of(&[], 2, MappingLoad::default()).features.len(), 0);
+        assert_eq!(MapSample::of(&[], 2, MappingLoad::default()).features.len(), 0);
     }
 }

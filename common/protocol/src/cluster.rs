@@ -11,7 +11,7 @@ pub trait ClusterApi: Send + Sync {
     fn status(&self) -> ClusterStatus;
 
     /// Whether any node of tier 1 answers. Returns with the first answer, or after a few seconds.
-    fn answers(&self) -> bool;
+    fn has_answering_node(&self) -> bool;
 
     /// Returns the traffic of this process and of every node that answers. The call that collects
     /// [`status`](Self::status) collects it as well.

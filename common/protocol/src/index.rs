@@ -8,6 +8,7 @@ mod state;
 pub use error::IndexError;
 pub use mapping::{MappingApi, RebalanceError};
 pub use orders::{
-    IndexCommand, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api,
+    IndexCommand, IndexOrders, Orders, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api,
+    VerifiedPartner,
 };
 pub use state::{INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem};

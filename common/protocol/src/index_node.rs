@@ -21,8 +21,8 @@ use doppel_partitioning::{Bounds, LengthVector, Lexicon};
 use serde::{Deserialize, Serialize};
 
 use super::content_source::{LogPosition, PageRange, Repeat};
-pub use limits::{BATCH_BYTES_MAX, BATCH_MAX, ENTRIES_MAX, fitting};
-pub use load::{HostedLoad, NodeLoad, SampleRequest, Sampled, VECTORS_MAX};
+pub use limits::{BATCH_BYTES_MAX, BATCH_MAX, ENTRIES_MAX, fitting_count};
+pub use load::{HostedLoad, NodeLoadReport, SampleAnswer, SampleRequest, VECTORS_MAX};
 pub use search::{COMPARISON_COST, NodeSearch, SearchBatch, SearchLimits, SearchOutcome};
 
 /// The plan version and the incarnation that a call assumes.
@@ -94,7 +94,7 @@ pub struct HostedPartition {
 
 /// Everything that a node has to know about a plan. The node drops all other partitions and ranges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hosting {
+pub struct HostingPlan {
     /// Random id of the router's session, unique among all routers. A node in a process of its own forgets
     /// everything that another session told it, as if it were restarted.
     pub session: u64,
@@ -118,7 +118,7 @@ pub struct Hosting {
 
 /// Position of a node in the orders of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Applied {
+pub struct AppliedState {
     /// Present incarnation of the node.
     pub incarnation: Incarnation,
     /// Epoch and index of the last applied order; `None` until the range has fed the node.
@@ -136,7 +136,7 @@ pub struct Applied {
 
 /// The place where a content is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Home {
+pub struct HomePartition {
     /// Id of the partition.
     pub partition: PartitionId,
     /// Length vector of the content.
@@ -154,7 +154,7 @@ pub enum NodeOrder {
         /// Signature of the content.
         signature: Arc<Signature>,
         /// Where the node stores the content.
-        home: Home,
+        home: HomePartition,
         /// Whether a search for the page follows. Earlier searches of other contents then skip the pair,
         /// because the search for this page finds it.
         owes_search: bool,
@@ -264,7 +264,7 @@ pub struct PageContent {
     /// Signature of the content.
     pub signature: Arc<Signature>,
     /// Where the node stores the content.
-    pub home: Home,
+    pub home: HomePartition,
 }
 
 /// Contents that a node has to store.
@@ -310,13 +310,13 @@ pub enum IngestBatch {
         /// Contents whose earlier copies in the incoming partitions the node deletes first.
         replaced: Vec<ContentHash>,
         /// The entries with their homes under the next plan.
-        entries: Vec<(MovedEntry, Home)>,
+        entries: Vec<(MovedEntry, HomePartition)>,
     },
 }
 
 /// The result of an [`IngestBatch`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ingested {
+pub struct IngestAnswer {
     /// Indexes of the claims that the node did not accept.
     pub missing: Vec<u32>,
     /// Number of contents in the serving partitions.
@@ -330,13 +330,13 @@ pub struct Ingested {
 pub trait IndexNode: Send + Sync {
     /// Tells the node which partitions it hosts under a plan. Returns its present incarnation, which all
     /// other calls need.
-    fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError>;
+    fn host(&self, hosting: HostingPlan) -> Result<Incarnation, NodeError>;
 
     /// Returns the position of the node in the orders of a range.
-    fn applied(&self, range: RangeId) -> Result<Applied, NodeError>;
+    fn applied(&self, range: RangeId) -> Result<AppliedState, NodeError>;
 
     /// Puts and removes contents. When the call returns, the orders are acknowledged.
-    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError>;
+    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<AppliedState, NodeError>;
 
     /// Carries out searches. Returns one answer for each search, in order.
     fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError>;
@@ -345,7 +345,7 @@ pub trait IndexNode: Send + Sync {
     fn entries(&self, call: CallContext, request: EntriesRequest) -> Result<EntriesPage, NodeError>;
 
     /// Stores contents in the node.
-    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError>;
+    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<IngestAnswer, NodeError>;
 
     /// Drops up to `limit` entries that the node no longer has to host. Returns whether more may remain.
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError>;
@@ -356,10 +356,10 @@ pub trait IndexNode: Send + Sync {
     fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError>;
 
     /// Returns the load of the node.
-    fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError>;
+    fn load(&self, call: CallContext) -> Result<NodeLoadReport, NodeError>;
 
     /// Returns a sample of the node's contents.
-    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError>;
+    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<SampleAnswer, NodeError>;
 
     /// Returns at most [`ENTRIES_MAX`] pages of a range that have to be searched for again, with numbers
     /// above `after`.

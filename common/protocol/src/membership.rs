@@ -40,12 +40,12 @@ pub struct Beat {
     /// A number that identifies this run of the node's process.
     pub incarnation: u64,
     /// The ranges of which the node has a replica.
-    pub ranges: Vec<Claim>,
+    pub ranges: Vec<RangeClaim>,
 }
 
 /// State of a node's replica of a range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct RangeClaim {
     /// Number of the range.
     pub range: RangeId,
     /// The newest epoch of the range that the node knows.
@@ -68,23 +68,23 @@ pub struct Claim {
 
 /// A replica of a range, as its node last reported it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replica {
+pub struct ReportedReplica {
     /// The node that has the replica.
     pub node: String,
-    /// Epoch of the claim; see [`Claim::epoch`].
+    /// Epoch of the claim; see [`RangeClaim::epoch`].
     pub epoch: Epoch,
-    /// Whether the node claims ownership; see [`Claim::owns`]. Also true for an owner that was deposed and
+    /// Whether the node claims ownership; see [`RangeClaim::owns`]. Also true for an owner that was deposed and
     /// has not noticed.
     pub owns: bool,
-    /// Number of copied records; see [`Claim::index`].
+    /// Number of copied records; see [`RangeClaim::index`].
     pub index: u64,
-    /// Whether `index` is known; see [`Claim::known`].
+    /// Whether `index` is known; see [`RangeClaim::known`].
     pub known: bool,
-    /// Position in the shared log; see [`Claim::sequence`].
+    /// Position in the shared log; see [`RangeClaim::sequence`].
     pub sequence: u64,
-    /// Position from which the node reads on; see [`Claim::needs`].
+    /// Position from which the node reads on; see [`RangeClaim::needs`].
     pub needs: u64,
-    /// Why the replica does not follow; see [`Claim::trouble`].
+    /// Why the replica does not follow; see [`RangeClaim::trouble`].
     pub trouble: Option<String>,
     /// Time since the node reported this state.
     pub age: Duration,
@@ -103,7 +103,7 @@ pub struct HeardNode {
 
 /// State of the cluster according to the beats so far. It has no clock: the caller passes the current time.
 #[derive(Debug, Default)]
-pub struct Membership(Mutex<MembershipState>);
+pub struct ClusterMembership(Mutex<MembershipState>);
 
 #[derive(Debug, Default)]
 struct MembershipState {
@@ -117,7 +117,7 @@ struct MembershipState {
 #[derive(Debug)]
 struct LastBeat {
     incarnation: u64,
-    claims: BTreeMap<RangeId, Claim>,
+    claims: BTreeMap<RangeId, RangeClaim>,
     at: Instant,
     /// Value of [`MembershipState::beats`] when this beat arrived.
     beat: u64,
@@ -132,7 +132,7 @@ struct NewestClaim {
     at: Instant,
 }
 
-impl Membership {
+impl ClusterMembership {
     /// Creates a membership that has received no beat.
     #[must_use]
     pub fn new() -> Self {
@@ -179,7 +179,7 @@ impl Membership {
     pub fn answering(&self, range: RangeId, own: Option<&str>) -> Vec<String> {
         let state = self.lock();
         let last = state.ranges.get(&range).map(|newest| newest.epoch);
-        let knows = |claim: &Claim| last.is_none_or(|last| claim.epoch >= last);
+        let knows = |claim: &RangeClaim| last.is_none_or(|last| claim.epoch >= last);
         let mut candidates: Vec<_> = state
             .claims(range)
             .filter(|(name, _, claim)| state.is_present(name, own) && knows(claim))
@@ -204,8 +204,8 @@ impl Membership {
 
     /// Returns the replicas of a range as their nodes last reported them, sorted by node name.
     #[must_use]
-    pub fn replicas(&self, range: RangeId, now: Instant) -> Vec<Replica> {
-        let replica = |(name, node, claim): (&str, &LastBeat, &Claim)| Replica {
+    pub fn replicas(&self, range: RangeId, now: Instant) -> Vec<ReportedReplica> {
+        let replica = |(name, node, claim): (&str, &LastBeat, &RangeClaim)| ReportedReplica {
             node: name.to_owned(),
             epoch: claim.epoch,
             owns: claim.owns,
@@ -262,7 +262,7 @@ impl MembershipState {
     }
 
     /// Records that a node claims to own a range.
-    fn record_claim(&mut self, claim: &Claim, now: Instant) {
+    fn record_claim(&mut self, claim: &RangeClaim, now: Instant) {
         let newest = self.ranges.entry(claim.range).or_insert(NewestClaim { epoch: claim.epoch, at: now });
         if claim.epoch >= newest.epoch {
             *newest = NewestClaim { epoch: claim.epoch, at: now };
@@ -270,7 +270,7 @@ impl MembershipState {
     }
 
     /// Returns the last claims of all nodes about a range.
-    fn claims(&self, range: RangeId) -> impl Iterator<Item = (&str, &LastBeat, &Claim)> {
+    fn claims(&self, range: RangeId) -> impl Iterator<Item = (&str, &LastBeat, &RangeClaim)> {
         self.nodes.iter().filter_map(move |(name, node)| Some((&**name, node, node.claims.get(&range)?)))
     }
 }

@@ -9,16 +9,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_contract::{Backlog, Counters, Outcome};
+use doppel_contract::{Backlog, Counters, SubmissionOutcome};
 use doppel_model::{ClientId, Epoch, GroupId, PageId, RangeId, ShardId};
 use serde::{Deserialize, Serialize};
 
 use super::content_source::{LogPosition, Moment, Repeat, SourceError};
 use super::index::SearchResult;
-use super::tier1::{Aged, DecisionTimes, RepairReport, ShardTotals, Submission, Tier1Error, Whom};
+use super::tier1::{
+    DatedAnswer, DecisionTimes, ReadTarget, RepairReport, ShardTotals, Submission, Tier1Error,
+};
 
 /// A row of a range: its key and its value.
-pub type Row = (Vec<u8>, Vec<u8>);
+pub type EncodedRow = (Vec<u8>, Vec<u8>);
 
 /// Messages from one range to another, in the order in which they were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,12 +37,12 @@ pub struct EncodedPost {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Receipt {
     /// An entry for every pair of shards in the post.
-    pub applied: Vec<AppliedUpTo>,
+    pub applied: Vec<AppliedPosition>,
 }
 
 /// The last message between two shards that was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AppliedUpTo {
+pub struct AppliedPosition {
     /// The shard that sent the message.
     pub from: ShardId,
     /// The shard that received the message.
@@ -132,7 +134,7 @@ impl From<PeerError> for SourceError {
 
 /// Numbers of messages between two ranges since the collection was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Traffic {
+pub struct MessageCounts {
     /// Number of messages sent to the other range.
     pub sent: u64,
     /// Number of messages from the other range that were applied.
@@ -147,7 +149,7 @@ pub struct RangeReport {
     /// Accepted work that is not done yet.
     pub backlog: Backlog,
     /// Messages exchanged with each range.
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<MessageCounts>,
     /// Number of failures of background work.
     pub failures: u64,
     /// Why the last attempt at background work failed, if that work is not done yet.
@@ -209,7 +211,7 @@ pub struct RangeState {
 pub type BackupId = u64;
 
 /// Callback that receives the answer to a post.
-pub type PostDone = Box<dyn FnOnce(Result<Receipt, PeerError>) + Send>;
+pub type PostCallback = Box<dyn FnOnce(Result<Receipt, PeerError>) + Send>;
 
 /// A node of tier 1 as the other nodes see it: the owner of ranges. For a range that it does not own, it
 /// answers [`PeerError::NotOwner`].
@@ -219,7 +221,7 @@ pub type PostDone = Box<dyn FnOnce(Result<Receipt, PeerError>) + Send>;
 pub trait RangeOwner: Send + Sync {
     /// Posts messages and returns at once. `done` receives the answer after the messages are applied and
     /// settled, or refused.
-    fn post(&self, post: EncodedPost, done: PostDone);
+    fn post(&self, post: EncodedPost, done: PostCallback);
 
     /// Returns rows by key, in the order of `keys`; `None` for a key without a row. An answer may end early
     /// but has at least the first row. All keys must belong to the range.
@@ -227,20 +229,26 @@ pub trait RangeOwner: Send + Sync {
 
     /// Returns up to `limit` rows from `from` up to but excluding `to`, in order. Returns fewer if the rows
     /// are long, but at least one if any exists.
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError>;
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError>;
 
-    /// Like [`rows`](Self::rows), but answers a question of a caller. For [`Whom::Replica`], a node answers
+    /// Like [`rows`](Self::rows), but answers a question of a caller. For [`ReadTarget::Replica`], a node answers
     /// from its replica, even if it does not own the range. The replica must be no older than
     /// [`AGE_MAX`](super::AGE_MAX). The call does not wait long, because the caller can ask another node.
     fn rows_for_question(
         &self,
         range: RangeId,
         keys: &[Vec<u8>],
-        whom: Whom,
-    ) -> Result<Aged<Vec<Option<Vec<u8>>>>, PeerError> {
-        match whom {
-            Whom::Owner => self.rows(range, keys).map(Aged::of_owner),
-            Whom::Replica => Err(PeerError::NotOwner(range)),
+        target: ReadTarget,
+    ) -> Result<DatedAnswer<Vec<Option<Vec<u8>>>>, PeerError> {
+        match target {
+            ReadTarget::Owner => self.rows(range, keys).map(DatedAnswer::of_owner),
+            ReadTarget::Replica => Err(PeerError::NotOwner(range)),
         }
     }
 
@@ -251,11 +259,11 @@ pub trait RangeOwner: Send + Sync {
         range: RangeId,
         (from, to): (&[u8], &[u8]),
         limit: usize,
-        whom: Whom,
-    ) -> Result<Aged<Vec<Row>>, PeerError> {
-        match whom {
-            Whom::Owner => self.scan(range, from, to, limit).map(Aged::of_owner),
-            Whom::Replica => Err(PeerError::NotOwner(range)),
+        target: ReadTarget,
+    ) -> Result<DatedAnswer<Vec<EncodedRow>>, PeerError> {
+        match target {
+            ReadTarget::Owner => self.scan(range, from, to, limit).map(DatedAnswer::of_owner),
+            ReadTarget::Replica => Err(PeerError::NotOwner(range)),
         }
     }
 
@@ -276,7 +284,7 @@ pub trait RangeOwner: Send + Sync {
         range: RangeId,
         client: ClientId,
         submissions: Vec<Submission>,
-    ) -> Result<Vec<Outcome>, PeerError>;
+    ) -> Result<Vec<SubmissionOutcome>, PeerError>;
 
     /// Deletes all records of pages of the range, which must all be known.
     fn purge(&self, range: RangeId, pages: &[PageId]) -> Result<(), PeerError>;

@@ -19,13 +19,15 @@ pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, Bac
 pub use decision_times::{CLASS_BOUNDS_MS, DecisionTimes};
 pub use error::Tier1Error;
 pub use group_view::{GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView};
-pub use line::{Change, Changes, Line};
-pub use page_view::{Compared, PageView};
-pub use question::{AGE_MAX, Aged, LEASE, Moments, OWNERS_LAG, Question, TooOld, Whom, too_old};
-pub use repair::{
-    NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
-    RepairReport, RepairTrail, within,
+pub use line::{FeedBatch, FeedEvent, Line};
+pub use page_view::{ComparedPage, PageView};
+pub use question::{
+    AGE_MAX, AgeError, AnswerTimes, DatedAnswer, LEASE, OWNERS_LAG, Question, ReadTarget, explain_age,
 };
-pub use scan::Scan;
+pub use repair::{
+    InvalidRepairId, InvalidRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId,
+    RepairPosition, RepairReport, RepairTrail, limit_urls,
+};
+pub use scan::PageScan;
 pub use submission::{Body, Submission};
 pub use totals::{ShardTotals, Totals};

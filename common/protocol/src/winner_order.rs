@@ -16,17 +16,17 @@ mod rank;
 use std::cmp::Ordering;
 use std::{fmt, iter};
 
-use doppel_contract::{Market, Rule};
+use doppel_contract::{Market, WinnerRule};
 use serde::{Deserialize, Serialize};
 
 pub use rank::Rank;
 
 /// The rules of a collection, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Vec<Rule>", try_from = "Vec<Rule>")]
+#[serde(into = "Vec<WinnerRule>", try_from = "Vec<WinnerRule>")]
 pub struct WinnerOrder {
-    /// The chosen rules, followed by [`Rule::Url`] in all remaining places.
-    rules: [Rule; Self::RULES.len()],
+    /// The chosen rules, followed by [`WinnerRule::Url`] in all remaining places.
+    rules: [WinnerRule; Self::RULES.len()],
 }
 
 /// Why a list of rules is not a valid order.
@@ -36,49 +36,49 @@ pub struct OrderError {
     /// Index of the rule in the list, counted from 0.
     pub at: usize,
     /// The rule that is not allowed at this index.
-    pub rule: Rule,
+    pub rule: WinnerRule,
     /// The reason in words, which continues the name of the rule.
     pub reason: &'static str,
 }
 
 impl WinnerOrder {
     /// The rules that can be chosen. The URL always decides last, whether it is named or not.
-    pub const RULES: [Rule; 6] = [
-        Rule::Popularity,
-        Rule::DayFirstSeen,
-        Rule::StaticUrl,
-        Rule::ShorterUrl,
-        Rule::FirstSeen,
-        Rule::Https,
+    pub const RULES: [WinnerRule; 6] = [
+        WinnerRule::Popularity,
+        WinnerRule::DayFirstSeen,
+        WinnerRule::StaticUrl,
+        WinnerRule::ShorterUrl,
+        WinnerRule::FirstSeen,
+        WinnerRule::Https,
     ];
 
     /// The order of a collection that has not chosen an order.
     pub const DEFAULT: Self = Self {
         rules: [
-            Rule::Popularity,
-            Rule::DayFirstSeen,
-            Rule::StaticUrl,
-            Rule::ShorterUrl,
-            Rule::FirstSeen,
-            Rule::Url,
+            WinnerRule::Popularity,
+            WinnerRule::DayFirstSeen,
+            WinnerRule::StaticUrl,
+            WinnerRule::ShorterUrl,
+            WinnerRule::FirstSeen,
+            WinnerRule::Url,
         ],
     };
 
     /// Creates the order with these rules, followed by the URL.
     ///
     /// # Errors
-    /// If a rule is named twice, is [`Rule::Market`], or comes after [`Rule::Url`].
-    pub fn new(chosen: &[Rule]) -> Result<Self, OrderError> {
-        let mut rules = [Rule::Url; Self::RULES.len()];
+    /// If a rule is named twice, is [`WinnerRule::Market`], or comes after [`WinnerRule::Url`].
+    pub fn new(chosen: &[WinnerRule]) -> Result<Self, OrderError> {
+        let mut rules = [WinnerRule::Url; Self::RULES.len()];
         for (at, &rule) in chosen.iter().enumerate() {
             let refused = |reason| Err(OrderError { at, rule, reason });
-            if rule == Rule::Market {
+            if rule == WinnerRule::Market {
                 return refused("is not named here: it always comes first when a query names a market");
             }
             if chosen[..at].contains(&rule) {
                 return refused("is named twice");
             }
-            if chosen[..at].contains(&Rule::Url) {
+            if chosen[..at].contains(&WinnerRule::Url) {
                 return refused("comes after url, which decides between any two pages");
             }
             // After these checks only a final `url` can be past the end, and it is implied.
@@ -89,20 +89,20 @@ impl WinnerOrder {
         Ok(Self { rules })
     }
 
-    /// Returns the rules in order. The last rule is [`Rule::Url`].
-    pub fn rules(self) -> impl Iterator<Item = Rule> {
-        self.rules.into_iter().take_while(|rule| *rule != Rule::Url).chain(iter::once(Rule::Url))
+    /// Returns the rules in order. The last rule is [`WinnerRule::Url`].
+    pub fn rules(self) -> impl Iterator<Item = WinnerRule> {
+        self.rules.into_iter().take_while(|rule| *rule != WinnerRule::Url).chain(iter::once(WinnerRule::Url))
     }
 
     /// Compares two pages; `Less` means that `a` wins. If `market` is given, pages of that market win. Also
     /// returns the rule that decided.
     #[must_use]
-    pub fn compare(self, a: &Rank, b: &Rank, market: Option<&Market>) -> (Ordering, Rule) {
-        iter::once(Rule::Market)
+    pub fn compare(self, a: &Rank, b: &Rank, market: Option<&Market>) -> (Ordering, WinnerRule) {
+        iter::once(WinnerRule::Market)
             .chain(self.rules())
             .map(|rule| (rank::compare(rule, a, b, market), rule))
             .find(|(order, _)| order.is_ne())
-            .unwrap_or((Ordering::Equal, Rule::Url))
+            .unwrap_or((Ordering::Equal, WinnerRule::Url))
     }
 
     /// Whether `a` wins over `b` if the query names no market.
@@ -128,16 +128,16 @@ impl fmt::Display for WinnerOrder {
     }
 }
 
-impl From<WinnerOrder> for Vec<Rule> {
+impl From<WinnerOrder> for Vec<WinnerRule> {
     fn from(order: WinnerOrder) -> Self {
         order.rules().collect()
     }
 }
 
-impl TryFrom<Vec<Rule>> for WinnerOrder {
+impl TryFrom<Vec<WinnerRule>> for WinnerOrder {
     type Error = OrderError;
 
-    fn try_from(chosen: Vec<Rule>) -> Result<Self, OrderError> {
+    fn try_from(chosen: Vec<WinnerRule>) -> Result<Self, OrderError> {
         Self::new(&chosen)
     }
 }
@@ -158,44 +158,44 @@ mod tests {
     }
 
     fn order(names: &str) -> WinnerOrder {
-        let rules: Vec<Rule> = names.split_whitespace().map(|name| name.parse().unwrap()).collect();
+        let rules: Vec<WinnerRule> = names.split_whitespace().map(|name| name.parse().unwrap()).collect();
         WinnerOrder::new(&rules).unwrap()
     }
 
     /// The rules implemented from their description: the smallest key wins.
-    fn key(rule: Rule, rank: &Rank) -> i64 {
+    fn key(rule: WinnerRule, rank: &Rank) -> i64 {
         let url = rank.url.as_str();
         let seen = rank.first_seen.millis();
         match rule {
-            Rule::Popularity => match rank.popularity {
+            WinnerRule::Popularity => match rank.popularity {
                 None => i64::MAX,
                 // The inverted exponent of the number; for zero it is greater than for any normal number.
                 Some(p) => 1_023 - (p.to_bits() >> 52) as i64,
             },
-            Rule::DayFirstSeen => seen.div_euclid(86_400_000),
-            Rule::StaticUrl => i64::from(url.contains('?')),
-            Rule::ShorterUrl => url.len() as i64,
-            Rule::FirstSeen => seen,
-            Rule::Https => i64::from(!url.to_lowercase().starts_with("https://")),
-            Rule::Market | Rule::Url => unreachable!(),
+            WinnerRule::DayFirstSeen => seen.div_euclid(86_400_000),
+            WinnerRule::StaticUrl => i64::from(url.contains('?')),
+            WinnerRule::ShorterUrl => url.len() as i64,
+            WinnerRule::FirstSeen => seen,
+            WinnerRule::Https => i64::from(!url.to_lowercase().starts_with("https://")),
+            WinnerRule::Market | WinnerRule::Url => unreachable!(),
         }
     }
 
-    fn expected(rules: &[Rule], a: &Rank, b: &Rank) -> (Ordering, Rule) {
+    fn expected(rules: &[WinnerRule], a: &Rank, b: &Rank) -> (Ordering, WinnerRule) {
         for &rule in rules {
             let (a, b) = (key(rule, a), key(rule, b));
             if a != b {
                 return (a.cmp(&b), rule);
             }
         }
-        (a.url.as_str().cmp(b.url.as_str()), Rule::Url)
+        (a.url.as_str().cmp(b.url.as_str()), WinnerRule::Url)
     }
 
     /// Returns all permutations of all subsets.
-    fn permutations_of_subsets(of: &[Rule]) -> Vec<Vec<Rule>> {
+    fn permutations_of_subsets(of: &[WinnerRule]) -> Vec<Vec<WinnerRule>> {
         let mut all = vec![Vec::new()];
         for rule in of {
-            let rest: Vec<Rule> = of.iter().copied().filter(|other| other != rule).collect();
+            let rest: Vec<WinnerRule> = of.iter().copied().filter(|other| other != rule).collect();
             all.extend(permutations_of_subsets(&rest).into_iter().map(|tail| [vec![*rule], tail].concat()));
         }
         all
@@ -208,12 +208,12 @@ mod tests {
         let url = page("https://a.org/a/rather/long/path", day);
         let long = page("record:a.jsonl#a-long-id", day);
         for (first, second, rule) in [
-            (&url, &page("record:a#1", day), Rule::ShorterUrl),
-            (&page("record:a#1", day - 1), &url, Rule::DayFirstSeen),
+            (&url, &page("record:a#1", day), WinnerRule::ShorterUrl),
+            (&page("record:a#1", day - 1), &url, WinnerRule::DayFirstSeen),
             // The length of an id has no meaning, so the older record wins.
-            (&long, &page("record:a#1", day + 1), Rule::FirstSeen),
-            (&page("record:a.jsonl#row=9", day), &page("record:a.jsonl#row=10", day), Rule::Url),
-            (&page("record:a.jsonl#row=10", day), &page("record:a.jsonl#row=11", day), Rule::Url),
+            (&long, &page("record:a#1", day + 1), WinnerRule::FirstSeen),
+            (&page("record:a.jsonl#row=9", day), &page("record:a.jsonl#row=10", day), WinnerRule::Url),
+            (&page("record:a.jsonl#row=10", day), &page("record:a.jsonl#row=11", day), WinnerRule::Url),
         ] {
             assert_eq!(WinnerOrder::DEFAULT.compare(first, second, None), (Ordering::Less, rule));
             assert_eq!(WinnerOrder::DEFAULT.compare(second, first, None), (Ordering::Greater, rule));
@@ -232,25 +232,30 @@ mod tests {
                 rank("http://a.de/longer?x", None, day),
                 rank("http://a.fr/", Some(9.0), 0),
                 Some(&de),
-                Rule::Market,
+                WinnerRule::Market,
             ),
             (
                 rank("http://a/longer", Some(4.0), day),
                 rank("http://a/", Some(3.9), 0),
                 None,
-                Rule::Popularity,
+                WinnerRule::Popularity,
             ),
-            (rank("http://a/longer", Some(0.0), day), rank("http://a/", None, 0), None, Rule::Popularity),
+            (
+                rank("http://a/longer", Some(0.0), day),
+                rank("http://a/", None, 0),
+                None,
+                WinnerRule::Popularity,
+            ),
             (
                 rank("http://a/longer?x", Some(4.0), 0),
                 rank("http://a/", Some(7.9), day),
                 None,
-                Rule::DayFirstSeen,
+                WinnerRule::DayFirstSeen,
             ),
-            (rank("http://a/longer", None, 9), rank("http://a/?", None, 0), None, Rule::StaticUrl),
-            (rank("http://a/b", None, 9), rank("http://a/bc", None, 0), None, Rule::ShorterUrl),
-            (rank("http://a/c", None, 1), rank("http://a/b", None, 2), None, Rule::FirstSeen),
-            (rank("http://a/b", None, 1), rank("http://a/c", None, 1), None, Rule::Url),
+            (rank("http://a/longer", None, 9), rank("http://a/?", None, 0), None, WinnerRule::StaticUrl),
+            (rank("http://a/b", None, 9), rank("http://a/bc", None, 0), None, WinnerRule::ShorterUrl),
+            (rank("http://a/c", None, 1), rank("http://a/b", None, 2), None, WinnerRule::FirstSeen),
+            (rank("http://a/b", None, 1), rank("http://a/c", None, 1), None, WinnerRule::Url),
         ];
         for (winner, loser, market, rule) in cases {
             let usual = WinnerOrder::default();
@@ -267,12 +272,12 @@ mod tests {
     fn chosen_rules_decide_in_their_order() {
         let (old, secure) = (rank("http://a/", None, 0), rank("HTTPS://a/longer?x", None, 9));
         let decides = |names| order(names).compare(&secure, &old, None);
-        assert_eq!(decides("https popularity"), (Ordering::Less, Rule::Https));
-        assert_eq!(decides("first_seen https"), (Ordering::Greater, Rule::FirstSeen));
-        assert_eq!(decides("popularity day_first_seen"), (Ordering::Less, Rule::Url), "in byte order");
+        assert_eq!(decides("https popularity"), (Ordering::Less, WinnerRule::Https));
+        assert_eq!(decides("first_seen https"), (Ordering::Greater, WinnerRule::FirstSeen));
+        assert_eq!(decides("popularity day_first_seen"), (Ordering::Less, WinnerRule::Url), "in byte order");
         assert_eq!(decides("url"), decides(""));
         let file = rank("file:///a", None, 0);
-        assert_eq!(order("https").compare(&file, &old, None).1, Rule::Url, "neither is https");
+        assert_eq!(order("https").compare(&file, &old, None).1, WinnerRule::Url, "neither is https");
     }
 
     #[test]
@@ -285,20 +290,20 @@ mod tests {
             let order = WinnerOrder::new(&rules).unwrap();
             let json = serde_json::to_string(&order).unwrap();
             assert_eq!(serde_json::from_str::<WinnerOrder>(&json).unwrap(), order, "{json}");
-            assert_eq!(order.rules().collect::<Vec<_>>(), [rules, vec![Rule::Url]].concat());
+            assert_eq!(order.rules().collect::<Vec<_>>(), [rules, vec![WinnerRule::Url]].concat());
         }
     }
 
     #[test]
     fn an_invalid_order_names_the_rule_and_the_reason() {
-        let refused = |rules: &[Rule]| WinnerOrder::new(rules).unwrap_err();
-        let twice = refused(&[Rule::Https, Rule::FirstSeen, Rule::Https]);
+        let refused = |rules: &[WinnerRule]| WinnerOrder::new(rules).unwrap_err();
+        let twice = refused(&[WinnerRule::Https, WinnerRule::FirstSeen, WinnerRule::Https]);
         assert_eq!((twice.at, twice.to_string().as_str()), (2, "https is named twice"));
-        let late = refused(&[Rule::Url, Rule::Https]);
-        assert_eq!((late.at, late.rule), (1, Rule::Https));
-        assert_eq!(refused(&[Rule::Url, Rule::Url]).reason, "is named twice");
-        let market = refused(&[Rule::Popularity, Rule::Market]);
-        assert_eq!((market.at, market.rule), (1, Rule::Market));
+        let late = refused(&[WinnerRule::Url, WinnerRule::Https]);
+        assert_eq!((late.at, late.rule), (1, WinnerRule::Https));
+        assert_eq!(refused(&[WinnerRule::Url, WinnerRule::Url]).reason, "is named twice");
+        let market = refused(&[WinnerRule::Popularity, WinnerRule::Market]);
+        assert_eq!((market.at, market.rule), (1, WinnerRule::Market));
         assert!(serde_json::from_str::<WinnerOrder>("[\"url\", \"https\"]").is_err());
     }
 
@@ -345,7 +350,7 @@ mod tests {
             let order = WinnerOrder::new(&rules).unwrap();
             let fr = |rank: &Rank| rank.url.as_str().to_lowercase().contains(".fr/");
             let expected = if in_market && fr(&a) != fr(&b) {
-                (if fr(&a) { Ordering::Less } else { Ordering::Greater }, Rule::Market)
+                (if fr(&a) { Ordering::Less } else { Ordering::Greater }, WinnerRule::Market)
             } else {
                 expected(&rules, &a, &b)
             };

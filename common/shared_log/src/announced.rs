@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::log::{Entry, Sequence};
+use crate::log::{LogEntry, Sequence};
 
 /// Maximum size of the stored entries in bytes. A reader that is further behind reads the log.
 const BYTES_MAX: usize = 8 << 20;
@@ -52,11 +52,11 @@ impl AnnouncedEntries {
     }
 
     /// Returns the entries after a position, up to the first gap. Drops the entries up to the position.
-    pub(crate) fn entries_after(&mut self, after: Sequence) -> Vec<Entry> {
+    pub(crate) fn entries_after(&mut self, after: Sequence) -> Vec<LogEntry> {
         self.forget(after);
         let numbered = (after.0 + 1..).zip(&self.entries);
         let next = numbered.take_while(|(expected, (sequence, _))| expected == *sequence);
-        next.map(|(sequence, (_, bytes))| Entry { sequence: Sequence(sequence), bytes: bytes.clone() })
+        next.map(|(sequence, (_, bytes))| LogEntry { sequence: Sequence(sequence), bytes: bytes.clone() })
             .collect()
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
+use crate::log::{AppendError, LogEntry, LogError, Sequence, SharedLog, append_surely};
 
 /// How long a call is repeated if the log is unavailable.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,8 +44,8 @@ fn append(log: &dyn SharedLog, expected: Sequence, entry: &Bytes) -> Result<Sequ
     append_surely(log, expected, entry, PATIENCE)
 }
 
-fn all(log: &dyn SharedLog) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn all(log: &dyn SharedLog) -> Vec<LogEntry> {
+    let mut entries: Vec<LogEntry> = Vec::new();
     loop {
         let after = entries.last().map_or(Sequence(0), |last| last.sequence);
         let more = patiently(|| log.read(after, 1 << 20));
@@ -190,7 +190,8 @@ fn announced_entries_are_in_the_log(log: &dyn SharedLog) {
     let in_log = all(log);
     for after in (0..25).rev() {
         let announced = log.told(Sequence(after));
-        let expected: Vec<Entry> = in_log.iter().filter(|entry| entry.sequence.0 > after).cloned().collect();
+        let expected: Vec<LogEntry> =
+            in_log.iter().filter(|entry| entry.sequence.0 > after).cloned().collect();
         assert!(expected.starts_with(&announced), "after {after}: {announced:?}");
     }
 }

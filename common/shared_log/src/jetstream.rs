@@ -8,8 +8,8 @@
 //!   answer to `STREAM.INFO` distinguishes the two cases.
 
 mod announcements;
-mod bulletin;
 mod engine;
+mod news_channel;
 mod readers;
 mod sent_bytes;
 mod state;
@@ -24,10 +24,10 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
+use crate::log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog};
 use announcements::Announcements;
-pub use bulletin::{Bulletin, BulletinSubscription};
-pub use engine::{Engine, EngineError, Server, StreamSettings};
+pub use engine::{EngineError, LogEngine, Server, StreamSettings};
+pub use news_channel::{BulletinSubscription, NewsChannel};
 use readers::Readers;
 use sent_bytes::SentBytes;
 pub use state::{EngineState, Follower, Greeting, LogTraffic, ServerState, StreamContents, StreamState};
@@ -180,11 +180,11 @@ impl SharedLog for JetStreamLog {
         Ok(sequence)
     }
 
-    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
+    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<LogEntry>, LogError> {
         self.announcements.forget(after);
         let last_announced = self.announcements.last();
         let read = self.handle.block_on(async {
-            let (mut entries, mut read): (Vec<Entry>, usize) = (Vec::new(), 0);
+            let (mut entries, mut read): (Vec<LogEntry>, usize) = (Vec::new(), 0);
             while entries.is_empty() || read < bytes {
                 let wanted = entries.last().map_or(after, |last| last.sequence).next();
                 let found = match self.next_entry(wanted).await {
@@ -198,7 +198,7 @@ impl SharedLog for JetStreamLog {
                     return Err(LogError::Trimmed { log, after: Sequence(wanted.0 - 1), first });
                 }
                 read += payload.len();
-                entries.push(Entry { sequence: wanted, bytes: payload });
+                entries.push(LogEntry { sequence: wanted, bytes: payload });
                 // The caller's next read finds out whether there is more.
                 if self.announcements.last() == Some(sequence) {
                     break;
@@ -212,7 +212,7 @@ impl SharedLog for JetStreamLog {
         read
     }
 
-    fn told(&self, after: Sequence) -> Vec<Entry> {
+    fn told(&self, after: Sequence) -> Vec<LogEntry> {
         self.announcements.entries_after(after)
     }
 

@@ -30,7 +30,7 @@ pub mod memory;
 mod reports;
 
 pub use jetstream::{
-    Bulletin, BulletinSubscription, Engine, EngineError, EngineState, Follower, Greeting, JetStreamLog, LED,
-    LogTraffic, Server, ServerState, StreamContents, StreamSettings, StreamState,
+    BulletinSubscription, EngineError, EngineState, Follower, Greeting, JetStreamLog, LED, LogEngine,
+    LogTraffic, NewsChannel, Server, ServerState, StreamContents, StreamSettings, StreamState,
 };
-pub use log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog, append_surely};
+pub use log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog, append_surely};

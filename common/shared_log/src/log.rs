@@ -19,7 +19,7 @@ impl Sequence {
 
 /// An entry that was read from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// Sequence number of the entry.
     pub sequence: Sequence,
     /// The bytes that were appended.
@@ -121,12 +121,12 @@ pub trait SharedLog: Send + Sync {
     ///
     /// # Errors
     /// If the log does not answer, or the entry after `after` was trimmed.
-    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError>;
+    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<LogEntry>, LogError>;
 
     /// Returns announced entries after a position, in order and without a gap. The call does not ask the log.
     /// If the result is empty, the log may still have more entries. If the log has lost its tail, it may
     /// contain other entries at these positions.
-    fn told(&self, after: Sequence) -> Vec<Entry>;
+    fn told(&self, after: Sequence) -> Vec<LogEntry>;
 
     /// Returns what the log contains. It includes every append that was acknowledged before the call. Unlike
     /// a read, this call requires that the answering server reaches most of the copies.

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
+use crate::log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog};
 use crate::reports::Reports;
 
 /// A fault of a call. Planned faults affect the next calls in order, and a call without a planned fault
 /// succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum LogFault {
     /// An append is carried out, and its answer is lost.
     AnswerLost,
     /// An append is lost on its way to the log.
@@ -42,7 +42,7 @@ struct State {
     /// Sequence number before the first remaining entry.
     trimmed: u64,
     entries: VecDeque<Bytes>,
-    faults: VecDeque<Fault>,
+    faults: VecDeque<LogFault>,
     /// Appends that arrive after the next call.
     late_appends: Vec<(Sequence, Bytes)>,
     /// Last entry that the lagging leader shows; `None` if the leader shows all entries.
@@ -109,7 +109,7 @@ impl MemoryLog {
     }
 
     /// Adds faults for the next calls, after those planned before.
-    pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
+    pub fn plan(&self, faults: impl IntoIterator<Item = LogFault>) {
         self.state().faults.extend(faults);
     }
 
@@ -164,18 +164,20 @@ impl SharedLog for MemoryLog {
         state.check()?;
         let fault = state.faults.pop_front();
         let answer = match fault {
-            Some(Fault::Away) => Err(AppendError::Failed(unavailable("the simulated log is away"))),
-            Some(Fault::CallLost) => Err(AppendError::Unknown(unavailable("the simulated answer was lost"))),
-            Some(Fault::CallLate) => {
+            Some(LogFault::Away) => Err(AppendError::Failed(unavailable("the simulated log is away"))),
+            Some(LogFault::CallLost) => {
+                Err(AppendError::Unknown(unavailable("the simulated answer was lost")))
+            }
+            Some(LogFault::CallLate) => {
                 state.deliver_late_appends();
                 state.late_appends.push((expected, entry.clone()));
                 return Err(AppendError::Unknown(unavailable("the simulated answer was lost")));
             }
-            Some(Fault::AnswerLost) => {
+            Some(LogFault::AnswerLost) => {
                 let _ = state.append(expected, entry);
                 Err(AppendError::Unknown(unavailable("the simulated answer was lost")))
             }
-            Some(Fault::Misplaced) => state.append(expected, entry).map(Sequence::next),
+            Some(LogFault::Misplaced) => state.append(expected, entry).map(Sequence::next),
             None => state.append(expected, entry),
         };
         state.deliver_late_appends();
@@ -183,10 +185,10 @@ impl SharedLog for MemoryLog {
         answer
     }
 
-    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
+    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<LogEntry>, LogError> {
         let mut state = self.state();
         state.check()?;
-        if state.faults.front() == Some(&Fault::Away) {
+        if state.faults.front() == Some(&LogFault::Away) {
             state.faults.pop_front();
             return Err(unavailable("the simulated log is away"));
         }
@@ -201,17 +203,17 @@ impl SharedLog for MemoryLog {
                 break;
             }
             read += bytes_of.len();
-            entries.push(Entry { sequence: Sequence(sequence), bytes: bytes_of.clone() });
+            entries.push(LogEntry { sequence: Sequence(sequence), bytes: bytes_of.clone() });
         }
         state.deliver_late_appends();
         Ok(entries)
     }
 
-    fn told(&self, after: Sequence) -> Vec<Entry> {
+    fn told(&self, after: Sequence) -> Vec<LogEntry> {
         let state = self.state();
         let next = (after.0 + 1..).zip(state.announced.range(after.0 + 1..));
         let next = next.take_while(|(place, (sequence, _))| place == *sequence);
-        next.map(|(place, (_, bytes))| Entry { sequence: Sequence(place), bytes: bytes.clone() }).collect()
+        next.map(|(place, (_, bytes))| LogEntry { sequence: Sequence(place), bytes: bytes.clone() }).collect()
     }
 
     fn extent(&self) -> Result<Extent, LogError> {
@@ -266,11 +268,11 @@ mod tests {
     fn a_late_append_arrives_after_the_next_call_if_its_position_is_free() {
         let log = MemoryLog::default();
         let [a, b] = ["a", "b"].map(|text| Bytes::from_static(text.as_bytes()));
-        log.plan([Fault::CallLate]);
+        log.plan([LogFault::CallLate]);
         assert!(matches!(log.append(Sequence(0), &a), Err(AppendError::Unknown(_))));
         assert_eq!(log.read(Sequence(0), 100), Ok(Vec::new()));
         assert_eq!(log.end(), Ok(Sequence(1)));
-        log.plan([Fault::CallLate]);
+        log.plan([LogFault::CallLate]);
         assert!(log.append(Sequence(1), &a).is_err());
         assert_eq!(log.append(Sequence(1), &b), Ok(Sequence(2)));
         assert_eq!(log.end(), Ok(Sequence(2)));
@@ -282,7 +284,7 @@ mod tests {
     #[test]
     fn an_append_that_may_have_succeeded_is_unknown_and_not_refused() {
         let (log, entry) = (MemoryLog::default(), Bytes::from_static(b"a"));
-        log.plan([Fault::AnswerLost].into_iter().chain([Fault::Away; 1_000]));
+        log.plan([LogFault::AnswerLost].into_iter().chain([LogFault::Away; 1_000]));
         let limit = Duration::from_millis(400);
         let appended = std::thread::scope(|scope| {
             let append = scope.spawn(|| append_surely(&log, Sequence(0), &entry, limit));
@@ -307,7 +309,7 @@ mod tests {
         let limit = Duration::from_secs(5);
         let full = append_surely(&log, Sequence(0), &entry, limit);
         assert!(matches!(full, Err(AppendError::Failed(LogError::Full { .. }))), "{full:?}");
-        log.plan([Fault::CallLate]);
+        log.plan([LogFault::CallLate]);
         let unknown = append_surely(&log, Sequence(0), &entry, limit);
         assert!(matches!(unknown, Err(AppendError::Unknown(_))), "{unknown:?}");
     }

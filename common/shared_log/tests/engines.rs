@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use doppel_shared_log::{
-    AppendError, Engine, EngineError, Entry, JetStreamLog, LogError, LogTraffic, Sequence, SharedLog as _,
-    StreamContents, StreamSettings, append_surely, conformance,
+    AppendError, EngineError, JetStreamLog, LogEngine, LogEntry, LogError, LogTraffic, Sequence,
+    SharedLog as _, StreamContents, StreamSettings, append_surely, conformance,
 };
 use servers::{Servers, patiently, programs};
 
@@ -20,7 +20,7 @@ fn settings(replicas: usize) -> StreamSettings {
     StreamSettings { replicas, max_bytes: 64 << 20 }
 }
 
-fn create(engine: &Engine, name: &str, replicas: usize) -> JetStreamLog {
+fn create(engine: &LogEngine, name: &str, replicas: usize) -> JetStreamLog {
     patiently(|| engine.create(name, settings(replicas)).map_err(|error| error.to_string()))
 }
 
@@ -138,7 +138,7 @@ fn acknowledged_entries_survive_killed_servers() {
         (0..3).for_each(|at| servers.kill(at));
         (0..3).for_each(|at| servers.start_one(at));
         let (log, last) = writer.join().unwrap();
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<LogEntry> = Vec::new();
         while (entries.len() as u64) < last.0 {
             let after = Sequence(entries.len() as u64);
             let more = patiently(|| log.read(after, usize::MAX).map_err(|error| error.to_string()));
@@ -156,7 +156,8 @@ fn acknowledged_entries_survive_killed_servers() {
 fn subscribers_receive_news() {
     with_each(|program| {
         let servers = Servers::start(program, 1);
-        let (teller, listener) = (servers.connect().bulletin("news"), servers.connect().bulletin("news"));
+        let (teller, listener) =
+            (servers.connect().news_channel("news"), servers.connect().news_channel("news"));
         let (sender, heard) = channel();
         let listening = listener.listen(move |news| drop(sender.send(news.to_vec())));
         let first = patiently(|| {
@@ -220,7 +221,7 @@ fn calls_end_although_all_servers_are_gone_and_the_queue_is_full() {
             log.append(Sequence(place), &entry).unwrap();
         }
         servers.kill(0);
-        let news = engine.bulletin("news");
+        let news = engine.news_channel("news");
         let is_queued = || {
             let began = Instant::now();
             news.tell(Bytes::new());
@@ -228,7 +229,7 @@ fn calls_end_although_all_servers_are_gone_and_the_queue_is_full() {
         };
         let queued = (0..1_000_000).take_while(|_| is_queued()).count();
         assert!((2_000..1_000_000).contains(&queued), "the queue holds {queued} messages");
-        let call = |what: &'static str, call: fn(&Engine, &JetStreamLog) -> bool| {
+        let call = |what: &'static str, call: fn(&LogEngine, &JetStreamLog) -> bool| {
             let (engine, log, (done, answer)) = (engine.clone(), Arc::clone(&log), channel());
             thread::spawn(move || done.send(call(&engine, &log)));
             (what, answer)

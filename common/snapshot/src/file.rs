@@ -22,7 +22,7 @@ pub const BLOCK_MAX: usize = 64 << 20;
 
 /// Why a snapshot file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum SnapshotError {
     /// The file cannot be opened or read.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -34,7 +34,7 @@ pub enum Unreadable {
     Version,
 }
 
-impl Unreadable {
+impl SnapshotError {
     /// Whether the error says that the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
@@ -154,7 +154,7 @@ impl SnapshotReader {
     ///
     /// # Errors
     /// If the file cannot be read, has other magic bytes, or is already visibly damaged.
-    pub fn open<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> Result<(Self, H), Unreadable> {
+    pub fn open<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> Result<(Self, H), SnapshotError> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         Self::new(file, length, magic)
@@ -166,13 +166,13 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// If the file cannot be read, has other magic bytes, or is already visibly damaged.
-    pub fn new<H: DeserializeOwned>(file: R, length: u64, magic: &[u8]) -> Result<(Self, H), Unreadable> {
-        let remaining = length.checked_sub(CHECKSUM).ok_or(Unreadable::Damaged)?;
+    pub fn new<H: DeserializeOwned>(file: R, length: u64, magic: &[u8]) -> Result<(Self, H), SnapshotError> {
+        let remaining = length.checked_sub(CHECKSUM).ok_or(SnapshotError::Damaged)?;
         let mut this = Self { file, hash: StableHasher64::default(), remaining, buffer: Vec::new() };
         if this.next(magic.len())? != magic {
-            return Err(Unreadable::Version);
+            return Err(SnapshotError::Version);
         }
-        let head = serde_json::from_slice(this.block()?).map_err(|_| Unreadable::Damaged)?;
+        let head = serde_json::from_slice(this.block()?).map_err(|_| SnapshotError::Damaged)?;
         Ok((this, head))
     }
 
@@ -181,8 +181,8 @@ impl<R: Read> SnapshotReader<R> {
         self.remaining == 0
     }
 
-    fn next(&mut self, bytes: usize) -> Result<&[u8], Unreadable> {
-        self.remaining = self.remaining.checked_sub(bytes as u64).ok_or(Unreadable::Damaged)?;
+    fn next(&mut self, bytes: usize) -> Result<&[u8], SnapshotError> {
+        self.remaining = self.remaining.checked_sub(bytes as u64).ok_or(SnapshotError::Damaged)?;
         self.buffer.resize(bytes, 0);
         self.file.read_exact(&mut self.buffer)?;
         self.hash.update(&self.buffer);
@@ -193,13 +193,13 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// If the file cannot be read, is too short, or the length is greater than [`BLOCK_MAX`].
-    pub fn block(&mut self) -> Result<&[u8], Unreadable> {
+    pub fn block(&mut self) -> Result<&[u8], SnapshotError> {
         let count = usize::try_from(self.number()?).ok().filter(|count| *count <= BLOCK_MAX);
-        self.next(count.ok_or(Unreadable::Damaged)?)
+        self.next(count.ok_or(SnapshotError::Damaged)?)
     }
 
     /// Reads everything up to the checksum, for the hash only.
-    fn skip(&mut self) -> Result<(), Unreadable> {
+    fn skip(&mut self) -> Result<(), SnapshotError> {
         while self.remaining > 0 {
             self.next(self.remaining.min(CHUNK as u64) as usize)?;
         }
@@ -210,7 +210,7 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// If the file cannot be read or is too short.
-    pub fn number(&mut self) -> Result<u64, Unreadable> {
+    pub fn number(&mut self) -> Result<u64, SnapshotError> {
         Ok(u64::read(self.next(8)?))
     }
 
@@ -218,10 +218,10 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// If the file cannot be read, or is too short for the number of items.
-    pub fn column<T: SnapshotItem>(&mut self) -> Result<Vec<T>, Unreadable> {
+    pub fn column<T: SnapshotItem>(&mut self) -> Result<Vec<T>, SnapshotError> {
         let count = self.number()?;
         if count > self.remaining / T::BYTES as u64 {
-            return Err(Unreadable::Damaged);
+            return Err(SnapshotError::Damaged);
         }
         let count = count as usize;
         let mut items = Vec::with_capacity(count);
@@ -236,12 +236,12 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// If the file cannot be read, or the checksum does not match.
-    pub fn finish(mut self) -> Result<(), Unreadable> {
+    pub fn finish(mut self) -> Result<(), SnapshotError> {
         self.skip()?;
         let mut checksum = [0; CHECKSUM as usize];
         self.file.read_exact(&mut checksum)?;
         let is_sound = self.remaining == 0 && u64::from_le_bytes(checksum) == self.hash.finish();
-        if is_sound { Ok(()) } else { Err(Unreadable::Damaged) }
+        if is_sound { Ok(()) } else { Err(SnapshotError::Damaged) }
     }
 }
 
@@ -278,10 +278,10 @@ pub fn verify<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> io::Result<Opti
     match read() {
         Ok(head) => Ok(Some(Ok(head))),
         Err(unreadable) if unreadable.is_missing() => Ok(None),
-        Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::IsADirectory => {
+        Err(SnapshotError::Io(error)) if error.kind() == io::ErrorKind::IsADirectory => {
             Ok(Some(Err("it is a directory, not a file".to_owned())))
         }
-        Err(Unreadable::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+        Err(SnapshotError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
         Err(unreadable) => Ok(Some(Err(unreadable.to_string()))),
     }
 }
@@ -312,7 +312,7 @@ mod tests {
         ) {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("file");
-            let read = || -> Result<_, Unreadable> {
+            let read = || -> Result<_, SnapshotError> {
                 let (mut reader, head) = SnapshotReader::open::<u64>(&path, b"kind 1")?;
                 let read = (head, reader.column::<u8>()?, reader.column::<u64>()?);
                 let is_at_end = reader.is_at_end();

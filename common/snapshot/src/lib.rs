@@ -18,5 +18,5 @@ mod item;
 
 pub use directories::{create_directories, sync_directory};
 pub use due::{LOOK, is_due};
-pub use file::{BLOCK_MAX, SnapshotReader, SnapshotWriter, Unreadable, damage, put, sync_name, verify};
+pub use file::{BLOCK_MAX, SnapshotError, SnapshotReader, SnapshotWriter, damage, put, sync_name, verify};
 pub use item::SnapshotItem;

@@ -23,26 +23,26 @@ pub fn spawn_vital(name: String, work: impl FnOnce() + Send + 'static) -> io::Re
 /// How far a thread lowers its priority while all processors are busy. Each value is the niceness that it
 /// sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GiveWay {
+pub enum LoweredPriority {
     /// Threads that answer questions come first. This thread gets about half of the processor time of an
     /// answering thread.
-    ToAnswers = 3,
+    BelowAnswers = 3,
     /// All other threads come first. This thread gets about a tenth of the processor time of another thread.
     /// For work that no caller waits for from one millisecond to the next.
-    ToAll = 10,
+    BelowAll = 10,
 }
 
 /// Lowers the priority of the calling thread from now on. Only Linux has a niceness for each thread; on other
 /// systems this function does nothing.
-pub fn give_way(way: GiveWay) {
+pub fn lower_priority(priority: LoweredPriority) {
     #[cfg(target_os = "linux")]
     // Without a process id, `setpriority` acts on the calling thread: setpriority(2), "C library/kernel
     // differences".
-    if let Err(error) = rustix::process::setpriority_process(None, way as i32) {
+    if let Err(error) = rustix::process::setpriority_process(None, priority as i32) {
         tracing::debug!(%error, "cannot lower the priority of a thread; it keeps its present priority");
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = way;
+    let _ = priority;
 }
 
 #[cfg(test)]
@@ -52,13 +52,13 @@ mod tests {
     fn lowering_the_priority_of_a_thread_affects_only_that_thread() {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let own = niceness();
-        for way in [super::GiveWay::ToAnswers, super::GiveWay::ToAll] {
+        for priority in [super::LoweredPriority::BelowAnswers, super::LoweredPriority::BelowAll] {
             let other = std::thread::spawn(move || {
-                super::give_way(way);
+                super::lower_priority(priority);
                 niceness()
             });
             // A thread that started with a higher niceness keeps it.
-            assert_eq!(other.join().unwrap(), own.max(way as i32));
+            assert_eq!(other.join().unwrap(), own.max(priority as i32));
         }
         assert_eq!(niceness(), own);
     }

@@ -11,7 +11,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, Tier1Api, Tier1Error};
 
 use crate::transport::call::calls;
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::{AnswerStream, Peer};
 
 /// A piece of the stream. An error is sent as text, because other processes may not know its type.
@@ -26,16 +26,16 @@ calls! {
 }
 
 /// Adds the backup call to a listener.
-pub(crate) fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>) -> Listener {
+pub(crate) fn serve(listener: CallListener, tier1: &Arc<dyn Tier1Api>) -> CallListener {
     let tier1 = Arc::clone(tier1);
     serve_from(listener, move || tier1.backup())
 }
 
 /// Like [`serve`], but with a function that begins a backup of any source.
 pub(crate) fn serve_from(
-    listener: Listener,
+    listener: CallListener,
     begin: impl Fn() -> Result<BackupStream, BackupError> + Send + Sync + 'static,
-) -> Listener {
+) -> CallListener {
     listener.stream::<Backup>(move || match begin() {
         Ok(pieces) => Box::new(pieces.map(|piece| frame(&piece.map_err(|error| error.to_string())))),
         Err(error) => Box::new(std::iter::once(frame(&Err(error.to_string())))),

@@ -11,15 +11,15 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Incarnation, PageId, RangeId};
 use doppel_partitioning::LengthVector;
 use doppel_protocol::index_node::{
-    Applied, BATCH_BYTES_MAX, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch,
-    Ingested, NodeError, NodeLoad, NodeSearch, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchLimits,
-    SearchOutcome,
+    AppliedState, BATCH_BYTES_MAX, CallContext, EntriesPage, EntriesRequest, HostingPlan, IndexNode,
+    IngestAnswer, IngestBatch, NodeError, NodeLoadReport, NodeSearch, OrderBatch, SampleAnswer,
+    SampleRequest, SearchBatch, SearchLimits, SearchOutcome,
 };
-use doppel_protocol::{LogPosition, Pair, Repeat};
+use doppel_protocol::{LogPosition, Repeat, VerifiedPartner};
 use serde::{Deserialize, Serialize};
 
 use crate::transport::call::{calls, with};
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::{Peer, WireError};
 
 /// Maximum size of a body that is full of signatures, in bytes.
@@ -36,10 +36,10 @@ const SEARCHES_MAX: usize = 1_024;
 const LONG: Duration = Duration::from_secs(600);
 
 calls! {
-    Host = "index-node/host": Hosting => Result<Incarnation, NodeError>
+    Host = "index-node/host": HostingPlan => Result<Incarnation, NodeError>
         { REQUEST_BYTES_MAX: usize = PLAN_BYTES_MAX, DEADLINE: Duration = LONG };
-    AppliedCall = "index-node/applied": RangeId => Result<Applied, NodeError>;
-    Apply = "index-node/apply": (CallContext, OrderBatch) => Result<Applied, NodeError>
+    AppliedCall = "index-node/applied": RangeId => Result<AppliedState, NodeError>;
+    Apply = "index-node/apply": (CallContext, OrderBatch) => Result<AppliedState, NodeError>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
     Search = "index-node/search": (CallContext, SentBatch) => Result<Vec<SentOutcome>, NodeError>
         {
@@ -49,15 +49,15 @@ calls! {
         };
     Entries = "index-node/entries": (CallContext, EntriesRequest) => Result<EntriesPage, NodeError>
         { ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
-    Ingest = "index-node/ingest": (CallContext, IngestBatch) => Result<Ingested, NodeError>
+    Ingest = "index-node/ingest": (CallContext, IngestBatch) => Result<IngestAnswer, NodeError>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = LONG };
     DropPartition = "index-node/drop-partition": (CallContext, u64) => Result<bool, NodeError>
         { DEADLINE: Duration = Duration::from_secs(120) };
     Save = "index-node/save": (CallContext, Vec<(RangeId, LogPosition)>) => Result<(), NodeError>
         { DEADLINE: Duration = LONG };
-    Load = "index-node/load": CallContext => Result<NodeLoad, NodeError>
+    Load = "index-node/load": CallContext => Result<NodeLoadReport, NodeError>
         { ANSWER_BYTES_MAX: usize = 16 << 20 };
-    Sample = "index-node/sample": (CallContext, SampleRequest) => Result<Sampled, NodeError>
+    Sample = "index-node/sample": (CallContext, SampleRequest) => Result<SampleAnswer, NodeError>
         { ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
     Repeats = "index-node/repeats": (CallContext, RangeId, u64) => Result<Vec<Repeat>, NodeError>;
     AcknowledgeRepeats = "index-node/acknowledge-repeats": (CallContext, RangeId, u64) => Result<(), NodeError>;
@@ -83,9 +83,9 @@ pub(crate) enum SentOutcome {
         begun: bool,
     },
     Absent,
-    Copy(Pair),
+    Copy(VerifiedPartner),
     Compared {
-        pairs: Vec<Pair>,
+        pairs: Vec<VerifiedPartner>,
         probed: u32,
         /// The signature is `None` if the caller has it.
         subject: Option<(Option<Arc<Signature>>, LengthVector)>,
@@ -187,15 +187,15 @@ impl SentOutcome {
 }
 
 impl IndexNode for RemoteNode {
-    fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
+    fn host(&self, hosting: HostingPlan) -> Result<Incarnation, NodeError> {
         self.0.call::<Host>(&hosting)?
     }
 
-    fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
+    fn applied(&self, range: RangeId) -> Result<AppliedState, NodeError> {
         self.0.call::<AppliedCall>(&range)?
     }
 
-    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError> {
+    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<AppliedState, NodeError> {
         self.0.call::<Apply>(&(call, batch))?
     }
 
@@ -216,7 +216,7 @@ impl IndexNode for RemoteNode {
         self.0.call::<Entries>(&(call, request))?
     }
 
-    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
+    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<IngestAnswer, NodeError> {
         self.0.call::<Ingest>(&(call, batch))?
     }
 
@@ -228,11 +228,11 @@ impl IndexNode for RemoteNode {
         self.0.call::<Save>(&(call, moments))?
     }
 
-    fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
+    fn load(&self, call: CallContext) -> Result<NodeLoadReport, NodeError> {
         self.0.call::<Load>(&call)?
     }
 
-    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
+    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<SampleAnswer, NodeError> {
         match (self.0.call::<Sample>(&(call, request.clone())), request) {
             (Ok(sampled), _) => sampled,
             // The answer was too large: request half of the contents in each of two calls.
@@ -243,11 +243,11 @@ impl IndexNode for RemoteNode {
                 let mut signatures = Vec::new();
                 for some in [first, second] {
                     match self.sample(call, SampleRequest::Signatures(some.to_vec()))? {
-                        Sampled::Signatures(found) => signatures.extend(found),
+                        SampleAnswer::Signatures(found) => signatures.extend(found),
                         other => return Ok(other),
                     }
                 }
-                Ok(Sampled::Signatures(signatures))
+                Ok(SampleAnswer::Signatures(signatures))
             }
             (Err(error), _) => Err(error.into()),
         }
@@ -264,7 +264,7 @@ impl IndexNode for RemoteNode {
 
 /// Adds the calls of a node to a listener.
 #[must_use]
-pub fn serve(listener: Listener, node: &Arc<dyn IndexNode>) -> Listener {
+pub fn serve(listener: CallListener, node: &Arc<dyn IndexNode>) -> CallListener {
     listener
         .answer::<Host>(with!(node, |node, hosting| node.host(hosting)))
         .answer::<AppliedCall>(with!(node, |node, range| node.applied(range)))

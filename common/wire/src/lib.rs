@@ -17,7 +17,7 @@
 //! | `transport::circuit_breaker` | fast failure of calls that another node can answer as well |
 //! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | traits as calls |
 //! | `orders` | orders to the router: a queue, and the thread that sends it to the present router |
-//! | `seat` | the slot for the router in a process, which may be empty |
+//! | `router_slot` | the slot for the router in a process, which may be empty |
 //! | `spread` | several nodes of tier 1 as a single tier 1 |
 //! | `take_over` | the command to take over a range |
 //! | `traffic` | counts of the bytes that a process sends and receives |
@@ -33,7 +33,7 @@ mod backup;
 pub mod index_node;
 pub mod orders;
 pub mod range_owner;
-pub mod seat;
+pub mod router_slot;
 pub mod signatures;
 pub mod spread;
 pub mod take_over;
@@ -43,8 +43,8 @@ pub mod traffic;
 mod transport;
 
 pub use transport::call::{Call, VERSION};
-pub use transport::identity::{Identity, InvalidName, NodeName};
-pub use transport::listener::{Listener, Panics};
+pub use transport::identity::{Identity, InvalidNodeName, NodeName};
+pub use transport::listener::{CallListener, PanicPolicy};
 pub use transport::peer::{Peer, Runtime, WireError};
 pub use transport::refusal::Refusal;
 pub use transport::secret::{Secret, SecretError};

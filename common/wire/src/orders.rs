@@ -23,18 +23,20 @@ use std::sync::Arc;
 use doppel_contract::LoadReport;
 use doppel_model::RangeId;
 use doppel_model::signature::Signature;
-use doppel_protocol::{IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api};
+use doppel_protocol::{
+    IndexError, IndexOrders, Orders, PartitionLookup, RefusedOrders, Tier2Api, VerifiedPartner,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::seat::RouterSeat;
+use crate::router_slot::RouterSlot;
 use crate::tier2::RemoteTier2;
 use crate::transport::call::{calls, with};
 use crate::transport::call_sizes::SIGNATURES_BYTES_MAX;
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::Peer;
 
 use order_sender::OrderSender;
-pub use router_location::{CurrentRouter, RouterAt};
+pub use router_location::{CurrentRouter, RouterLocation};
 
 /// Number of concurrent calls: one for each node of tier 1, plus retries.
 const CALLS: usize = 32;
@@ -94,8 +96,8 @@ impl RemoteOrders {
     /// Makes a call to the present router.
     fn ask<R>(&self, ask: impl FnOnce(&dyn Tier2Api) -> Result<R, IndexError>) -> Result<R, IndexError> {
         match self.router.current()? {
-            RouterAt::Here(router, _) => ask(&*router),
-            RouterAt::There(peer) => ask(&RemoteTier2::new(peer)),
+            RouterLocation::Here(router, _) => ask(&*router),
+            RouterLocation::There(peer) => ask(&RemoteTier2::new(peer)),
         }
     }
 
@@ -117,7 +119,7 @@ impl IndexOrders for RemoteOrders {
 }
 
 impl Tier2Api for RemoteOrders {
-    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
+    fn probe(&self, signature: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         self.ask(|router| router.probe(signature))
     }
 
@@ -144,19 +146,19 @@ impl Tier2Api for RemoteOrders {
 /// Adds the orders call to the listener of a process that may have the router. While the router is elsewhere,
 /// the call fails with [`IndexError::Unavailable`], and orders wait at the sender.
 #[must_use]
-pub fn serve(listener: Listener, seat: &Arc<RouterSeat>) -> Listener {
-    let answer = |seat: &RouterSeat, request| {
-        let (router, session) = seat.taken()?;
+pub fn serve(listener: CallListener, slot: &Arc<RouterSlot>) -> CallListener {
+    let answer = |slot: &RouterSlot, request| {
+        let (router, session) = slot.router()?;
         Ok(accept(&*router, session, request))
     };
-    listener.at_once(CALLS).answer::<Order>(with!(seat, |seat, request| answer(&seat, request)))
+    listener.at_once(CALLS).answer::<Order>(with!(slot, |slot, request| answer(&slot, request)))
 }
 
 /// Sends a request to the present router.
 fn send(router: &dyn CurrentRouter, request: OrdersRequest) -> Result<OrdersAnswer, IndexError> {
     match router.current()? {
-        RouterAt::Here(router, session) => Ok(accept(&*router, session, request)),
-        RouterAt::There(peer) => peer.call::<Order>(&request)?,
+        RouterLocation::Here(router, session) => Ok(accept(&*router, session, request)),
+        RouterLocation::There(peer) => peer.call::<Order>(&request)?,
     }
 }
 

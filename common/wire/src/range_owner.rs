@@ -7,14 +7,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::{ClientId, GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
-    BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt, Row,
+    BackupId, EncodedPost, EncodedRow, PeerError, PostCallback, RangeOwner, RangeReport, RangeState, Receipt,
 };
 use doppel_protocol::{
-    Aged, BACKUP_PIECE_BYTES, LogPosition, Pair, RepairReport, Repeat, SearchResult, Submission, Tier1Error,
-    Whom,
+    BACKUP_PIECE_BYTES, DatedAnswer, LogPosition, ReadTarget, RepairReport, Repeat, SearchResult, Submission,
+    Tier1Error, VerifiedPartner,
 };
 
 use crate::transport::call::{Call, calls, with};
@@ -23,7 +23,7 @@ use crate::transport::call_sizes::{
     with_smaller_limits,
 };
 use crate::transport::circuit_breaker::{CallFailure, CircuitBreaker, NODE_WAIT};
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::{Peer, WireError};
 
 /// Number of concurrent calls of each group: reads, posts (which wait until they are applied), and other
@@ -82,18 +82,18 @@ calls! {
         { REQUEST_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(40) };
     Rows = "range-owner/rows": (RangeId, Vec<Vec<u8>>) => Answer<Vec<Option<Vec<u8>>>>
         { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
-    Scan = "range-owner/scan": (RangeId, Vec<u8>, Vec<u8>, u64) => Answer<Vec<Row>>
+    Scan = "range-owner/scan": (RangeId, Vec<u8>, Vec<u8>, u64) => Answer<Vec<EncodedRow>>
         { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
-    RowsForQuestion = "range-owner/rows-for-question": (RangeId, Vec<Vec<u8>>, Whom) => Answer<Aged<Vec<Option<Vec<u8>>>>>
+    RowsForQuestion = "range-owner/rows-for-question": (RangeId, Vec<Vec<u8>>, ReadTarget) => Answer<DatedAnswer<Vec<Option<Vec<u8>>>>>
         { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
-    ScanForQuestion = "range-owner/scan-for-question": (RangeId, (Vec<u8>, Vec<u8>), u64, Whom) => Answer<Aged<Vec<Row>>>
+    ScanForQuestion = "range-owner/scan-for-question": (RangeId, (Vec<u8>, Vec<u8>), u64, ReadTarget) => Answer<DatedAnswer<Vec<EncodedRow>>>
         { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
     State = "range-owner/state": RangeId => Answer<RangeState>
         { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = SHORT };
     Report = "range-owner/report": (RangeId, Duration) => Answer<RangeReport>
         { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(50) };
     Hurry = "range-owner/hurry": (RangeId, bool) => Answer<()> { DEADLINE: Duration = SHORT };
-    Submit = "range-owner/submit": (RangeId, ClientId, Vec<Submission>) => Answer<Vec<Outcome>>
+    Submit = "range-owner/submit": (RangeId, ClientId, Vec<Submission>) => Answer<Vec<SubmissionOutcome>>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = STORE };
     Purge = "range-owner/purge": (RangeId, Vec<PageId>) => Answer<()>
         { REQUEST_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = STORE, REPEATABLE: bool = false };
@@ -178,7 +178,7 @@ fn or_unreachable<T>(range: RangeId, answer: Result<Answer<T>, CallFailure>) -> 
 
 impl RangeOwner for RemoteRanges {
     /// `done` runs on an async thread, so it must not block. It is dropped if the process ends first.
-    fn post(&self, post: EncodedPost, done: PostDone) {
+    fn post(&self, post: EncodedPost, done: PostCallback) {
         let range = post.to;
         self.peer.begin_call::<Post>(&post, move |answer| {
             done(or_unreachable(range, answer.map_err(CallFailure::Wire)));
@@ -201,17 +201,18 @@ impl RangeOwner for RemoteRanges {
         &self,
         range: RangeId,
         keys: &[Vec<u8>],
-        whom: Whom,
-    ) -> Answer<Aged<Vec<Option<Vec<u8>>>>> {
+        target: ReadTarget,
+    ) -> Answer<DatedAnswer<Vec<Option<Vec<u8>>>>> {
         if keys.is_empty() {
-            return Ok(Aged::of_owner(Vec::new()));
+            return Ok(DatedAnswer::of_owner(Vec::new()));
         }
         let ask = |count| {
-            let request = (range, keys[..count].to_vec(), whom);
+            let request = (range, keys[..count].to_vec(), target);
             self.breaker.call::<RowsForQuestion>(&self.peer, &request, NODE_WAIT)
         };
-        let Aged { answer, age } = or_unreachable(range, with_smaller_limits(keys.len().min(KEYS_MAX), ask))?;
-        Ok(Aged { answer: check_row_count(range, keys.len(), answer)?, age })
+        let DatedAnswer { answer, age } =
+            or_unreachable(range, with_smaller_limits(keys.len().min(KEYS_MAX), ask))?;
+        Ok(DatedAnswer { answer: check_row_count(range, keys.len(), answer)?, age })
     }
 
     fn scan_for_question(
@@ -219,16 +220,16 @@ impl RangeOwner for RemoteRanges {
         range: RangeId,
         (from, to): (&[u8], &[u8]),
         limit: usize,
-        whom: Whom,
-    ) -> Answer<Aged<Vec<Row>>> {
+        target: ReadTarget,
+    ) -> Answer<DatedAnswer<Vec<EncodedRow>>> {
         let ask = |limit| {
-            let request = (range, (from.to_vec(), to.to_vec()), limit as u64, whom);
+            let request = (range, (from.to_vec(), to.to_vec()), limit as u64, target);
             self.breaker.call::<ScanForQuestion>(&self.peer, &request, NODE_WAIT)
         };
         or_unreachable(range, with_smaller_limits(limit, ask))
     }
 
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Answer<Vec<Row>> {
+    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Answer<Vec<EncodedRow>> {
         let ask = |limit| self.call::<Scan>(&(range, from.to_vec(), to.to_vec(), limit as u64));
         or_unreachable(range, with_smaller_limits(limit, ask))
     }
@@ -245,7 +246,12 @@ impl RangeOwner for RemoteRanges {
         self.ask::<Hurry, _>(range, &(range, again))
     }
 
-    fn submit(&self, range: RangeId, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+    fn submit(
+        &self,
+        range: RangeId,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Answer<Vec<SubmissionOutcome>> {
         submit_in_batches(submissions, |some| self.ask::<Submit, _>(range, &(range, client, some)))
     }
 
@@ -261,7 +267,7 @@ impl RangeOwner for RemoteRanges {
     }
 
     fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Answer<()> {
-        let bytes = |result: &SearchResult| result.pairs.len() * size_of::<Pair>();
+        let bytes = |result: &SearchResult| result.pairs.len() * size_of::<VerifiedPartner>();
         let mut remaining = results;
         while !remaining.is_empty() {
             let sizes = remaining.iter().take(RESULTS_MAX).map(bytes);
@@ -316,18 +322,18 @@ impl RangeOwner for RemoteRanges {
 /// Adds the calls of a range owner to a listener. Calls that wait for other calls have their own permits, so
 /// they do not block reads.
 #[must_use]
-pub fn serve(listener: Listener, owner: &Arc<dyn RangeOwner>) -> Listener {
+pub fn serve(listener: CallListener, owner: &Arc<dyn RangeOwner>) -> CallListener {
     listener
         .at_once(CALLS)
         .answer::<Rows>(with!(owner, |owner, (range, keys)| owner.rows(range, &keys)))
         .answer::<Scan>(with!(owner, |owner, (range, from, to, limit)| {
             owner.scan(range, &from, &to, usize::try_from(limit).unwrap_or(usize::MAX))
         }))
-        .answer::<RowsForQuestion>(with!(owner, |owner, (range, keys, whom)| {
-            owner.rows_for_question(range, &keys, whom)
+        .answer::<RowsForQuestion>(with!(owner, |owner, (range, keys, target)| {
+            owner.rows_for_question(range, &keys, target)
         }))
-        .answer::<ScanForQuestion>(with!(owner, |owner, (range, (from, to), limit, whom)| {
-            owner.scan_for_question(range, (&from, &to), usize::try_from(limit).unwrap_or(usize::MAX), whom)
+        .answer::<ScanForQuestion>(with!(owner, |owner, (range, (from, to), limit, target)| {
+            owner.scan_for_question(range, (&from, &to), usize::try_from(limit).unwrap_or(usize::MAX), target)
         }))
         .answer::<State>(with!(owner, |owner, range| owner.state(range)))
         .at_once(CALLS)

@@ -8,7 +8,7 @@ use doppel_model::signature::Signature;
 use doppel_protocol::{SIGNATURES_MAX, SignatureSource, SourceError};
 
 use crate::transport::call::calls;
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::{Peer, WireError};
 
 /// Approximate maximum size of an answer in bytes. An answer has at least one signature.
@@ -64,7 +64,7 @@ impl From<WireError> for SourceError {
 
 /// Adds the signatures call to a listener.
 #[must_use]
-pub fn serve(listener: Listener, source: &Arc<dyn SignatureSource>) -> Listener {
+pub fn serve(listener: CallListener, source: &Arc<dyn SignatureSource>) -> CallListener {
     let source = Arc::clone(source);
     listener.at_once(CALLS).answer::<Signatures>(move |pages| leading_signatures(&*source, &pages))
 }

@@ -16,18 +16,18 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    BATCH_MAX, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
+    BATCH_MAX, BackupError, BackupStream, FeedBatch, GroupFilter, GroupPosition, GroupSummary, GroupView,
     LinesPage, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
     SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api, Tier1Error, Tier1Reads,
     Totals,
 };
 
-pub use owners::{FixedOwners, Owners};
+pub use owners::{FixedOwners, OwnerLookup};
 use parts::Nodes;
 use question::SpreadReads;
 
@@ -40,7 +40,7 @@ impl SpreadTier1 {
     /// Creates a tier 1 from nodes. `owners` returns the index in `nodes` of each shard's owner, and is asked
     /// for every call.
     #[must_use]
-    pub fn new(nodes: Vec<Arc<dyn Tier1Api>>, owners: Arc<dyn Owners>) -> Self {
+    pub fn new(nodes: Vec<Arc<dyn Tier1Api>>, owners: Arc<dyn OwnerLookup>) -> Self {
         Self(Nodes::new(nodes, owners, Tier1Error::Unavailable))
     }
 
@@ -104,13 +104,13 @@ impl Tier1Api for SpreadTier1 {
     /// A node records its submissions in order. If a node fails, the call returns only its error, although
     /// the other nodes have recorded theirs. The caller sends all submissions again; those on record change
     /// nothing.
-    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<SubmissionOutcome>> {
         check(submissions.len())?;
         self.0.each_in_order(submissions, |one| one.url.id(), |node, some| node.submit_for(client, some))
     }
 
     /// Submissions for a node that fails, or for a shard without a known owner, fail. The others succeed.
-    fn submit_each(&self, client: ClientId, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
+    fn submit_each(&self, client: ClientId, submissions: Vec<Submission>) -> Vec<Answer<SubmissionOutcome>> {
         let count = submissions.len();
         if let Err(refused) = check(count) {
             return vec![Err(refused); count];
@@ -132,7 +132,7 @@ impl Tier1Api for SpreadTier1 {
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
         if self.0.owners.may_change() {
-            question.owners_may_change();
+            question.note_deposable_owners();
         }
         Some(Box::new(SpreadReads { nodes: &self.0, question: question.clone() }))
     }
@@ -141,7 +141,7 @@ impl Tier1Api for SpreadTier1 {
         self.any(|node| node.groups(filter, after, limit))
     }
 
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Answer<Changes> {
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Answer<FeedBatch> {
         let until = Instant::now() + wait;
         self.any(|node| node.changes(cursor, limit, time_until(until)))
     }
@@ -212,7 +212,7 @@ impl SpreadSignatures {
     /// Creates a source from nodes. `owners` returns the index in `nodes` of each shard's owner, and is asked
     /// for every call.
     #[must_use]
-    pub fn new(nodes: Vec<Arc<dyn SignatureSource>>, owners: Arc<dyn Owners>) -> Self {
+    pub fn new(nodes: Vec<Arc<dyn SignatureSource>>, owners: Arc<dyn OwnerLookup>) -> Self {
         Self(Nodes::new(nodes, owners, SourceError::Unavailable))
     }
 }

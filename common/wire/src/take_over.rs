@@ -4,7 +4,7 @@ use doppel_model::RangeId;
 use doppel_protocol::range_owner::PeerError;
 
 use crate::transport::call::calls;
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::Peer;
 
 /// Number of concurrent calls.
@@ -26,8 +26,8 @@ pub fn take_over(peer: &Peer, range: RangeId) -> Result<(), PeerError> {
 /// Adds the take-over call to the listener of a node.
 #[must_use]
 pub fn serve(
-    listener: Listener,
+    listener: CallListener,
     take_over: impl Fn(RangeId) -> Result<(), PeerError> + Send + Sync + 'static,
-) -> Listener {
+) -> CallListener {
     listener.at_once(CALLS).answer::<TakeOver>(take_over)
 }

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::signatures::{self, RemoteSignatures};
 use crate::transport::call::calls;
-use crate::{Identity, Listener, Panics, Peer, Refusal, Runtime, Secret, WireError};
+use crate::{CallListener, Identity, PanicPolicy, Peer, Refusal, Runtime, Secret, WireError};
 
 calls! {
     Echo = "echo": String => String { REQUEST_BYTES_MAX: usize = 1_000, ANSWER_BYTES_MAX: usize = 500 };
@@ -42,11 +42,11 @@ struct Node {
 }
 
 impl Node {
-    fn start(calls: impl FnOnce(Listener) -> Listener) -> Self {
+    fn start(calls: impl FnOnce(CallListener) -> CallListener) -> Self {
         let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let listener = threads.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let calls = calls(Listener::new(identity("one", "index-1", SECRET), 1, Panics::Fail));
+        let calls = calls(CallListener::new(identity("one", "index-1", SECRET), 1, PanicPolicy::Fail));
         let (_end, ended) = oneshot::channel::<()>();
         threads.spawn(calls.serve(listener, async { drop(ended.await) }));
         Self { threads, address, _end }
@@ -227,7 +227,7 @@ fn only_harmless_calls_are_retried() {
 fn both_sides_count_what_they_send_and_receive() {
     use crate::traffic::{TransferredBytes, WireTraffic};
     let counted = WireTraffic::default();
-    counted.also("log", || TransferredBytes { sent: 7, received: 9 });
+    counted.add_source("log", || TransferredBytes { sent: 7, received: 9 });
     let node = Node::start(|listener| {
         listener.counting(&counted).answer::<Echo>(|text| text).answer::<Once>(|()| ())
     });
@@ -242,7 +242,7 @@ fn both_sides_count_what_they_send_and_receive() {
         let of = counts.iter().find(|counts| counts.call == "echo").unwrap();
         (of.requests, of.sent, of.received)
     };
-    let counts = peer.told_traffic().unwrap();
+    let counts = peer.read_traffic().unwrap();
     assert_eq!(
         counts.iter().map(|one| &*one.call).collect::<Vec<_>>(),
         ["echo", "traffic", "log"],
@@ -250,7 +250,7 @@ fn both_sides_count_what_they_send_and_receive() {
     );
     assert_eq!((counts[2].sent, counts[2].received), (7, 9));
     assert_eq!(echo(counts), (3, 300, 300));
-    assert_eq!(echo(runtime.traffic().so_far()), (3, 300, 300));
+    assert_eq!(echo(runtime.traffic().totals()), (3, 300, 300));
 }
 
 /// A source of signatures for pages that are numbered by their first byte.

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_contract::answer::Advice;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::tables::TablesHash;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl};
 use doppel_protocol::{
-    Aged, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
-    PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
-    Submission, Tier1Api, Tier1Error, Tier1Reads, Totals, Whom, WinnerOrder,
+    BackupError, BackupStream, DatedAnswer, FeedBatch, GroupFilter, GroupPosition, GroupSummary, GroupView,
+    LinesPage, PageView, Question, ReadTarget, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals, WinnerOrder,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ use crate::transport::call::{Call, calls, with};
 use crate::transport::call_sizes::{SIGNATURES_BYTES_MAX, submit_in_batches, with_smaller_limits};
 use crate::transport::circuit_breaker::{CallFailure, CircuitBreaker, FRONT_WAIT};
 use crate::transport::json::Json;
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::{Peer, WireError};
 
 /// Longest wait of one call.
@@ -48,10 +48,10 @@ const LONG: Duration = Duration::from_secs(3_600);
 type Answer<T> = Result<T, Tier1Error>;
 
 calls! {
-    Describe = "tier1/describe": () => Collection;
-    Submit = "tier1/submit": (ClientId, Vec<Submission>) => Answer<Vec<Outcome>>
+    Describe = "tier1/describe": () => CollectionInfo;
+    Submit = "tier1/submit": (ClientId, Vec<Submission>) => Answer<Vec<SubmissionOutcome>>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(130) };
-    Pages = "tier1/pages": (Option<Whom>, Vec<PageId>) => Answer<Aged<Vec<Option<PageView>>>>
+    Pages = "tier1/pages": (Option<ReadTarget>, Vec<PageId>) => Answer<DatedAnswer<Vec<Option<PageView>>>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = READ };
     KnownAdvices = "tier1/known-advices": Vec<PageUrl> => Answer<Vec<Option<Json<Advice>>>>
         {
@@ -59,16 +59,16 @@ calls! {
             ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX,
             DEADLINE: Duration = READ,
         };
-    FirstSpelling = "tier1/first-spelling": (Option<Whom>, (PageId, Option<PageId>)) => Answer<Aged<Option<PageId>>>
+    FirstSpelling = "tier1/first-spelling": (Option<ReadTarget>, (PageId, Option<PageId>)) => Answer<DatedAnswer<Option<PageId>>>
         { DEADLINE: Duration = READ };
-    SignatureOf = "tier1/signature": (Option<Whom>, PageId) => Answer<Aged<Option<Arc<Signature>>>>
+    SignatureOf = "tier1/signature": (Option<ReadTarget>, PageId) => Answer<DatedAnswer<Option<Arc<Signature>>>>
         { ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX };
-    Summary = "tier1/group-summary": (Option<Whom>, GroupId) => Answer<Aged<Option<GroupSummary>>>;
-    Group = "tier1/group": (Option<Whom>, (GroupId, Option<GroupPosition>, u64, bool)) => Answer<Aged<Option<GroupView>>>
+    Summary = "tier1/group-summary": (Option<ReadTarget>, GroupId) => Answer<DatedAnswer<Option<GroupSummary>>>;
+    Group = "tier1/group": (Option<ReadTarget>, (GroupId, Option<GroupPosition>, u64, bool)) => Answer<DatedAnswer<Option<GroupView>>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
     Groups = "tier1/groups": (GroupFilter, Option<GroupId>, u64) => Answer<Vec<GroupSummary>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = LONG };
-    ChangesCall = "tier1/changes": (Option<String>, u64, Duration) => Answer<Changes>
+    ChangesCall = "tier1/changes": (Option<String>, u64, Duration) => Answer<FeedBatch>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(50) };
     Scan = "tier1/scan": (Option<ScanPosition>, u64) => Answer<LinesPage>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
@@ -91,7 +91,7 @@ calls! {
 
 /// What a coordinator has to know about the collection.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Collection {
+pub struct CollectionInfo {
     /// The pairwise function of the collection.
     pub policy: Policy,
     /// The rules that elect winners.
@@ -121,7 +121,7 @@ impl RemoteTier1 {
     ///
     /// # Errors
     /// If the node does not answer.
-    pub fn collection(&self) -> Result<Collection, WireError> {
+    pub fn collection(&self) -> Result<CollectionInfo, WireError> {
         self.peer.call::<Describe>(&())
     }
 
@@ -160,11 +160,11 @@ impl RemoteReads<'_> {
 
     fn ask<C, R, T>(&self, request: R) -> Result<Answer<T>, CallFailure>
     where
-        C: Call<Request = (Option<Whom>, R), Answer = Answer<Aged<T>>>,
+        C: Call<Request = (Option<ReadTarget>, R), Answer = Answer<DatedAnswer<T>>>,
     {
         let sent = Instant::now();
-        let whom = self.question.as_ref().map(Question::whom);
-        let answer = self.call::<C>(&(whom, request))?;
+        let target = self.question.as_ref().map(Question::target);
+        let answer = self.call::<C>(&(target, request))?;
         Ok(answer.map(|aged| match &self.question {
             Some(question) => question.take(aged, sent),
             None => aged.answer,
@@ -250,7 +250,7 @@ impl Tier1Reads for RemoteTier1 {
 }
 
 impl Tier1Api for RemoteTier1 {
-    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Answer<Vec<SubmissionOutcome>> {
         submit_in_batches(submissions, |some| self.peer.call::<Submit>(&(client, some))?)
     }
 
@@ -262,7 +262,7 @@ impl Tier1Api for RemoteTier1 {
         self.peer.call::<Groups>(&(filter, after, limit as u64))?
     }
 
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Answer<Changes> {
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Answer<FeedBatch> {
         let until = Instant::now() + wait;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -337,42 +337,42 @@ fn to_usize(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// Reads for a question that is put to `whom`, or reads of owners only if `whom` is `None`.
+/// Reads for a question that is put to `target`, or reads of owners only if `target` is `None`.
 fn read<T>(
     tier1: &dyn Tier1Api,
-    whom: Option<Whom>,
+    target: Option<ReadTarget>,
     read: impl FnOnce(&dyn Tier1Reads) -> Answer<T>,
-) -> Answer<Aged<T>> {
-    let Some(whom) = whom else { return read(tier1).map(Aged::of_owner) };
-    let question = Question::put_to_anybody(whom);
+) -> Answer<DatedAnswer<T>> {
+    let Some(target) = target else { return read(tier1).map(DatedAnswer::of_owner) };
+    let question = Question::with_target(target);
     let answer = question.ask(tier1, read)?;
-    question.answered(answer)
+    question.dated_answer(answer)
 }
 
 /// Adds the calls of a coordinator to a listener. Calls that wait for events have their own permits.
 #[must_use]
-pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collection) -> Listener {
+pub fn serve(listener: CallListener, tier1: &Arc<dyn Tier1Api>, collection: CollectionInfo) -> CallListener {
     let listener = listener
         .answer::<Describe>(move |()| collection)
         .answer::<Submit>(with!(tier1, |tier1, (client, submissions)| tier1.submit_for(client, submissions)))
-        .answer::<Pages>(with!(tier1, |tier1, (whom, pages)| {
-            read(&*tier1, whom, |reads| reads.pages(&pages))
+        .answer::<Pages>(with!(tier1, |tier1, (target, pages)| {
+            read(&*tier1, target, |reads| reads.pages(&pages))
         }))
         .answer::<KnownAdvices>(with!(tier1, |tier1, pages| {
             let known = tier1.known_advices(&pages)?;
             Ok(known.into_iter().map(|known| known.map(Json)).collect())
         }))
-        .answer::<FirstSpelling>(with!(tier1, |tier1, (whom, (form, except))| {
-            read(&*tier1, whom, |reads| reads.first_spelling(form, except))
+        .answer::<FirstSpelling>(with!(tier1, |tier1, (target, (form, except))| {
+            read(&*tier1, target, |reads| reads.first_spelling(form, except))
         }))
-        .answer::<SignatureOf>(with!(tier1, |tier1, (whom, page)| {
-            read(&*tier1, whom, |reads| reads.signature(page))
+        .answer::<SignatureOf>(with!(tier1, |tier1, (target, page)| {
+            read(&*tier1, target, |reads| reads.signature(page))
         }))
-        .answer::<Summary>(with!(tier1, |tier1, (whom, group)| {
-            read(&*tier1, whom, |reads| reads.group_summary(group))
+        .answer::<Summary>(with!(tier1, |tier1, (target, group)| {
+            read(&*tier1, target, |reads| reads.group_summary(group))
         }))
-        .answer::<Group>(with!(tier1, |tier1, (whom, (group, after, limit, redirects))| {
-            read(&*tier1, whom, |reads| reads.group(group, after, to_usize(limit), redirects))
+        .answer::<Group>(with!(tier1, |tier1, (target, (group, after, limit, redirects))| {
+            read(&*tier1, target, |reads| reads.group(group, after, to_usize(limit), redirects))
         }))
         .answer::<Scan>(with!(tier1, |tier1, (after, limit)| tier1.scan(after, to_usize(limit))))
         .answer::<Cursor>(with!(tier1, |tier1, ()| tier1.cursor()))

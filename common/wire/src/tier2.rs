@@ -11,11 +11,11 @@ use std::time::Duration;
 use doppel_contract::{LoadReport, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
-use doppel_protocol::{IndexError, MappingApi, Pair, PartitionLookup, RebalanceError, Tier2Api};
+use doppel_protocol::{IndexError, MappingApi, PartitionLookup, RebalanceError, Tier2Api, VerifiedPartner};
 
 use crate::transport::call::{calls, with};
 use crate::transport::json::Json;
-use crate::transport::listener::Listener;
+use crate::transport::listener::CallListener;
 use crate::transport::peer::{Peer, WireError};
 
 pub use routed::RoutedTier2;
@@ -39,7 +39,7 @@ const PLANNING: Duration = Duration::from_secs(600);
 type Answer<T> = Result<T, IndexError>;
 
 calls! {
-    Probe = "tier2/probe": Arc<Signature> => Answer<Vec<Pair>>
+    Probe = "tier2/probe": Arc<Signature> => Answer<Vec<VerifiedPartner>>
         { REQUEST_BYTES_MAX: usize = SIGNATURE_BYTES_MAX, ANSWER_BYTES_MAX: usize = 16 << 20 };
     Locate = "tier2/locate": Arc<Signature> => Answer<PartitionLookup>
         { REQUEST_BYTES_MAX: usize = SIGNATURE_BYTES_MAX };
@@ -85,7 +85,7 @@ impl From<WireError> for RebalanceError {
 }
 
 impl Tier2Api for RemoteTier2 {
-    fn probe(&self, signature: &Signature) -> Answer<Vec<Pair>> {
+    fn probe(&self, signature: &Signature) -> Answer<Vec<VerifiedPartner>> {
         self.0.call::<Probe>(&Arc::new(signature.clone()))?
     }
 
@@ -144,9 +144,13 @@ impl MappingApi for RemoteTier2 {
 }
 
 /// Adds the calls of a coordinator to a listener. If the router may move, pass its
-/// [seat](crate::seat::RouterSeat) as both `tier2` and `mapping`.
+/// [slot](crate::router_slot::RouterSlot) as both `tier2` and `mapping`.
 #[must_use]
-pub fn serve(listener: Listener, tier2: &Arc<dyn Tier2Api>, mapping: &Arc<dyn MappingApi>) -> Listener {
+pub fn serve(
+    listener: CallListener,
+    tier2: &Arc<dyn Tier2Api>,
+    mapping: &Arc<dyn MappingApi>,
+) -> CallListener {
     // These calls wait for nodes, and some wait for a change of the plan.
     listener
         .at_once(CALLS)

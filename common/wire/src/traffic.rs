@@ -66,13 +66,13 @@ impl WireTraffic {
     }
 
     /// Adds an external counter: `bytes` returns the bytes transferred so far.
-    pub fn also(&self, name: &'static str, bytes: impl Fn() -> TransferredBytes + Send + 'static) {
+    pub fn add_source(&self, name: &'static str, bytes: impl Fn() -> TransferredBytes + Send + 'static) {
         lock(&self.0.external).insert(name, Box::new(bytes));
     }
 
     /// Returns all counts so far.
     #[must_use]
-    pub fn so_far(&self) -> Vec<CallTraffic> {
+    pub fn totals(&self) -> Vec<CallTraffic> {
         let of_calls: Vec<CallTraffic> = {
             let calls = lock(&self.0.calls);
             let of_call = |(call, counts): (&&'static str, &Arc<Counts>)| CallTraffic {

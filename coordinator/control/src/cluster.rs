@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use doppel_contract::answer::Attention;
 use doppel_model::pairwise::Policy;
 use doppel_model::{NodeId, RangeId, ShardId};
-use doppel_protocol::membership::Membership;
+use doppel_protocol::membership::ClusterMembership;
 use doppel_protocol::{RangeMap, WinnerOrder};
-use doppel_shared_log::Engine;
+use doppel_shared_log::LogEngine;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
 use doppel_wire::tier2::RoutedTier2;
@@ -69,11 +69,11 @@ pub enum ClusterError {
 /// Reports of the other processes, which arrive through the log of the cluster.
 pub struct ClusterNews {
     /// Reports of the nodes of tier 1 about their replicas.
-    pub membership: Arc<Membership>,
+    pub membership: Arc<ClusterMembership>,
     /// Reports of all processes about the description that they run with.
     pub processes: Arc<Processes>,
     /// Client of the log.
-    pub engine: Engine,
+    pub engine: LogEngine,
     /// Addresses of the servers of the log.
     pub servers: Vec<String>,
 }

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use doppel_contract::answer::Attention;
 use doppel_model::ShardId;
 use doppel_protocol::RangeMap;
-use doppel_protocol::membership::{Beat, Membership};
-use doppel_shared_log::{Bulletin, BulletinSubscription, Engine, LogTraffic};
-use doppel_wire::spread::{FixedOwners, Owners};
+use doppel_protocol::membership::{Beat, ClusterMembership};
+use doppel_shared_log::{BulletinSubscription, LogEngine, LogTraffic, NewsChannel};
+use doppel_wire::spread::{FixedOwners, OwnerLookup};
 use doppel_wire::traffic::TransferredBytes;
 use doppel_wire::{NodeName, Runtime};
 use tokio::runtime::Handle;
@@ -31,14 +31,14 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Connection to the log of the cluster, and the reports that nodes publish there.
 pub struct ClusterConnection {
     /// The client of the log.
-    pub engine: Engine,
+    pub engine: LogEngine,
     /// Latest beats of the nodes of tier 1.
-    pub membership: Arc<Membership>,
+    pub membership: Arc<ClusterMembership>,
     /// The stream that stores the description of the cluster.
     pub meta: Meta,
     /// The description that META had at the start.
     pub(crate) described: Described,
-    bulletin: Bulletin,
+    channel: NewsChannel,
     _listening: BulletinSubscription,
 }
 
@@ -93,20 +93,20 @@ pub async fn join(
 
 /// Result of one attempt to read the description from META.
 enum JoinAttempt {
-    All(Engine, Meta, Box<Described>),
+    All(LogEngine, Meta, Box<Described>),
     /// A later attempt may succeed. Has the connection, if there is one, and the reason.
-    NotYet(Option<Engine>, String),
+    NotYet(Option<LogEngine>, String),
 }
 
 fn reach(
-    connected: Option<Engine>,
+    connected: Option<LogEngine>,
     handle: Handle,
     servers: &[String],
     name: &str,
     file: &ClusterFile,
 ) -> anyhow::Result<JoinAttempt> {
     let not_yet = |engine, why: MetaUnavailable| Ok(JoinAttempt::NotYet(engine, why.to_string()));
-    let engine = match connected.map_or_else(|| Engine::connect(handle, servers, name), Ok) {
+    let engine = match connected.map_or_else(|| LogEngine::connect(handle, servers, name), Ok) {
         Ok(engine) => engine,
         Err(error) if streams::passes(&error) => return not_yet(None, MetaUnavailable::opening(file, error)),
         Err(error) => return Err(error.into()),
@@ -128,21 +128,21 @@ fn reach(
 }
 
 impl ClusterConnection {
-    fn begin(engine: Engine, meta: Meta, described: Described, id: &str) -> Self {
-        let membership = Arc::new(Membership::new());
-        let bulletin = engine.bulletin(&log::beats(id));
-        let listening = hear(&bulletin, &membership);
-        Self { engine, membership, meta, described, bulletin, _listening: listening }
+    fn begin(engine: LogEngine, meta: Meta, described: Described, id: &str) -> Self {
+        let membership = Arc::new(ClusterMembership::new());
+        let channel = engine.news_channel(&log::beats(id));
+        let listening = hear(&channel, &membership);
+        Self { engine, membership, meta, described, channel, _listening: listening }
     }
 
     /// Returns the function with which a node of tier 1 publishes its beats.
     pub fn tell(&self) -> impl Fn(&Beat) + Send + Sync + 'static {
-        let (bulletin, membership) = (self.bulletin.clone(), Arc::clone(&self.membership));
+        let (channel, membership) = (self.channel.clone(), Arc::clone(&self.membership));
         move |beat| {
-            // A process does not receive its own beats from the bulletin.
+            // A process does not receive its own beats from the news channel.
             membership.take(beat.clone(), Instant::now());
             match serde_json::to_vec(beat) {
-                Ok(news) => bulletin.tell(Bytes::from(news)),
+                Ok(news) => channel.tell(Bytes::from(news)),
                 Err(error) => tracing::error!(%error, "cannot encode a beat of this node"),
             }
         }
@@ -150,7 +150,7 @@ impl ClusterConnection {
 }
 
 /// Records the beats of all nodes in the membership, until the subscription is dropped.
-pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> BulletinSubscription {
+pub fn hear(beats: &NewsChannel, membership: &Arc<ClusterMembership>) -> BulletinSubscription {
     let membership = Arc::clone(membership);
     beats.listen(move |news| match serde_json::from_slice::<Beat>(news) {
         Ok(beat) => membership.take(beat, Instant::now()),
@@ -162,7 +162,7 @@ pub fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> BulletinSubscript
 pub fn count(runtime: &Runtime, connection: Option<&ClusterConnection>) {
     if let Some(ClusterConnection { engine, .. }) = connection {
         let engine = engine.clone();
-        runtime.traffic().also("log", move || {
+        runtime.traffic().add_source("log", move || {
             let LogTraffic { received, sent } = engine.traffic();
             TransferredBytes { sent, received }
         });
@@ -175,7 +175,7 @@ pub fn owners(
     cluster: &Cluster,
     connection: Option<&ClusterConnection>,
     own: Option<&NodeName>,
-) -> Arc<dyn Owners> {
+) -> Arc<dyn OwnerLookup> {
     let Some(ClusterConnection { membership, .. }) = connection else {
         return Arc::new(FixedOwners(cluster.owners()));
     };
@@ -185,13 +185,13 @@ pub fn owners(
 }
 
 /// Position of the node that runs the router of the index: the owner of the first shard.
-pub fn router(owners: &dyn Owners) -> Option<usize> {
+pub fn router(owners: &dyn OwnerLookup) -> Option<usize> {
     owners.of_shard(ShardId(0))
 }
 
 /// Owners of shards by the claims that nodes make in their beats.
 struct ClaimedOwners {
-    membership: Arc<Membership>,
+    membership: Arc<ClusterMembership>,
     map: RangeMap,
     names: Vec<String>,
     own: Option<String>,
@@ -203,7 +203,7 @@ impl ClaimedOwners {
     }
 }
 
-impl Owners for ClaimedOwners {
+impl OwnerLookup for ClaimedOwners {
     fn shards(&self) -> u16 {
         self.map.shards()
     }

@@ -22,7 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use doppel_model::{random_number, stable_hash64};
 use doppel_shared_log::{
-    AppendError, Engine, EngineError, Entry, LogError, Sequence, SharedLog, append_surely,
+    AppendError, EngineError, LogEngine, LogEntry, LogError, Sequence, SharedLog, append_surely,
 };
 use serde::{Deserialize, Serialize};
 
@@ -146,7 +146,7 @@ impl Meta {
     ///
     /// # Errors
     /// If the stream does not exist, does not answer, or is set to drop entries by itself.
-    pub fn open(engine: &Engine, cluster: Arc<str>) -> Result<Self, EngineError> {
+    pub fn open(engine: &LogEngine, cluster: Arc<str>) -> Result<Self, EngineError> {
         let log = engine.open(&log::meta(&cluster), 1)?;
         Ok(Self::new(cluster, Arc::new(log)))
     }
@@ -241,7 +241,7 @@ struct Fold<'m> {
 }
 
 impl Fold<'_> {
-    fn take(&mut self, entry: &Entry) -> Result<(), MetaError> {
+    fn take(&mut self, entry: &LogEntry) -> Result<(), MetaError> {
         self.end = entry.sequence;
         let Some((form, body)) = open(&entry.bytes) else { return Ok(()) };
         let unusable = |reason| MetaError::Content { log: self.log.to_owned(), reason };

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use doppel_contract::LoadReport;
 use doppel_contract::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 use doppel_model::{NodeId, PartitionId, RangeId};
-use doppel_protocol::index_node::{Applied, IndexNode as _};
-use doppel_protocol::membership::Membership;
+use doppel_protocol::index_node::{AppliedState, IndexNode as _};
+use doppel_protocol::membership::ClusterMembership;
 use doppel_protocol::range_owner::RangeState;
 use doppel_protocol::{CallTraffic, NodeTraffic, RangeMap, TakeOverError, Tier2Api};
 use doppel_wire::Peer;
@@ -75,7 +75,7 @@ pub struct Answers {
 /// The replicas of all ranges, and the reports about them.
 pub struct Replicas {
     /// Latest beats of the nodes of tier 1.
-    pub membership: Arc<Membership>,
+    pub membership: Arc<ClusterMembership>,
     /// Presences of all processes, with the description that each runs with.
     pub processes: Arc<Processes>,
     /// Names of the nodes that store a replica, for each range.
@@ -114,7 +114,7 @@ impl doppel_protocol::ClusterApi for ClusterNodes {
         self.present().status
     }
 
-    fn answers(&self) -> bool {
+    fn has_answering_node(&self) -> bool {
         let until = Instant::now() + PATIENCE;
         let (sender, answers) = mpsc::channel();
         for at in self.tier1.iter().cloned() {
@@ -187,7 +187,7 @@ impl ClusterNodes {
         let waiting = begin(move || router.waiting().map_err(text));
         let states: Vec<NodeAnswer<BTreeMap<RangeId, RangeState>>> =
             states.into_iter().map(|answer| answer.wait(until)).collect();
-        let applied: Vec<NodeAnswer<BTreeMap<RangeId, Applied>>> =
+        let applied: Vec<NodeAnswer<BTreeMap<RangeId, AppliedState>>> =
             applied.into_iter().map(|answer| answer.wait(until)).collect();
         let (load, waiting) = (load.wait(until).ok(), waiting.wait(until).ok());
         let log = self
@@ -200,7 +200,7 @@ impl ClusterNodes {
             .into_iter()
             .filter_map(|(node, told)| Some(NodeTraffic { node, calls: told.wait(until).ok()? }));
         let (node, traffic) = &self.own;
-        let own = NodeTraffic { node: node.clone(), calls: traffic.so_far() };
+        let own = NodeTraffic { node: node.clone(), calls: traffic.totals() };
         Answers { status, traffic: std::iter::once(own).chain(others).collect() }
     }
 
@@ -210,7 +210,7 @@ impl ClusterNodes {
         let tier2 = self.tier2.iter().map(|at| (&at.name, &at.peer));
         let ask = |(name, peer): (&String, &Peer)| {
             let peer = peer.clone();
-            (name.clone(), begin(move || peer.told_traffic().map_err(text)))
+            (name.clone(), begin(move || peer.read_traffic().map_err(text)))
         };
         tier1.chain(tier2).map(ask).collect()
     }
@@ -218,7 +218,7 @@ impl ClusterNodes {
     fn report(
         &self,
         states: &[NodeAnswer<BTreeMap<RangeId, RangeState>>],
-        applied: &[NodeAnswer<BTreeMap<RangeId, Applied>>],
+        applied: &[NodeAnswer<BTreeMap<RangeId, AppliedState>>],
         load: Option<&LoadReport>,
         waiting: Option<usize>,
         engine: Option<LogReport>,
@@ -386,8 +386,8 @@ impl ClusterNodes {
 
 /// Largest number of orders of one range that a node of tier 2 has not applied yet. `None` if a range has
 /// still to send the node its contents.
-fn lag(applied: &BTreeMap<RangeId, Applied>, states: &BTreeMap<RangeId, &RangeState>) -> Option<u64> {
-    let behind = |(range, applied): (&RangeId, &Applied)| {
+fn lag(applied: &BTreeMap<RangeId, AppliedState>, states: &BTreeMap<RangeId, &RangeState>) -> Option<u64> {
+    let behind = |(range, applied): (&RangeId, &AppliedState)| {
         let (_, index) = applied.position?;
         Some(states.get(range).map_or(0, |state| state.ordered.saturating_sub(index)))
     };

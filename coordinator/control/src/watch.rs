@@ -10,7 +10,7 @@ use std::{io, thread};
 
 use bytes::Bytes;
 use doppel_model::random_number;
-use doppel_shared_log::{Bulletin, BulletinSubscription};
+use doppel_shared_log::{BulletinSubscription, NewsChannel};
 use doppel_wire::NodeName;
 
 use crate::connection::ClusterConnection;
@@ -33,7 +33,7 @@ pub struct Watch {
 
 struct Watching {
     meta: Meta,
-    bulletin: Bulletin,
+    channel: NewsChannel,
     processes: Arc<Processes>,
     /// The description that this process runs with.
     own: Description,
@@ -55,17 +55,17 @@ impl Watch {
     ) -> io::Result<Self> {
         let Described { version, description, .. } = connection.described.clone();
         let processes = Arc::new(Processes::new(version, description.clone()));
-        let bulletin = connection.engine.bulletin(&log::processes(&description.cluster));
+        let channel = connection.engine.news_channel(&log::processes(&description.cluster));
         let listening = {
             let processes = Arc::clone(&processes);
-            bulletin.listen(move |news| match serde_json::from_slice::<Presence>(news) {
+            channel.listen(move |news| match serde_json::from_slice::<Presence>(news) {
                 Ok(presence) => processes.take(presence, Instant::now()),
                 Err(error) => tracing::debug!(%error, "cannot decode the presence of another process"),
             })
         };
         let mut watching = Watching {
             meta: connection.meta.clone(),
-            bulletin,
+            channel,
             processes: Arc::clone(&processes),
             own: description,
             last_read: connection.described.clone(),
@@ -110,10 +110,10 @@ impl Watching {
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, "cannot read the description of the cluster from META"),
         }
-        // A process does not receive its own presence from the bulletin.
+        // A process does not receive its own presence from the news channel.
         self.processes.take(self.presence.clone(), Instant::now());
         match serde_json::to_vec(&self.presence) {
-            Ok(news) => self.bulletin.tell(Bytes::from(news)),
+            Ok(news) => self.channel.tell(Bytes::from(news)),
             Err(error) => tracing::error!(%error, "cannot encode the presence of this process"),
         }
     }

@@ -10,12 +10,12 @@
 //! `secondary`, which means: keep the page.
 
 use doppel_contract::answer::Advice;
-use doppel_contract::{Market, Rule, Status};
+use doppel_contract::{Market, Status, WinnerRule};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::{
-    BATCH_MAX, Compared, GroupState, GroupSummary, Line, MemberView, PageView, Rank, Tier1Error, Tier1Reads,
-    WinnerOrder,
+    BATCH_MAX, ComparedPage, GroupState, GroupSummary, Line, MemberView, PageView, Rank, Tier1Error,
+    Tier1Reads, WinnerOrder,
 };
 
 use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
@@ -226,7 +226,7 @@ impl<'a> Advisor<'a> {
         &self,
         page: PageView,
         winner: &GroupWinner,
-    ) -> Result<Option<(PageUrl, Option<Rule>)>, Tier1Error> {
+    ) -> Result<Option<(PageUrl, Option<WinnerRule>)>, Tier1Error> {
         Ok(self.standing(&page, winner)?.map(|standing| match standing {
             Standing::Winner | Standing::Secondary => (page.rank.url, None),
             Standing::Duplicate(of) => {
@@ -238,7 +238,7 @@ impl<'a> Advisor<'a> {
 
     /// Returns the rule of the winner order by which `first` precedes `second`. The market counts only if
     /// `first` represents the winner in that market.
-    fn rule(&self, first: &Rank, second: &Rank, winner: &GroupWinner) -> Rule {
+    fn rule(&self, first: &Rank, second: &Rank, winner: &GroupWinner) -> WinnerRule {
         let is_preferred = first.url == winner.url && winner.url != winner.usual;
         let market = self.market.as_ref().filter(|_| is_preferred).map(MarketWinners::market);
         self.winners.compare(first, second, market).1
@@ -301,7 +301,7 @@ impl<'a> Advisor<'a> {
             return Ok(Some(None));
         }
         let (Some(content), Some(other_content)) = (page.content, other.content) else { return Ok(None) };
-        let recorded = Compared { page: other.rank.url.id(), content: other_content };
+        let recorded = ComparedPage { page: other.rank.url.id(), content: other_content };
         // Tier 1 has already verified F on exactly these two contents.
         if page.line.status == Status::Duplicate && page.duplicate_of == Some(recorded) {
             let similarity = page.line.similarity;

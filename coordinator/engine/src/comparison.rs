@@ -6,7 +6,9 @@
 
 use std::cmp::Ordering;
 
-use doppel_contract::answer::{Criterion, Examples, LeftOut, MainContent, Measures, Shingles};
+use doppel_contract::answer::{
+    ComparisonMeasures, CriterionResult, MainContentAnswer, OmittedPart, ShingleComparison, ShingleExamples,
+};
 use doppel_model::pairwise::{Bands, Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
 use doppel_text::{MainContentReport, OmittedText};
@@ -19,21 +21,21 @@ pub struct MeasuredComparison {
     /// The decision of the policy.
     pub comparison: Comparison,
     /// The measures in the form of the public answers.
-    pub measures: Measures,
+    pub measures: ComparisonMeasures,
 }
 
 /// Compares two contents under a policy and reports every measure.
 #[must_use]
 pub fn compare(policy: Policy, a: &Signature, b: &Signature) -> MeasuredComparison {
     let comparison = policy.compare(a, b);
-    let criteria = policy.criteria(a, b).into_iter().map(|criterion| Criterion {
+    let criteria = policy.criteria(a, b).into_iter().map(|criterion| CriterionResult {
         what: criterion.what.to_owned(),
         shared: criterion.has.shared,
         of: criterion.has.of,
         needed: criterion.needed,
         met: criterion.is_met,
     });
-    let measures = Measures {
+    let measures = ComparisonMeasures {
         same_content: comparison.same_content,
         similarity: comparison.similarity.as_f64(),
         criteria: criteria.collect(),
@@ -43,7 +45,7 @@ pub fn compare(policy: Policy, a: &Signature, b: &Signature) -> MeasuredComparis
 }
 
 /// Measures of two contents from their shingle sets and their sketches.
-fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
+fn shingles(bands: Bands, a: &Signature, b: &Signature) -> ShingleComparison {
     let shared = a.shared_with(b);
     let equal = a.sketch().iter().zip(b.sketch()).filter(|(x, y)| x == y).count();
     // The low bytes of different minima agree by chance one time in 256.
@@ -51,7 +53,7 @@ fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
     let estimate = ((share - 1.0 / 256.0) / (1.0 - 1.0 / 256.0)).max(0.0);
     let has_sketch = a.size() > 0 && b.size() > 0;
     let keys = bands.keys(a.sketch()).zip(bands.keys(b.sketch()));
-    Shingles {
+    ShingleComparison {
         only_a: a.size().saturating_sub(shared),
         only_b: b.size().saturating_sub(shared),
         sketch_estimate: if has_sketch { estimate } else { 0.0 },
@@ -63,8 +65,8 @@ fn shingles(bands: Bands, a: &Signature, b: &Signature) -> Shingles {
 
 /// Returns the first [`EXAMPLES`] shingles that only `a`, only `b`, and both contain, from one merge pass
 /// over the two ascending sets.
-fn examples(a: &Signature, b: &Signature) -> Examples {
-    let mut found = Examples::default();
+fn examples(a: &Signature, b: &Signature) -> ShingleExamples {
+    let mut found = ShingleExamples::default();
     let (mut xs, mut ys) = (a.set().peekable(), b.set().peekable());
     loop {
         let (list, hash) = match (xs.peek().copied(), ys.peek().copied()) {
@@ -114,8 +116,8 @@ pub fn reason(policy: Policy, (a, b): (u32, u32), compared: &MeasuredComparison)
 }
 
 /// Describes in words each criterion of F, and whether the pair meets it.
-fn describe(criteria: &[Criterion]) -> String {
-    let each = criteria.iter().map(|Criterion { what, shared, of, needed, met }| {
+fn describe(criteria: &[CriterionResult]) -> String {
+    let each = criteria.iter().map(|CriterionResult { what, shared, of, needed, met }| {
         let verdict = if *met { "" } else { "not " };
         format!("{shared} of {of} {what} are in both, which is {verdict}{needed}")
     });
@@ -124,14 +126,14 @@ fn describe(criteria: &[Criterion]) -> String {
 
 /// Converts the result of main-content extraction to its public form.
 #[must_use]
-pub fn main_content(taken: MainContentReport) -> MainContent {
+pub fn main_content(taken: MainContentReport) -> MainContentAnswer {
     let MainContentReport { part, tokens, of, left_out } = taken;
-    let left_out = left_out.into_iter().map(|OmittedText { rule, tokens, text }| LeftOut {
+    let left_out = left_out.into_iter().map(|OmittedText { rule, tokens, text }| OmittedPart {
         rule: rule.name().to_owned(),
         tokens: tokens as u64,
         text,
     });
-    MainContent {
+    MainContentAnswer {
         part: part.name().to_owned(),
         page_tokens: of as u64,
         taken_tokens: tokens as u64,

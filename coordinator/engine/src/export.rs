@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use doppel_contract::answer::ExportLine;
-use doppel_protocol::{Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
+use doppel_protocol::{Line, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
 
 use crate::advise::Advisor;
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
@@ -95,7 +95,7 @@ impl PendingExport {
         let mut pages = 0;
         // The cursor is read first, so that the feed after it contains every change made during the scan.
         let cursor = tier1.cursor()?;
-        let mut scan = Scan::new(tier1).peekable();
+        let mut scan = PageScan::new(tier1).peekable();
         while scan.peek().is_some() {
             let lines = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<Line>, Tier1Error>>()?;
             for line in update(lines)? {

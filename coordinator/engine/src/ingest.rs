@@ -22,7 +22,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{RawContent, Timestamp};
 use doppel_protocol::{Body, Submission};
 use doppel_text::{Extraction, Extractor, MainContentReport};
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
 use crate::raw_page::RawPage;
 
@@ -274,7 +274,7 @@ impl ExtractionBatch {
 }
 
 fn work(queue: &Receiver<PoolTask>, new: &impl Fn() -> Extractor) {
-    give_way(GiveWay::ToAnswers);
+    lower_priority(LoweredPriority::BelowAnswers);
     let mut extractor = new();
     for work in queue {
         thread::yield_now();

@@ -6,16 +6,16 @@
 use std::collections::HashSet;
 
 use doppel_contract::answer::Advice;
-use doppel_contract::{Status, Unresolved};
+use doppel_contract::{Status, UnresolvedReason};
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, PageUrl};
-use doppel_protocol::{Body, IndexError, PageView, Pair, Rank, Submission, Tier1Error, Tier2Api};
+use doppel_protocol::{Body, IndexError, PageView, Rank, Submission, Tier1Error, Tier2Api, VerifiedPartner};
 
 use crate::advise::{Advisor, GroupWinner, write_winner};
 use crate::limits::{ADVICE_ATTEMPTS, PROBE_KEPT, PROBE_PARTNERS};
 
 /// A near-duplicate of the probe: the pair that tier 2 reported, and the record of the page.
-type ProbePartner = (Pair, PageView);
+type ProbePartner = (VerifiedPartner, PageView);
 
 /// Reason why a probe failed.
 #[derive(Debug, thiserror::Error)]
@@ -167,9 +167,9 @@ impl Advisor<'_> {
                 end = self.page(last)?;
             }
             let advice = advice.clone();
-            let Some(end) = end else { return Ok(unresolved(advice, Some(Unresolved::UnknownTarget))) };
+            let Some(end) = end else { return Ok(unresolved(advice, Some(UnresolvedReason::UnknownTarget))) };
             match (end.line.status, end.line.group) {
-                (Status::Dead, _) => return Ok(unresolved(advice, Some(Unresolved::DeadTarget))),
+                (Status::Dead, _) => return Ok(unresolved(advice, Some(UnresolvedReason::DeadTarget))),
                 (Status::Unresolved, _) => return Ok(unresolved(advice, end.unresolved)),
                 (Status::Unique, _) => {
                     let url = Some(end.rank.url);
@@ -209,6 +209,6 @@ fn become_duplicate(advice: &mut Advice, of: &PageUrl, similarity: f64) {
 }
 
 /// Turns advice into the answer for a redirect without a content page at its end.
-fn unresolved(advice: Advice, reason: Option<Unresolved>) -> Advice {
+fn unresolved(advice: Advice, reason: Option<UnresolvedReason>) -> Advice {
     Advice { status: Status::Unresolved, reason, ..advice }
 }

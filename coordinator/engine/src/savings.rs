@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use doppel_contract::Status;
-use doppel_contract::answer::{Saving, Savings};
+use doppel_contract::answer::{RemovableShare, Savings};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, PageUrl};
 
@@ -130,9 +130,9 @@ impl Amount {
     }
 
     /// Expresses this amount as a share of `all`.
-    fn of(self, all: Self) -> Saving {
+    fn of(self, all: Self) -> RemovableShare {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-        Saving {
+        RemovableShare {
             pages: self.pages,
             share: share(self.pages, all.pages),
             bytes: self.bytes,

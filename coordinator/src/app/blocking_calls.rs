@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::{block_in_place, spawn_blocking};
@@ -139,7 +139,7 @@ impl BlockingCalls {
             let work = move || {
                 let permits = (permit, own, turn, request_permits);
                 let _span = span.entered();
-                give_way(GiveWay::ToAll);
+                lower_priority(LoweredPriority::BelowAll);
                 let result = call();
                 // The permits are returned before the answer is sent, because the receiver may ask for a
                 // permit at once.

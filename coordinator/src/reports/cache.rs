@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doppel_contract::answer::{GroupSizes, Savings, WhatIfs};
+use doppel_contract::answer::{GroupSizes, Savings, WhatIfReport};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits::{REPORT_AGE, REPORT_AGE_TIMES};
@@ -20,7 +20,7 @@ pub(crate) struct ReportCaches {
     /// Report of `GET /v1/reports/savings`.
     pub(crate) savings: Arc<ReportCache<Savings>>,
     /// Report of `GET /v1/reports/load-balance/what-if`.
-    pub(crate) what_if: Arc<ReportCache<WhatIfs>>,
+    pub(crate) what_if: Arc<ReportCache<WhatIfReport>>,
 }
 
 /// The latest report, if any, and the permit to make the next.

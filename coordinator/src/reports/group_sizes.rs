@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel_contract::answer::{Group, GroupSizes, SizeClass};
+use doppel_contract::answer::{GroupOverview, GroupSizes, SizeClass};
 use doppel_protocol::{GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_GROUPS};
@@ -42,8 +42,8 @@ pub(crate) fn compute(tier1: &dyn Tier1Api, stops: impl Fn() -> bool) -> Result<
         truncated: !at_end,
         quarantined,
         histogram: classes.into_iter().map(class).collect(),
-        largest: largest.into_iter().map(Group::from).collect(),
-        most_secondaries: most_secondaries.into_iter().map(Group::from).collect(),
+        largest: largest.into_iter().map(GroupOverview::from).collect(),
+        most_secondaries: most_secondaries.into_iter().map(GroupOverview::from).collect(),
         age_ms: None,
     })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use doppel_contract::answer::Savings;
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{BATCH_MAX, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
+use doppel_protocol::{BATCH_MAX, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
 
 use crate::problem::Problem;
 use doppel_engine::savings::{CountedPage, SavingsCountError, SavingsCounter};
@@ -36,7 +36,7 @@ pub(crate) fn compute(
     stops: impl Fn() -> bool,
 ) -> Result<Savings, SavingsError> {
     let mut counting = SavingsCounter::new(policy, temp_dir);
-    let mut scan = Scan::new(tier1).peekable();
+    let mut scan = PageScan::new(tier1).peekable();
     while scan.peek().is_some() && counting.pages() < pages_max {
         if stops() {
             return Err(Tier1Error::Stopping.into());

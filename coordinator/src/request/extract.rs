@@ -5,7 +5,7 @@ use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use doppel_contract::{Market, Markets};
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::{NoRepairId, RepairId};
+use doppel_protocol::{InvalidRepairId, RepairId};
 use serde::de::DeserializeOwned;
 
 use crate::access::Caller;
@@ -68,7 +68,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RepairPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let id = id(parts, state).await?.parse();
-        id.map(Self).map_err(|error: NoRepairId| Problem::field("id", error.to_string()))
+        id.map(Self).map_err(|error: InvalidRepairId| Problem::field("id", error.to_string()))
     }
 }
 

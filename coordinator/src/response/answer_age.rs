@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use doppel_protocol::{Tier1Error, TooOld};
+use doppel_protocol::{AgeError, Tier1Error};
 
 use crate::limits::ANSWER_ATTEMPTS;
 use crate::problem::Problem;
@@ -30,7 +30,7 @@ impl AnswerAttempts {
     ///
     /// # Errors
     /// If no attempt is left.
-    pub(crate) fn record_too_old(&mut self, too_old: TooOld, is_less_left: bool) -> Result<(), Problem> {
+    pub(crate) fn record_too_old(&mut self, too_old: AgeError, is_less_left: bool) -> Result<(), Problem> {
         let is_first = self.left == ANSWER_ATTEMPTS;
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || Instant::now() >= self.until || !is_first && !is_less_left {

@@ -6,7 +6,7 @@ pub(crate) mod repair_trail;
 use axum::Json;
 use axum::extract::State;
 use doppel_contract::Market;
-use doppel_contract::answer::{Group, GroupIdForm, GroupList, GroupPage, MarketForm, Member};
+use doppel_contract::answer::{GroupIdForm, GroupList, GroupOverview, GroupPage, ListedMember, MarketForm};
 use doppel_model::{ContentHash, GroupId};
 use doppel_protocol::{GroupFilter, GroupPosition, Line, MemberView, Tier1Reads};
 use serde::Deserialize;
@@ -58,7 +58,7 @@ pub(crate) async fn list(
     app.blocking(move |app| {
         let groups = app.tier1().groups(filter, after, limit)?;
         let next = if groups.len() < limit { None } else { groups.last().map(|last| last.group.to_string()) };
-        Ok(Json(GroupList { groups: groups.into_iter().map(Group::from).collect(), next }))
+        Ok(Json(GroupList { groups: groups.into_iter().map(GroupOverview::from).collect(), next }))
     })
     .await
 }
@@ -116,7 +116,7 @@ fn page_of(
     market: Option<&Market>,
 ) -> Result<GroupPage, Problem> {
     let Some(view) = reads.group(id, after, limit, true)? else { return Err(no_group(id)) };
-    let mut group = Group::from(view.summary);
+    let mut group = GroupOverview::from(view.summary);
     let mut advisor = app.advisor(reads, market);
     let (lines, contents): (Vec<Line>, Vec<Option<ContentHash>>) =
         view.members.into_iter().map(|MemberView { line, content }| (line, content)).unzip();
@@ -134,7 +134,7 @@ fn page_of(
         group.merged_into = Some(survivor.group.to_string());
     }
     let next = view.next.map(|position| position.to_string());
-    Ok(GroupPage { group, pages: members.map(Member::from).collect(), next, age_ms: None })
+    Ok(GroupPage { group, pages: members.map(ListedMember::from).collect(), next, age_ms: None })
 }
 
 /// Builds the problem (404) for an unknown group.

@@ -11,7 +11,7 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use doppel_contract::answer::{LineAnswer, PageUrlForm, Purged, Taken, TimeForm};
+use doppel_contract::answer::{AcceptedPage, LineAnswer, PageUrlForm, PurgeResult, TimeForm};
 use doppel_contract::page::{self, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 use doppel_model::PageUrl;
 use doppel_protocol::{Body, Submission};
@@ -101,7 +101,7 @@ pub(crate) struct PageSchema {
         (status = 200, description = "The durable outcome of every page, or the error of its line; with `Retry-After` if some lines must be sent again",
             headers(("retry-after" = u32, description = "Seconds after which to send lines with the error code `retry` again")),
             content(
-                (Taken = "application/json"),
+                (AcceptedPage = "application/json"),
                 (LineAnswer = "application/x-ndjson"),
             ),
         ),
@@ -170,7 +170,7 @@ async fn record_raw_page(
     query: RawPageQuery,
     headers: HeaderMap,
     body: HttpBody,
-) -> Result<Json<Taken>, Problem> {
+) -> Result<Json<AcceptedPage>, Problem> {
     let head = query.head(&headers, app.arrival_clock().next())?;
     let max = PAGE_BYTES_MAX.min(app.limits().body_bytes);
     let held = app.read(&caller, &headers, body, max).await?;
@@ -185,12 +185,12 @@ async fn record_raw_page(
 }
 
 /// Records one page and returns its outcome.
-fn record_page(app: &App, caller: &Caller, submission: Submission) -> Result<Taken, Problem> {
+fn record_page(app: &App, caller: &Caller, submission: Submission) -> Result<AcceptedPage, Problem> {
     let url = submission.url.to_string();
     let taken = submit(app, caller, vec![(url, submission)])?.pop();
     // Tier 1 returns one outcome for each submission.
     let (url, outcome) = taken.ok_or_else(Problem::internal)?;
-    Ok(Taken { url, outcome: outcome? })
+    Ok(AcceptedPage { url, outcome: outcome? })
 }
 
 /// Extracts one source to a submission.
@@ -233,7 +233,7 @@ pub(crate) struct DeleteQuery {
 #[utoipa::path(
     delete, path = "/v1/pages", operation_id = "delete_page", tag = "pages", params(DeleteQuery),
     responses(
-        (status = 200, description = "The deletion is recorded durably", body = Taken),
+        (status = 200, description = "The deletion is recorded durably", body = AcceptedPage),
         (status = 400, description = "The page URL or the date is invalid"),
         refusals::Writes,
     ),
@@ -242,7 +242,7 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     Query(DeleteQuery { url, fetched_at }): Query<DeleteQuery>,
-) -> Result<Json<Taken>, Problem> {
+) -> Result<Json<AcceptedPage>, Problem> {
     let (url, now) = (page_url("url", &url)?, app.arrival_clock().next());
     let fetched_at = fetched_at.map(|date| page::fetched_at(&date, now)).transpose();
     let fetched_at = fetched_at.map_err(IngestError::from)?.unwrap_or(now);
@@ -270,7 +270,7 @@ pub(crate) struct PurgeRequest {
 #[utoipa::path(
     post, path = "/v1/purge", operation_id = "purge", tag = "pages", request_body = PurgeRequest,
     responses(
-        (status = 200, description = "The number of pages that were purged durably", body = Purged),
+        (status = 200, description = "The number of pages that were purged durably", body = PurgeResult),
         (status = 400, description = "The request has neither or both of url and host"),
         refusals::Writes,
     ),
@@ -278,7 +278,7 @@ pub(crate) struct PurgeRequest {
 pub(crate) async fn purge(
     State(app): State<App>,
     JsonBody(request, _share): JsonBody<PurgeRequest>,
-) -> Result<Json<Purged>, Problem> {
+) -> Result<Json<PurgeResult>, Problem> {
     let purged = match &request {
         PurgeRequest { url: Some(url), host: None } => {
             let page = page_url("url", url)?.id();
@@ -297,7 +297,7 @@ pub(crate) async fn purge(
         }
         _ => return Err(Problem::bad_request("a purge must name exactly one of url and host")),
     };
-    Ok(Json(Purged { purged }))
+    Ok(Json(PurgeResult { purged }))
 }
 
 /// Logs a purge.

@@ -14,7 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
-use doppel_http::Remote;
+use doppel_http::ClientAddress;
 
 use crate::access::role::{self, Role};
 use crate::access::{AdmissionCheck, hosts};
@@ -113,7 +113,7 @@ pub(crate) async fn guard(
         Ok(token) => token,
         Err(refused) => return refused.into_response(),
     };
-    let address = request.extensions().get::<Remote>().map(|remote| remote.0);
+    let address = request.extensions().get::<ClientAddress>().map(|remote| remote.0);
     let caller = admission.clients().caller(token, address);
     request.extensions_mut().insert(caller.clone());
     if !request.uri().path().starts_with("/v1/") {

@@ -11,7 +11,7 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use doppel_http::Listening;
+use doppel_http::ServerListener;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -52,8 +52,8 @@ pub async fn serve_until_reached(
 }
 
 /// Borrows the listener, because the service that follows uses it again.
-fn lend(door: &Listening<TcpListener>) -> Listening<&TcpListener> {
-    Listening { listener: &door.listener, tls: door.tls.clone() }
+fn lend(door: &ServerListener<TcpListener>) -> ServerListener<&TcpListener> {
+    ServerListener { listener: &door.listener, tls: door.tls.clone() }
 }
 
 fn routes(awaited: impl Fn() -> String + Clone + Send + Sync + 'static, hosts: Hosts) -> Router {

@@ -22,7 +22,7 @@ impl ClusterApi for FakeCluster {
         self.status.lock().unwrap().clone()
     }
 
-    fn answers(&self) -> bool {
+    fn has_answering_node(&self) -> bool {
         *self.answers.lock().unwrap()
     }
 

@@ -14,7 +14,9 @@ use doppel_contract::{RebalanceOutcome, RebalanceProgress};
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
 use doppel_partitioning::Plan;
-use doppel_protocol::{Change, GroupSummary, IndexError, PageView, RepairDetails, Tier1Error, WinnerOrder};
+use doppel_protocol::{
+    FeedEvent, GroupSummary, IndexError, PageView, RepairDetails, Tier1Error, WinnerOrder,
+};
 
 use super::gate::CallGate;
 
@@ -34,7 +36,7 @@ pub(super) struct Fake {
 pub(super) struct State {
     pub(super) pages: BTreeMap<PageId, Page>,
     pub(super) groups: BTreeMap<GroupId, (GroupSummary, Vec<PageId>)>,
-    pub(super) log: Vec<Change>,
+    pub(super) log: Vec<FeedEvent>,
     /// URLs of every accepted call of `submit`.
     pub(super) submitted: Vec<Vec<String>>,
     /// Error with which `submit` refuses after this number of accepted calls.

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use doppel_http::Remote;
+use doppel_http::ClientAddress;
 use doppel_protocol::Tier1Error;
 use tokio::task::JoinHandle;
 
@@ -17,7 +17,7 @@ const BOB: &str = "10.0.0.2";
 
 /// Sends a request as the client with this address.
 async fn ask(service: &TestService, client: &str, method: &str, path: &str) -> Reply {
-    let remote = Remote(client.parse::<IpAddr>().unwrap());
+    let remote = ClientAddress(client.parse::<IpAddr>().unwrap());
     service
         .send(Request::builder().method(method).uri(path).extension(remote).body(Body::empty()).unwrap())
         .await

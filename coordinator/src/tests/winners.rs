@@ -1,6 +1,6 @@
 //! Tests of winners by other than the default rules, and for named markets.
 
-use doppel_contract::{Market, Rule};
+use doppel_contract::{Market, WinnerRule};
 
 use super::*;
 
@@ -29,7 +29,7 @@ async fn the_rules_and_markets_in_force_are_shown() {
     let usual = TestService::new().get("/v1/winners").await.json();
     let rules = ["popularity", "day_first_seen", "static_url", "shorter_url", "first_seen", "url"];
     assert_eq!(usual, json!({"rules": rules, "markets": {}}));
-    let order = WinnerOrder::new(&[Rule::Https, Rule::Popularity]).unwrap();
+    let order = WinnerOrder::new(&[WinnerRule::Https, WinnerRule::Popularity]).unwrap();
     let other = TestService::electing(order, german()).get("/v1/winners").await.json();
     let expected =
         json!({"rules": ["https", "popularity", "url"], "markets": {"com": ["org"], "german": ["de", "at"]}});
@@ -89,9 +89,9 @@ async fn an_unknown_market_is_a_problem_that_lists_the_names() {
 #[tokio::test]
 async fn the_rule_in_an_answer_is_one_of_the_order_in_use() {
     for (rules, winner, rule) in [
-        (&[Rule::ShorterUrl][..], "http://a.com/", "shorter_url"),
-        (&[Rule::Https, Rule::ShorterUrl], "https://d.org/even/longer/page", "https"),
-        (&[Rule::Popularity], "http://a.com/", "url"),
+        (&[WinnerRule::ShorterUrl][..], "http://a.com/", "shorter_url"),
+        (&[WinnerRule::Https, WinnerRule::ShorterUrl], "https://d.org/even/longer/page", "https"),
+        (&[WinnerRule::Popularity], "http://a.com/", "url"),
     ] {
         let service = TestService::electing(WinnerOrder::new(rules).unwrap(), german());
         four(&service).await;

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use doppel_hamming::{Compressed, Design, FingerprintIndex, Options, QueryBatch, expected_ratio};
+use doppel_hamming::{
+    CompressedFingerprints, Design, FingerprintIndex, IndexOptions, QueryBatch, expected_ratio,
+};
 use doppel_terminal::output::{bytes, count, known};
 use serde::Serialize;
 
@@ -66,7 +68,7 @@ pub(super) fn storing(real: &[u64], clustered: &[u64]) -> anyhow::Result<Vec<Sto
     ];
     for (what, sorted) in measured {
         if !sorted.is_empty() {
-            let ratio = Compressed::new(WIDTH, sorted)?.ratio();
+            let ratio = CompressedFingerprints::new(WIDTH, sorted)?.ratio();
             all.push(Storing { what: what.to_owned(), fingerprints: sorted.len() as u64, code: None, ratio });
         }
     }
@@ -94,8 +96,8 @@ pub(super) fn online(stored: &[u64], seed: u64) -> anyhow::Result<Vec<OnlineRun>
 
 fn online_with(splits: &[u32], stored: &[u64], seed: u64) -> anyhow::Result<OnlineRun> {
     let design = Design::new(WIDTH, DISTANCE, splits)?;
-    let leading_bits = design.layouts().iter().map(doppel_hamming::Layout::leading).min().unwrap_or(0);
-    let index = FingerprintIndex::build(design, Options::default(), stored.iter().copied().zip(0..))?;
+    let leading_bits = design.layouts().iter().map(doppel_hamming::TableLayout::leading).min().unwrap_or(0);
+    let index = FingerprintIndex::build(design, IndexOptions::default(), stored.iter().copied().zip(0..))?;
     let mut best = f64::INFINITY;
     // The first round warms up; each has other queries.
     for round in 0..=ROUNDS {
@@ -135,7 +137,7 @@ pub(super) fn online_table(stored: usize, runs: &[OnlineRun]) -> Table {
 }
 
 pub(super) fn batches(sorted: &[u64], sizes: &[u32], seed: u64) -> anyhow::Result<Vec<BatchRun>> {
-    let compressed = Compressed::new(WIDTH, sorted)?;
+    let compressed = CompressedFingerprints::new(WIDTH, sorted)?;
     let mut runs = Vec::new();
     for size in sizes {
         let batch = QueryBatch::new(WIDTH, DISTANCE, &queries(sorted, *size as usize, seed))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use doppel_contract::Status;
 use doppel_model::PageUrl;
-use doppel_protocol::{Line, Scan};
+use doppel_protocol::{Line, PageScan};
 
 use super::Snapshot;
 use crate::sim::clients::Reader;
@@ -31,7 +31,7 @@ pub(crate) fn check(world: &mut World, snapshot: &Snapshot) -> Checked {
         snapshot.feed.len(),
         snapshot.pages.len()
     );
-    let lines = Scan::new(world.worker.api()).map(|line| line.map(|line| (line.url.clone(), line)));
+    let lines = PageScan::new(world.worker.api()).map(|line| line.map(|line| (line.url.clone(), line)));
     let state: BTreeMap<PageUrl, Line> =
         lines.collect::<Result<_, _>>().map_err(|e| failed("the export")(e.into()))?;
     let mut reader = std::mem::take(&mut world.reader);

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-use crate::store::Write;
+use crate::storage::store::Write;
 
 /// Value length that marks a deletion.
 const DELETED: u32 = u32::MAX;

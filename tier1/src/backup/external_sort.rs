@@ -12,7 +12,7 @@ use std::iter::{self, Peekable};
 use std::path::{Path, PathBuf};
 
 use super::entry;
-use crate::store::Write;
+use crate::storage::store::Write;
 
 /// Bytes of memory that a write takes in addition to its key and value.
 const ENTRY_BYTES: usize = 64;

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::{
     BLOCK_BYTES_MAX, BackupEnd, BackupHash, BackupHead, BlockKind, HEAD_BYTES, MAGIC, MAGIC_INCREMENT, entry,
 };
-use crate::record::VERSION;
-use crate::store::Write;
+use crate::rows::record::VERSION;
+use crate::storage::store::Write;
 
 /// Why a file cannot be used as a backup.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use doppel_protocol::BackupSummary;
 
 use super::{BackupFileError, BackupHash, BackupHead, BackupReader, BlockKind};
-use crate::store::Write;
+use crate::storage::store::Write;
 
 /// Number of bytes to read from a file at a time.
 const READ_BYTES: usize = 1 << 20;

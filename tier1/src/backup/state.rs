@@ -15,8 +15,8 @@ use std::{iter, vec};
 use super::external_sort::{ExternalSorter, MergedWrites, SortedWrites};
 use super::series::{self, Series, SeriesError};
 use super::{BackupFileError, BackupHash, BackupReader, BlockKind};
-use crate::store::Write;
-use crate::txn::Row;
+use crate::rows::txn::Row;
+use crate::storage::store::Write;
 
 /// Memory for sorting changes, in bytes.
 const SORTED_BYTES: usize = 64 << 20;

@@ -6,8 +6,8 @@ use doppel_model::ShardId;
 use doppel_protocol::IndexStateItem;
 
 use super::*;
-use crate::record::{Meta, encode};
-use crate::store::{Memory, Write};
+use crate::rows::record::{Meta, encode};
+use crate::storage::store::{Memory, Write};
 
 /// A full backup of 40 rows, with these changes.
 fn backup(changes: &[Write]) -> Vec<u8> {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     BLOCK_BYTES_MAX, BackupEnd, BackupHash, BackupHead, BlockKind, HEAD_BYTES, MAGIC, MAGIC_INCREMENT, entry,
 };
-use crate::record::VERSION;
+use crate::rows::record::VERSION;
 
 /// Length of the entries at which a block is written, in bytes.
 const BLOCK_BYTES: usize = 1 << 20;

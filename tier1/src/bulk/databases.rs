@@ -15,13 +15,13 @@ use doppel_protocol::RangeMap;
 use rayon::prelude::*;
 
 use super::rows::{CollectionRows, RowValue};
-use crate::database::NewDatabase;
-use crate::files::sync_directory;
-use crate::progress::Progress;
-use crate::range_files::directories;
-use crate::record::Meta;
-use crate::signatures::SignatureId;
-use crate::store::StoreError;
+use crate::rows::record::Meta;
+use crate::storage::database::NewDatabase;
+use crate::storage::files::sync_directory;
+use crate::storage::progress::Progress;
+use crate::storage::range_files::directories;
+use crate::storage::signatures::SignatureId;
+use crate::storage::store::StoreError;
 
 /// A range, and the id of a signature in it.
 type SignatureLocation = (RangeId, SignatureId);

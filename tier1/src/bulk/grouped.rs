@@ -1,6 +1,6 @@
 //! The answer: every page or record with its status, and the groups.
 
-use doppel_contract::{Counters, Status, Unresolved};
+use doppel_contract::{Counters, Status, UnresolvedReason};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
 use doppel_protocol::Line;
 
@@ -27,7 +27,7 @@ pub(super) struct GroupedPage {
     /// Index of the kept page of which this page is a duplicate.
     pub(super) duplicate_of: Option<u32>,
     pub(super) similarity: Option<f64>,
-    pub(super) reason: Option<Unresolved>,
+    pub(super) reason: Option<UnresolvedReason>,
     /// Hash of the content; `None` for redirects and deaths.
     pub(super) content: Option<ContentHash>,
     pub(super) record: Option<u64>,

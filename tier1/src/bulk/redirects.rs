@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use doppel_contract::Unresolved;
+use doppel_contract::UnresolvedReason;
 use doppel_model::{PageId, PageUrl};
 use rayon::prelude::*;
 
@@ -59,24 +59,24 @@ pub(super) fn end_of_chain(
     versions: &Versions,
     spellings: &Spellings,
     source: usize,
-) -> Result<usize, Unresolved> {
+) -> Result<usize, UnresolvedReason> {
     let mut path = vec![source];
     loop {
-        let Some(last) = path.last() else { return Err(Unresolved::UnknownTarget) };
+        let Some(last) = path.last() else { return Err(UnresolvedReason::UnknownTarget) };
         let at = match &versions.pages[*last].state {
             PageState::Redirect(to) => {
-                spellings.find(versions, to, *last).ok_or(Unresolved::UnknownTarget)?
+                spellings.find(versions, to, *last).ok_or(UnresolvedReason::UnknownTarget)?
             }
-            PageState::Content(_) | PageState::Dead => return Err(Unresolved::UnknownTarget),
+            PageState::Content(_) | PageState::Dead => return Err(UnresolvedReason::UnknownTarget),
         };
         if path.contains(&at) {
-            return Err(Unresolved::Loop);
+            return Err(UnresolvedReason::Loop);
         }
         match &versions.pages[at].state {
             PageState::Content(_) => return Ok(at),
-            PageState::Dead => return Err(Unresolved::DeadTarget),
+            PageState::Dead => return Err(UnresolvedReason::DeadTarget),
             PageState::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => {
-                return Err(Unresolved::TooManyHops);
+                return Err(UnresolvedReason::TooManyHops);
             }
             PageState::Redirect(_) => path.push(at),
         }

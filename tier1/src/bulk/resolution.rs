@@ -1,6 +1,6 @@
 //! The status of every page when all versions are known, by the rules of `machine::publish`.
 
-use doppel_contract::{Counters, Market, Status, Unresolved};
+use doppel_contract::{Counters, Market, Status, UnresolvedReason};
 use doppel_join::{ContentIndex, Contents, ReadSignature};
 use doppel_model::ShardId;
 use doppel_protocol::WinnerOrder;
@@ -11,7 +11,7 @@ use super::groups::{ContentGroup, CoveredBy, GroupMember, compare_with_winners, 
 use super::market::{self, MarketWinner};
 use super::versions::{PageState, Versions};
 use super::{BulkError, Unit, redirects};
-use crate::totals;
+use crate::rows::totals;
 
 /// A collection whose groups are known.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct ResolvedCollection {
     pub(super) versions: Versions,
     pub(super) contents: Contents,
     /// By page, for redirects: the page at the end of the chain.
-    pub(super) ends: Vec<Option<Result<u32, Unresolved>>>,
+    pub(super) ends: Vec<Option<Result<u32, UnresolvedReason>>>,
     /// By page: number of redirects that end there.
     pub(super) inbound: Vec<u32>,
     /// Groups, ordered by shard and then by the winner's URL.
@@ -65,7 +65,7 @@ pub(super) fn resolve(
         matches!(state, PageState::Redirect(_)).then(end)
     };
     let states = versions.pages.iter().map(|page| &page.state);
-    let ends: Vec<Option<Result<u32, Unresolved>>> = states.enumerate().map(end).collect();
+    let ends: Vec<Option<Result<u32, UnresolvedReason>>> = states.enumerate().map(end).collect();
     let mut inbound = vec![0_u32; ends.len()];
     ends.iter().flatten().flatten().for_each(|end| inbound[*end as usize] += 1);
     let groups = groups(&versions, &contents, read, &inbound, winners, group_members_max)?;

@@ -20,15 +20,15 @@ use super::groups::{ContentGroup, CoveredBy, GroupMember};
 use super::redirects::Spellings;
 use super::resolution::ResolvedCollection;
 use super::versions::{Page, PageState};
-use crate::key::{self, Kind};
 use crate::machine::{public_state, target_note, target_state};
-use crate::record::{
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{
     AuditEntry, ContentComparison, ContentState, Cover, CoveringPage, ForwardProbe, Group, GroupRecord,
     Member, Membership, Meta, PageRecord, PublicState, RedirectState, Resolution, SearchState, State, Winner,
     encode,
 };
-use crate::store::StoreError;
-use crate::txn::{share_of_group, share_of_page};
+use crate::rows::txn::{share_of_group, share_of_page};
+use crate::storage::store::StoreError;
 
 /// Number of the only membership and the only search that a page has had.
 const FIRST: u32 = 1;

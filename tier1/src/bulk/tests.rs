@@ -1,16 +1,16 @@
 //! Tests with collections of a few pages whose groups are obvious.
 
-use doppel_contract::{Counters, Status, Unresolved};
+use doppel_contract::{Counters, Status, UnresolvedReason};
 use doppel_model::Timestamp;
 use doppel_model::signature::{Builder, Signature};
 use doppel_protocol::Body;
 
 use super::*;
 use crate::check;
-use crate::database::Database;
-use crate::key::Kind;
-use crate::record::{AuditEntry, decode, encode};
-use crate::store::Store;
+use crate::rows::key::Kind;
+use crate::rows::record::{AuditEntry, decode, encode};
+use crate::storage::database::Database;
+use crate::storage::store::Store;
 
 mod records;
 
@@ -35,7 +35,7 @@ fn text(words: std::ops::Range<u64>) -> Arc<Signature> {
     Arc::new(Builder::new().build(&tokens))
 }
 
-fn submit(bulk: &mut Bulk, url: &str, at: i64, body: Body) -> Outcome {
+fn submit(bulk: &mut Bulk, url: &str, at: i64, body: Body) -> SubmissionOutcome {
     bulk.submit(version(url, at, body)).unwrap()
 }
 
@@ -114,12 +114,12 @@ fn the_pages_of_a_chain_are_one_group() {
 fn the_newest_version_and_the_earliest_date_count() {
     let mut bulk = bulk(100);
     let day = Timestamp::DAY_MS;
-    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), Outcome::Pending);
-    assert_eq!(submit(&mut bulk, "http://h/old", 4 * day, content(0..50)), Outcome::Pending);
-    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), Outcome::Unchanged);
-    assert_eq!(submit(&mut bulk, "http://h/new", 3 * day, content(90..150)), Outcome::Stale);
-    assert_eq!(submit(&mut bulk, "http://h/gone", 1, content(0..50)), Outcome::Pending);
-    assert_eq!(submit(&mut bulk, "http://h/gone", 1, Body::Dead), Outcome::Confirmed);
+    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), SubmissionOutcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/old", 4 * day, content(0..50)), SubmissionOutcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), SubmissionOutcome::Unchanged);
+    assert_eq!(submit(&mut bulk, "http://h/new", 3 * day, content(90..150)), SubmissionOutcome::Stale);
+    assert_eq!(submit(&mut bulk, "http://h/gone", 1, content(0..50)), SubmissionOutcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/gone", 1, Body::Dead), SubmissionOutcome::Confirmed);
     let grouped = bulk.finish().unwrap();
     // An earlier version of this page was seen before the other page.
     assert_eq!(status(&grouped, "http://h/new").0, Status::Winner);
@@ -153,10 +153,10 @@ fn a_redirect_gets_the_status_of_the_end_of_its_chain() {
     assert_eq!(reason("http://h/page"), (Status::Winner, None));
     assert_eq!(reason("http://h/empty"), (Status::Winner, None));
     assert_eq!(reason("http://h/g"), (Status::Duplicate, None));
-    assert_eq!(reason("http://h/c"), (Status::Unresolved, Some(Unresolved::DeadTarget)));
-    assert_eq!(reason("http://h/d"), (Status::Unresolved, Some(Unresolved::UnknownTarget)));
-    assert_eq!(reason("http://h/e"), (Status::Unresolved, Some(Unresolved::Loop)));
-    assert_eq!(reason("http://hops/1"), (Status::Unresolved, Some(Unresolved::TooManyHops)));
+    assert_eq!(reason("http://h/c"), (Status::Unresolved, Some(UnresolvedReason::DeadTarget)));
+    assert_eq!(reason("http://h/d"), (Status::Unresolved, Some(UnresolvedReason::UnknownTarget)));
+    assert_eq!(reason("http://h/e"), (Status::Unresolved, Some(UnresolvedReason::Loop)));
+    assert_eq!(reason("http://hops/1"), (Status::Unresolved, Some(UnresolvedReason::TooManyHops)));
     assert_eq!(reason("http://hops/2"), (Status::Duplicate, None));
     let pages: Vec<_> = grouped.groups.iter().map(|group| (group.pages, group.contents)).collect();
     assert_eq!(pages, [(2, 1), (3, 1), (21, 1)]);

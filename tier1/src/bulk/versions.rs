@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use doppel_contract::{Counters, Market, Outcome, Rule};
+use doppel_contract::{Counters, Market, SubmissionOutcome, WinnerRule};
 use doppel_join::ContentIndex;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
@@ -82,7 +82,7 @@ impl Page {
         (id, record): (PageId, Option<InputRecord>),
         version: Submission,
         contents: &mut impl TakeContents,
-    ) -> Result<(Self, Outcome), BulkError> {
+    ) -> Result<(Self, SubmissionOutcome), BulkError> {
         let Submission { url, fetched_at, popularity, language, canonical, body } = version;
         let details = Details::of(&body, language, canonical);
         let (state, outcome) = state(id, body, contents)?;
@@ -183,7 +183,7 @@ impl Versions {
             Unit::Page => order,
             Unit::Record => {
                 let refers = |page: &Page| page.record.is_some_and(|record| record.is_reference);
-                let order = if rule == Rule::Url { a.cmp(&b) } else { order };
+                let order = if rule == WinnerRule::Url { a.cmp(&b) } else { order };
                 refers(one).cmp(&refers(other)).then(order)
             }
         }
@@ -194,7 +194,7 @@ impl Versions {
         record: Option<InputRecord>,
         version: Submission,
         contents: &mut impl TakeContents,
-    ) -> Result<Outcome, BulkError> {
+    ) -> Result<SubmissionOutcome, BulkError> {
         let id = version.url.id();
         let shard = usize::from(id.shard(self.shards()).0);
         let counters = &mut self.intake[shard];
@@ -218,13 +218,13 @@ impl Versions {
         // Two URLs have the same 128-bit hash. The first one stays.
         if page.rank.url != version.url {
             counters.stale += 1;
-            return Ok(Outcome::Stale);
+            return Ok(SubmissionOutcome::Stale);
         }
         page.note(&version);
         match version.place().cmp(&page.place(contents)) {
             Ordering::Less => {
                 counters.stale += 1;
-                return Ok(Outcome::Stale);
+                return Ok(SubmissionOutcome::Stale);
             }
             Ordering::Equal => {
                 page.record = record;
@@ -232,7 +232,7 @@ impl Versions {
                     page.details = Details::of(&version.body, version.language, version.canonical);
                 }
                 counters.unchanged += 1;
-                return Ok(Outcome::Unchanged);
+                return Ok(SubmissionOutcome::Unchanged);
             }
             Ordering::Greater => {}
         }
@@ -243,7 +243,7 @@ impl Versions {
         let (state, outcome) = state(id, body, contents)?;
         if state == page.state {
             counters.unchanged += 1;
-            return Ok(Outcome::Unchanged);
+            return Ok(SubmissionOutcome::Unchanged);
         }
         if matches!((&state, &page.state), (PageState::Content(_), PageState::Content(_))) {
             counters.compared_updates += 1;
@@ -257,13 +257,17 @@ fn state(
     page: PageId,
     body: Body,
     contents: &mut impl TakeContents,
-) -> Result<(PageState, Outcome), BulkError> {
+) -> Result<(PageState, SubmissionOutcome), BulkError> {
     Ok(match body {
         Body::Content(signature) => {
-            let outcome = if signature.tokens() == 0 { Outcome::Confirmed } else { Outcome::Pending };
+            let outcome = if signature.tokens() == 0 {
+                SubmissionOutcome::Confirmed
+            } else {
+                SubmissionOutcome::Pending
+            };
             (PageState::Content(contents.add(page, &signature)?), outcome)
         }
-        Body::Redirect(to) => (PageState::Redirect(to), Outcome::Pending),
-        Body::Dead => (PageState::Dead, Outcome::Confirmed),
+        Body::Redirect(to) => (PageState::Redirect(to), SubmissionOutcome::Pending),
+        Body::Dead => (PageState::Dead, SubmissionOutcome::Confirmed),
     })
 }

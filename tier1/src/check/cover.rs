@@ -6,8 +6,8 @@ use std::sync::Arc;
 use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Checker, Invariant, ReferencedRow};
-use crate::record::{Cover, Member};
 use crate::regroup;
+use crate::rows::record::{Cover, Member};
 
 impl Checker<'_> {
     /// Computes the cover of the members that differ from the winner, and compares it with their rows. Checks

@@ -6,9 +6,9 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::pages::Holder;
 use super::{Checker, Invariant, ReferencedRow};
-use crate::key;
-use crate::record::{Cover, Forward, Group, GroupRecord, Member, decode};
-use crate::txn::share_of_group;
+use crate::rows::key;
+use crate::rows::record::{Cover, Forward, Group, GroupRecord, Member, decode};
+use crate::rows::txn::share_of_group;
 
 /// Counts of a group, computed from the rows of its members.
 #[derive(Debug, Default)]

@@ -5,13 +5,13 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Checker, Invariant, ReferencedRow, hex};
-use crate::key::{self, Kind};
 use crate::machine::public_state;
-use crate::record::{
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{
     ContentComparison, ContentState, ForwardProbe, GroupRecord, Member, Membership, PageRecord, SearchState,
     State,
 };
-use crate::txn::share_of_page;
+use crate::rows::txn::share_of_page;
 
 /// The group that has a page's member row. The check finds it from the page's membership, through forwards.
 pub(super) enum Holder {

@@ -12,17 +12,17 @@ use doppel_protocol::IndexStateItem;
 
 use super::Invariant;
 use super::rows::{RowKey, pieces};
-use crate::key::{self, Kind};
 use crate::machine::{Audience, Envelope, Message};
-use crate::record::{
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{
     Announcement, ContentState, Election, FanOut, Group, GroupRecord, Member, Membership, Meta, PageRecord,
     PartnerQuery, Reach, RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
 };
-use crate::store::{Store, StoreError, Write};
+use crate::storage::store::{Store, StoreError, Write};
 
 /// Encodes a record as the value of a row.
 fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
-    crate::record::encode(record).expect("a record is plain data")
+    crate::rows::record::encode(record).expect("a record is plain data")
 }
 
 /// A fault for a test to plant.

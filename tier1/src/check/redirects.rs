@@ -1,14 +1,14 @@
 //! Checks redirects: the rows at both ends, the ends of their chains, and the recorded states of their
 //! targets.
 
-use doppel_contract::{Status, Unresolved};
+use doppel_contract::{Status, UnresolvedReason};
 use doppel_model::{PageId, PageUrl};
 
 use super::rows::RowKey;
 use super::{Checker, Invariant, ReferencedRow};
-use crate::key::{self, Kind};
 use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, target_note, target_state};
-use crate::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
     /// Checks the record of a redirect.
@@ -104,22 +104,24 @@ impl Checker<'_> {
                 return None;
             }
             let Some(at) = self.find_target(&to, path.last())? else {
-                return Some(Resolution::Unresolved(Unresolved::UnknownTarget));
+                return Some(Resolution::Unresolved(UnresolvedReason::UnknownTarget));
             };
             if path.contains(&at) {
-                return Some(Resolution::Unresolved(Unresolved::Loop));
+                return Some(Resolution::Unresolved(UnresolvedReason::Loop));
             }
             if self.underway.is_rerouting(at) {
                 return None;
             }
             let unresolved = match self.record(at) {
                 ReferencedRow::Unreadable => return None,
-                ReferencedRow::Missing => Unresolved::UnknownTarget,
+                ReferencedRow::Missing => UnresolvedReason::UnknownTarget,
                 ReferencedRow::Row(record) => match record.state {
                     State::Content(_) => return Some(Resolution::Content(at)),
-                    State::Dead => Unresolved::DeadTarget,
-                    State::Purged => Unresolved::UnknownTarget,
-                    State::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => Unresolved::TooManyHops,
+                    State::Dead => UnresolvedReason::DeadTarget,
+                    State::Purged => UnresolvedReason::UnknownTarget,
+                    State::Redirect(_) if path.len() >= usize::from(HOPS_MAX) => {
+                        UnresolvedReason::TooManyHops
+                    }
                     State::Redirect(state) => {
                         path.push(at);
                         to = state.to;
@@ -209,7 +211,7 @@ impl Checker<'_> {
                 self.add_finding(Invariant::Edge, &row, "has a row at its end, which counts no redirects");
             }
             ReferencedRow::Missing => {
-                self.add_finding(Invariant::Edge, &row, "ends at a page that is not on record")
+                self.add_finding(Invariant::Edge, &row, "ends at a page that is not on record");
             }
             ReferencedRow::Row(_) | ReferencedRow::Unreadable => {}
         }

@@ -3,10 +3,10 @@
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::IndexStateItem;
 
-use crate::key::{self, Kind};
 use crate::machine::Audience;
-use crate::store::{Store, StoreError};
-use crate::txn::Row;
+use crate::rows::key::{self, Kind};
+use crate::rows::txn::Row;
+use crate::storage::store::{Store, StoreError};
 
 /// Maximum number of rows and bytes in a piece. Between two pieces the scan holds no part of the store.
 const PIECE_ROWS: usize = 1_000;

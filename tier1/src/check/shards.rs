@@ -4,9 +4,9 @@ use doppel_model::{PageId, ShardId};
 
 use super::rows::RowKey;
 use super::{Checker, Invariant, ReferencedRow};
-use crate::key::{self, Kind};
 use crate::machine::Envelope;
-use crate::record::{AuditEntry, Meta};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{AuditEntry, Meta};
 
 impl Checker<'_> {
     /// Reads the meta rows of all shards. The check reads them before all other rows.

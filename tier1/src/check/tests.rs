@@ -3,7 +3,7 @@
 
 use doppel_protocol::{RangeMap, WinnerOrder};
 
-use crate::store::{JoinedStore, Store};
+use crate::storage::store::{JoinedStore, Store};
 
 /// Panics if a check finds a violated invariant.
 pub(crate) fn assert_sound<S: Store>(stores: &[S], shards: u16, winners: WinnerOrder) {

@@ -14,9 +14,9 @@ use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{REPAIR_URLS_KEPT, RepairEntry, RepairId};
 
 use super::{Effect, Machine};
-use crate::key;
-use crate::record::{AuditEntry, encode};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{AuditEntry, encode};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Reports that a group of this shard enters or leaves quarantine. `into` names the survivor if a merge

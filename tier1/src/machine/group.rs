@@ -17,9 +17,9 @@ mod quarantine;
 use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Effect, EvictedMember, Machine, Message, RecomputationStep};
-use crate::key;
-use crate::record::{Cover, Group, GroupRecord, LinkedPage, Member, decode, encode};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{Cover, Group, GroupRecord, LinkedPage, Member, decode, encode};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Handles [`Message::Enroll`]: admits a new or changed member. `via` is the partner that links the page

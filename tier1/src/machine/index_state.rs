@@ -4,9 +4,9 @@
 use doppel_protocol::IndexStateItem;
 
 use super::Machine;
-use crate::key;
-use crate::record::encode;
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::encode;
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Stores an item, and replaces its old value. Deletes the item if `bytes` is `None`.

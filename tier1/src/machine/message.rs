@@ -7,12 +7,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::{ClientId, ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, IndexStateItem, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{
+use crate::rows::record::{
     AuditEntry, ContentComparison, CoveringPage, Evidence, Member, PartnerGroup, Reach, Resolution,
     TargetState, Winner,
 };
@@ -275,7 +275,7 @@ pub(crate) enum Effect {
     /// Wake the consumers of the feed, because it has a new event.
     Changed,
     /// Answer a submission.
-    Outcome(Outcome),
+    Outcome(SubmissionOutcome),
 }
 
 impl Effect {

@@ -14,15 +14,15 @@ mod search;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use doppel_contract::{Outcome, Status};
+use doppel_contract::{Status, SubmissionOutcome};
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, PageId, PageUrl};
 use doppel_protocol::{Body, IndexCommand, Rank, Search, Submission};
 
 use super::{Effect, Hint, Machine, Message};
-use crate::key;
-use crate::record::{ContentState, PageRecord, PublicState, RecordChanges, SearchState, State};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{ContentState, PageRecord, PublicState, RecordChanges, SearchState, State};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Handles [`Command::Submit`](super::Command::Submit): applies a version and reports the outcome.
@@ -41,7 +41,7 @@ impl Machine<'_, '_> {
                 // Two URLs share a 128-bit hash, which does not happen by accident. The first URL keeps the
                 // record.
                 self.give_back(page, record)?;
-                Outcome::Stale
+                SubmissionOutcome::Stale
             }
             Some(record) => match record.place().map(|place| submission.place().cmp(&place)) {
                 None => self.apply_first_version(page, submission, Some(record), client)?,
@@ -53,9 +53,9 @@ impl Machine<'_, '_> {
             },
         };
         match outcome {
-            Outcome::Unchanged => self.meta().counters.unchanged += 1,
-            Outcome::Stale => self.meta().counters.stale += 1,
-            Outcome::Confirmed | Outcome::Pending => {}
+            SubmissionOutcome::Unchanged => self.meta().counters.unchanged += 1,
+            SubmissionOutcome::Stale => self.meta().counters.stale += 1,
+            SubmissionOutcome::Confirmed | SubmissionOutcome::Pending => {}
         }
         self.effects.push(Effect::Outcome(outcome));
         Ok(())
@@ -67,7 +67,7 @@ impl Machine<'_, '_> {
         submission: Submission,
         purged: Option<PageRecord>,
         client: ClientId,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<SubmissionOutcome, StoreError> {
         let first = self.meta().first_membership_number;
         let (language, canonical) = details(&submission.body, submission.language, submission.canonical);
         let mut record = PageRecord {
@@ -106,10 +106,10 @@ impl Machine<'_, '_> {
         page: PageId,
         mut record: PageRecord,
         submission: &Submission,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<SubmissionOutcome, StoreError> {
         let changes = record.note(submission);
         self.put_changed(page, record, changes)?;
-        Ok(Outcome::Stale)
+        Ok(SubmissionOutcome::Stale)
     }
 
     /// Applies the version on record again. Its attributes may differ.
@@ -118,7 +118,7 @@ impl Machine<'_, '_> {
         page: PageId,
         mut record: PageRecord,
         submission: &Submission,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<SubmissionOutcome, StoreError> {
         let mut changes = record.note(submission);
         if submission.details() > record.details() {
             let (language, canonical) = submission.details();
@@ -126,7 +126,7 @@ impl Machine<'_, '_> {
             changes.row = true;
         }
         self.put_changed(page, record, changes)?;
-        Ok(Outcome::Unchanged)
+        Ok(SubmissionOutcome::Unchanged)
     }
 
     /// Stores a record after a version that does not replace the one on record, if the record has changed.
@@ -149,7 +149,7 @@ impl Machine<'_, '_> {
         mut record: PageRecord,
         submission: Submission,
         (hint, client): (Option<Hint>, ClientId),
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<SubmissionOutcome, StoreError> {
         let RecordChanges { rank: rank_changed, .. } = record.note(&submission);
         record.fetched_at = submission.fetched_at;
         (record.language, record.canonical) =
@@ -165,7 +165,7 @@ impl Machine<'_, '_> {
                 self.refresh_member(page, &mut record, false);
             }
             self.put(page, record)?;
-            return Ok(Outcome::Unchanged);
+            return Ok(SubmissionOutcome::Unchanged);
         }
         if let (State::Content(_), Body::Content(new)) = (&record.state, &submission.body) {
             return self.change_content(page, record, new, (hint, client), rank_changed);
@@ -183,8 +183,8 @@ impl Machine<'_, '_> {
         new: &Arc<Signature>,
         (hint, client): (Option<Hint>, ClientId),
         rank_changed: bool,
-    ) -> Result<Outcome, StoreError> {
-        let State::Content(mut state) = record.state else { return Ok(Outcome::Stale) };
+    ) -> Result<SubmissionOutcome, StoreError> {
+        let State::Content(mut state) = record.state else { return Ok(SubmissionOutcome::Stale) };
         self.txn.put(key::signature(self.current_shard, page), new.as_bytes().to_vec());
         let old = state.content;
         let old_in_index = state.tokens > 0;
@@ -227,7 +227,7 @@ impl Machine<'_, '_> {
             if owed {
                 self.effects.push(Effect::Deferred(page));
             }
-            Outcome::Confirmed
+            SubmissionOutcome::Confirmed
         } else {
             self.meta().counters.compared_updates += 1;
             state.search = SearchState::Pending;
@@ -236,7 +236,7 @@ impl Machine<'_, '_> {
                 let search = Search { ticket: record.ticket, client };
                 self.effects.push(Effect::put(page, new, Some(search)));
             }
-            Outcome::Pending
+            SubmissionOutcome::Pending
         };
         // Tier 2 stores the new content before it removes the old one (G4).
         if old_in_index {
@@ -246,9 +246,9 @@ impl Machine<'_, '_> {
         record.state = State::Content(state);
         if without_tokens {
             self.decide(page, record, &[], false)?;
-            return Ok(Outcome::Confirmed);
+            return Ok(SubmissionOutcome::Confirmed);
         }
-        if outcome == Outcome::Confirmed {
+        if outcome == SubmissionOutcome::Confirmed {
             self.refresh_member(page, &mut record, !compared_before);
         } else if rank_changed {
             self.refresh_member(page, &mut record, false);
@@ -291,7 +291,7 @@ impl Machine<'_, '_> {
         mut record: PageRecord,
         body: Body,
         client: ClientId,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<SubmissionOutcome, StoreError> {
         record.ended = None;
         let url = record.url().clone();
         let outcome = match body {
@@ -311,19 +311,19 @@ impl Machine<'_, '_> {
                 if signature.tokens() == 0 {
                     self.decide(page, record, &[], false)?;
                     self.reroute_sources(&url, true)?;
-                    return Ok(Outcome::Confirmed);
+                    return Ok(SubmissionOutcome::Confirmed);
                 }
                 let search = Search { ticket: record.ticket, client };
                 self.effects.push(Effect::put(page, &signature, Some(search)));
-                Outcome::Pending
+                SubmissionOutcome::Pending
             }
             Body::Redirect(to) => {
                 self.begin_redirect(page, &mut record, to);
-                Outcome::Pending
+                SubmissionOutcome::Pending
             }
             Body::Dead => {
                 record.state = State::Dead;
-                Outcome::Confirmed
+                SubmissionOutcome::Confirmed
             }
         };
         self.put(page, record)?;

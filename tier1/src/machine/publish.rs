@@ -8,12 +8,12 @@ use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl};
 
 use super::{Audience, Effect, Machine, Message};
-use crate::key;
-use crate::record::{
+use crate::rows::key;
+use crate::rows::record::{
     ContentComparison, ContentState, PageRecord, PublicState, Reach, RedirectState, Resolution, SearchState,
     State, TargetState,
 };
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Stores a record and everything that follows from it: the verdict on the winner, the public state, an

@@ -21,14 +21,14 @@
 
 mod fan_out;
 
-use doppel_contract::{CROWDED_REDIRECTS, Unresolved};
+use doppel_contract::{CROWDED_REDIRECTS, UnresolvedReason};
 use doppel_model::{PageId, PageUrl};
 
 use super::publish::target_state;
 use super::{Audience, Effect, Machine, Message, TracePosition};
-use crate::key::{self, Kind};
-use crate::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetState, decode, encode};
-use crate::store::StoreError;
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetState, decode, encode};
+use crate::storage::store::StoreError;
 
 /// Maximum number of redirects in a chain; a longer chain is unresolved.
 pub(crate) const HOPS_MAX: u8 = 20;
@@ -153,7 +153,7 @@ impl Machine<'_, '_> {
                         return Ok(());
                     }
                     None => {
-                        let resolution = Resolution::Unresolved(Unresolved::UnknownTarget);
+                        let resolution = Resolution::Unresolved(UnresolvedReason::UnknownTarget);
                         let stands_for = path.get(1).copied();
                         self.send_to_page(
                             source,
@@ -166,12 +166,12 @@ impl Machine<'_, '_> {
         };
         let record = self.txn.page(self.current_shard, at)?;
         let resolution = match record.map(|record| &record.state) {
-            _ if path.contains(&at) => Resolution::Unresolved(Unresolved::Loop),
+            _ if path.contains(&at) => Resolution::Unresolved(UnresolvedReason::Loop),
             Some(State::Content(_)) => Resolution::Content(at),
-            Some(State::Dead) => Resolution::Unresolved(Unresolved::DeadTarget),
-            Some(State::Purged) | None => Resolution::Unresolved(Unresolved::UnknownTarget),
+            Some(State::Dead) => Resolution::Unresolved(UnresolvedReason::DeadTarget),
+            Some(State::Purged) | None => Resolution::Unresolved(UnresolvedReason::UnknownTarget),
             Some(State::Redirect(_)) if path.len() >= usize::from(HOPS_MAX) => {
-                Resolution::Unresolved(Unresolved::TooManyHops)
+                Resolution::Unresolved(UnresolvedReason::TooManyHops)
             }
             Some(State::Redirect(state)) => {
                 let (normal, as_sent) = (state.to.normal_id(), state.to.id());
@@ -333,7 +333,7 @@ impl Machine<'_, '_> {
         let Some(state) = record.content() else { return Ok(()) };
         if state.membership.is_some() {
             self.refresh_member(page, record, false);
-        } else if state.search != crate::record::SearchState::Pending {
+        } else if state.search != crate::rows::record::SearchState::Pending {
             self.mint(page, record)?;
         }
         Ok(())

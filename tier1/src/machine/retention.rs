@@ -15,9 +15,9 @@ use std::time::Duration;
 use doppel_model::{GroupId, PageId, Timestamp};
 
 use super::{Effect, Machine};
-use crate::key;
-use crate::record::{AuditEntry, Forward, GroupRecord, PageRecord, State};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{AuditEntry, Forward, GroupRecord, PageRecord, State};
+use crate::storage::store::StoreError;
 
 /// Retention periods of ended pages, merged groups and audit entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::ops::Range;
 use doppel_model::{PageId, ShardId};
 
 use super::{Envelope, Settings};
-use crate::record::Meta;
+use crate::rows::record::Meta;
 
 /// State of the shards that stays in memory between commits.
 #[derive(Debug, Clone)]

@@ -25,27 +25,27 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doppel_contract::{Status, TrailEvent, UnresolvedReason, WinnerRule};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, RangeId, ShardId, Timestamp};
-
-use doppel_contract::{Rule, Status, TrailEvent, Unresolved};
 use doppel_protocol::{
-    Body, IndexCommand, Pair, RangeMap, Rank, RepairId, Search, SearchResult, Submission, WinnerOrder,
+    Body, IndexCommand, RangeMap, Rank, RepairId, Search, SearchResult, Submission, VerifiedPartner,
+    WinnerOrder,
 };
-use index::Index;
 
 use super::{
     COMMIT_ROWS, Command, CommitOutput, Effect, Hint, Machine, RecomputationStep, Retention, Rules,
     STEP_ROWS, Settings, Shards,
 };
 use crate::check::tests::assert_sound;
-use crate::key::{self, Kind};
 use crate::range::Range;
 use crate::range::owed::OwedScan;
-use crate::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageRecord, State, decode};
-use crate::store::{Memory, Store, for_each_row};
-use crate::txn::read;
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageRecord, State, decode};
+use crate::rows::txn::read;
+use crate::storage::store::{Memory, Store, for_each_row};
+use index::Index;
 
 /// Contents are 0 .. 40. Neighbours within a family of eight are linked, so each family is a chain.
 const CONTENTS: u64 = 40;
@@ -119,7 +119,9 @@ fn form(url: &str) -> String {
 impl World {
     fn new(seed: u64, shards: u16) -> Self {
         let keep = Duration::from_millis(KEEP_MS);
-        let unusual = WinnerOrder::new(&[Rule::FirstSeen, Rule::ShorterUrl, Rule::Popularity]).unwrap();
+        let unusual =
+            WinnerOrder::new(&[WinnerRule::FirstSeen, WinnerRule::ShorterUrl, WinnerRule::Popularity])
+                .unwrap();
         let settings = Settings {
             shards,
             policy: Policy::default(),
@@ -247,7 +249,8 @@ impl World {
             } else if !self.uncovered.is_empty() {
                 self.cover_step();
             } else {
-                let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered() as u64);
+                let (_, backlog) =
+                    crate::rows::totals::sum(&self.shards.metas, self.shards.undelivered() as u64);
                 assert!(backlog.is_quiescent(), "work is owed, but nothing is queued: {backlog:?}");
                 return;
             }

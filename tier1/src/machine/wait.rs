@@ -2,7 +2,7 @@
 
 use doppel_model::ClientId;
 
-use crate::txn::PageShare;
+use crate::rows::txn::PageShare;
 
 /// What a commit changes about a page's wait for its decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

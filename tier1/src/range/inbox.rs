@@ -14,8 +14,8 @@ use doppel_model::{RangeId, ShardId};
 use doppel_protocol::RangeMap;
 
 use crate::machine::{Arrival, Envelope, Machine};
-use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
-use crate::store::StoreError;
+use crate::peers::{AppliedPosition, PeerError, Post, Receipt};
+use crate::storage::store::StoreError;
 
 /// Identifies a post, so that its answer reaches the sender.
 pub(crate) type PostId = u64;
@@ -97,7 +97,7 @@ impl Inbox {
             }
             let applied = post.pairs.iter().map(|&(from, to)| {
                 let number = machine.applied(to, from);
-                AppliedUpTo { from, to, number }
+                AppliedPosition { from, to, number }
             });
             let receipt = Receipt { applied: applied.collect() };
             answers.push((post.id, refused.map_or(Ok(receipt), Err)));

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, VecDeque};
 use doppel_model::{RangeId, ShardId};
 use doppel_protocol::RangeMap;
 
-use crate::key::{self, Kind};
 use crate::machine::{Envelope, Shards};
 use crate::peers::{Post, Receipt};
-use crate::record::{damaged, decode};
-use crate::store::{Store, StoreError};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{damaged, decode};
+use crate::storage::store::{Store, StoreError};
 
 /// Number of messages to one range that are kept in memory. Other messages are read from their rows when it
 /// is their turn.

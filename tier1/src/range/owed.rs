@@ -7,10 +7,10 @@
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
-use crate::key::{self, Kind};
 use crate::machine::Command;
-use crate::record::{GroupRecord, PageRecord, SearchState, decode};
-use crate::store::{Store, StoreError};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{GroupRecord, PageRecord, SearchState, decode};
+use crate::storage::store::{Store, StoreError};
 
 /// Number of rows in a piece.
 pub(crate) const PIECE_ROWS: usize = 1_000;

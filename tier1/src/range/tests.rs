@@ -8,11 +8,11 @@ use doppel_model::{ClientId, PageUrl, Timestamp};
 use doppel_protocol::{Body, Submission, WinnerOrder};
 
 use super::*;
-use crate::key::Kind;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
-use crate::peers::AppliedUpTo;
+use crate::peers::AppliedPosition;
 use crate::range::owed::OwedScan;
-use crate::store::{Intercept, Intercepted, Memory, for_each_row};
+use crate::rows::key::Kind;
+use crate::storage::store::{Intercept, Intercepted, Memory, for_each_row};
 
 const SHARDS: u16 = 4;
 
@@ -200,7 +200,7 @@ fn a_range_that_was_restored_alone_is_detected() {
     let apart = a.range.confirmed(RangeId(1), &Err(gap)).unwrap_err();
     assert!(matches!(apart, StoreError::Apart { behind: RangeId(1), ahead: RangeId(0) }), "{apart}");
     // The sender has forgotten what it has sent.
-    let receipt = Receipt { applied: vec![AppliedUpTo { from, to, number: 1_000 }] };
+    let receipt = Receipt { applied: vec![AppliedPosition { from, to, number: 1_000 }] };
     let apart = a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap_err();
     assert!(matches!(apart, StoreError::Apart { behind: RangeId(0), ahead: RangeId(1) }), "{apart}");
 }

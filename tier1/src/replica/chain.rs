@@ -12,10 +12,10 @@
 
 use bytes::Bytes;
 use doppel_model::stable_hash128;
-use doppel_shared_log::{Entry, Sequence};
+use doppel_shared_log::{LogEntry, Sequence};
 
 use super::entry::{self, RecordBody, RecordPart};
-use crate::log::{LogId, Position};
+use crate::storage::log::{LogId, Position};
 
 /// Position of a reader in a log.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Chain {
     }
 
     /// Folds the next entry of the log into the chain.
-    pub(crate) fn fold(&mut self, entry: &Entry) -> FoldedEntry {
+    pub(crate) fn fold(&mut self, entry: &LogEntry) -> FoldedEntry {
         self.last_read = entry.sequence;
         let Some(part) = entry::decode(self.log, &entry.bytes) else { return FoldedEntry::Void };
         let is_next = part.index == self.last.index + 1;
@@ -101,7 +101,7 @@ impl Chain {
 
     /// Folds an announced entry into the chain if it is the next entry and counts. Otherwise returns `None`
     /// and leaves the chain as it is, because the log may contain another entry at this sequence number.
-    pub(crate) fn fold_announced(&mut self, entry: &Entry) -> Option<FoldedEntry> {
+    pub(crate) fn fold_announced(&mut self, entry: &LogEntry) -> Option<FoldedEntry> {
         let last_read = self.last_read;
         if entry.sequence != last_read.next() {
             return None;
@@ -202,8 +202,8 @@ mod tests {
     const LOG: LogId = LogId(5);
     const START: Position = Position { epoch: 0, index: 0, hash: 0 };
 
-    fn entries(encoded: &[Bytes], from: u64) -> Vec<Entry> {
-        let number = |(at, bytes): (usize, &Bytes)| Entry {
+    fn entries(encoded: &[Bytes], from: u64) -> Vec<LogEntry> {
+        let number = |(at, bytes): (usize, &Bytes)| LogEntry {
             sequence: Sequence(from + at as u64),
             bytes: bytes.clone(),
         };
@@ -232,7 +232,7 @@ mod tests {
         let entries = entries(&long.parts, 2);
         assert_eq!(chain.fold(&entries[0]), FoldedEntry::Part);
         assert_eq!(
-            chain.fold(&Entry { sequence: Sequence(9), ..entries[0].clone() }),
+            chain.fold(&LogEntry { sequence: Sequence(9), ..entries[0].clone() }),
             FoldedEntry::Void,
             "a repeated part"
         );
@@ -267,7 +267,7 @@ mod tests {
             (&rows_of_b.parts[0], true),
         ];
         for (at, (bytes, counts)) in (1..).zip(sent) {
-            let entry = Entry { sequence: Sequence(at), bytes: bytes.clone() };
+            let entry = LogEntry { sequence: Sequence(at), bytes: bytes.clone() };
             assert_eq!(matches!(chain.fold(&entry), FoldedEntry::Record(_)), counts, "{at}");
         }
         assert_eq!(
@@ -289,7 +289,7 @@ mod tests {
         for (at, bytes) in
             (1..).zip(wrong.into_iter().chain([not_begun.parts[0].clone(), of_epoch_2.parts[0].clone()]))
         {
-            assert_eq!(chain.fold(&Entry { sequence: Sequence(at), bytes }), FoldedEntry::Void, "{at}");
+            assert_eq!(chain.fold(&LogEntry { sequence: Sequence(at), bytes }), FoldedEntry::Void, "{at}");
         }
         assert_eq!(chain.last(), START);
         assert!(matches!(chain.fold(&entries(&begun.parts, 7)[0]), FoldedEntry::Record(_)));
@@ -303,7 +303,7 @@ mod tests {
         fn readers_that_start_at_different_records_agree(seed in any::<u64>()) {
             let mut random = doppel_model::Random::new(seed);
             let mut views: Vec<Chain> = (0..3).map(|_| chain()).collect();
-            let mut log: Vec<Entry> = Vec::new();
+            let mut log: Vec<LogEntry> = Vec::new();
             for _ in 0..60 {
                 let at = random.below(3) as usize;
                 let view = &mut views[at];

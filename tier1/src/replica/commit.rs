@@ -6,8 +6,8 @@ use doppel_shared_log::LogError;
 use super::entry::{EncodedRecord, RecordBody, encode};
 use super::replica_store::ReplicaStore;
 use super::{Replica, ReplicaError, ReplicaState};
-use crate::log::Position;
-use crate::store::{StoreError, Write};
+use crate::storage::log::Position;
+use crate::storage::store::{StoreError, Write};
 
 /// A commit that is not yet known to count.
 pub(crate) struct CommitInProgress {

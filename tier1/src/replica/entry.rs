@@ -20,9 +20,9 @@
 use bytes::Bytes;
 use doppel_model::{stable_hash64, stable_hash128};
 
-use crate::log::rows::{self, Fields};
-use crate::log::{LogId, Position};
-use crate::store::Write;
+use crate::storage::log::rows::{self, Fields};
+use crate::storage::log::{LogId, Position};
+use crate::storage::store::Write;
 
 /// First bytes of every entry. The last byte is the version of the layout.
 const MARK: [u8; 8] = *b"doplog\0\x01";

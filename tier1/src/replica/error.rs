@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use doppel_model::RangeId;
 use doppel_shared_log::LogError;
 
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 /// Why a replica cannot continue.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doppel_model::Epoch;
 
 use super::Replica;
-use crate::store::{Store, StoreError, Write};
+use crate::storage::store::{Store, StoreError, Write};
 
 /// The rows of the owner of one epoch. After another node has taken over, reads continue to work and commits
 /// fail.

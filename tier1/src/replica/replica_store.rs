@@ -1,9 +1,9 @@
 //! The interface of the database that stores a replica's copied records.
 
 use super::ReplicaError;
-use crate::database::Database;
-use crate::log::{SequencedPosition, SharedRecord};
-use crate::store::StoreError;
+use crate::storage::database::Database;
+use crate::storage::log::{SequencedPosition, SharedRecord};
+use crate::storage::store::StoreError;
 
 /// Callback for a copied record. Its first argument is the position of the previous record.
 pub(crate) type RecordVisitor<'e> =

@@ -13,8 +13,8 @@ use doppel_model::Epoch;
 use doppel_protocol::Settlement;
 
 use super::{Replica, ReplicaState, ReplicaStore, lock};
-use crate::log::Position;
-use crate::store::StoreError;
+use crate::storage::log::Position;
+use crate::storage::store::StoreError;
 
 /// How long an owner waits for a report before it checks whether it still owns the range.
 const REPORT_WAIT: Duration = Duration::from_millis(50);

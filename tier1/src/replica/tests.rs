@@ -11,13 +11,13 @@ use bytes::Bytes;
 use doppel_model::Random;
 use doppel_protocol::Settlement;
 use doppel_shared_log::AppendError;
-use doppel_shared_log::memory::{Fault, MemoryLog};
+use doppel_shared_log::memory::{LogFault, MemoryLog};
 
 use super::entry::PART_BYTES;
 use super::*;
-use crate::database::tests::{Disk, Model, apply, writes};
-use crate::log::Position;
-use crate::store::Store as _;
+use crate::storage::database::tests::{Disk, Model, apply, writes};
+use crate::storage::log::Position;
+use crate::storage::store::Store as _;
 
 const RANGE: RangeId = RangeId(3);
 
@@ -142,7 +142,9 @@ fn acknowledged_commits_count_at_every_node_despite_crashes_and_take_overs() {
                 0..6 => {
                     let Some(owned) = &node.owned else { continue };
                     if random.below(12) == 0 {
-                        log.plan([[Fault::AnswerLost, Fault::CallLost, Fault::CallLate][random.index(3)]]);
+                        log.plan([
+                            [LogFault::AnswerLost, LogFault::CallLost, LogFault::CallLate][random.index(3)]
+                        ]);
                         faults += 1;
                     }
                     let rows = marked(random, number);
@@ -294,7 +296,7 @@ fn a_long_commit_is_appended_in_parts() {
     let long: Vec<u8> = (0..3 * PART_BYTES + 17).map(|at| at as u8).collect();
     let row = (b"\0\0pkey".to_vec(), Some(long));
     // The answer to one part is lost, so the owner sends the part again.
-    log.plan([Fault::AnswerLost]);
+    log.plan([LogFault::AnswerLost]);
     owner.owned.as_ref().unwrap().commit(vec![row.clone()]).unwrap();
     assert!(log.read(Sequence(1), usize::MAX).unwrap().len() > 3);
     standby.replica.follow().unwrap();
@@ -340,12 +342,12 @@ fn a_commit_waits_while_the_log_does_not_answer() {
     let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
     old.take_over().unwrap();
     let owned = old.owned.take().unwrap();
-    log.plan([Fault::Away; 5]);
+    log.plan([LogFault::Away; 5]);
     owned.commit(vec![(vec![0, 0, 1], Some(vec![1]))]).unwrap();
     assert!(old.replica.wait_reason().is_none());
     // The owner is deposed, but cannot read the take-over at once.
     new.take_over().unwrap();
-    log.plan([Fault::CallLost, Fault::Away, Fault::CallLost, Fault::Away]);
+    log.plan([LogFault::CallLost, LogFault::Away, LogFault::CallLost, LogFault::Away]);
     assert!(matches!(owned.commit(vec![(vec![0, 0, 2], None)]), Err(StoreError::Deposed(_))));
     assert!(!old.replica.has_failed());
 }
@@ -424,7 +426,7 @@ fn the_sequence_number_of_an_entry_is_read_from_the_log() {
     let log = MemoryLog::default();
     let (mut owner, standby) = (Node::new(0, &log), Node::new(1, &log));
     for number in 0..3 {
-        log.plan([Fault::Misplaced]);
+        log.plan([LogFault::Misplaced]);
         if number == 0 {
             owner.take_over().unwrap();
         } else {
@@ -457,7 +459,9 @@ fn a_complete_replica_has_every_record_acknowledged_before_its_completeness_time
                 0..6 if behind.is_none() => {
                     let Some(owned) = &node.owned else { continue };
                     if random.below(8) == 0 {
-                        log.plan([[Fault::AnswerLost, Fault::CallLost, Fault::CallLate][random.index(3)]]);
+                        log.plan([
+                            [LogFault::AnswerLost, LogFault::CallLost, LogFault::CallLate][random.index(3)]
+                        ]);
                     }
                     match owned.commit(marked(random, number)) {
                         Ok(()) => acknowledged.push((Instant::now(), node.replica.index())),

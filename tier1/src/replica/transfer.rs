@@ -28,12 +28,12 @@ use doppel_shared_log::LogError;
 
 use crate::backup::verify;
 use crate::check::rows::END;
-use crate::database::Database;
-use crate::files::sync_directory;
-use crate::key;
-use crate::log::{LogId, Position, SequencedPosition};
-use crate::store::{Store as _, StoreError};
-use crate::txn::Row;
+use crate::rows::key;
+use crate::rows::txn::Row;
+use crate::storage::database::Database;
+use crate::storage::files::sync_directory;
+use crate::storage::log::{LogId, Position, SequencedPosition};
+use crate::storage::store::{Store as _, StoreError};
 
 /// Maximum number of rows in one answer of the owner. Tests use few, so that rows change between answers.
 const PIECE_ROWS: usize = if cfg!(test) { 10 } else { 1_000 };

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::range_owner::RangeState;
 use doppel_protocol::{
-    BackupError, BackupStream, Changes, DecisionTimes, GroupFilter, GroupPosition, GroupSummary, GroupView,
+    BackupError, BackupStream, DecisionTimes, FeedBatch, GroupFilter, GroupPosition, GroupSummary, GroupView,
     LIST_MAX, LinesPage, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport,
     RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
@@ -20,7 +20,7 @@ use doppel_protocol::{
 use super::Tier1;
 use super::questions::question_reads::check_batch;
 use super::submissions::by_range::{PartOutcomes, RangePart, in_order, split_by_range};
-use crate::totals;
+use crate::rows::totals;
 
 impl Tier1 {
     /// Takes submissions of pages of all ranges. The outcomes are in the order of the submissions.
@@ -28,7 +28,7 @@ impl Tier1 {
         &self,
         client: ClientId,
         submissions: Vec<Submission>,
-    ) -> Result<Vec<Outcome>, Tier1Error> {
+    ) -> Result<Vec<SubmissionOutcome>, Tier1Error> {
         if self.submissions.are_here(&submissions) {
             return self.submissions.submit(client, submissions);
         }
@@ -75,7 +75,11 @@ impl Tier1Reads for Tier1 {
 }
 
 impl Tier1Api for Tier1 {
-    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+    fn submit_for(
+        &self,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<SubmissionOutcome>, Tier1Error> {
         check_batch(submissions.len())?;
         self.submit_everywhere(client, submissions)
     }
@@ -93,7 +97,7 @@ impl Tier1Api for Tier1 {
         self.questions.rows.read_groups(filter, after, limit.clamp(1, LIST_MAX))
     }
 
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error> {
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<FeedBatch, Tier1Error> {
         self.questions.feed.changes(
             &|range| self.node_of(range)?.state(range),
             cursor,

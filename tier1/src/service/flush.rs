@@ -122,13 +122,13 @@ fn is_at_rest(reports: &[RangeReport]) -> bool {
 mod tests {
     use doppel_contract::Backlog;
     use doppel_model::Epoch;
-    use doppel_protocol::range_owner::Traffic;
+    use doppel_protocol::range_owner::MessageCounts;
 
     use super::*;
 
     fn report(sent: u64, applied: u64, pending: u64) -> RangeReport {
         let backlog = Backlog { pending, ..Backlog::default() };
-        let traffic = vec![Traffic { sent, applied }; 2];
+        let traffic = vec![MessageCounts { sent, applied }; 2];
         RangeReport { epoch: Epoch(1), backlog, traffic, failures: 0, refused: None }
     }
 

@@ -25,15 +25,15 @@ use super::questions::Questions;
 use super::questions::rows::RowReader;
 use super::submissions::Submissions;
 use super::upkeep::Upkeep;
-use crate::database::{Database, LogConsumer};
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
-use crate::progress;
 use crate::range::{PairExtent, Range};
-use crate::range_files::directories;
 use crate::replica::{ReplicaError, TransferError};
 use crate::statuses::{SecretKey, Snapshot, Statuses};
-use crate::store::{Store, StoreError};
+use crate::storage::database::{Database, LogConsumer};
+use crate::storage::progress;
+use crate::storage::range_files::directories;
+use crate::storage::store::{Store, StoreError};
 
 /// How a collection is opened.
 #[derive(Debug, Clone)]

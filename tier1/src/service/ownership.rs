@@ -24,17 +24,17 @@ use std::time::Instant;
 
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::{PeerError, RangeState};
+use refusals::Refusals;
 
 use crate::peers::Peers;
 use crate::range::Range;
 use crate::service::writer::queue_space::QueueBudget;
 use crate::statuses::{Statuses, TrackedStore};
-use crate::store::{Store, StoreError};
+use crate::storage::store::{Store, StoreError};
 use collection::CollectionFacts;
 use feed_extents::FeedExtents;
 use owner::{OpenedRange, Owner, ThreadStart};
 use ranges::RangeRegistry;
-use refusals::Refusals;
 
 /// The ranges that this process owns, with the state that their threads share.
 pub(crate) struct OwnedRanges {

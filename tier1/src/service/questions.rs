@@ -69,7 +69,7 @@ impl Questions {
     /// good.
     pub(in crate::service) fn reads_for(&self, question: &Question) -> Option<QuestionReads<'_>> {
         if self.ranges.directory.may_change() {
-            question.owners_may_change();
+            question.note_deposable_owners();
         }
         let reads = QuestionReads::new(self, self.rows.for_question(question), Some(question.clone()));
         self.ranges.has_others().then_some(reads)

@@ -2,21 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::{ClientId, GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
-    BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Row,
+    BackupId, EncodedPost, EncodedRow, PeerError, PostCallback, RangeOwner, RangeReport, RangeState,
 };
 use doppel_protocol::{
-    Aged, LogPosition, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error, Whom,
+    DatedAnswer, LogPosition, ReadTarget, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error,
 };
 
-use crate::database::LogConsumer;
 use crate::machine::Command;
 use crate::peers::{self, Post};
 use crate::service::Tier1;
 use crate::service::ownership::owner::Owner;
 use crate::service::writer::task::{RangeBacklog, Task};
+use crate::storage::database::LogConsumer;
 
 impl Tier1 {
     /// Applies commands at a range and returns when they are committed. Commands that `may_wait` are held
@@ -39,7 +39,7 @@ impl Tier1 {
 }
 
 impl RangeOwner for Tier1 {
-    fn post(&self, post: EncodedPost, done: PostDone) {
+    fn post(&self, post: EncodedPost, done: PostCallback) {
         // Messages are applied whether or not the range may answer.
         let owner = self.owned.ranges.local_owner(post.to).ok_or(PeerError::NotOwner(post.to));
         let decoded = owner.and_then(|owner| Ok((owner, Post::decoded(&post)?)));
@@ -57,7 +57,13 @@ impl RangeOwner for Tier1 {
         Ok(rows)
     }
 
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         let owner = self.answering_owner(range)?;
         let rows = owner.scan(from, to, limit)?;
         owner.check()?;
@@ -68,8 +74,8 @@ impl RangeOwner for Tier1 {
         &self,
         range: RangeId,
         keys: &[Vec<u8>],
-        whom: Whom,
-    ) -> Result<Aged<Vec<Option<Vec<u8>>>>, PeerError> {
+        whom: ReadTarget,
+    ) -> Result<DatedAnswer<Vec<Option<Vec<u8>>>>, PeerError> {
         self.owned.ranges.answer_for_node(range, whom, |store| peers::rows_of(store, keys))
     }
 
@@ -78,8 +84,8 @@ impl RangeOwner for Tier1 {
         range: RangeId,
         (from, to): (&[u8], &[u8]),
         limit: usize,
-        whom: Whom,
-    ) -> Result<Aged<Vec<Row>>, PeerError> {
+        whom: ReadTarget,
+    ) -> Result<DatedAnswer<Vec<EncodedRow>>, PeerError> {
         self.owned.ranges.answer_for_node(range, whom, |store| peers::piece_of(store, from, to, limit))
     }
 
@@ -109,7 +115,7 @@ impl RangeOwner for Tier1 {
         range: RangeId,
         client: ClientId,
         submissions: Vec<Submission>,
-    ) -> Result<Vec<Outcome>, PeerError> {
+    ) -> Result<Vec<SubmissionOutcome>, PeerError> {
         let pages: Vec<PageId> = submissions.iter().map(|submission| submission.url.id()).collect();
         self.check_pages(range, pages.iter())?;
         Ok(self.submissions.submit(client, submissions)?)
@@ -121,7 +127,7 @@ impl RangeOwner for Tier1 {
         let commands = pages.iter().map(|page| Command::Purge { page: *page }).collect();
         match &owner.database {
             Some(database) => {
-                database.purge(|| self.apply(&owner, commands, true)).map_err(Tier1Error::from)??
+                database.purge(|| self.apply(&owner, commands, true)).map_err(Tier1Error::from)??;
             }
             None => self.apply(&owner, commands, true)?,
         }

@@ -24,18 +24,18 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, Claim};
+use doppel_protocol::membership::{Beat, RangeClaim};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::LogError;
 
-use crate::database::LogConsumer;
-use crate::range_files::directory;
 use crate::replica::{Replica, ReplicaError};
 use crate::service::Tier1;
 use crate::service::open::{Config, Error};
 use crate::service::ownership::ranges::RangeRegistry;
 use crate::service::ownership::refusals::Refusals;
-use crate::store::StoreError;
+use crate::storage::database::LogConsumer;
+use crate::storage::range_files::directory;
+use crate::storage::store::StoreError;
 pub use configuration::{ReplicatedRange, Replication};
 use history::ValueHistory;
 use trimming::Trimming;
@@ -126,7 +126,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Keeper {
-    /// Starts the threads. `tier1` must be opened with `config`, be started, and own no range yet.
+    /// Starts one thread for each replicated range. `tier1` must be opened with `config`, be started, and own no range yet.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl KeeperState {
                     Some(replica) => (replica.index(), replica.sequence().0, replica.sequence().0),
                     None => (state.index, 0, state.needs),
                 };
-                Claim {
+                RangeClaim {
                     range: replicated.range,
                     epoch: state.owned.unwrap_or(epoch),
                     // A node that accepts no writes leaves the range to others.

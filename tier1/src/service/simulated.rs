@@ -13,7 +13,7 @@ use super::upkeep::cover::FoundCover;
 use super::upkeep::recomputation::{Recomputation, RecomputeWhen};
 use crate::machine::Hint;
 use crate::statuses::Statuses;
-use crate::store::Store;
+use crate::storage::store::Store;
 
 impl Tier1 {
     /// The rows of a range, to write past the range.

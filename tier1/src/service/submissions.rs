@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::{ClientId, RangeId};
 use doppel_protocol::range_owner::PeerError;
 use doppel_protocol::{Submission, Tier1Error};
@@ -86,7 +86,7 @@ impl Submissions {
         &self,
         client: ClientId,
         submissions: Vec<Submission>,
-    ) -> Result<Vec<Outcome>, Tier1Error> {
+    ) -> Result<Vec<SubmissionOutcome>, Tier1Error> {
         let mut arriving = self.admit(client, &submissions)?;
         self.refuse_in_vain(&submissions)?;
         let hints = self.hints(&submissions);

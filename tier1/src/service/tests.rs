@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use doppel_contract::{LoadReport, Outcome, Status};
+use doppel_contract::{LoadReport, Status, SubmissionOutcome};
 use doppel_model::pairwise::{Policy, Similarity};
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders,
-    SearchResult, Submission, Tier1Api, Tier1Error, Tier1Reads, Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, Orders, PartitionLookup, RefusedOrders,
+    SearchResult, Submission, Tier1Api, Tier1Error, Tier1Reads, Tier2Api, VerifiedPartner, WinnerOrder,
 };
 
 use super::{Config, Tier1};
-use crate::key;
 use crate::machine::{Retention, Rules};
-use crate::store::{Memory, Store};
+use crate::rows::key;
+use crate::storage::store::{Memory, Store};
 
 /// A tier 2 that reports every other page as a partner.
 struct LinkingIndex {
@@ -74,7 +74,7 @@ impl IndexOrders for LinkingIndex {
                 }
             }
         }
-        let pair = |(page, content): &(PageId, ContentHash)| Pair {
+        let pair = |(page, content): &(PageId, ContentHash)| VerifiedPartner {
             page: *page,
             content: *content,
             similarity: Similarity { shared: 1, of: 2 },
@@ -91,7 +91,7 @@ impl IndexOrders for LinkingIndex {
 }
 
 impl Tier2Api for LinkingIndex {
-    fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
+    fn probe(&self, _: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         Ok(Vec::new())
     }
 
@@ -210,7 +210,7 @@ fn submission(page: u64) -> Submission {
     version(page, 1, content(page))
 }
 
-fn submit(tier1: &Tier1, page: u64, at: i64, body: Body) -> Outcome {
+fn submit(tier1: &Tier1, page: u64, at: i64, body: Body) -> SubmissionOutcome {
     tier1.submit(vec![version(page, at, body)]).unwrap()[0]
 }
 
@@ -314,7 +314,7 @@ fn retention_drops_pages_and_refuses_cursors_that_may_have_missed_them(ranges: u
     // Other URLs begin with "http://host/1", so only page 2 is looked for.
     assert_eq!(named(&url(2)), 0);
     let redirect = tier1.pages(&[url(30).id()]).unwrap().remove(0).unwrap();
-    assert_eq!(redirect.unresolved, Some(doppel_contract::Unresolved::UnknownTarget));
+    assert_eq!(redirect.unresolved, Some(doppel_contract::UnresolvedReason::UnknownTarget));
 
     assert_eq!(replay(&tier1, Some(up_to_date)).unwrap_err(), Tier1Error::CursorGone);
     assert_eq!(replay(&tier1, Some(begun)).unwrap_err(), Tier1Error::CursorGone);

@@ -24,13 +24,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
 use doppel_model::Timestamp;
-use doppel_protocol::range_owner::PostDone;
+use doppel_protocol::range_owner::PostCallback;
 use doppel_protocol::{IndexOrders, Tier1Error};
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
 use crate::machine::{Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
-use crate::progress::Progress;
 use crate::range::{PostId, Range, SettledWork};
 use crate::service::backups::peer_backups::PeerBackups;
 use crate::service::backups::spill::CommitSpills;
@@ -39,7 +38,8 @@ use crate::service::ownership::owner::Owner;
 use crate::service::upkeep::background::{Background, SWEEP_PAUSE};
 use crate::service::writer::queue_space::Reply;
 use crate::service::writer::task::Task;
-use crate::store::StoreError;
+use crate::storage::progress::Progress;
+use crate::storage::store::StoreError;
 use pace::CommitPace;
 use waiting::WaitingTask;
 
@@ -64,7 +64,7 @@ struct RangeWriter<'t> {
     progress: Progress,
     waiting: VecDeque<WaitingTask>,
     /// Where to send the answers to posts of other ranges.
-    posts: HashMap<PostId, PostDone>,
+    posts: HashMap<PostId, PostCallback>,
     last_post: PostId,
     sender: Sender<Post>,
     holds: MessageHolds,
@@ -99,7 +99,7 @@ pub(super) fn run(
     tasks: &Receiver<Task>,
     sender: Sender<Post>,
 ) {
-    give_way(GiveWay::ToAnswers);
+    lower_priority(LoweredPriority::BelowAnswers);
     let background = Background::new(Arc::clone(tier2), owner, owned.collection.map.count());
     let mut writer = RangeWriter {
         owned,

@@ -6,7 +6,7 @@ use std::fmt;
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::machine::{Envelope as StoredEnvelope, Message, Transfer, TransferEnd};
-use crate::record::{LinkedPage, Member};
+use crate::rows::record::{LinkedPage, Member};
 
 /// A numbered message under way from one shard to another.
 #[derive(Clone, PartialEq)]

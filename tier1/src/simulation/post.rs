@@ -6,7 +6,7 @@ use doppel_model::RangeId;
 use doppel_protocol::RangeMap;
 
 use super::Envelope;
-use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
+use crate::peers::{AppliedPosition, PeerError, Post, Receipt};
 
 /// Envelopes from one range to another.
 #[derive(Clone, PartialEq)]
@@ -76,7 +76,7 @@ impl PostReply {
     pub fn forged_receipt(post: &SimPost) -> Self {
         let applied = post.envelopes.iter().map(|envelope| {
             let (from, to, number) = (envelope.from(), envelope.to(), envelope.number());
-            AppliedUpTo { from, to, number }
+            AppliedPosition { from, to, number }
         });
         Self(Ok(Receipt { applied: applied.collect() }))
     }

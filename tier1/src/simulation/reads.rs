@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doppel_model::{Random, RangeId};
 
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
-use crate::txn::Row;
+use crate::rows::txn::Row;
 
 /// The ranges of a cluster with faults in reads. Posts pass through unchanged.
 pub(super) struct FaultyReads {

@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::{LogPosition, Settlement};
-use doppel_shared_log::{Entry, Sequence, SharedLog};
+use doppel_shared_log::{LogEntry, Sequence, SharedLog};
 
 use crate::ReplicaError;
-use crate::log::{LogId, Payload, Position, SequencedPosition, SharedRecord};
 use crate::replica::{
     Chain, CommitInProgress, FoldedEntry, RecordBody, RecordVisitor, Replica, ReplicaLimits, ReplicaStore,
     decode_single_part, log_id,
 };
-use crate::store::{Memory, Store, StoreError, Write};
+use crate::storage::log::{LogId, Payload, Position, SequencedPosition, SharedRecord};
+use crate::storage::store::{Memory, Store, StoreError, Write};
 
 /// Number of last records whose changes a disk keeps.
 const CHANGES_KEPT: usize = 60;
@@ -314,7 +314,7 @@ impl SimChain {
     }
 
     /// Folds the next entry. Returns the position of the record that the entry completes, if any.
-    pub fn fold(&mut self, entry: &Entry) -> Option<LogPosition> {
+    pub fn fold(&mut self, entry: &LogEntry) -> Option<LogPosition> {
         match self.chain.fold(entry) {
             FoldedEntry::Record(record) => Some(public(self.range, record.position)),
             FoldedEntry::Part | FoldedEntry::Void => None,
@@ -324,7 +324,7 @@ impl SimChain {
     /// Decodes the rows of an entry that contains a whole commit, whether or not the entry counts. A planted
     /// mistake needs it.
     #[must_use]
-    pub fn decode_commit(&self, entry: &Entry) -> Option<Vec<Write>> {
+    pub fn decode_commit(&self, entry: &LogEntry) -> Option<Vec<Write>> {
         match decode_single_part(id_of(self.range), &entry.bytes)? {
             RecordBody::Rows(rows) => Some(rows),
             RecordBody::TakeOver { .. } => None,

@@ -1,13 +1,13 @@
 //! The rows of a store as public types.
 
-use doppel_contract::{Status, Unresolved};
+use doppel_contract::{Status, UnresolvedReason};
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 
-use crate::key::{self, Kind};
-use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
-use crate::store::{Store, StoreError, for_each_row};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
+use crate::storage::store::{Store, StoreError, for_each_row};
 
 /// Record of a page.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub struct PageRow {
     pub winner: Option<PageUrl>,
     pub duplicate_of: Option<PageUrl>,
     pub similarity: Option<f64>,
-    pub reason: Option<Unresolved>,
+    pub reason: Option<UnresolvedReason>,
 }
 
 /// Record of a group in use.

@@ -7,7 +7,7 @@ use doppel_protocol::LogPosition;
 
 use super::Worker;
 use crate::statuses::{Basis, Fill, Snapshot, Statuses};
-use crate::store::{Store, StoreError, Write};
+use crate::storage::store::{Store, StoreError, Write};
 
 /// Progress of filling a status table; `None` if the table is complete.
 pub struct StatusFill(Option<Fill>);

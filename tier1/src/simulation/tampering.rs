@@ -2,9 +2,9 @@
 
 use doppel_model::{GroupId, PageId};
 
-use crate::key::{self, Kind};
-use crate::record::{GroupRecord, decode, encode};
-use crate::store::StoreError;
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{GroupRecord, decode, encode};
+use crate::storage::store::StoreError;
 
 #[must_use]
 pub fn is_outbox_row(key: &[u8]) -> bool {

@@ -14,13 +14,13 @@ use crate::peers::Peers;
 use crate::service::upkeep::job::MemberVerification;
 use crate::service::upkeep::recomputation::RecomputeWhen;
 use crate::service::upkeep::worker::{self, LastWinner};
-use crate::store::{Store, StoreError};
+use crate::storage::store::{Store, StoreError};
 use crate::{Config, Tier1};
 
 /// Reads the signature of a page. `None` if the store does not have it, or it is damaged.
 #[must_use]
 pub fn signature(store: &dyn Store, shards: u16, page: PageId) -> Option<Arc<Signature>> {
-    let bytes = store.get(&crate::key::signature(page.shard(shards), page)).ok()??;
+    let bytes = store.get(&crate::rows::key::signature(page.shard(shards), page)).ok()??;
     Signature::from_bytes(&bytes).ok().map(Arc::new)
 }
 
@@ -33,8 +33,8 @@ pub fn last_ticket(
     shards: u16,
     page: PageId,
 ) -> Result<Option<(ContentHash, u32)>, StoreError> {
-    let key = crate::key::page(page.shard(shards), page);
-    let record = crate::txn::read::<crate::record::PageRecord>(store, &key)?;
+    let key = crate::rows::key::page(page.shard(shards), page);
+    let record = crate::rows::txn::read::<crate::rows::record::PageRecord>(store, &key)?;
     Ok(record.and_then(|record| Some((record.content()?.content, record.ticket))))
 }
 
@@ -166,13 +166,13 @@ impl Command {
     /// If a row is damaged.
     pub fn with_present_content(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
         let record = |page: PageId| {
-            let key = crate::key::page(page.shard(shards), page);
-            crate::txn::read::<crate::record::PageRecord>(store, &key)
+            let key = crate::rows::key::page(page.shard(shards), page);
+            crate::rows::txn::read::<crate::rows::record::PageRecord>(store, &key)
         };
         Ok(Self(match self.0 {
             MachineCommand::Verified { page, content, mut with } => {
                 let record = record(page)?;
-                let state = record.as_ref().and_then(crate::record::PageRecord::content);
+                let state = record.as_ref().and_then(crate::rows::record::PageRecord::content);
                 let winner = state.and_then(|s| s.membership.as_ref()).and_then(|m| m.winner.as_ref());
                 with.content = winner.map_or(with.content, |winner| winner.content);
                 MachineCommand::Verified { page, content: state.map_or(content, |s| s.content), with }
@@ -195,8 +195,9 @@ impl Command {
     pub fn with_open_ticket(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
         Ok(Self(match self.0 {
             MachineCommand::Searched(mut result) => {
-                let key = crate::key::page(result.page.shard(shards), result.page);
-                if let Some(record) = crate::txn::read::<crate::record::PageRecord>(store, &key)? {
+                let key = crate::rows::key::page(result.page.shard(shards), result.page);
+                if let Some(record) = crate::rows::txn::read::<crate::rows::record::PageRecord>(store, &key)?
+                {
                     result.ticket = record.ticket;
                 }
                 MachineCommand::Searched(result)

@@ -5,8 +5,8 @@ use doppel_model::{GroupId, PageId};
 use super::EntryKey;
 use super::entry::{GroupEntry, PageEntry, UngroupedPage};
 use super::secret::SecretKey;
-use crate::key::{Kind, last_number, last_page};
-use crate::record::{GroupRecord, PageRecord, decode};
+use crate::rows::key::{Kind, last_number, last_page};
+use crate::rows::record::{GroupRecord, PageRecord, decode};
 
 /// The id of an entry and its new value. `None` removes the entry.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry_table::TableEntry;
 use super::secret::SecretKey;
-use crate::record::{ContentState, GroupRecord, PageRecord, State};
+use crate::rows::record::{ContentState, GroupRecord, PageRecord, State};
 
 /// Status that an entry reports. `Rows` means that readers must use the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,9 +12,9 @@ use doppel_model::ShardId;
 use super::changes::EntryChange;
 use super::snapshot::Snapshot;
 use super::{CHANGES_AT_ONCE, Coverage, Entries, EntryKey, StatusTable};
-use crate::database::WriteVisitor;
-use crate::key::{self, Kind};
-use crate::store::{Store, StoreError};
+use crate::rows::key::{self, Kind};
+use crate::storage::database::WriteVisitor;
+use crate::storage::store::{Store, StoreError};
 
 /// State of filling the table of a range.
 pub(crate) struct Fill {

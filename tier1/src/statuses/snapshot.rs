@@ -17,7 +17,7 @@ use std::path::Path;
 
 use doppel_model::ShardId;
 use doppel_protocol::LogPosition;
-use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -125,7 +125,7 @@ fn blocks<W: io::Write>(
 impl Snapshot {
     /// Opens the snapshot in the directory of a range. Returns `None` if there is no file. Only [`damage`]
     /// tells whether the whole file is sound.
-    pub(crate) fn open(dir: &Path) -> Result<Option<Self>, Unreadable> {
+    pub(crate) fn open(dir: &Path) -> Result<Option<Self>, SnapshotError> {
         // An unfinished file of an earlier process is useless.
         drop(fs::remove_file(dir.join(UNFINISHED)));
         let open = || {
@@ -140,13 +140,13 @@ impl Snapshot {
     }
 
     /// Starts to read a snapshot with a length of `length` bytes.
-    pub(crate) fn read(from: Box<dyn Read + Send>, length: u64) -> Result<Self, Unreadable> {
+    pub(crate) fn read(from: Box<dyn Read + Send>, length: u64) -> Result<Self, SnapshotError> {
         let (reader, Head { basis, key }) = SnapshotReader::new(from, length, &MAGIC)?;
         Ok(Self { basis, key, reader })
     }
 
     /// Returns the entries of the next block; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<EntryChange>>, Unreadable> {
+    pub(super) fn next(&mut self) -> Result<Option<Vec<EntryChange>>, SnapshotError> {
         if self.reader.is_at_end() {
             return Ok(None);
         }
@@ -162,14 +162,14 @@ impl Snapshot {
                 let groups: Vec<GroupEntry> = decode(block)?;
                 groups.into_iter().map(|group| EntryChange::Group(group.id, Some(group))).collect()
             }
-            _ => return Err(Unreadable::Damaged),
+            _ => return Err(SnapshotError::Damaged),
         };
         Ok(Some(entries))
     }
 }
 
-fn decode<T: DeserializeOwned>(block: &[u8]) -> Result<Vec<T>, Unreadable> {
-    postcard::from_bytes(block).map_err(|_| Unreadable::Damaged)
+fn decode<T: DeserializeOwned>(block: &[u8]) -> Result<Vec<T>, SnapshotError> {
+    postcard::from_bytes(block).map_err(|_| SnapshotError::Damaged)
 }
 
 /// Returns the reason why a snapshot file cannot be used; `None` if the file is sound or missing.

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use doppel_contract::answer::Advice;
-use doppel_contract::{Rule, Status};
+use doppel_contract::{Status, WinnerRule};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, RangeId, ShardId, Timestamp};
 use doppel_protocol::{RangeMap, Rank, WinnerOrder};
 
 use super::*;
-use crate::key;
 use crate::machine::public_state;
-use crate::record::{
+use crate::rows::key;
+use crate::rows::record::{
     ContentComparison, ContentState, Cover, ForwardProbe, Group as GroupRow, GroupRecord, Member, Membership,
     PageRecord, PublicState, RedirectState, SearchState, State, Winner, encode,
 };
-use crate::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
+use crate::storage::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
 
 mod snapshot;
 
@@ -244,7 +244,7 @@ fn the_table_answers_common_questions_and_leaves_others_to_the_rows() {
         }
         let copy = of.advise("copy").unwrap();
         assert_eq!((copy.group.as_deref(), copy.winner), (Some("g7-3"), Some(url("w"))));
-        assert_eq!((copy.similarity, copy.rule), (Some(95.0 / 105.0), Some(Rule::ShorterUrl)));
+        assert_eq!((copy.similarity, copy.rule), (Some(95.0 / 105.0), Some(WinnerRule::ShorterUrl)));
         assert_eq!(copy.fetched_at.as_deref(), Some("2023-11-14T22:13:20Z"));
         let winner = of.advise("w").unwrap();
         assert_eq!((winner.group, winner.winner, winner.rule), (copy.group, Some(url("w")), None));

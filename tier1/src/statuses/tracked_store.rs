@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::StatusTable;
 use super::changes::EntryChange;
-use crate::store::{Store, StoreError, Write};
+use crate::storage::store::{Store, StoreError, Write};
 
 /// A store and the table of its rows. All writers of the range must write to this store.
 pub(crate) struct TrackedStore {

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
-use doppel_protocol::Pair;
+use doppel_protocol::VerifiedPartner;
 use doppel_protocol::index_node::{
     BATCH_MAX, CallContext, NodeError, NodeSearch, SearchBatch, SearchLimits, SearchOutcome,
 };
 use rayon::prelude::*;
 
 use super::core::Core;
-use super::search::findings::{Partner, SearchFindings};
+use super::search::findings::{FoundPartner, SearchFindings};
 use super::search::interruption::InterruptedSearch;
-use super::search::{Scratch, Subject};
+use super::search::{SearchScratch, Subject};
 use super::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched_before};
 use super::signatures::signature_cache::{SharedSignatures, SignatureCache};
 use super::tables::EntryRef;
@@ -69,7 +69,7 @@ impl LocalNode {
         let together = pool.map_or(1, |_| threads * SEARCHES_PER_THREAD);
         let cost_max = pass.map_or(u64::MAX, |limits| limits.call.saturating_mul(threads as u64));
         let mut results = Vec::with_capacity(count);
-        let (mut scratch, mut cost) = (Scratch::default(), 0);
+        let (mut scratch, mut cost) = (SearchScratch::default(), 0);
         // A single search reads no signature twice, so it needs no cache.
         let cache = if count > 1 { SignatureCache::default() } else { SignatureCache::disabled() };
         // Contents that no page has any more. They are not requested again.
@@ -83,8 +83,9 @@ impl LocalNode {
                 let answers: Vec<Result<SearchAnswer, Vec<MissingSignature>>> = match pool {
                     None => chunk.iter().map(|one| make_search(&core, one, shared, &mut scratch)).collect(),
                     Some(pool) => pool.install(|| {
-                        let each = |scratch: &mut Scratch, one| make_search(&core, one, shared, scratch);
-                        chunk.par_iter().map_init(Scratch::default, each).collect()
+                        let each =
+                            |scratch: &mut SearchScratch, one| make_search(&core, one, shared, scratch);
+                        chunk.par_iter().map_init(SearchScratch::default, each).collect()
                     }),
                 };
                 collect_answers(answers)
@@ -189,7 +190,7 @@ fn make_search(
     core: &Core,
     planned: &PlannedSearch,
     shared: SharedSignatures<'_>,
-    scratch: &mut Scratch,
+    scratch: &mut SearchScratch,
 ) -> Result<SearchAnswer, Vec<MissingSignature>> {
     std::thread::yield_now();
     let without = |outcome| Ok(SearchAnswer { outcome, findings: None, interrupted: None });
@@ -226,7 +227,7 @@ fn search_own(
     (entry, before): (EntryRef, Option<PageId>),
     (interrupted, limit): (Option<&InterruptedSearch>, Option<u64>),
     shared: SharedSignatures<'_>,
-    scratch: &mut Scratch,
+    scratch: &mut SearchScratch,
 ) -> Result<SearchAnswer, Vec<MissingSignature>> {
     let (signature, was_fetched) = match signature {
         Some(signature) => (Arc::clone(signature), false),
@@ -259,7 +260,7 @@ fn search_own(
     let copies = partition.pages_of(entry.slot).skip(1).take(COPIES_MAX);
     let copies = before.into_iter().chain(copies.filter(|page| Some(*page) != before));
     let same = copy_pair(core, entry);
-    let pairs = copies.map(|page| Pair { page, ..same }).chain(pairs(core, &findings)).collect();
+    let pairs = copies.map(|page| VerifiedPartner { page, ..same }).chain(pairs(core, &findings)).collect();
     let outcome = SearchOutcome::Compared {
         pairs,
         probed: findings.probed_partitions.len() as u32,
@@ -268,16 +269,20 @@ fn search_own(
     Ok(SearchAnswer { outcome, findings: Some(findings), interrupted: None })
 }
 
-fn pairs<'a>(core: &'a Core, findings: &'a SearchFindings) -> impl Iterator<Item = Pair> + 'a {
-    findings.partners.iter().map(|Partner { entry, similarity, .. }| {
+fn pairs<'a>(core: &'a Core, findings: &'a SearchFindings) -> impl Iterator<Item = VerifiedPartner> + 'a {
+    findings.partners.iter().map(|FoundPartner { entry, similarity, .. }| {
         let columns = &core.tables.partition(*entry).columns;
-        Pair { page: columns.page(entry.slot), content: columns.content(entry.slot), similarity: *similarity }
+        VerifiedPartner {
+            page: columns.page(entry.slot),
+            content: columns.content(entry.slot),
+            similarity: *similarity,
+        }
     })
 }
 
 /// The pair of a content with itself. It names the first page of the content.
-fn copy_pair(core: &Core, entry: EntryRef) -> Pair {
+fn copy_pair(core: &Core, entry: EntryRef) -> VerifiedPartner {
     let columns = &core.tables.partition(entry).columns;
     let similarity = Similarity::of_copies(columns.total(entry.slot));
-    Pair { page: columns.page(entry.slot), content: columns.content(entry.slot), similarity }
+    VerifiedPartner { page: columns.page(entry.slot), content: columns.content(entry.slot), similarity }
 }

@@ -10,17 +10,17 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::LengthVector;
 
-use super::partition::bands::BandKeys;
+use super::partition::bands::SignatureBandKeys;
 use super::partition::columns::{OWED, SignatureRecord};
 use super::partition::local_index::LocalIndex;
-use super::signatures::Signatures;
+use super::signatures::NodeSignatures;
 use super::signatures::fetch::{FetchedSignatures, MissingSignature, PAGES_MAX};
-use super::tables::{EntryRef, Tables};
+use super::tables::{EntryRef, IndexTables};
 
 /// The tables and signatures of a node.
 pub(crate) struct Core {
-    pub(crate) tables: Tables,
-    pub(crate) signatures: Signatures,
+    pub(crate) tables: IndexTables,
+    pub(crate) signatures: NodeSignatures,
     /// Number of signatures that could not be read so far.
     unreadable: AtomicU64,
 }
@@ -33,7 +33,7 @@ pub(crate) struct LoadedSignature {
 }
 
 impl Core {
-    pub(crate) fn new(tables: Tables, signatures: Signatures) -> Self {
+    pub(crate) fn new(tables: IndexTables, signatures: NodeSignatures) -> Self {
         Self { tables, signatures, unreadable: AtomicU64::new(0) }
     }
 
@@ -65,11 +65,11 @@ impl Core {
         page: PageId,
         content: ContentHash,
         fetched: &FetchedSignatures,
-    ) -> Result<Option<BandKeys>, MissingSignature> {
-        let Some(entry) = self.tables.find(content) else { return Ok(Some(BandKeys::new())) };
+    ) -> Result<Option<SignatureBandKeys>, MissingSignature> {
+        let Some(entry) = self.tables.find(content) else { return Ok(Some(SignatureBandKeys::new())) };
         let columns = &self.tables.partition(entry).columns;
         if columns.page(entry.slot) != page {
-            return Ok(Some(BandKeys::new()));
+            return Ok(Some(SignatureBandKeys::new()));
         }
         self.band_keys_of(entry, fetched)
     }
@@ -79,9 +79,9 @@ impl Core {
         &self,
         entry: EntryRef,
         fetched: &FetchedSignatures,
-    ) -> Result<Option<BandKeys>, MissingSignature> {
+    ) -> Result<Option<SignatureBandKeys>, MissingSignature> {
         if !self.tables.partition(entry).columns.is_comparable(entry.slot) {
-            return Ok(Some(BandKeys::new()));
+            return Ok(Some(SignatureBandKeys::new()));
         }
         let read = self.read(entry, fetched, &mut Vec::new())?;
         Ok(read.map(|read| self.tables.band_keys(&read.signature)))
@@ -93,7 +93,7 @@ impl Core {
         &mut self,
         page: PageId,
         content: ContentHash,
-        band_keys: Option<BandKeys>,
+        band_keys: Option<SignatureBandKeys>,
     ) -> Option<PageId> {
         let entry = self.tables.find(content)?;
         let partition = self.tables.partition_mut(entry);
@@ -116,7 +116,7 @@ impl Core {
     }
 
     /// Removes an entry with all its pages.
-    pub(crate) fn drop_entry(&mut self, entry: EntryRef, band_keys: Option<BandKeys>) {
+    pub(crate) fn drop_entry(&mut self, entry: EntryRef, band_keys: Option<SignatureBandKeys>) {
         self.release(entry);
         self.tables.partition_mut(entry).pages.clear(entry.slot);
         match band_keys {

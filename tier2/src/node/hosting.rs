@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use doppel_model::{Incarnation, PlanVersion};
-use doppel_protocol::index_node::{Hosting, NodeError};
+use doppel_protocol::index_node::{HostingPlan, NodeError};
 
 use super::core::Core;
 use super::partition::PartitionState;
 use super::signatures::file::HEADER_BYTES;
-use super::snapshot::Moments;
+use super::snapshot::SnapshotMoments;
 use super::transfer::MovedCenters;
 use super::{LocalNode, lock, scan};
 use crate::error::Error;
@@ -17,7 +17,7 @@ use crate::incarnations::next_incarnation;
 impl LocalNode {
     /// Adopts what the router tells the node to host, and discards everything that was under way for another
     /// plan.
-    pub(super) fn take_hosting(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
+    pub(super) fn take_hosting(&self, hosting: HostingPlan) -> Result<Incarnation, NodeError> {
         let mut change = self.change();
         let before = self.hosted().plan;
         if let Some(present) = before.filter(|present| *present > hosting.version) {
@@ -32,7 +32,7 @@ impl LocalNode {
                 self.start_tables(&mut core, hosting.version)
                     .map_err(|error| NodeError::Damaged(error.to_string()))?
             } else {
-                Moments::default()
+                SnapshotMoments::default()
             };
             let mut hosted = self.hosted_mut();
             if !resumed.is_empty() {
@@ -48,10 +48,10 @@ impl LocalNode {
     }
 
     /// Fills the empty tables after a start, from the snapshot or from all signatures.
-    fn start_tables(&self, core: &mut Core, plan: PlanVersion) -> Result<Moments, Error> {
+    fn start_tables(&self, core: &mut Core, plan: PlanVersion) -> Result<SnapshotMoments, Error> {
         let Some((moments, own_bytes)) = self.restore_snapshot(&mut core.tables, plan) else {
             scan::read(core, &self.stopping)?;
-            return Ok(Moments::default());
+            return Ok(SnapshotMoments::default());
         };
         let Core { tables, signatures, .. } = core;
         if let Some(file) = signatures.own_mut() {

@@ -11,12 +11,12 @@ use std::io;
 use doppel_model::{ContentHash, PageId, PartitionId};
 use doppel_partitioning::Bounds;
 use doppel_protocol::index_node::HostedPartition;
-use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 use hashbrown::HashSet;
 
 use crate::seed::Seeded;
-use bands::{BandKeys, BandTables};
-use columns::{Columns, Entry};
+use bands::{BandTables, SignatureBandKeys};
+use columns::{ColumnEntry, Columns};
 use pages::FurtherPages;
 
 /// What a partition is used for.
@@ -79,7 +79,7 @@ impl Partition {
     }
 
     /// Reads a partition from a snapshot.
-    pub(crate) fn read(hosted: HostedPartition, input: &mut SnapshotReader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(hosted: HostedPartition, input: &mut SnapshotReader) -> Result<Self, SnapshotError> {
         Ok(Self {
             received: input.number()?,
             comparisons: input.number()?,
@@ -98,7 +98,7 @@ impl Partition {
     }
 
     /// Stores an entry that is younger than all others. `band_keys` is empty if the entry is not comparable.
-    pub(crate) fn insert(&mut self, entry: &Entry<'_>, band_keys: &BandKeys) -> u32 {
+    pub(crate) fn insert(&mut self, entry: &ColumnEntry<'_>, band_keys: &SignatureBandKeys) -> u32 {
         let slot = self.columns.insert(entry);
         self.bands.insert(band_keys, slot);
         self.note_change(slot);

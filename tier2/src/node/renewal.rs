@@ -9,7 +9,7 @@ use super::core::Core;
 use super::partition::columns::Center;
 use super::signatures::fetch::{FetchedSignatures, MissingSignature, with_fetched};
 use super::signatures::file::SignatureFile;
-use super::tables::{EntryRef, Tables};
+use super::tables::{EntryRef, IndexTables};
 use super::{ChangeState, LocalNode, lock};
 use crate::error::Error;
 use crate::seed::Seeded;
@@ -86,7 +86,7 @@ impl LocalNode {
 fn rebuilt(
     core: &Core,
     fetched: &FetchedSignatures,
-) -> Result<(Tables, FetchedEntries), Vec<MissingSignature>> {
+) -> Result<(IndexTables, FetchedEntries), Vec<MissingSignature>> {
     let old = &core.tables;
     let mut new = old.empty_copy();
     let insert_seq = |entry: &EntryRef| old.insert_seq(*entry);

@@ -2,14 +2,14 @@
 //! between calls.
 
 use doppel_model::ContentHash;
-use doppel_protocol::index_node::{ENTRIES_MAX, NodeError, SampleRequest, Sampled, VECTORS_MAX};
+use doppel_protocol::index_node::{ENTRIES_MAX, NodeError, SampleAnswer, SampleRequest, VECTORS_MAX};
 
 use super::partition::PartitionState;
 use super::signatures::fetch::FetchedSignatures;
 use super::{LocalNode, check_limit};
 
 /// Takes the requested sample.
-pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<Sampled, NodeError> {
+pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<SampleAnswer, NodeError> {
     match request {
         SampleRequest::Lengths { partition, skip, step } => {
             let core = node.read();
@@ -17,9 +17,9 @@ pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<Sampled, No
             let columns = &core.tables.partitions[local.index()].columns;
             let slots = columns.slots().skip(skip as usize).step_by(step.max(1) as usize).take(VECTORS_MAX);
             let lengths = slots.map(|slot| columns.vector(slot)).collect();
-            Ok(Sampled::Lengths(lengths, columns.len() as u64))
+            Ok(SampleAnswer::Lengths(lengths, columns.len() as u64))
         }
-        SampleRequest::Least(limit) => Ok(Sampled::Least(least(node, limit))),
+        SampleRequest::Least(limit) => Ok(SampleAnswer::Least(least(node, limit))),
         SampleRequest::Signatures(contents) => {
             check_limit(contents.len(), ENTRIES_MAX)?;
             let (core, mut buffer) = (node.read(), Vec::new());
@@ -31,7 +31,7 @@ pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<Sampled, No
                     .flatten()
                     .map(|read| read.signature)
             };
-            Ok(Sampled::Signatures(contents.into_iter().filter_map(read).collect()))
+            Ok(SampleAnswer::Signatures(contents.into_iter().filter_map(read).collect()))
         }
     }
 }

@@ -14,8 +14,8 @@ use doppel_snapshot::create_directories;
 use super::core::Core;
 use super::partition::columns::SignatureRecord;
 use super::signatures::file::SignatureFile;
-use super::signatures::{Signatures, Tier1Signatures};
-use super::tables::Tables;
+use super::signatures::{NodeSignatures, Tier1Signatures};
+use super::tables::IndexTables;
 use super::{NodeConfig, SIGNATURES};
 use crate::error::Error;
 
@@ -27,10 +27,10 @@ pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
     let dir = &config.dir;
     create_directories(dir).map_err(|e| Error::io("create the directory", dir, e))?;
     let signatures = match &config.stored {
-        Some(stored) => Signatures::Tier1(Tier1Signatures::new(Arc::clone(stored), dir)),
-        None => Signatures::Own(SignatureFile::open(&dir.join(SIGNATURES))?),
+        Some(stored) => NodeSignatures::Tier1(Tier1Signatures::new(Arc::clone(stored), dir)),
+        None => NodeSignatures::Own(SignatureFile::open(&dir.join(SIGNATURES))?),
     };
-    let tables = Tables::new(config.policy, Arc::new(Lexicon::unlearned(1)?));
+    let tables = IndexTables::new(config.policy, Arc::new(Lexicon::unlearned(1)?));
     Ok(Core::new(tables, signatures))
 }
 
@@ -38,7 +38,7 @@ pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
 pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> {
     let Core { tables, signatures, .. } = core;
     match signatures {
-        Signatures::Own(file) => {
+        NodeSignatures::Own(file) => {
             let mut records = file.records()?;
             for (record, signature) in &mut records {
                 if store(tables, &signature, record) {
@@ -47,7 +47,7 @@ pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> 
             }
             file.resume(&records)
         }
-        Signatures::Tier1(shared) => {
+        NodeSignatures::Tier1(shared) => {
             let read = shared.stored.each(&mut |place, bytes| {
                 if let Ok(signature) = Signature::from_bytes(bytes) {
                     store(tables, &signature, SignatureRecord { offset: place.at, bytes: place.bytes });
@@ -67,7 +67,7 @@ pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> 
 }
 
 /// Stores an entry for a signature with this record. Returns whether it did.
-fn store(tables: &mut Tables, signature: &Signature, record: SignatureRecord) -> bool {
+fn store(tables: &mut IndexTables, signature: &Signature, record: SignatureRecord) -> bool {
     let lengths = tables.lexicon().lengths(signature);
     // Skips a signature whose home is on another node under the present plan, and one that the store has
     // twice.

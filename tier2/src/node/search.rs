@@ -68,16 +68,16 @@ use doppel_protocol::index_node::COMPARISON_COST;
 use centers::distance;
 
 use super::core::Core;
-use super::partition::bands::BandKeys;
+use super::partition::bands::SignatureBandKeys;
 use super::partition::columns::{Center, Columns};
 use super::partition::local_index::LocalIndex;
 use super::signatures::fetch::MissingSignature;
 use super::signatures::signature_cache::SharedSignatures;
 use super::tables::EntryRef;
 use cursor::Cursor;
-use findings::{AdoptedCenter, ListVisits, Partner, SearchFindings};
+use findings::{AdoptedCenter, FoundPartner, ListVisits, SearchFindings};
 use interruption::{FINDINGS_MAX, InterruptedSearch};
-pub(crate) use subject::{Scratch, Subject};
+pub(crate) use subject::{SearchScratch, Subject};
 
 /// Query order of a search outside passes. It comes after all others.
 const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
@@ -96,7 +96,7 @@ impl Core {
         &self,
         subject: Subject<'_>,
         shared: SharedSignatures<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut SearchScratch,
     ) -> Result<(SearchFindings, Option<InterruptedSearch>), Vec<MissingSignature>> {
         let Subject { signature, lengths, own, interrupted, limit } = subject;
         let space = BoundingSpace::new(lengths, self.tables.policy.metric());
@@ -174,7 +174,7 @@ impl<'i> ActiveSearch<'i, '_> {
     fn resume(&mut self, interrupted: &InterruptedSearch) {
         let InterruptedSearch { visited, partners, far, .. } = interrupted;
         let tables = &self.index.tables;
-        let is_alive = |partner: &Partner| tables.is_alive(partner.entry, partner.insert_seq);
+        let is_alive = |partner: &FoundPartner| tables.is_alive(partner.entry, partner.insert_seq);
         let oldest = match partners.first() {
             None => None,
             Some(_) if !partners.iter().all(is_alive) => return self.limit = u64::MAX,
@@ -352,11 +352,11 @@ impl<'i> ActiveSearch<'i, '_> {
         if (center == Center::UNKNOWN || has_left)
             && let Some(center) = self.adoptable_center(insert_seq, &comparison, candidate)
         {
-            let band_keys = if has_left { tables.band_keys(candidate) } else { BandKeys::new() };
+            let band_keys = if has_left { tables.band_keys(candidate) } else { SignatureBandKeys::new() };
             self.findings.adopted_centers.push(AdoptedCenter { entry, center, band_keys });
         }
         self.oldest.get_or_insert_with(|| Arc::clone(candidate));
-        self.findings.partners.push(Partner { entry, insert_seq, similarity });
+        self.findings.partners.push(FoundPartner { entry, insert_seq, similarity });
     }
 
     /// Whether an entry with this center, or a whole run, need not be compared.

@@ -13,13 +13,13 @@ use doppel_model::signature::Signature;
 use doppel_protocol::{SignaturePlace, StoredSignatures};
 
 use super::partition::columns::SignatureRecord;
-use file::{SignatureFile, Unreadable};
+use file::{SignatureFile, SignatureFileError};
 
 /// Name of an empty file in the directory of a node whose signatures tier 1 stores.
 pub(crate) const IN_TIER1: &str = "signatures-are-in-tier1";
 
 /// The signatures of a node.
-pub(crate) enum Signatures {
+pub(crate) enum NodeSignatures {
     /// In a file of the node.
     Own(SignatureFile),
     /// In the store of tier 1.
@@ -58,7 +58,7 @@ impl Tier1Signatures {
     }
 }
 
-impl Signatures {
+impl NodeSignatures {
     /// The signature file of the node, if it has one.
     pub(crate) fn own(&self) -> Option<&SignatureFile> {
         match self {
@@ -100,7 +100,7 @@ impl Signatures {
         &self,
         record: SignatureRecord,
         buffer: &mut Vec<u8>,
-    ) -> Result<Signature, Unreadable> {
+    ) -> Result<Signature, SignatureFileError> {
         match self {
             Self::Own(file) => file.read(record, buffer),
             Self::Tier1(shared) => {
@@ -179,7 +179,7 @@ mod tests {
     fn a_signature_is_read_from_tier_1_and_is_not_confused_with_the_next_one_of_its_page() {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(MemoryStore::default());
-        let mut signatures = Signatures::Tier1(Tier1Signatures::new(
+        let mut signatures = NodeSignatures::Tier1(Tier1Signatures::new(
             Arc::clone(&store) as Arc<dyn StoredSignatures>,
             dir.path(),
         ));

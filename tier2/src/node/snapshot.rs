@@ -21,12 +21,12 @@ use std::thread::JoinHandle;
 use doppel_model::{PlanVersion, RangeId, stable_hash64};
 use doppel_protocol::LogPosition;
 use doppel_protocol::index_node::{HostedPartition, NodeError};
-use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
-use doppel_threads::{GiveWay, give_way};
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
+use doppel_threads::{LoweredPriority, lower_priority};
 use serde::{Deserialize, Serialize};
 
 use super::partition::Partition;
-use super::tables::{TableNumbers, Tables};
+use super::tables::{IndexTables, TableNumbers};
 use super::{ChangeState, LocalNode, lock};
 
 /// Name of the snapshot file.
@@ -39,7 +39,7 @@ const UNFINISHED: &str = "snapshot.new";
 const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 3\n";
 
 /// The moment of each range.
-pub(super) type Moments = BTreeMap<RangeId, LogPosition>;
+pub(super) type SnapshotMoments = BTreeMap<RangeId, LogPosition>;
 
 /// What the tables depend on. A snapshot fits only tables with the same basis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,9 +65,9 @@ struct SnapshotHeader {
 
 /// Why a snapshot is not used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SnapshotError {
+pub(crate) enum TableSnapshotError {
     #[error(transparent)]
-    File(#[from] Unreadable),
+    File(#[from] SnapshotError),
     #[error(transparent)]
     Lexicon(#[from] serde_json::Error),
     #[error("it is for other partitions than the node has now")]
@@ -76,14 +76,14 @@ pub(crate) enum SnapshotError {
     OtherFile,
 }
 
-impl SnapshotError {
+impl TableSnapshotError {
     /// Whether there is no snapshot.
     fn is_missing(&self) -> bool {
         matches!(self, Self::File(unreadable) if unreadable.is_missing())
     }
 }
 
-impl From<io::Error> for SnapshotError {
+impl From<io::Error> for TableSnapshotError {
     fn from(error: io::Error) -> Self {
         Self::File(error.into())
     }
@@ -92,13 +92,13 @@ impl From<io::Error> for SnapshotError {
 /// The snapshots of a node: the last one on disk, and one that is being synced.
 #[derive(Default)]
 pub(super) struct SnapshotStatus {
-    pub(super) moments: Moments,
+    pub(super) moments: SnapshotMoments,
     /// Thread that syncs the file and renames it. Returns the moments if it succeeds.
-    finishing: Option<JoinHandle<Option<Moments>>>,
+    finishing: Option<JoinHandle<Option<SnapshotMoments>>>,
 }
 
 impl SnapshotBasis {
-    fn of(tables: &Tables, plan: PlanVersion) -> Result<Self, serde_json::Error> {
+    fn of(tables: &IndexTables, plan: PlanVersion) -> Result<Self, serde_json::Error> {
         let lexicon = serde_json::to_vec(tables.lexicon())?;
         let hosted = |one: &Partition| HostedPartition { id: one.id, bounds: one.bounds };
         Ok(Self {
@@ -148,7 +148,11 @@ impl LocalNode {
     }
 
     /// Writes a snapshot, and starts a thread that syncs it.
-    pub(super) fn write_snapshot(&self, change: &ChangeState, moments: Moments) -> Result<(), NodeError> {
+    pub(super) fn write_snapshot(
+        &self,
+        change: &ChangeState,
+        moments: SnapshotMoments,
+    ) -> Result<(), NodeError> {
         let failed = |error: io::Error| NodeError::Unavailable(format!("cannot write a snapshot: {error}"));
         if self.is_changing(change) || self.read().tables.is_renewal_due() {
             return Err(NodeError::Unavailable("its partitions are changing".to_owned()));
@@ -174,7 +178,7 @@ impl LocalNode {
         let own = if own_bytes.is_some() { Some(self.config.dir.join(super::SIGNATURES)) } else { None };
         let path = self.config.dir.join(SNAPSHOT);
         let finish = move || {
-            give_way(GiveWay::ToAll);
+            lower_priority(LoweredPriority::BelowAll);
             match put(&file, own.as_deref(), &new, &path) {
                 Ok(()) => Some(moments),
                 Err(error) => {
@@ -196,15 +200,15 @@ impl LocalNode {
     /// moments and the size of the signature file.
     pub(super) fn restore_snapshot(
         &self,
-        tables: &mut Tables,
+        tables: &mut IndexTables,
         plan: PlanVersion,
-    ) -> Option<(Moments, Option<u64>)> {
+    ) -> Option<(SnapshotMoments, Option<u64>)> {
         let path = self.config.dir.join(SNAPSHOT);
         // An unfinished file of a crashed process is useless.
         drop(fs::remove_file(self.config.dir.join(UNFINISHED)));
         match read(&path, tables, plan, &self.config.dir.join(super::SIGNATURES)) {
             Ok(head) => {
-                let moments: Moments = head.moments.into_iter().collect();
+                let moments: SnapshotMoments = head.moments.into_iter().collect();
                 lock(&self.saved).moments.clone_from(&moments);
                 Some((moments, head.own_bytes))
             }
@@ -221,7 +225,7 @@ impl LocalNode {
     }
 }
 
-fn write(path: &Path, head: &SnapshotHeader, tables: &Tables) -> io::Result<File> {
+fn write(path: &Path, head: &SnapshotHeader, tables: &IndexTables) -> io::Result<File> {
     let write = || {
         let mut out = SnapshotWriter::new(File::create(path)?, &MAGIC, head)?;
         tables.write(&mut out)?;
@@ -246,18 +250,18 @@ fn put(file: &File, own: Option<&Path>, new: &Path, path: &Path) -> io::Result<(
 /// sound.
 fn read(
     path: &Path,
-    tables: &mut Tables,
+    tables: &mut IndexTables,
     plan: PlanVersion,
     own: &Path,
-) -> Result<SnapshotHeader, SnapshotError> {
+) -> Result<SnapshotHeader, TableSnapshotError> {
     let (mut input, head): (SnapshotReader, SnapshotHeader) = SnapshotReader::open(path, &MAGIC)?;
     if !head.basis.is_same(SnapshotBasis::of(tables, plan)?) {
-        return Err(SnapshotError::OtherPlan);
+        return Err(TableSnapshotError::OtherPlan);
     }
     if let Some(bytes) = head.own_bytes
         && fs::metadata(own)?.len() < bytes
     {
-        return Err(SnapshotError::OtherFile);
+        return Err(TableSnapshotError::OtherFile);
     }
     let partitions = head.basis.partitions.iter().map(|hosted| Partition::read(*hosted, &mut input));
     let partitions = partitions.collect::<Result<Vec<_>, _>>()?;

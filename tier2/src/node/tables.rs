@@ -21,11 +21,11 @@ use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, InsertSeq, PageId, PartitionId};
 use doppel_partitioning::{BoundingSpace, LengthVector, Lexicon};
-use doppel_protocol::index_node::{HostedPartition, Hosting};
+use doppel_protocol::index_node::{HostedPartition, HostingPlan};
 use hashbrown::{HashMap, HashSet, HashTable};
 
-use super::partition::bands::{self, BandKeys};
-use super::partition::columns::{Center, Entry, FIRST_INSERT_SEQ, SignatureRecord};
+use super::partition::bands::{self, SignatureBandKeys};
+use super::partition::columns::{Center, ColumnEntry, FIRST_INSERT_SEQ, SignatureRecord};
 use super::partition::local_index::LocalIndex;
 use super::partition::{Partition, PartitionState};
 use crate::seed::{BandSeed, Seeded};
@@ -46,7 +46,7 @@ pub(crate) struct EntryRef {
 }
 
 /// All partitions of a node.
-pub(crate) struct Tables {
+pub(crate) struct IndexTables {
     pub(crate) policy: Policy,
     lexicon: Arc<Lexicon>,
     /// Index of each serving partition.
@@ -66,7 +66,7 @@ pub(crate) struct Tables {
     bitmap: Vec<u64>,
 }
 
-impl Tables {
+impl IndexTables {
     /// Creates tables without partitions.
     pub(crate) fn new(policy: Policy, lexicon: Arc<Lexicon>) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Tables {
 
     /// Hosts these partitions and no others. Missing partitions are added empty, incoming ones may now serve,
     /// and all others become outgoing. No partition notes changes any more.
-    pub(crate) fn host(&mut self, hosting: &Hosting, resets_load: bool) {
+    pub(crate) fn host(&mut self, hosting: &HostingPlan, resets_load: bool) {
         let among =
             |hosted: &[HostedPartition], id: PartitionId| hosted.iter().any(|partition| partition.id == id);
         let mut existing: HashSet<PartitionId, Seeded> = HashSet::default();
@@ -227,7 +227,7 @@ impl Tables {
         let mut bitmap = std::mem::take(&mut self.bitmap);
         bitmap.clear();
         parity::append(signature, &mut bitmap);
-        let entry = Entry {
+        let entry = ColumnEntry {
             content: signature.content(),
             lengths,
             bitmap: &bitmap,
@@ -236,7 +236,7 @@ impl Tables {
             page,
             comparable: self.policy.comparable(signature),
         };
-        let band_keys = if entry.comparable { self.band_keys(signature) } else { BandKeys::new() };
+        let band_keys = if entry.comparable { self.band_keys(signature) } else { SignatureBandKeys::new() };
         let slot = self.partitions[partition.index()].insert(&entry, &band_keys);
         self.bitmap = bitmap;
         let entry = EntryRef { partition, slot };
@@ -255,7 +255,7 @@ impl Tables {
 
     /// Makes an entry begin anew with another first page. What is known about the entry holds for the page
     /// that leaves.
-    pub(crate) fn renew(&mut self, entry: EntryRef, band_keys: &BandKeys, page: PageId) {
+    pub(crate) fn renew(&mut self, entry: EntryRef, band_keys: &SignatureBandKeys, page: PageId) {
         self.centers.remove(&self.insert_seq(entry));
         let insert_seq = self.take_insert_seq();
         let partition = self.partition_mut(entry);
@@ -266,7 +266,7 @@ impl Tables {
     }
 
     /// Removes an entry.
-    pub(crate) fn remove(&mut self, entry: EntryRef, band_keys: &BandKeys) {
+    pub(crate) fn remove(&mut self, entry: EntryRef, band_keys: &SignatureBandKeys) {
         self.forget(entry);
         let partition = self.partition_mut(entry);
         partition.bands.remove(band_keys, entry.slot, &partition.columns);
@@ -313,7 +313,7 @@ impl Tables {
         &mut self,
         entry: EntryRef,
         [center, second]: [Center; 2],
-        band_keys: &BandKeys,
+        band_keys: &SignatureBandKeys,
     ) {
         let partition = self.partition_mut(entry);
         let old = partition.columns.center(entry.slot);
@@ -326,7 +326,7 @@ impl Tables {
     }
 
     /// Makes an entry a center, and takes it out of its run.
-    pub(crate) fn set_is_center(&mut self, entry: EntryRef, band_keys: &BandKeys) {
+    pub(crate) fn set_is_center(&mut self, entry: EntryRef, band_keys: &SignatureBandKeys) {
         let partition = self.partition_mut(entry);
         partition.bands.leave_run(band_keys, entry.slot, &partition.columns);
         self.mark_center(entry);
@@ -363,7 +363,7 @@ impl Tables {
         self.has_leftovers || self.next_insert_seq.0 > NUMBERS_MAX || self.next_query_order > NUMBERS_MAX
     }
 
-    pub(crate) fn band_keys(&self, signature: &Signature) -> BandKeys {
+    pub(crate) fn band_keys(&self, signature: &Signature) -> SignatureBandKeys {
         bands::band_keys(self.policy, self.band_seed, signature)
     }
 

@@ -19,7 +19,8 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{
-    BATCH_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch, PageContent, fitting,
+    BATCH_MAX, CallContext, ENTRIES_MAX, HomePartition, HostedPartition, HostingPlan, IngestBatch,
+    PageContent, fitting_count,
 };
 use doppel_protocol::{CONTENTS_MAX, LogPosition, PageRange, SIGNATURES_MAX};
 
@@ -45,7 +46,7 @@ impl Router {
         for handle in self.nodes.iter().filter(|handle| lock(&handle.incarnation).is_none()) {
             let node = handle.id;
             let failed = |error| RouterError::Node(node, error);
-            let incarnation = handle.node.host(Hosting {
+            let incarnation = handle.node.host(HostingPlan {
                 renews: true,
                 ..self.hosting(&self.plan(), node, (&self.plan(), Vec::new()), &ranges)
             });
@@ -81,8 +82,8 @@ impl Router {
         node: NodeId,
         (next, incoming): (&Plan, Vec<HostedPartition>),
         ranges: &[PageRange],
-    ) -> Hosting {
-        Hosting {
+    ) -> HostingPlan {
+        HostingPlan {
             session: self.session,
             renews: false,
             version: version(plan),
@@ -265,10 +266,10 @@ impl Router {
     }
 
     /// Returns the node and the partition where a signature belongs.
-    pub(super) fn home(&self, plan: &Plan, signature: &Signature) -> (NodeId, Home) {
+    pub(super) fn home(&self, plan: &Plan, signature: &Signature) -> (NodeId, HomePartition) {
         let lengths = plan.map().lexicon().lengths(signature);
         let (node, partition) = Self::assignment(plan, plan.map().home(&lengths));
-        (node, Home { partition, lengths })
+        (node, HomePartition { partition, lengths })
     }
 
     /// Sends a batch to a node, which may not be fed yet. Returns the positions of the claims that the node
@@ -320,7 +321,7 @@ impl Router {
 fn split_by_size(mut all: Vec<PageContent>) -> Vec<Vec<PageContent>> {
     let mut parts = Vec::new();
     while !all.is_empty() {
-        let rest = all.split_off(fitting(all.iter().map(|one| one.signature.as_bytes().len())));
+        let rest = all.split_off(fitting_count(all.iter().map(|one| one.signature.as_bytes().len())));
         parts.push(std::mem::replace(&mut all, rest));
     }
     parts

@@ -27,7 +27,8 @@ use doppel_model::{ContentHash, NodeId, PartitionId};
 use doppel_partitioning::{MappingError, PartitionAssignment, Plan};
 use doppel_protocol::IndexStateError;
 use doppel_protocol::index_node::{
-    ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, IngestBatch, MovedEntry,
+    ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, HomePartition, HostedPartition, IngestBatch,
+    MovedEntry,
 };
 
 use super::persistence::stored_plan::{self, LearningBasis};
@@ -247,12 +248,12 @@ impl Migration {
 
     /// Stores copies in the incoming partitions, where they replace earlier copies.
     fn store_copies(&self, router: &Router, page: &EntriesPage) -> Result<(), RouterError> {
-        let mut by_node: HashMap<NodeId, Vec<(MovedEntry, Home)>> = HashMap::new();
+        let mut by_node: HashMap<NodeId, Vec<(MovedEntry, HomePartition)>> = HashMap::new();
         for entry in &page.entries {
             let lengths = self.next.map().lexicon().lengths(&entry.signature);
             let (_, partition) = Router::assignment(&self.next, self.next.map().home(&lengths));
             if let Some(node) = self.targets.get(&partition) {
-                by_node.entry(*node).or_default().push((entry.clone(), Home { partition, lengths }));
+                by_node.entry(*node).or_default().push((entry.clone(), HomePartition { partition, lengths }));
             }
         }
         let mut nodes: Vec<NodeId> = self.targets.values().copied().collect();

@@ -12,7 +12,7 @@ use doppel_partitioning::{
     LengthVector, MappingError, NextPlan, PartitionIndex, Plan, PlanChange, PlannedMove, Rebalancer,
 };
 use doppel_protocol::RebalanceError;
-use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
+use doppel_protocol::index_node::{NodeError, SampleAnswer, SampleRequest};
 
 use super::persistence::stored_plan::LearningBasis;
 use super::persistence::stored_requests::StoredRequest;
@@ -179,7 +179,7 @@ impl PlanningInput {
         let skip = before.next_multiple_of(self.weight) - before;
         let request = SampleRequest::Lengths { partition, skip, step: self.weight };
         let sampled = router.call(node, &self.plan, |node, call| node.sample(call, request))?;
-        if let Sampled::Lengths(lengths, contents) = sampled {
+        if let SampleAnswer::Lengths(lengths, contents) = sampled {
             self.lengths.extend(lengths);
             self.by_partition.push(contents);
             self.by_node[node.index()] += contents;

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::index_node::Applied;
+use doppel_protocol::index_node::AppliedState;
 use doppel_protocol::{IndexError, Orders, RefusedOrders};
 
 use super::{Router, lock};
@@ -90,7 +90,7 @@ impl Router {
     }
 
     /// Whether a range has to feed a node before the node can follow the remaining orders.
-    pub(super) fn needs_feeding(&self, range: RangeId, applied: &Applied) -> bool {
+    pub(super) fn needs_feeding(&self, range: RangeId, applied: &AppliedState) -> bool {
         let released = lock(&self.positions).get(&range).map_or(0, |position| position.released);
         applied.position.is_none_or(|(_, index)| index < released)
     }

@@ -8,7 +8,7 @@ use doppel_model::NodeId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{LengthVector, PartitionIndex, Plan};
 use doppel_protocol::index_node::{NodeError, NodeSearch, SearchBatch, SearchOutcome};
-use doppel_protocol::{Pair, PartitionLookup};
+use doppel_protocol::{PartitionLookup, VerifiedPartner};
 
 use super::{Router, RouterError};
 
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 impl Router {
     /// Compares a signature that is not stored with the stored ones, and returns its partners.
-    pub(crate) fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, RouterError> {
+    pub(crate) fn probe(&self, signature: &Signature) -> Result<Vec<VerifiedPartner>, RouterError> {
         if signature.tokens() == 0 {
             return Ok(Vec::new());
         }
@@ -36,7 +36,11 @@ impl Router {
         Err(RouterError::Replanned)
     }
 
-    fn probe_under(&self, plan: &Plan, signature: &Arc<Signature>) -> Result<Vec<Pair>, RouterError> {
+    fn probe_under(
+        &self,
+        plan: &Plan,
+        signature: &Arc<Signature>,
+    ) -> Result<Vec<VerifiedPartner>, RouterError> {
         let (home, at) = self.home(plan, signature);
         let mut found = Vec::new();
         // The home is asked first: if the content is stored after all, it answers with the stored copy.

@@ -12,7 +12,7 @@ use super::{Pass, Router, RouterError};
 use crate::config::Config;
 
 /// A message to the thread.
-pub(crate) enum Message {
+pub(crate) enum RouterMessage {
     Orders(Orders),
     /// Start a pass without waiting for more orders.
     Flush,
@@ -107,7 +107,7 @@ impl OrderBuffer {
 }
 
 /// The work of the thread, until it is stopped.
-pub(crate) fn run_worker(router: &Router, received: &Receiver<Message>) {
+pub(crate) fn run_worker(router: &Router, received: &Receiver<RouterMessage>) {
     let (mut buffer, mut pass) = (OrderBuffer::default(), Pass::default());
     // First, the nodes are told what to host. If that fails, it is repeated between passes.
     router.run_step();
@@ -138,20 +138,20 @@ pub(crate) fn run_worker(router: &Router, received: &Receiver<Message>) {
 }
 
 /// Takes the messages that have come, without waiting. Returns `false` if the router is stopping.
-fn take_received(router: &Router, received: &Receiver<Message>, buffer: &mut OrderBuffer) -> bool {
+fn take_received(router: &Router, received: &Receiver<RouterMessage>, buffer: &mut OrderBuffer) -> bool {
     loop {
         match received.try_recv() {
-            Ok(Message::Orders(orders)) => buffer.push(orders),
-            Ok(Message::Wake | Message::Flush) => {}
-            Ok(Message::Announcement) => router.check_nodes(),
+            Ok(RouterMessage::Orders(orders)) => buffer.push(orders),
+            Ok(RouterMessage::Wake | RouterMessage::Flush) => {}
+            Ok(RouterMessage::Announcement) => router.check_nodes(),
             Err(TryRecvError::Empty) => return true,
-            Ok(Message::Stop) | Err(TryRecvError::Disconnected) => return false,
+            Ok(RouterMessage::Stop) | Err(TryRecvError::Disconnected) => return false,
         }
     }
 }
 
 /// Waits until a pass is due. Returns `false` if the router is stopping.
-fn collect(router: &Router, received: &Receiver<Message>, buffer: &mut OrderBuffer) -> bool {
+fn collect(router: &Router, received: &Receiver<RouterMessage>, buffer: &mut OrderBuffer) -> bool {
     let Config { batch_max, batch_age, .. } = router.config;
     let mut deadline: Option<Instant> = None;
     while buffer.count < batch_max {
@@ -185,15 +185,15 @@ fn collect(router: &Router, received: &Receiver<Message>, buffer: &mut OrderBuff
             },
         };
         match message {
-            Ok(Message::Orders(orders)) => {
+            Ok(RouterMessage::Orders(orders)) => {
                 buffer.push(orders);
                 deadline = deadline.or_else(|| Instant::now().checked_add(batch_age));
             }
-            Ok(Message::Wake) => {}
-            Ok(Message::Announcement) => router.check_nodes(),
-            Ok(Message::Flush) if buffer.count == 0 => (),
-            Ok(Message::Flush) | Err(RecvTimeoutError::Timeout) => return true,
-            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(RouterMessage::Wake) => {}
+            Ok(RouterMessage::Announcement) => router.check_nodes(),
+            Ok(RouterMessage::Flush) if buffer.count == 0 => (),
+            Ok(RouterMessage::Flush) | Err(RecvTimeoutError::Timeout) => return true,
+            Ok(RouterMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
         }
     }
     true

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use doppel_model::{Epoch, Incarnation, RangeId, stable_hash64};
 use doppel_protocol::index_node::{
-    Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
-    NodeLoad, NodeOrder, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
+    AppliedState, CallContext, EntriesPage, EntriesRequest, HostingPlan, IndexNode, IngestAnswer,
+    IngestBatch, NodeError, NodeLoadReport, NodeOrder, OrderBatch, SampleAnswer, SampleRequest, SearchBatch,
+    SearchOutcome,
 };
 use doppel_protocol::{LogPosition, Repeat};
 
@@ -14,7 +15,7 @@ use crate::node::LocalNode;
 
 /// Faults of the calls between the router and a node.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Faults {
+pub struct CallFaults {
     /// One call in this many fails. 0 means that none fails.
     pub one_in: u64,
     /// One removal in three is acknowledged and not carried out. This is a planted mistake.
@@ -27,7 +28,7 @@ pub struct Faults {
 #[derive(Default)]
 pub(super) struct Slot {
     node: RwLock<Option<Arc<LocalNode>>>,
-    faults: Mutex<(Faults, u64)>,
+    faults: Mutex<(CallFaults, u64)>,
     /// The last position that the node acknowledged, by range.
     last: Mutex<BTreeMap<RangeId, (Epoch, u64)>>,
 }
@@ -41,7 +42,7 @@ impl Slot {
         *self.node.write().unwrap_or_else(PoisonError::into_inner) = node;
     }
 
-    pub(super) fn set_faults(&self, faults: Faults, seed: u64) {
+    pub(super) fn set_faults(&self, faults: CallFaults, seed: u64) {
         *lock(&self.faults) = (faults, seed);
     }
 
@@ -49,7 +50,7 @@ impl Slot {
         self.node.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn faults(&self) -> Faults {
+    fn faults(&self) -> CallFaults {
         lock(&self.faults).0
     }
 
@@ -73,7 +74,7 @@ impl Slot {
 }
 
 impl IndexNode for Slot {
-    fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
+    fn host(&self, hosting: HostingPlan) -> Result<Incarnation, NodeError> {
         let (plan, ranges) = (hosting.version, hosting.ranges.clone());
         let incarnation = self.call(|node| node.host(hosting))?;
         if self.faults().unfed {
@@ -81,7 +82,7 @@ impl IndexNode for Slot {
                 let last = lock(&self.last).get(&range.range).copied();
                 let (epoch, index) = last.unwrap_or_default();
                 let fed = IngestBatch::Fed { range: range.range, epoch: epoch.max(range.epoch), index };
-                self.get().map_or(Ok(Ingested::default()), |node| {
+                self.get().map_or(Ok(IngestAnswer::default()), |node| {
                     node.ingest(CallContext { plan, incarnation }, fed)
                 })?;
             }
@@ -89,11 +90,11 @@ impl IndexNode for Slot {
         Ok(incarnation)
     }
 
-    fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
+    fn applied(&self, range: RangeId) -> Result<AppliedState, NodeError> {
         self.call(|node| node.applied(range))
     }
 
-    fn apply(&self, call: CallContext, mut batch: OrderBatch) -> Result<Applied, NodeError> {
+    fn apply(&self, call: CallContext, mut batch: OrderBatch) -> Result<AppliedState, NodeError> {
         if self.faults().lose_removals {
             batch.orders.retain(|(_, order)| !(matches!(order, NodeOrder::Remove { .. }) && self.once_in(3)));
         }
@@ -111,7 +112,7 @@ impl IndexNode for Slot {
         self.call(|node| node.entries(call, request))
     }
 
-    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
+    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<IngestAnswer, NodeError> {
         self.call(|node| node.ingest(call, batch))
     }
 
@@ -123,11 +124,11 @@ impl IndexNode for Slot {
         self.call(|node| node.save(call, moments))
     }
 
-    fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
+    fn load(&self, call: CallContext) -> Result<NodeLoadReport, NodeError> {
         self.call(|node| node.load(call))
     }
 
-    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
+    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<SampleAnswer, NodeError> {
         self.call(|node| node.sample(call, request))
     }
 

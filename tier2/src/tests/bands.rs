@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::model::{page, signature_of};
-use crate::node::partition::bands::{BandKeys, BandTables, band_keys};
-use crate::node::partition::columns::{Center, Columns, Entry, FIRST_INSERT_SEQ, SignatureRecord};
+use crate::node::partition::bands::{BandTables, SignatureBandKeys, band_keys};
+use crate::node::partition::columns::{Center, ColumnEntry, Columns, FIRST_INSERT_SEQ, SignatureRecord};
 use crate::seed::BandSeed;
 
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The band keys of all entries of a family. Half of them are also band keys of the next family.
-fn family_band_keys(seed: BandSeed, family: u32) -> BandKeys {
+fn family_band_keys(seed: BandSeed, family: u32) -> SignatureBandKeys {
     let policy = Policy::default();
     let of = |n: u32| band_keys(policy, seed, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
     of(family).into_iter().take(8).chain(of(family + 1).into_iter().take(8)).collect()
@@ -54,7 +54,7 @@ fn run(steps: &[Step]) {
     let mut columns = Columns::new(1);
     let mut model: BTreeMap<u32, u32> = BTreeMap::new();
     let mut next_insert_seq = FIRST_INSERT_SEQ;
-    let families: Vec<BandKeys> = (0..3).map(|family| family_band_keys(seed, family)).collect();
+    let families: Vec<SignatureBandKeys> = (0..3).map(|family| family_band_keys(seed, family)).collect();
     let pick = |model: &BTreeMap<u32, u32>, at: prop::sample::Index| {
         (!model.is_empty()).then(|| *at.get(&model.keys().copied().collect::<Vec<_>>()))
     };
@@ -62,7 +62,7 @@ fn run(steps: &[Step]) {
         match *step {
             Step::Insert { family, count } => {
                 for _ in 0..count {
-                    let entry = Entry {
+                    let entry = ColumnEntry {
                         content: ContentHash([0; 16]),
                         lengths: LengthVector::new(&[9]).unwrap(),
                         bitmap: &[0; 8],
@@ -112,7 +112,7 @@ fn run(steps: &[Step]) {
     }
 }
 
-fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[BandKeys]) {
+fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[SignatureBandKeys]) {
     let band_key_of = |band_key: &crate::node::partition::bands::BandKey| format!("{band_key:?}");
     let mut expected: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for (slot, family) in model {

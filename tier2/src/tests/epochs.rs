@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::model::{Pages, page, signature_of, text};
 use super::source::Source;
 use crate::Config;
-use crate::simulation::{Faults, Index};
+use crate::simulation::{CallFaults, SimulatedIndex};
 
 const NODES: u32 = 3;
 const RANGES: usize = 2;
@@ -35,7 +35,7 @@ struct World {
     dir: TempDir,
     source: Arc<Source>,
     pages: Pages,
-    index: Index,
+    index: SimulatedIndex,
     logs: [Log; RANGES],
     /// Orders that the index has accepted and not begun to carry out.
     accepted: VecDeque<Orders>,
@@ -130,10 +130,10 @@ impl World {
         world
     }
 
-    fn open(dir: &TempDir, source: &Arc<Source>) -> Index {
+    fn open(dir: &TempDir, source: &Arc<Source>) -> SimulatedIndex {
         let config =
             Config { nodes: NODES, threads: 1, step: 16, ..Config::new(dir.path(), Policy::default()) };
-        Index::open(config, Arc::clone(source) as Arc<dyn ContentSource>).unwrap()
+        SimulatedIndex::open(config, Arc::clone(source) as Arc<dyn ContentSource>).unwrap()
     }
 
     fn range_of(&self, page: PageId) -> usize {
@@ -211,7 +211,7 @@ impl World {
     /// Starts all nodes, and has every range send an order or an announcement. Then checks that the index
     /// stores exactly the present contents.
     fn settle(mut self) {
-        self.index.set_faults(Faults::default(), 0);
+        self.index.set_faults(CallFaults::default(), 0);
         (0..NODES as usize).for_each(|node| self.up(node));
         (0..RANGES).for_each(|range| self.send(range));
         for _ in 0..20 {
@@ -245,7 +245,9 @@ fn run(steps: &[Step]) {
             Step::Down { node, flush } => world.index.kill(node, flush),
             Step::Up { node } => world.up(node),
             Step::Restart => world = world.restart(),
-            Step::Faults { one_in } => world.index.set_faults(Faults { one_in, ..Faults::default() }, 1),
+            Step::Faults { one_in } => {
+                world.index.set_faults(CallFaults { one_in, ..CallFaults::default() }, 1)
+            }
         }
     }
     world.settle();

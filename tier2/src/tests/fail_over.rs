@@ -22,7 +22,7 @@ use super::source::{Source, orders};
 use crate::embedded::Parts;
 use crate::router::persistence::stored_requests::{self, StoredRequest};
 use crate::router::scheduler::StepOutcome;
-use crate::{Config, Node, NodeSettings, Tier2};
+use crate::{Config, NodeProcess, NodeSettings, Tier2};
 
 const CONTENTS: usize = 2_000;
 
@@ -93,7 +93,7 @@ struct Cluster {
     home: TempDir,
     items: Items,
     source: Arc<Source>,
-    nodes: Vec<Arc<Node>>,
+    nodes: Vec<Arc<NodeProcess>>,
     answers: mpsc::Receiver<Vec<SearchResult>>,
 }
 
@@ -107,7 +107,7 @@ impl Cluster {
         let node = |id| {
             let dir = home.path().join(format!("node-{id}"));
             let settings = NodeSettings { dir, id: NodeId(id), policy: Policy::default(), threads: 1 };
-            Arc::new(Node::open(settings, Arc::clone(&source) as Arc<dyn SignatureSource>).unwrap())
+            Arc::new(NodeProcess::open(settings, Arc::clone(&source) as Arc<dyn SignatureSource>).unwrap())
         };
         let nodes = (0..nodes).map(node).collect();
         let this = Self { home, items: Items::default(), source, nodes, answers };

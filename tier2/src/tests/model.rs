@@ -8,7 +8,7 @@ use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ClientId, ContentHash, InsertSeq, PageId, stable_hash64};
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::index_node::SearchLimits;
-use doppel_protocol::{ContentSource, IndexCommand, Pair, Search, SearchResult};
+use doppel_protocol::{ContentSource, IndexCommand, Search, SearchResult, VerifiedPartner};
 use tempfile::TempDir;
 
 pub(super) use super::source::Pages;
@@ -428,7 +428,7 @@ pub(super) fn open_parts(config: &Config, source: &Arc<Source>) -> Parts {
 pub(super) fn check_pair(
     policy: Policy,
     own: &Signature,
-    pair: &Pair,
+    pair: &VerifiedPartner,
     pages: &BTreeMap<PageId, Arc<Signature>>,
 ) {
     let other = pages.get(&pair.page).expect("the partner is a current page");

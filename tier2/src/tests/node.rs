@@ -9,8 +9,9 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{Epoch, Incarnation, NodeId, PageId, PartitionId, PlanVersion, RangeId};
 use doppel_partitioning::PartitionMap;
 use doppel_protocol::index_node::{
-    CallContext, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, Hosting, IndexNode,
-    IngestBatch, Ingested, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, SearchOutcome,
+    CallContext, EntriesFrom, EntriesPage, EntriesRequest, HomePartition, HostedPartition, HostingPlan,
+    IndexNode, IngestAnswer, IngestBatch, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch,
+    SearchOutcome,
 };
 use doppel_protocol::{PageRange, SignatureSource};
 use tempfile::TempDir;
@@ -74,8 +75,8 @@ impl SingleNode {
         file.write_all_at(&vec![0x5a; bytes], 16).unwrap();
     }
 
-    fn hosting(&self, version: u64) -> Hosting {
-        Hosting {
+    fn hosting(&self, version: u64) -> HostingPlan {
+        HostingPlan {
             session: 1,
             renews: false,
             version: PlanVersion(version),
@@ -91,7 +92,7 @@ impl SingleNode {
         self.ingest(IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index }).unwrap();
     }
 
-    fn ingest(&self, batch: IngestBatch) -> Result<Ingested, NodeError> {
+    fn ingest(&self, batch: IngestBatch) -> Result<IngestAnswer, NodeError> {
         self.node.ingest(self.call, batch)
     }
 
@@ -107,7 +108,7 @@ impl SingleNode {
         NodeOrder::Put {
             page: page(number),
             signature,
-            home: Home { partition: PartitionId(5), lengths },
+            home: HomePartition { partition: PartitionId(5), lengths },
             owes_search: false,
         }
     }
@@ -124,7 +125,7 @@ impl SingleNode {
 
     /// Stores a page of entries in the incoming partition.
     fn store_entries(&self, page: EntriesPage) {
-        let home = |lengths| Home { partition: PartitionId(6), lengths };
+        let home = |lengths| HomePartition { partition: PartitionId(6), lengths };
         let entries = page.entries.into_iter().map(|entry| {
             let lengths = self.map.lexicon().lengths(&entry.signature);
             (entry, home(lengths))
@@ -263,7 +264,7 @@ fn calls_for_another_plan_or_incarnation_are_refused_with_the_present_one() {
 fn contents_removed_before_an_export_begins_again_are_among_the_changes() {
     let single = SingleNode::new();
     let comes = HostedPartition { id: PartitionId(6), bounds: single.map.bounds()[0] };
-    single.node.host(Hosting { incoming: vec![comes], ..single.hosting(4) }).unwrap();
+    single.node.host(HostingPlan { incoming: vec![comes], ..single.hosting(4) }).unwrap();
     single.feed(0);
     let puts = (1..=4).map(|number| single.put(number, 60 + number as u32)).collect();
     single.node.apply(single.call, single.batch(0, puts)).unwrap();
@@ -287,7 +288,7 @@ fn contents_removed_before_an_export_begins_again_are_among_the_changes() {
     assert_eq!((&changes.changed, changes.entries.len(), changes.left), (&gone, 0, 0));
     single.store_entries(changes);
 
-    single.node.host(Hosting { serving: vec![comes], ..single.hosting(5) }).unwrap();
+    single.node.host(HostingPlan { serving: vec![comes], ..single.hosting(5) }).unwrap();
     let core = single.node.read();
     let there = |words: u32| core.tables.find(content(words)).is_some();
     assert_eq!([61, 62, 63, 64].map(there), [false, true, false, true]);

@@ -10,11 +10,11 @@ use super::record_verdicts::{Records, Verdict};
 /// Records that store no content of their own, such as revisits, each with its original: the record that
 /// stores the content.
 #[derive(Debug, Default)]
-pub(super) struct References(Vec<Reference>);
+pub(super) struct References(Vec<ContentReference>);
 
 /// Numbers of a record without content and of its original.
 #[derive(Debug)]
-struct Reference {
+struct ContentReference {
     record: u64,
     original: u64,
 }
@@ -25,13 +25,13 @@ pub(crate) type KeptOriginals = BTreeMap<Removal, u64>;
 
 impl References {
     pub(super) fn note(&mut self, record: u64, original: Option<u64>) {
-        self.0.extend(original.map(|original| Reference { record, original }));
+        self.0.extend(original.map(|original| ContentReference { record, original }));
     }
 
     /// Keeps the originals of kept records, because the content would be lost otherwise.
     pub(super) fn keep_originals(&self, records: &mut Records) -> KeptOriginals {
         let mut kept = KeptOriginals::default();
-        for Reference { record, original } in &self.0 {
+        for ContentReference { record, original } in &self.0 {
             if records.verdict(*record) == Verdict::Kept
                 && let Some(removal) = records.verdict(*original).removal()
             {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use anyhow::Context;
-use doppel_contract::{Outcome, Status};
+use doppel_contract::{Status, SubmissionOutcome};
 use doppel_crawls::FetchedPage;
 use doppel_crawls::copy::{Fate, Judge, Note, Removal};
 use doppel_inputs::records::record_names::RecordNames;
@@ -86,10 +86,10 @@ impl Verdicts {
         &mut self,
         (record, original): (u64, Option<u64>),
         (page, is_redirect): (PageId, bool),
-        outcome: Outcome,
+        outcome: SubmissionOutcome,
     ) {
         self.references.note(record, original);
-        let verdict = if outcome == Outcome::Stale {
+        let verdict = if outcome == SubmissionOutcome::Stale {
             Verdict::Superseded
         } else {
             // Only `decide` knows whether the page is live.
@@ -250,13 +250,13 @@ mod tests {
     fn the_last_version_that_is_not_stale_represents_its_page() {
         let mut verdicts = Verdicts::default();
         for (record, name, outcome, is_redirect) in [
-            (0, "a", Outcome::Pending, false),
-            (1, "a", Outcome::Stale, true),
-            (3, "a", Outcome::Unchanged, false),
-            (4, "b", Outcome::Pending, false),
-            (5, "gone", Outcome::Pending, true),
-            (6, "c", Outcome::Confirmed, true),
-            (8, "moved", Outcome::Pending, true),
+            (0, "a", SubmissionOutcome::Pending, false),
+            (1, "a", SubmissionOutcome::Stale, true),
+            (3, "a", SubmissionOutcome::Unchanged, false),
+            (4, "b", SubmissionOutcome::Pending, false),
+            (5, "gone", SubmissionOutcome::Pending, true),
+            (6, "c", SubmissionOutcome::Confirmed, true),
+            (8, "moved", SubmissionOutcome::Pending, true),
         ] {
             verdicts.note((record, None), (url(name).id(), is_redirect), outcome);
         }

@@ -262,7 +262,7 @@ mod tests {
     use std::convert::Infallible;
     use std::{fs, iter};
 
-    use doppel_contract::Outcome;
+    use doppel_contract::SubmissionOutcome;
     use doppel_model::PageUrl;
     use doppel_protocol::Line;
 
@@ -283,7 +283,7 @@ mod tests {
             let mut verdicts = Verdicts::default();
             for (number, url) in urls.into_iter().enumerate() {
                 let page = PageUrl::parse(url).unwrap().id();
-                verdicts.note((number as u64, None), (page, false), Outcome::Pending);
+                verdicts.note((number as u64, None), (page, false), SubmissionOutcome::Pending);
             }
             let decisions = verdicts.decide(iter::empty::<Result<Line, Infallible>>(), false).unwrap();
             results.write(&inputs, (Timestamp::now(), &[SourceCounts { pages, bad }]), decisions)

@@ -14,8 +14,8 @@ use doppel_tier2::{StateFiles, Tier2};
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::orders::RemoteOrders;
 use doppel_wire::range_owner::RemoteRanges;
-use doppel_wire::seat::RouterSeat;
-use doppel_wire::tier1::Collection;
+use doppel_wire::router_slot::RouterSlot;
+use doppel_wire::tier1::CollectionInfo;
 use doppel_wire::{NodeName, Peer};
 
 use super::{DEFAULTS, Purpose, ensure_not_lost, index, open_tier1};
@@ -27,9 +27,9 @@ pub struct RecordNode {
     /// Tier 1 of this node.
     pub tier1: Arc<Tier1>,
     /// Place of the router of the index; occupied if this node owns the first range.
-    pub seat: Arc<RouterSeat>,
+    pub slot: Arc<RouterSlot>,
     /// Properties of the collection, for other nodes that ask for them.
-    pub collection: Collection,
+    pub collection: CollectionInfo,
     index: Index,
 }
 
@@ -73,7 +73,7 @@ impl RecordNode {
         let is_single = cluster.tier1_nodes().len() == 1;
         let of_backups = if is_single { manifest.clone() } else { manifest.of_cluster(&cluster.id) };
         let tier1 = open_tier1(dir, (&manifest, &of_backups), args, purpose, others)?;
-        let seat = Arc::new(RouterSeat::new());
+        let slot = Arc::new(RouterSlot::new());
         let router = cluster.router();
         let index = if router.name == *name {
             ensure_not_lost(dir, &tier1)?;
@@ -84,7 +84,7 @@ impl RecordNode {
             let state = Arc::new(StateFiles::new(&config.dir));
             let tier2 = Tier2::open_over(config, source, nodes.collect(), state);
             let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
-            seat.sit(Arc::clone(&tier2) as _, tier2.session());
+            slot.install(Arc::clone(&tier2) as _, tier2.session());
             Index::Here(tier2)
         } else {
             let peer =
@@ -94,13 +94,13 @@ impl RecordNode {
         };
         tier1.start(index.orders()).context("cannot start tier 1")?;
         let Manifest { policy, winners, shards, tables, .. } = manifest;
-        let collection = Collection { policy, winners, shards, tables };
-        Ok(Self { tier1, seat, collection, index })
+        let collection = CollectionInfo { policy, winners, shards, tables };
+        Ok(Self { tier1, slot, collection, index })
     }
 
     /// Stops the node. Pending pages are decided after the next start.
     pub fn stop(self) {
-        self.seat.leave();
+        self.slot.clear();
         self.tier1.stop();
         match self.index {
             Index::Here(tier2) => tier2.stop(),

@@ -14,18 +14,18 @@ use doppel_control::description::steps::ROUTERS;
 use doppel_control::log::LogSettings;
 use doppel_model::{Epoch, RangeId, ShardId, stable_hash64};
 use doppel_protocol::index_node::IndexNode;
-use doppel_protocol::membership::Membership;
+use doppel_protocol::membership::ClusterMembership;
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{ContentSource, IndexError, IndexOrders, RangeMap};
 use doppel_shared_log::SharedLog;
 use doppel_tier1::{Keeper, ReplicatedRange, Replication, Rules, Tier1};
 use doppel_tier2::Tier2;
 use doppel_wire::index_node::RemoteNode;
-use doppel_wire::orders::{CurrentRouter, RemoteOrders, RouterAt};
+use doppel_wire::orders::{CurrentRouter, RemoteOrders, RouterLocation};
 use doppel_wire::range_owner::RemoteRanges;
-use doppel_wire::seat::RouterSeat;
-use doppel_wire::spread::Owners;
-use doppel_wire::tier1::Collection;
+use doppel_wire::router_slot::RouterSlot;
+use doppel_wire::spread::OwnerLookup;
+use doppel_wire::tier1::CollectionInfo;
 use doppel_wire::{NodeName, Peer};
 
 use super::record_node::Peers;
@@ -41,9 +41,9 @@ pub struct ReplicatedNode {
     /// Tier 1 of this node.
     pub tier1: Arc<Tier1>,
     /// Place of the router of the index; occupied while this node owns the first range.
-    pub seat: Arc<RouterSeat>,
+    pub slot: Arc<RouterSlot>,
     /// Properties of the collection, for other nodes that ask for them.
-    pub collection: Collection,
+    pub collection: CollectionInfo,
     /// Keeps the replicas of the ranges of this node.
     pub keeper: Arc<Keeper>,
     orders: Arc<RemoteOrders>,
@@ -62,7 +62,7 @@ impl ReplicatedNode {
         dir: &Path,
         (cluster, name): (&Cluster, &NodeName),
         args: &TuningArgs,
-        (connection, owners): (Box<ClusterConnection>, Arc<dyn Owners>),
+        (connection, owners): (Box<ClusterConnection>, Arc<dyn OwnerLookup>),
         peers: Peers,
     ) -> anyhow::Result<Self> {
         let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
@@ -80,8 +80,8 @@ impl ReplicatedNode {
             PeerRanges { owners: Arc::clone(&owners), membership, map: cluster.map(), own, ranges };
         let tier1 = Tier1::open_none(&config, Arc::new(directory))
             .with_context(|| format!("cannot open {}", dir.display()))?;
-        let seat = Arc::new(RouterSeat::new());
-        let place = RouterLocator { seat: Arc::clone(&seat), owners, own, peers: peers.tier1 };
+        let slot = Arc::new(RouterSlot::new());
+        let place = RouterLocator { slot: Arc::clone(&slot), owners, own, peers: peers.tier1 };
         let orders = RemoteOrders::start_at(Arc::new(place)).context("cannot start the thread of orders")?;
         tier1.start(Arc::clone(&orders) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
         let router = Arc::new(LocalRouter {
@@ -89,15 +89,15 @@ impl ReplicatedNode {
             config: index(dir, &manifest, args),
             nodes: peers.tier2,
             tier1: Arc::clone(&tier1),
-            seat: Arc::clone(&seat),
+            slot: Arc::clone(&slot),
             term: Mutex::default(),
         });
         let replication = replication(cluster, name, &connection, &router);
         let keeper = Keeper::start(&tier1, &config, replication).context("cannot start the replicas")?;
         let keeper = Arc::new(keeper);
         let Manifest { policy, winners, shards, tables, .. } = manifest;
-        let collection = Collection { policy, winners, shards, tables };
-        Ok(Self { tier1, seat, collection, keeper, orders, router, connection })
+        let collection = CollectionInfo { policy, winners, shards, tables };
+        Ok(Self { tier1, slot, collection, keeper, orders, router, connection })
     }
 
     /// Stops the node. The next owners decide the pending pages.
@@ -142,8 +142,8 @@ fn replication(
 
 /// Connections to the ranges of the other nodes.
 struct PeerRanges {
-    owners: Arc<dyn Owners>,
-    membership: Arc<Membership>,
+    owners: Arc<dyn OwnerLookup>,
+    membership: Arc<ClusterMembership>,
     map: RangeMap,
     own: usize,
     ranges: Vec<Arc<dyn RangeOwner>>,
@@ -186,21 +186,21 @@ impl RangeDirectory for PeerRanges {
 
 /// Finds the router of the index: in this process, or at the node that claims the first range.
 struct RouterLocator {
-    seat: Arc<RouterSeat>,
-    owners: Arc<dyn Owners>,
+    slot: Arc<RouterSlot>,
+    owners: Arc<dyn OwnerLookup>,
     own: usize,
     peers: Vec<Peer>,
 }
 
 impl CurrentRouter for RouterLocator {
-    fn current(&self) -> Result<RouterAt, IndexError> {
-        if let Ok((router, session)) = self.seat.taken() {
-            return Ok(RouterAt::Here(router, session));
+    fn current(&self) -> Result<RouterLocation, IndexError> {
+        if let Ok((router, session)) = self.slot.router() {
+            return Ok(RouterLocation::Here(router, session));
         }
         let node = router(&*self.owners).filter(|node| *node != self.own);
         let peer = node.and_then(|node| self.peers.get(node));
         let unknown = || IndexError::Unavailable("no router of the index is known".to_owned());
-        Ok(RouterAt::There(peer.ok_or_else(unknown)?.clone()))
+        Ok(RouterLocation::There(peer.ok_or_else(unknown)?.clone()))
     }
 }
 
@@ -214,7 +214,7 @@ struct LocalRouter {
     config: doppel_tier2::Config,
     nodes: Vec<Peer>,
     tier1: Arc<Tier1>,
-    seat: Arc<RouterSeat>,
+    slot: Arc<RouterSlot>,
     term: Mutex<Option<RouterTerm>>,
 }
 
@@ -278,12 +278,12 @@ impl LocalRouter {
         while !ends.load(Ordering::Relaxed) {
             match self.open() {
                 Ok(router) => {
-                    self.seat.sit(Arc::clone(&router) as _, router.session());
+                    self.slot.install(Arc::clone(&router) as _, router.session());
                     tracing::info!("this node now runs the router of the index");
                     while !ends.load(Ordering::Relaxed) {
                         std::thread::park();
                     }
-                    self.seat.leave();
+                    self.slot.clear();
                     router.stop();
                 }
                 Err(error) => {

@@ -8,9 +8,10 @@ use std::path::Path;
 use clap::Args;
 use doppel_contract::Status;
 use doppel_contract::answer::{
-    Advice, Content, Criterion, Explanation, KeptBefore, Measures, Shingles, Side,
+    Advice, ComparisonMeasures, ContentDetails, CriterionResult, ExplainedPage, Explanation,
+    PrecedingKeptPage, ShingleComparison,
 };
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_contract::words;
 use doppel_model::PageUrl;
 use doppel_terminal::exit::Failure;
@@ -63,7 +64,7 @@ impl Explain {
         let client = connect(&self.ask.server)?;
         let request =
             client.request(Method::GET, &["v1", "explain"]).query(&[("a", &self.a), ("b", &self.b)]);
-        let Answer { text, value } = client.ask(request)?;
+        let ParsedAnswer { text, value } = client.ask(request)?;
         output.print(&text, |out| print(&value, out))?;
         Ok(())
     }
@@ -105,7 +106,7 @@ fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         if side.kept_before.len() < 2 && side.advice.status != Status::Secondary {
             continue;
         }
-        for KeptBefore { url, similarity, duplicate, .. } in &side.kept_before {
+        for PrecedingKeptPage { url, similarity, duplicate, .. } in &side.kept_before {
             let verdict = if *duplicate { "near-duplicates" } else { "no near-duplicates" };
             writeln!(out, "{name} and the kept page {url}: similarity {similarity:.4}, {verdict}")?;
         }
@@ -118,17 +119,17 @@ fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
 
 fn print_measures(
     policy: &str,
-    measures: &Measures,
+    measures: &ComparisonMeasures,
     is_duplicate: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let Measures { same_content, similarity, criteria, shingles } = measures;
+    let ComparisonMeasures { same_content, similarity, criteria, shingles } = measures;
     if *same_content && !is_duplicate {
         // Neither has any text, so there is nothing to measure.
         return Ok(());
     }
     writeln!(out, "similarity under {policy}: {similarity:.4}")?;
-    for Criterion { what, shared, of, needed, met } in criteria {
+    for CriterionResult { what, shared, of, needed, met } in criteria {
         let verdict = if *met { "met" } else { "not met" };
         writeln!(out, "{what}: {shared} of {of} in both; {needed} is asked for: {verdict}")?;
     }
@@ -139,20 +140,20 @@ fn print_measures(
             if policy.contains("tokens=") { "tokens" } else { "words" }
         )?;
     }
-    if let Some(Shingles { only_a, only_b, sketch_estimate, equal_bands, bands, .. }) = shingles {
+    if let Some(ShingleComparison { only_a, only_b, sketch_estimate, equal_bands, bands, .. }) = shingles {
         writeln!(out, "only in a: {only_a}, only in b: {only_b}")?;
         writeln!(out, "sketches: {equal_bands} of {bands} bands equal, estimate of J {sketch_estimate:.2}")?;
     }
     Ok(())
 }
 
-fn column(side: &Side, name: &str) -> Vec<String> {
-    let Side { advice, content, .. } = side;
+fn column(side: &ExplainedPage, name: &str) -> Vec<String> {
+    let ExplainedPage { advice, content, .. } = side;
     let group = advice.group.clone().unwrap_or_else(|| "-".to_owned());
     let mut column = vec![name.to_owned(), advice.status.to_string(), group];
     match content {
         None => column.resize(9, "-".to_owned()),
-        Some(Content { tokens, shingles, language, lengths, home, probed_partitions, .. }) => {
+        Some(ContentDetails { tokens, shingles, language, lengths, home, probed_partitions, .. }) => {
             column.extend([
                 tokens.to_string(),
                 shingles.map_or_else(|| "-".to_owned(), |shingles| shingles.to_string()),

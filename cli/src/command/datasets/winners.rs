@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_contract::{Market, Markets, Rule, words};
+use doppel_contract::{Market, Markets, WinnerRule, words};
 use doppel_crawls::{FetchedBody, FetchedPage};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::reading::crawl;
@@ -52,7 +52,7 @@ pub(crate) struct WinnersFile {
 /// What the file says, and the pages in their order.
 #[derive(Debug, Serialize)]
 struct Checked {
-    rules: Vec<Rule>,
+    rules: Vec<WinnerRule>,
     /// Whether the file names the rules; otherwise they are those of the data directory, the default ones of a new one.
     rules_are_named: bool,
     markets: BTreeMap<String, Vec<String>>,
@@ -64,7 +64,7 @@ struct Checked {
 struct Placed {
     url: PageUrl,
     /// The rule by which the first page precedes this one; none of the first page itself.
-    rule: Option<Rule>,
+    rule: Option<WinnerRule>,
 }
 
 impl WinnersFile {
@@ -188,7 +188,7 @@ fn suffixes(markets: &Markets) -> BTreeMap<String, Vec<String>> {
 
 fn print(checked: &Checked, out: &mut dyn Write) -> io::Result<()> {
     let Checked { rules, rules_are_named, markets, pages } = checked;
-    let rules: Vec<_> = rules.iter().map(Rule::to_string).collect();
+    let rules: Vec<_> = rules.iter().map(WinnerRule::to_string).collect();
     let of = if *rules_are_named { "" } else { " (the file names none: those of a new directory)" };
     writeln!(out, "rules{of}: {}", rules.join(", "))?;
     for (name, suffixes) in markets {
@@ -251,8 +251,8 @@ mod tests {
         };
         let expected = [
             ("http://a.example/".to_owned(), None),
-            ("http://b.de/longer".to_owned(), Some(Rule::ShorterUrl)),
-            ("http://a.example/long?q".to_owned(), Some(Rule::StaticUrl)),
+            ("http://b.de/longer".to_owned(), Some(WinnerRule::ShorterUrl)),
+            ("http://a.example/long?q".to_owned(), Some(WinnerRule::StaticUrl)),
         ];
         assert_eq!(urls(placed(ranks(), WinnerOrder::DEFAULT, None)), expected);
         let german = Market::new(vec!["de".parse().unwrap()]).unwrap();

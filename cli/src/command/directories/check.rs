@@ -63,7 +63,7 @@ pub(crate) struct Checked {
     #[serde(skip_serializing_if = "Option::is_none")]
     tables_needed: Option<TablesHash>,
     tier1: doppel_tier1::check::CheckReport,
-    tier2: doppel_tier2::check::Report,
+    tier2: doppel_tier2::check::IndexReport,
 }
 
 impl Check {
@@ -111,7 +111,7 @@ impl Checked {
     pub(crate) fn new(
         manifest: &Manifest,
         tier1: doppel_tier1::check::CheckReport,
-        tier2: doppel_tier2::check::Report,
+        tier2: doppel_tier2::check::IndexReport,
     ) -> Self {
         let sound = tier1.is_sound() && tier2.damage.is_empty();
         let Manifest { policy, winners, shards, ranges, .. } = manifest.clone();

@@ -95,7 +95,7 @@ impl Restore {
                 anyhow::Error::new(error).context(format!("cannot write {}", dir.display()))
             }
         })?;
-        let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());
+        let checked = Checked::new(&manifest, report, doppel_tier2::check::IndexReport::default());
         bar.finish_and_clear();
         if checked.advice().is_some() {
             checked.write(self.newest(), &mut output::stderr())?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use doppel_contract::Status;
 use doppel_contract::answer::{ChangeLine, ChangesAnswer};
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_terminal::output::{Output, table};
 
 use crate::args::AskArgs;
@@ -66,7 +66,7 @@ impl Changes {
                 query.push(("wait", WAIT_SECONDS));
             }
             let request = client.request(Method::GET, &["v1", "changes"]).query(&query);
-            let Answer { text, value } = match self.follow && answered {
+            let ParsedAnswer { text, value } = match self.follow && answered {
                 true => client.ask_patiently(&request, PATIENCE)?,
                 false => client.ask(request)?,
             };

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
-use doppel_contract::answer::Taken;
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::answer::AcceptedPage;
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_model::PageUrl;
 use doppel_terminal::output::{Output, plural, table};
 use serde_json::json;
@@ -58,10 +58,10 @@ impl Delete {
             query.extend(self.fetched_at.as_deref().map(|date| ("fetched_at", date)));
             let request = client.request(Method::DELETE, &["v1", "pages"]).query(&query);
             let answer = match done {
-                0 => client.ask::<Taken>(request),
+                0 => client.ask::<AcceptedPage>(request),
                 _ => client.ask_patiently(&request, PATIENCE),
             };
-            let Answer { text, value: Taken { url, outcome } } =
+            let ParsedAnswer { text, value: AcceptedPage { url, outcome } } =
                 answer.with_context(|| format!("{} before {url} done", plural(done, "page")))?;
             done += 1;
             output.print(&text, |out| table(out, &[vec![outcome.to_string(), url]]))?;

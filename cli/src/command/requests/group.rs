@@ -2,8 +2,8 @@
 
 use clap::Args;
 use doppel_contract::Status;
-use doppel_contract::answer::{self, GroupPage, Member};
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::answer::{self, GroupPage, ListedMember};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_model::GroupId;
 use doppel_terminal::output::{Output, as_of, count, plural, table};
 
@@ -43,7 +43,7 @@ impl Group {
             query.extend(after.as_deref().map(|after| ("after", after)));
             query.extend(self.market.as_deref().map(|market| ("market", market)));
             let request = client.request(Method::GET, &["v1", "groups", &id]).query(&query);
-            let Answer { text, value } = client.ask(request)?;
+            let ParsedAnswer { text, value } = client.ask(request)?;
             let GroupPage { group, mut pages, next, age_ms } = value;
             pages.sort_by_key(|page| page.status != Status::Winner);
             output.print(&text, |out| {
@@ -61,8 +61,8 @@ impl Group {
     }
 }
 
-fn heading(group: &answer::Group) -> String {
-    let answer::Group {
+fn heading(group: &answer::GroupOverview) -> String {
+    let answer::GroupOverview {
         group,
         merged_into,
         winner,
@@ -101,7 +101,7 @@ fn heading(group: &answer::Group) -> String {
     heading
 }
 
-fn row(member: &Member) -> Vec<String> {
+fn row(member: &ListedMember) -> Vec<String> {
     let mut about = Vec::new();
     if member.content.is_none() {
         about.push("redirect".to_owned());

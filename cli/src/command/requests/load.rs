@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use doppel_contract::answer::Flushed;
+use doppel_contract::answer::FlushResult;
 use doppel_contract::client::{Client, Method};
 use doppel_contract::page::{PageBody, PageItem};
 use doppel_crawls::{FetchedBody, FetchedPage, Location};
@@ -221,7 +221,7 @@ fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
         let request = request.query(&[("wait", "true"), ("timeout", &wait.as_secs().to_string())]);
         // The server answers after the time it was asked to wait, so the client waits a little longer.
         let answer = client.send_patiently(&request, wait + patience)?;
-        let Flushed { done, backlog } =
+        let FlushResult { done, backlog } =
             serde_json::from_str(&answer).context("the server's answer to the flush is not understood")?;
         if done {
             spinner.finish_and_clear();

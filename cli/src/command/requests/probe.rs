@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use doppel_contract::answer::{Advice, Probed};
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::answer::{Advice, ProbeAnswer};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_contract::page::PageBody;
 use doppel_crawls::FetchedPage;
 use doppel_inputs::reading::one_page::OnePage;
@@ -57,9 +57,9 @@ impl Probe {
         let page = page.page()?;
         let body = self.body(page)?;
         let client = connect(&self.ask.server)?;
-        let Answer { text, value } =
+        let ParsedAnswer { text, value } =
             client.ask(client.request(Method::POST, &["v1", "probe"]).json(&body))?;
-        let Probed { advice, main_content } = value;
+        let ProbeAnswer { advice, main_content } = value;
         Output { json: self.ask.json }.print(&text, |out| {
             table(out, &[self.row(&advice)])?;
             main_content.map_or(Ok(()), |main_content| print_main_content("it", &main_content, out))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
-use doppel_contract::answer::Purged;
+use doppel_contract::answer::PurgeResult;
 use doppel_contract::client::{Client, Method};
 use doppel_model::PageUrl;
 use doppel_terminal::output::{Output, plural, table};
@@ -87,7 +87,7 @@ impl Purge {
 /// Asks for a purge, and patiently once the server has answered. Returns how many pages there were.
 fn forget(client: &Client, what: &Value, patiently: bool) -> anyhow::Result<u64> {
     let request = client.request(Method::POST, &["v1", "purge"]).json(what);
-    let Purged { purged } = match patiently {
+    let PurgeResult { purged } = match patiently {
         true => client.ask_patiently(&request, PATIENCE)?.value,
         false => client.json(request)?,
     };

@@ -6,7 +6,7 @@ mod wait;
 use std::io::Write;
 
 use clap::Args;
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_contract::{RebalancePlan, RebalanceRequest};
 use doppel_model::{NodeId, PartitionId};
 use doppel_terminal::output::Output;
@@ -89,11 +89,11 @@ impl Rebalance {
         let output = Output { json: self.ask.json };
         if self.cancel {
             let request = client.request(Method::DELETE, &["v1", "rebalance"]);
-            let Answer { text, value: outcome } = client.ask(request)?;
+            let ParsedAnswer { text, value: outcome } = client.ask(request)?;
             return Ok(output.print(&text, |out| print::cancelled(&outcome, out))?);
         }
         let request = self.request();
-        let Answer { text, value: change } = self.accepted(&client, request)?;
+        let ParsedAnswer { text, value: change } = self.accepted(&client, request)?;
         let human = |out: &mut dyn Write| print::change(request, &change, self.dry_run, out);
         if !self.wait || self.dry_run {
             return Ok(output.print(&text, human)?);

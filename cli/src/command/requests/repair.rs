@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use doppel_contract::answer;
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_model::GroupId;
 use doppel_terminal::output::{Output, plural};
 
@@ -41,7 +41,7 @@ impl Repair {
         let request = client.request(Method::POST, &["v1", "groups", &id, "repair"]);
         let request =
             request.query(&[("dry_run", self.dry_run)]).query(&self.by.as_ref().map(|by| [("by", by)]));
-        let Answer { text, value: repair } = client.ask::<answer::Repair>(request)?;
+        let ParsedAnswer { text, value: repair } = client.ask::<answer::RepairResult>(request)?;
         Output { json: self.ask.json }.print(&text, |out| {
             let done = if repair.applied { "recomputed" } else { "nothing was changed" };
             let before = plural(repair.total_members.unwrap_or(repair.before.len()) as u64, "page");

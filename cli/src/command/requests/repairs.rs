@@ -3,7 +3,7 @@
 use clap::Args;
 use doppel_contract::TrailEvent;
 use doppel_contract::answer::{AppliedRepair, AppliedRepairUrls, Trail};
-use doppel_contract::client::{Answer, Client, Method};
+use doppel_contract::client::{Client, Method, ParsedAnswer};
 use doppel_model::GroupId;
 use doppel_protocol::RepairId;
 use doppel_terminal::output::{Output, plural, table};
@@ -50,7 +50,7 @@ impl Repairs {
 
     fn show(&self, client: &Client, id: RepairId) -> anyhow::Result<()> {
         let request = client.request(Method::GET, &["v1", "repairs", &id.to_string()]);
-        let Answer { text, value } = client.ask(request)?;
+        let ParsedAnswer { text, value } = client.ask(request)?;
         let AppliedRepairUrls { repair, components, forgotten, .. } = value;
         Output { json: self.ask.json }.print(&text, |out| {
             let [at, by, group, before, after, id] = row(&repair);
@@ -76,7 +76,7 @@ impl Repairs {
             query.extend(self.group.map(|group| ("group", group.to_string())));
             query.extend(before.map(|before| ("before", before)));
             let request = client.request(Method::GET, &["v1", "repairs"]).query(&query);
-            let Answer { text, value: Trail { repairs, next } } = client.ask(request)?;
+            let ParsedAnswer { text, value: Trail { repairs, next } } = client.ask(request)?;
             if output.json {
                 output.print(&text, |_| Ok(()))?;
             }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use doppel_contract::answer::{Group, GroupSizes, Quality, SizeClass};
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::answer::{GroupOverview, GroupSizes, Quality, SizeClass};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_snapshot::create_directories;
 use doppel_terminal::destination::Destination;
 use doppel_terminal::exit::Failure;
@@ -85,7 +85,7 @@ impl Report {
         draw: impl FnOnce(&T) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
-        let Answer { text, value } = client.ask(client.request(Method::GET, path))?;
+        let ParsedAnswer { text, value } = client.ask(client.request(Method::GET, path))?;
         draw(&value)?;
         Output { json: self.ask.json }.print(&text, |out| human(&value, out))?;
         Ok(())
@@ -155,7 +155,7 @@ fn groups(report: &GroupSizes, out: &mut dyn Write) -> io::Result<()> {
         vec![format!("  {range} with content"), count(class.groups)]
     };
     table(out, &report.histogram.iter().map(class).collect::<Vec<_>>())?;
-    let row = |group: &Group| {
+    let row = |group: &GroupOverview| {
         let quarantined = if group.quarantined { "quarantined" } else { "" };
         let winner = group.winner.clone().unwrap_or_default();
         vec![format!("  {}", group.group), count(group.members), winner, quarantined.to_owned()]
@@ -166,7 +166,7 @@ fn groups(report: &GroupSizes, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "most pages kept beside the winner, of their pages with content")?;
-    let row = |group: &Group| {
+    let row = |group: &GroupOverview| {
         let kept = format!("{} of {}", count(group.secondaries), count(group.members));
         vec![format!("  {}", group.group), kept, group.winner.clone().unwrap_or_default()]
     };

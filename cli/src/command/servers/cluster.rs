@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use doppel_contract::answer::{
     ClusterNode, ClusterRange, ClusterStatus, EngineServer, EngineStatus, EngineStream, NodeRole,
 };
-use doppel_contract::client::{Answer, Method};
+use doppel_contract::client::{Method, ParsedAnswer};
 use doppel_terminal::output::{NO_FIGURE, Output, bytes, count, headed, known, plural};
 use serde_json::json;
 
@@ -84,7 +84,7 @@ impl Takeover {
         let until = Instant::now() + PATIENCE;
         loop {
             let asked = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
-            let Answer { value: ClusterStatus { ranges, .. }, .. } = asked;
+            let ParsedAnswer { value: ClusterStatus { ranges, .. }, .. } = asked;
             let found = ranges.into_iter().find(|one| one.range.0 == *range);
             let range = found.with_context(|| format!("there is no range {range}"))?;
             if range.owner.as_deref() == Some(to) && range.served {
@@ -119,7 +119,7 @@ impl Cluster {
             What::Log(log) => return log.run(),
         };
         let client = connect(&ask.server)?;
-        let Answer { text, value } = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
+        let ParsedAnswer { text, value } = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
         Output { json: ask.json }.print(&text, |out| print(&value, out))?;
         Ok(())
     }

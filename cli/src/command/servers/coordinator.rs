@@ -24,7 +24,7 @@ use doppel_node::process::logging::LogArgs;
 use doppel_node::winners::WinnerSettings;
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
 use doppel_wire::spread::SpreadTier1;
-use doppel_wire::tier1::{Collection, RemoteTier1};
+use doppel_wire::tier1::{CollectionInfo, RemoteTier1};
 use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
 use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
@@ -150,7 +150,7 @@ struct ReachedCluster {
     runtime: Runtime,
     nodes: Vec<RemoteTier1>,
     routers: Vec<RemoteTier2>,
-    collection: Collection,
+    collection: CollectionInfo,
 }
 
 /// Waits for the log of the cluster, where it has one, and for its nodes of tier 1. Tables are refused that are not the cluster's. None when the process is to end.
@@ -212,7 +212,7 @@ async fn ask(
     runtime: &Runtime,
     awaited: &StartupWait,
     mut shutdown: impl Future<Output = ()> + Unpin,
-) -> anyhow::Result<Option<Collection>> {
+) -> anyhow::Result<Option<CollectionInfo>> {
     loop {
         let asking = nodes.to_vec();
         let ask = move || {

@@ -24,10 +24,10 @@ use doppel_node::engine::winners;
 use doppel_node::process::{self, NodeArgs, announce};
 use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
-use doppel_shared_log::Engine;
+use doppel_shared_log::LogEngine;
 use doppel_wire::traffic::WireTraffic;
 use doppel_wire::{
-    Identity, Listener, Panics, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
+    CallListener, Identity, PanicPolicy, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
 };
 
 /// Calls at once, besides those that wait.
@@ -138,7 +138,7 @@ impl Tier1 {
 }
 
 /// Ensures that all log servers are set as the mode of settlement needs it, as far as they answer: one may be away.
-fn ensure_settles(cluster: &Cluster, engine: &Engine, servers: &[String]) -> anyhow::Result<()> {
+fn ensure_settles(cluster: &Cluster, engine: &LogEngine, servers: &[String]) -> anyhow::Result<()> {
     let Some(log) = cluster.log() else { return Ok(()) };
     let streams = all_streams(&cluster.id, cluster.description.ranges);
     let place = LogTarget { engine, servers, streams: &streams };
@@ -171,16 +171,16 @@ impl TierOneNode {
 }
 
 /// What the node answers.
-fn calls(own: Identity, node: &TierOneNode, traffic: &WireTraffic) -> Listener {
-    let (tier1, seat, collection) = match node {
-        TierOneNode::Fixed(node) => (&node.tier1, &node.seat, node.collection),
-        TierOneNode::Replicated(node) => (&node.tier1, &node.seat, node.collection),
+fn calls(own: Identity, node: &TierOneNode, traffic: &WireTraffic) -> CallListener {
+    let (tier1, slot, collection) = match node {
+        TierOneNode::Fixed(node) => (&node.tier1, &node.slot, node.collection),
+        TierOneNode::Replicated(node) => (&node.tier1, &node.slot, node.collection),
     };
-    let calls = Listener::new(own, CALLS, Panics::Fail).counting(traffic);
+    let calls = CallListener::new(own, CALLS, PanicPolicy::Fail).counting(traffic);
     let calls = tier1::serve(calls, &(Arc::clone(tier1) as Arc<dyn Tier1Api>), collection);
     let calls = signatures::serve(calls, &(Arc::clone(tier1) as Arc<dyn SignatureSource>));
     let calls = range_owner::serve(calls, &(Arc::clone(tier1) as Arc<dyn RangeOwner>));
-    let calls = orders::serve(calls, seat);
+    let calls = orders::serve(calls, slot);
     let calls = match node {
         TierOneNode::Replicated(node) => {
             let keeper = Arc::clone(&node.keeper);
@@ -188,5 +188,5 @@ fn calls(own: Identity, node: &TierOneNode, traffic: &WireTraffic) -> Listener {
         }
         TierOneNode::Fixed(_) => calls,
     };
-    tier2::serve(calls, &(Arc::clone(seat) as Arc<dyn Tier2Api>), &(Arc::clone(seat) as Arc<dyn MappingApi>))
+    tier2::serve(calls, &(Arc::clone(slot) as Arc<dyn Tier2Api>), &(Arc::clone(slot) as Arc<dyn MappingApi>))
 }

@@ -14,10 +14,10 @@ use doppel_inputs::processor;
 use doppel_node::process::{self, NodeArgs, announce};
 use doppel_protocol::SignatureSource;
 use doppel_protocol::index_node::IndexNode;
-use doppel_tier2::{Node, NodeSettings};
+use doppel_tier2::{NodeProcess, NodeSettings};
 use doppel_wire::signatures::RemoteSignatures;
 use doppel_wire::spread::SpreadSignatures;
-use doppel_wire::{Listener, Panics, Runtime, index_node};
+use doppel_wire::{CallListener, PanicPolicy, Runtime, index_node};
 
 /// Calls at once: each may bring as many signatures as a call may.
 const CALLS: usize = 8;
@@ -75,11 +75,11 @@ impl Tier2 {
         let identity = own.clone();
         let opened = tokio::task::spawn_blocking(move || {
             node_directory::claim(&data, &identity, "tier-2", Restored::Refused)?;
-            anyhow::Ok(Node::open(settings, source)?)
+            anyhow::Ok(NodeProcess::open(settings, source)?)
         });
         let node = Arc::new(opened.await.context("the start panicked")??);
         let calls = index_node::serve(
-            Listener::new(own, CALLS, Panics::End).counting(runtime.traffic()),
+            CallListener::new(own, CALLS, PanicPolicy::End).counting(runtime.traffic()),
             &(Arc::clone(&node) as Arc<dyn IndexNode>),
         );
         let watch =

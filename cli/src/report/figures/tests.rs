@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::{ContentHash, GroupId, PageUrl, Random, ShardId};
 use doppel_protocol::Line;
 use doppel_tier1::bulk::{NamedRecords, PageWithContent};
@@ -92,7 +92,7 @@ fn figures_are_those_of_a_slow_count() {
         let mut weights = Weights::by_page();
         for (number, page) in pages.iter().enumerate() {
             let id = page.line.url.id();
-            weights.note((0, id), number as u64, (false, Outcome::Pending));
+            weights.note((0, id), number as u64, (false, SubmissionOutcome::Pending));
         }
         let found = found(&pages);
         let figures =

@@ -4,9 +4,9 @@ use doppel_model::PageUrl;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{GroupIdForm, MainContent, SimilarityForm, TimeForm};
-use crate::rule::Rule;
-use crate::status::{Status, Unresolved};
+use super::{GroupIdForm, MainContentAnswer, SimilarityForm, TimeForm};
+use crate::rule::WinnerRule;
+use crate::status::{Status, UnresolvedReason};
 
 /// What Doppel advises about a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -45,12 +45,12 @@ pub struct Advice {
     pub fetched_at: Option<String>,
     /// The rule of the winner order that puts `duplicate_of` before this page. Without `duplicate_of`, the
     /// rule that puts the winner before this page.
-    pub rule: Option<Rule>,
+    pub rule: Option<WinnerRule>,
     /// Why the redirect is unresolved. `unknown_target`: a page of the redirect chain is not on record.
     /// `dead_target`: a page of the chain is dead; after retention drops its record (`--keep-dead`), the
     /// reason becomes `unknown_target`. `loop` and `too_many_hops`: the chain has no end, or is too long to
     /// follow.
-    pub reason: Option<Unresolved>,
+    pub reason: Option<UnresolvedReason>,
     /// Target of the redirect; absent for other pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -87,14 +87,15 @@ impl Advice {
 
 /// Advice about a page that is not stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Probed {
+#[schema(as = Probed)]
+pub struct ProbeAnswer {
     /// The advice that the page would get if it were stored.
     #[serde(flatten)]
     pub advice: Advice,
     /// How the main content of an HTML page was found. Present only under a policy that compares the main
     /// content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub main_content: Option<MainContent>,
+    pub main_content: Option<MainContentAnswer>,
 }
 
 /// Advice about many pages.

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Advice;
-use crate::rule::Rule;
+use crate::rule::WinnerRule;
 
 /// Explains why two pages are, or are not, duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
     /// The first page of the comparison.
-    pub a: Side,
+    pub a: ExplainedPage,
     /// The second page of the comparison.
-    pub b: Side,
+    pub b: ExplainedPage,
     /// Policy of the collection with its parameters, such as `jaccard:tau=0.8`.
     pub policy: String,
     /// All measures of the comparison; null if a page has no content.
-    pub measures: Option<Measures>,
+    pub measures: Option<ComparisonMeasures>,
     /// Whether the two contents are near-duplicates under the policy.
     pub duplicate: bool,
     /// The explanation in words.
@@ -30,27 +30,29 @@ pub struct Explanation {
 
 /// A page in the comparison of two pages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Side {
+#[schema(as = Side)]
+pub struct ExplainedPage {
     /// Current advice about the page.
     pub advice: Advice,
     /// URL of the page whose content is compared: the page itself, or the page at the end of its redirects.
     pub compared_url: Option<String>,
     /// The content that is compared.
-    pub content: Option<Content>,
+    pub content: Option<ContentDetails>,
     /// The first 20 kept pages of the group that precede this page in the winner order. This page is a
     /// duplicate of the first kept page that is its near-duplicate, and is kept if there is no such page. The
     /// list is empty for a winner, for a page in no group, and for a group in quarantine, which keeps all its
     /// pages.
-    pub kept_before: Vec<KeptBefore>,
+    pub kept_before: Vec<PrecedingKeptPage>,
 }
 
 /// A kept page that precedes another page in the winner order of their group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct KeptBefore {
+#[schema(as = KeptBefore)]
+pub struct PrecedingKeptPage {
     /// URL of the kept page.
     pub url: String,
     /// The rule that puts the kept page before the other page.
-    pub rule: Rule,
+    pub rule: WinnerRule,
     /// Similarity of the two pages, by the measure of the policy.
     pub similarity: f64,
     /// Whether the two pages are near-duplicates under the policy.
@@ -59,7 +61,8 @@ pub struct KeptBefore {
 
 /// The content of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Content {
+#[schema(as = Content)]
+pub struct ContentDetails {
     /// Hash of the token sequence.
     pub hash: String,
     /// Number of tokens that are compared. The policies `content` and `copies` compare only the main content,
@@ -90,22 +93,24 @@ pub struct Content {
 
 /// All measures of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Measures {
+#[schema(as = Measures)]
+pub struct ComparisonMeasures {
     /// Whether the token sequences are equal.
     pub same_content: bool,
     /// Similarity from 0 to 1, by the measure of the policy.
     pub similarity: f64,
     /// Criteria of the policy. Two different contents are near-duplicates if they meet all of them.
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<CriterionResult>,
     /// Details from shingles and sketches. Present for the policies that compare shingles (`jaccard`,
     /// `content`, `copies`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shingles: Option<Shingles>,
+    pub shingles: Option<ShingleComparison>,
 }
 
 /// A criterion of the policy for near-duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Criterion {
+#[schema(as = Criterion)]
+pub struct CriterionResult {
     /// The unit that is counted, such as `shingles`.
     pub what: String,
     /// Number of units that the two contents share.
@@ -120,7 +125,8 @@ pub struct Criterion {
 
 /// Comparison of the shingle sets and the sketches of two contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Shingles {
+#[schema(as = Shingles)]
+pub struct ShingleComparison {
     /// Number of shingles that only `a` contains.
     pub only_a: u32,
     /// Number of shingles that only `b` contains.
@@ -132,13 +138,14 @@ pub struct Shingles {
     /// Number of bands in a sketch.
     pub bands: usize,
     /// Examples of common and of distinct shingles.
-    pub examples: Examples,
+    pub examples: ShingleExamples,
 }
 
 /// Examples of shingles as 40-bit hashes in hexadecimal. The server stores the hash of a shingle, not its
 /// words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub struct Examples {
+#[schema(as = Examples)]
+pub struct ShingleExamples {
     /// Hashes of shingles that both contents contain.
     pub common: Vec<String>,
     /// Hashes of shingles that only `a` contains.

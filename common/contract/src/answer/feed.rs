@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::{GroupIdForm, SimilarityForm, TimeForm};
-use crate::status::{Status, Unresolved};
+use crate::status::{Status, UnresolvedReason};
 
 /// A line of the export. It has exactly these six fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -55,7 +55,7 @@ pub struct ChangeLine {
     /// `dead_target`: a page of the chain is dead; after retention drops its record (`--keep-dead`), the
     /// reason becomes `unknown_target`. `loop` and `too_many_hops`: the chain has no end, or is too long to
     /// follow.
-    pub reason: Option<Unresolved>,
+    pub reason: Option<UnresolvedReason>,
     /// Time of the newest fetch of the page (RFC 3339).
     #[schema(value_type = TimeForm)]
     pub fetched_at: String,

@@ -8,7 +8,8 @@ use crate::status::Status;
 
 /// A group without its members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Group {
+#[schema(as = Group)]
+pub struct GroupOverview {
     /// Id of the group.
     #[schema(value_type = GroupIdForm)]
     pub group: String,
@@ -37,7 +38,7 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupList {
     /// The groups, in the order of shard and id.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupOverview>,
     /// The value to pass as `after` in the next request; null at the end of the list.
     pub next: Option<String>,
 }
@@ -59,9 +60,9 @@ pub struct GroupList {
 pub struct GroupPage {
     /// The group without its members.
     #[serde(flatten)]
-    pub group: Group,
+    pub group: GroupOverview,
     /// Some of the members. Each member is followed by the redirects that end at it.
-    pub pages: Vec<Member>,
+    pub pages: Vec<ListedMember>,
     /// The value to pass as `after` in the next request; null at the end of the list.
     pub next: Option<String>,
     /// Greatest possible age of the answer in milliseconds, at most 5,000. Present only if a replica answered
@@ -72,7 +73,8 @@ pub struct GroupPage {
 
 /// A member of a group, or a redirect that ends at a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Member {
+#[schema(as = Member)]
+pub struct ListedMember {
     /// URL of the page.
     pub url: String,
     /// Status of the page.
@@ -98,10 +100,10 @@ pub struct GroupSizes {
     /// Number of groups in each class of sizes. The classes are powers of two.
     pub histogram: Vec<SizeClass>,
     /// The largest groups, in descending order of size.
-    pub largest: Vec<Group>,
+    pub largest: Vec<GroupOverview>,
     /// The groups with the most secondary members, in descending order. Such groups are often chains of pages
     /// whose ends differ.
-    pub most_secondaries: Vec<Group>,
+    pub most_secondaries: Vec<GroupOverview>,
     /// Age of the report in milliseconds; absent if the report was computed for this answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,

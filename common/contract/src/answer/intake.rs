@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::outcome::Outcome;
+use crate::outcome::SubmissionOutcome;
 
 /// A page that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({"url": "https://example.org/hours", "outcome": "pending"})))]
-pub struct Taken {
+#[schema(as = Taken)]
+pub struct AcceptedPage {
     /// URL of the page, as submitted but without the fragment.
     pub url: String,
     /// The durable outcome of the submission. `unchanged`: at most dates changed. `confirmed`: decided at
@@ -16,7 +17,7 @@ pub struct Taken {
     /// page without a group is compared with its own last content. `pending`: accepted, and waiting for
     /// comparison. `stale`: not accepted, because a newer version is on record. Among versions of the same
     /// date, a content is newer than a redirect, and a death is newer than both.
-    pub outcome: Outcome,
+    pub outcome: SubmissionOutcome,
 }
 
 /// The answer to a submitted line.
@@ -24,9 +25,9 @@ pub struct Taken {
 #[serde(untagged)]
 pub enum LineAnswer {
     /// The line was accepted.
-    Taken(Taken),
+    Accepted(AcceptedPage),
     /// The line was not accepted.
-    NotTaken(NotTaken),
+    Rejected(RejectedLine),
 }
 
 /// A line that was not accepted.
@@ -35,7 +36,8 @@ pub enum LineAnswer {
     "line": 4, "url": "https://example.org/hours",
     "error": {"code": "invalid", "field": "fetched_at", "reason": "more than 24 hours in the future"},
 })))]
-pub struct NotTaken {
+#[schema(as = NotTaken)]
+pub struct RejectedLine {
     /// Number of the line, counted from 1.
     pub line: usize,
     /// URL of the page on the line; absent if it is unknown.
@@ -71,7 +73,8 @@ pub enum LineCode {
 
 /// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Purged {
+#[schema(as = Purged)]
+pub struct PurgeResult {
     /// Number of pages whose records were deleted.
     pub purged: u64,
 }

@@ -7,4 +7,4 @@ mod mapping;
 
 pub use balance::{LoadBalance, LoadPoint, NodeLoad, ShardAssignment};
 pub use history::{LoadHistory, LoadSample, PartitionSample};
-pub use mapping::{Present, WhatIfs};
+pub use mapping::{PresentMapping, WhatIfReport};

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 /// The part of a page that is compared as its main content, and the parts that are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct MainContent {
+#[schema(as = MainContent)]
+pub struct MainContentAnswer {
     /// The part that is compared. `main`: the main element. `page`: the text that the rules leave of the
     /// page, without its title. `page-and-title`: the same text with the title. `whole`: the whole page,
     /// because each of the other parts has too few tokens.
@@ -17,12 +18,13 @@ pub struct MainContent {
     /// Number of tokens that are left out.
     pub left_out_tokens: u64,
     /// The text that is left out, by rule.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedPart>,
 }
 
 /// The text that one rule leaves out of the main content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LeftOut {
+#[schema(as = LeftOut)]
+pub struct OmittedPart {
     /// Name of the rule: `navigation`, `header`, `footer`, `side-bar`, `search`, `dialog`, `control`,
     /// `promotion`, `hidden`, `title`, or `outside-main`.
     pub rule: String,

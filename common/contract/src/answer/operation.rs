@@ -8,5 +8,5 @@ mod quality;
 
 pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 pub use engine::{EngineServer, EngineStatus, EngineStream};
-pub use flush::Flushed;
-pub use quality::{DecisionClass, Decisions, Quality};
+pub use flush::FlushResult;
+pub use quality::{DecisionClass, DecisionWaits, Quality};

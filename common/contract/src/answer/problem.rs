@@ -9,7 +9,8 @@ use utoipa::ToSchema;
     "type": "urn:doppel:problem:bad-request", "title": "Bad Request", "status": 400, "detail": "0 is not from 1 to 1000",
     "field": "limit", "request_id": "nightly-17",
 })))]
-pub struct Problem {
+#[schema(as = Problem)]
+pub struct ProblemDetails {
     /// Stable name of the kind of error, `urn:doppel:problem:<name>`.
     #[serde(rename = "type", default)]
     #[schema(required = true, pattern = "^urn:doppel:problem:[a-z-]+$")]

@@ -8,7 +8,8 @@ use crate::trail_event::TrailEvent;
 
 /// The result of a repair or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Repair {
+#[schema(as = Repair)]
+pub struct RepairResult {
     /// The group that was repaired, after following merges.
     #[schema(value_type = GroupIdForm)]
     pub group: String,
@@ -34,10 +35,11 @@ pub struct Repair {
 
 /// The results of the repairs of several groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub struct Repairs {
+#[schema(as = Repairs)]
+pub struct RepairResults {
     /// One result for each group that exists, in order. The limit of 10,000 URLs applies to all results
     /// together.
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<RepairResult>,
     /// Groups that do not exist.
     pub unknown: Vec<String>,
 }

@@ -18,14 +18,14 @@ pub struct Savings {
     /// Whether some pages were not examined, because there are too many.
     pub truncated: bool,
     /// Redirects to a kept page or to a duplicate of a kept page.
-    pub redirects: Saving,
+    pub redirects: RemovableShare,
     /// Saving from removing only exact copies: for each content, every page but one. If the policy compares
     /// the site of a page, equal contents on two sites count as near-duplicates.
-    pub copies: Saving,
+    pub copies: RemovableShare,
     /// Additional saving from removing near-duplicates.
-    pub near: Saving,
+    pub near: RemovableShare,
     /// Saving from redirects, copies and near-duplicates together.
-    pub all: Saving,
+    pub all: RemovableShare,
     /// Number of exact copies that are kept for now, because their group is quarantined or they are not
     /// decided yet. A group is quarantined if it has too many distinct contents.
     pub held_back: u64,
@@ -37,7 +37,7 @@ pub struct Savings {
     /// Number of removable pages whose kept page is on another host.
     pub across_hosts: u64,
     /// Which hosts mirror which, in descending order of pages.
-    pub mirrors: Vec<Mirror>,
+    pub mirrors: Vec<HostMirror>,
     /// Number of removable pages on pairs of hosts that are not listed.
     pub mirrors_left_out: u64,
     /// Whether rarer pairs of hosts were dropped, because there were too many pairs. The numbers of the
@@ -50,7 +50,8 @@ pub struct Savings {
 
 /// How much can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-pub struct Saving {
+#[schema(as = Saving)]
+pub struct RemovableShare {
     /// Number of removable pages.
     pub pages: u64,
     /// Share of the removable pages in all live pages, from 0 to 1.
@@ -63,7 +64,8 @@ pub struct Saving {
 
 /// Pages of one host that can be removed because another host has kept pages for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Mirror {
+#[schema(as = Mirror)]
+pub struct HostMirror {
     /// The host of the pages that can be removed.
     pub host: String,
     /// The host of the kept pages.

@@ -47,9 +47,9 @@ fn advice_keeps_its_json() {
 
 #[test]
 fn probes_keep_their_json() {
-    assert_json_is_stable::<Probed>(ADVICE);
+    assert_json_is_stable::<ProbeAnswer>(ADVICE);
     let main = r#"{"part":"page","page_tokens":30,"taken_tokens":26,"left_out_tokens":4,"left_out":[{"rule":"navigation","tokens":4,"text":"a b c…"}]}"#;
-    assert_json_is_stable::<Probed>(&format!(
+    assert_json_is_stable::<ProbeAnswer>(&format!(
         r#"{},"main_content":{main}}}"#,
         ADVICE.strip_suffix('}').unwrap()
     ));
@@ -115,9 +115,9 @@ fn intake_answers_keep_their_json() {
     assert_json_is_stable::<LineAnswer>(
         r#"{"line":3,"url":"http://a/","error":{"code":"invalid","field":"dead","reason":"missing"}}"#,
     );
-    assert_json_is_stable::<Purged>(r#"{"purged":4}"#);
+    assert_json_is_stable::<PurgeResult>(r#"{"purged":4}"#);
     let taken = r#"{"url":"http://a/","outcome":"stale"}"#;
-    assert!(matches!(serde_json::from_str(taken).unwrap(), LineAnswer::Taken(Taken { .. })));
+    assert!(matches!(serde_json::from_str(taken).unwrap(), LineAnswer::Accepted(AcceptedPage { .. })));
 }
 
 #[test]
@@ -152,14 +152,16 @@ fn the_load_balance_keeps_its_json() {
 #[test]
 fn the_mapping_keeps_its_json() {
     let progress = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
-    assert_json_is_stable::<Present>(&format!(
+    assert_json_is_stable::<PresentMapping>(&format!(
         r#"{{"plan_version":4,"nodes":3,"drained":[2],"progress":{progress},"request":{{"action":"drain","node":2}},"outcome":{{"action":"move","partition":7,"node":1,"failed":null,"cancelled":false,"plan_version":4,"copied":3,"seconds":0.5}}}}"#
     ));
-    assert_json_is_stable::<Present>(
+    assert_json_is_stable::<PresentMapping>(
         r#"{"plan_version":4,"nodes":3,"drained":[],"progress":null,"request":null,"outcome":{"action":"learn","failed":"full","cancelled":false,"plan_version":4,"copied":0,"seconds":0.5}}"#,
     );
     let what_if = r#"{"dimensions":2,"nodes":4,"imbalance":1.5,"imbalance_floor":1.25,"fan_out_saved":0.5,"speed_up":3.5}"#;
-    assert_json_is_stable::<WhatIfs>(&format!(r#"{{"sample":9,"present":{what_if},"rows":[{what_if}]}}"#));
+    assert_json_is_stable::<WhatIfReport>(&format!(
+        r#"{{"sample":9,"present":{what_if},"rows":[{what_if}]}}"#
+    ));
 }
 
 #[test]
@@ -169,14 +171,14 @@ fn quality_and_flush_keep_their_json() {
     assert_json_is_stable::<Quality>(&format!(
         r#"{{"counters":{counters},"unique":1,"backlog":{backlog},"pending_limit":9,"quiescent":false,"confirm_share":0.5,"reject_share":null,"decisions":{{"oldest_pending_ms":1500,"waited":[{{"up_to_ms":30,"pages":2}},{{"up_to_ms":null,"pages":1}}]}},"full_disks":1,"not_ready":"no room"}}"#
     ));
-    assert_json_is_stable::<Flushed>(&format!(r#"{{"done":false,"backlog":{backlog}}}"#));
+    assert_json_is_stable::<FlushResult>(&format!(r#"{{"done":false,"backlog":{backlog}}}"#));
 }
 
 #[test]
 fn repairs_keep_their_json() {
     let whole = r#"{"group":"g1-0","before":["http://a/"],"components":[["http://a/"]],"applied":true}"#;
     let cut = r#"{"group":"g2-0","before":[],"components":[],"applied":false,"truncated":true,"total_members":3,"total_components":2}"#;
-    assert_json_is_stable::<Repairs>(&format!(r#"{{"repairs":[{whole},{cut}],"unknown":["g9-9"]}}"#));
+    assert_json_is_stable::<RepairResults>(&format!(r#"{{"repairs":[{whole},{cut}],"unknown":["g9-9"]}}"#));
     let applied = r#""id":"r7-0","at":"2026-01-31T08:00:00Z","event":"repair","by":"alice","group":"g1-0","members":3,"component_count":2,"truncated":false"#;
     let released = r#""id":"r8-0","at":"2026-01-31T08:00:00Z","event":"released","group":"g1-0","into":"g0-0","members":3,"component_count":0,"truncated":false"#;
     assert_json_is_stable::<Trail>(&format!(r#"{{"repairs":[{{{released}}},{{{applied}}}],"next":"0.1"}}"#));
@@ -187,11 +189,13 @@ fn repairs_keep_their_json() {
 
 #[test]
 fn winners_and_problems_keep_their_json() {
-    assert_json_is_stable::<Winners>(r#"{"rules":["popularity","url"],"markets":{"german":["de","at"]}}"#);
-    assert_json_is_stable::<Problem>(
+    assert_json_is_stable::<WinnerRules>(
+        r#"{"rules":["popularity","url"],"markets":{"german":["de","at"]}}"#,
+    );
+    assert_json_is_stable::<ProblemDetails>(
         r#"{"type":"urn:doppel:problem:busy","title":"Service Unavailable","status":503,"detail":"later","retry_after":1}"#,
     );
-    assert_json_is_stable::<Problem>(
+    assert_json_is_stable::<ProblemDetails>(
         r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"none","field":"url","request_id":"a-1"}"#,
     );
 }
@@ -211,7 +215,7 @@ fn examples_of_the_contract_parse_as_answers() {
     check::<Advice>();
     check::<ChangesAnswer>();
     check::<GroupPage>();
-    check::<Taken>();
-    check::<NotTaken>();
-    check::<Problem>();
+    check::<AcceptedPage>();
+    check::<RejectedLine>();
+    check::<ProblemDetails>();
 }

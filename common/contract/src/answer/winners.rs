@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::rule::Rule;
+use crate::rule::WinnerRule;
 
 /// The winner rules and the markets in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Winners {
+#[schema(as = Winners)]
+pub struct WinnerRules {
     /// The rules in order. The first rule that distinguishes two pages decides, and `url` is the last rule.
     /// If a query names a market, the rule `market` comes before all others.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<WinnerRule>,
     /// Host suffixes of each named market.
     pub markets: BTreeMap<String, Vec<String>>,
 }

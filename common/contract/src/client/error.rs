@@ -5,7 +5,7 @@ use std::io::Read;
 use reqwest::StatusCode;
 use reqwest::blocking::Response;
 
-use crate::answer::Problem;
+use crate::answer::ProblemDetails;
 
 /// Maximum number of bytes that are read from an error answer.
 const PROBLEM_BYTES_MAX: u64 = 64 << 10;
@@ -111,15 +111,15 @@ impl ClientError {
     /// Creates the error from the detail of a problem document (`application/problem+json`), or from the
     /// first line of any other text.
     pub(super) fn refused(status: StatusCode, text: &str) -> Self {
-        let words = match serde_json::from_str::<Problem>(text) {
-            Ok(Problem { detail, field: Some(field), .. }) => format!("{field}: {detail}"),
+        let words = match serde_json::from_str::<ProblemDetails>(text) {
+            Ok(ProblemDetails { detail, field: Some(field), .. }) => format!("{field}: {detail}"),
             // The server's log contains the cause under this id.
-            Ok(Problem { detail, request_id: Some(id), .. })
+            Ok(ProblemDetails { detail, request_id: Some(id), .. })
                 if status == StatusCode::INTERNAL_SERVER_ERROR =>
             {
                 format!("{detail} (request {id})")
             }
-            Ok(Problem { detail, .. }) => detail,
+            Ok(ProblemDetails { detail, .. }) => detail,
             Err(_) => text.lines().next().unwrap_or_default().to_owned(),
         };
         Self::Refused { status, text: format!("the server refused it ({status}): {words}") }

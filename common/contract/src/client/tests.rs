@@ -8,7 +8,7 @@ use std::thread;
 use socket2::{Domain, Socket, Type};
 
 use super::*;
-use crate::answer::Purged;
+use crate::answer::PurgeResult;
 
 /// Starts a server that answers one connection after the other with these heads and bodies. Returns the URL
 /// of the server.
@@ -52,9 +52,9 @@ fn only_the_url_of_a_server_is_accepted() {
 fn an_answer_has_a_typed_value_and_its_text() {
     let body = r#"{ "purged": 3, "added_later": [] }"#;
     let client = Client::new(&server(vec![("200 OK", body), ("200 OK", r#"{"purged": "3"}"#)])).unwrap();
-    let Answer { text, value } = client.ask::<Purged>(get(&client)).unwrap();
-    assert_eq!((text.get(), value), (body, Purged { purged: 3 }));
-    let error = client.json::<Purged>(get(&client)).unwrap_err();
+    let ParsedAnswer { text, value } = client.ask::<PurgeResult>(get(&client)).unwrap();
+    assert_eq!((text.get(), value), (body, PurgeResult { purged: 3 }));
+    let error = client.json::<PurgeResult>(get(&client)).unwrap_err();
     assert!(matches!(&error, ClientError::Answer { url, .. } if url.ends_with("/v1/a%20b")), "{error}");
 }
 
@@ -129,7 +129,7 @@ fn an_unreachable_server_and_its_return_give_one_notice_each() {
         silent.listen(1).unwrap();
         reply(&TcpListener::from(silent).accept().unwrap().0, "200 OK", "1");
     });
-    let answer: Answer<u8> = client.ask_patiently(&get(&client), Duration::from_secs(30)).unwrap();
+    let answer: ParsedAnswer<u8> = client.ask_patiently(&get(&client), Duration::from_secs(30)).unwrap();
     assert_eq!((answer.value, notices.lock().unwrap().as_slice()), (1, &[true, false][..]));
     back.join().unwrap();
 }

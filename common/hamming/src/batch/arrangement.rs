@@ -33,7 +33,7 @@ pub(crate) fn piece(fingerprint: u64, shift: u32) -> usize {
 /// Divides the tables of a design into groups. `None` if a table has fewer than [`PIECE_BITS`] adjacent
 /// leading bits.
 pub(crate) fn groups(design: &Design) -> Option<Vec<TableGroup>> {
-    let masks: Vec<u64> = design.layouts().iter().map(crate::design::Layout::mask).collect();
+    let masks: Vec<u64> = design.layouts().iter().map(crate::design::TableLayout::mask).collect();
     let mut remaining: Vec<usize> = (0..masks.len()).collect();
     let mut groups = Vec::new();
     while !remaining.is_empty() {

@@ -55,7 +55,7 @@ fn quarter(fingerprint: u64, table: usize) -> usize {
 impl Quarters {
     /// Creates the bitmaps of the queries. `None` if the design does not consist of the four quarters.
     pub(crate) fn new(design: &Design, queries: &[u64]) -> Option<Self> {
-        let masks = design.layouts().iter().map(crate::design::Layout::mask);
+        let masks = design.layouts().iter().map(crate::design::TableLayout::mask);
         if !masks.eq((0..4).map(|table| 0xffff << (48 - 16 * table))) {
             return None;
         }

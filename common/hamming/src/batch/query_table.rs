@@ -11,7 +11,7 @@
 use std::hint::black_box;
 
 use crate::batch::arrangement::{PIECE_BITS, piece};
-use crate::design::Layout;
+use crate::design::TableLayout;
 
 /// Number of stored fingerprints that pass through all tables together.
 pub(crate) const BLOCK: usize = 1024;
@@ -59,7 +59,7 @@ pub(crate) struct QueryTable {
 impl QueryTable {
     /// Creates the table of at most `QUERIES_MAX` queries that have the width of the design. `piece` is the
     /// position of the piece by which the stored fingerprints are arranged.
-    pub(crate) fn new(layout: &Layout, queries: &[u64], piece: Option<u32>) -> Self {
+    pub(crate) fn new(layout: &TableLayout, queries: &[u64], piece: Option<u32>) -> Self {
         let log = queries.len().max(1).next_power_of_two().ilog2();
         let wanted = (log
             + if queries.len() < LARGE_BATCH { BITMAP_BITS_LOG2 } else { BITMAP_BITS_LOG2_LARGE })

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::design::{Design, Layout};
+use crate::design::{Design, TableLayout};
 use crate::error::HammingError;
 use crate::patterns::up_to;
 
 fn leading(design: &Design) -> (u32, u32) {
-    let leading = || design.layouts().iter().map(Layout::leading);
+    let leading = || design.layouts().iter().map(TableLayout::leading);
     (leading().min().unwrap(), leading().max().unwrap())
 }
 

@@ -5,26 +5,26 @@
 use hashbrown::HashSet;
 use rayon::prelude::*;
 
-use crate::design::{Design, Layout};
-use crate::table::{Storage, Table};
+use crate::design::{Design, TableLayout};
+use crate::table::{FingerprintTable, Storage};
 
 /// Fingerprints that are still in a run but no longer have ids.
 pub(crate) type DeadFingerprints = HashSet<u64, foldhash::fast::RandomState>;
 
 /// Sorted tables of the same fingerprints.
 #[derive(Debug)]
-pub(crate) struct Run {
-    tables: Vec<Table>,
+pub(crate) struct IndexRun {
+    tables: Vec<FingerprintTable>,
     len: usize,
 }
 
-impl Run {
+impl IndexRun {
     /// Creates a run. Sorts the distinct `fingerprints` for every table.
     pub(crate) fn new(design: &Design, fingerprints: &[u64], storage: Storage) -> Self {
-        let table = |layout: &Layout| {
+        let table = |layout: &TableLayout| {
             let mut keys: Vec<u64> = fingerprints.iter().map(|&f| layout.permutation().apply(f)).collect();
             keys.sort_unstable();
-            Table::new(keys, design.width(), layout.leading(), storage)
+            FingerprintTable::new(keys, design.width(), layout.leading(), storage)
         };
         // Sorting a few fingerprints takes less time than starting work on other threads.
         let tables = if fingerprints.len() < 10_000 {
@@ -44,16 +44,17 @@ impl Run {
         dead: &DeadFingerprints,
         storage: Storage,
     ) -> (Self, Vec<u64>) {
-        let table = |(number, layout): (usize, &Layout)| {
+        let table = |(number, layout): (usize, &TableLayout)| {
             let mut keys = Vec::with_capacity(runs.iter().map(Self::len).sum::<usize>() + recent.len());
             runs.iter().for_each(|run| run.tables[number].read(&mut keys));
             keys.extend(recent.iter().map(|&fingerprint| layout.permutation().apply(fingerprint)));
             // The stable sort detects the sorted runs and merges them.
             keys.sort();
             let removed = remove_dead(&mut keys, layout, dead);
-            (Table::new(keys, design.width(), layout.leading(), storage), removed)
+            (FingerprintTable::new(keys, design.width(), layout.leading(), storage), removed)
         };
-        let tables: Vec<(Table, Vec<u64>)> = design.layouts().par_iter().enumerate().map(table).collect();
+        let tables: Vec<(FingerprintTable, Vec<u64>)> =
+            design.layouts().par_iter().enumerate().map(table).collect();
         let removed = tables.first().map_or_else(Vec::new, |(_, removed)| removed.clone());
         let len = runs.iter().map(Self::len).sum::<usize>() + recent.len() - removed.len();
         (Self { tables: tables.into_iter().map(|(table, _)| table).collect(), len }, removed)
@@ -65,13 +66,13 @@ impl Run {
     }
 
     /// The tables, in the order of the layouts of the design.
-    pub(crate) fn tables(&self) -> &[Table] {
+    pub(crate) fn tables(&self) -> &[FingerprintTable] {
         &self.tables
     }
 }
 
 /// Removes the images of dead fingerprints from ascending keys. Returns the removed fingerprints.
-fn remove_dead(keys: &mut Vec<u64>, layout: &Layout, dead: &DeadFingerprints) -> Vec<u64> {
+fn remove_dead(keys: &mut Vec<u64>, layout: &TableLayout, dead: &DeadFingerprints) -> Vec<u64> {
     let permutation = layout.permutation();
     let mut removed = Vec::new();
     if dead.len() > keys.len() {
@@ -109,10 +110,10 @@ mod tests {
         // Three fingerprints of the two runs are dead. Other runs have no or many dead fingerprints.
         for others in [0, 1_000] {
             for storage in [Storage::Plain, Storage::Compressed] {
-                let runs = [&[1, 5, 9 << 40][..], &[2, 7 << 60]].map(|f| Run::new(&design, f, storage));
+                let runs = [&[1, 5, 9 << 40][..], &[2, 7 << 60]].map(|f| IndexRun::new(&design, f, storage));
                 let dead: DeadFingerprints =
                     [5, 9 << 40, 2].into_iter().chain((100..).take(others)).collect();
-                let (merged, mut removed) = Run::merged(&design, &runs, &[3, 8], &dead, storage);
+                let (merged, mut removed) = IndexRun::merged(&design, &runs, &[3, 8], &dead, storage);
                 removed.sort_unstable();
                 assert_eq!(removed, [2, 5, 9 << 40]);
                 assert_eq!(merged.len(), 4);

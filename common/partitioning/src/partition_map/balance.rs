@@ -6,7 +6,7 @@
 //! the other parts a little more. It cuts the space several times, each time with weights derived from what
 //! the parts received in the previous round. It keeps the cuts with the least work for the busiest part.
 
-use super::cut::{Contents, Node, Tree};
+use super::cut::{CutContents, CutNode, CutTree};
 use crate::bounding_space::BoundingSpace;
 use crate::length_vector::LengthVector;
 use crate::limits::PlanSize;
@@ -29,15 +29,15 @@ pub(crate) fn learn(
     spaces: &[BoundingSpace],
     dimensions: usize,
     PlanSize { nodes: parts, each: boxes_per_part }: PlanSize,
-) -> (Vec<Node>, Vec<u32>) {
+) -> (Vec<CutNode>, Vec<u32>) {
     let even = vec![1.0; lengths.len()];
-    let contents = Contents { lengths, spaces, weights: &even, dimensions };
+    let contents = CutContents { lengths, spaces, weights: &even, dimensions };
     let mut weights = even.clone();
     let mut best = even.clone();
     let mut least = None;
     let rounds = if dimensions > 1 && parts > 1 { ROUNDS } else { 0 };
     for _ in 0..rounds {
-        let tree = Tree::build(Contents { weights: &weights, ..contents }, parts, 1);
+        let tree = CutTree::build(CutContents { weights: &weights, ..contents }, parts, 1);
         let score = score(&tree, parts);
         if least.is_none_or(|least| score < least) {
             least = Some(score);
@@ -45,13 +45,13 @@ pub(crate) fn learn(
         }
         weights = reweighted(&weights, &tree);
     }
-    let tree = Tree::build(Contents { weights: &best, ..contents }, parts, boxes_per_part);
+    let tree = CutTree::build(CutContents { weights: &best, ..contents }, parts, boxes_per_part);
     (tree.nodes, tree.owners)
 }
 
 /// Rates a tree; lower is better. First the number of contents in the fullest part if that is too full, then
 /// the work of the busiest part.
-fn score(tree: &Tree<'_>, parts: u32) -> (usize, usize) {
+fn score(tree: &CutTree<'_>, parts: u32) -> (usize, usize) {
     let fullest = tree.parts.iter().map(|part| part.stored).max().unwrap_or(0);
     let mean = tree.homes.len() as f64 / f64::from(parts);
     let over = if fullest as f64 > IMBALANCE_MAX * mean { fullest } else { 0 };
@@ -61,7 +61,7 @@ fn score(tree: &Tree<'_>, parts: u32) -> (usize, usize) {
 /// New weights: on a logarithmic scale, halfway from the old weights to the number of contents that each
 /// content's part received. If all parts had equal weight, stored times received would then be equal, except
 /// that a part may store at most [`STORED_ABOVE_MEAN_MAX`] more than the mean.
-fn reweighted(weights: &[f64], tree: &Tree<'_>) -> Vec<f64> {
+fn reweighted(weights: &[f64], tree: &CutTree<'_>) -> Vec<f64> {
     let received = |part: &u32| tree.parts[*part as usize].received.max(1) as f64;
     let mut sorted: Vec<f64> = tree.homes.iter().map(received).collect();
     sorted.sort_unstable_by(f64::total_cmp);

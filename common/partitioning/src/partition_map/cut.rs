@@ -24,7 +24,7 @@ pub(crate) const DEPTH_MAX: usize = 64;
 
 /// A node of the tree. The left child of a cut follows it directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Node {
+pub(crate) enum CutNode {
     /// Vectors whose `feature` is at most `at` are to the left. `right` is the index of the right child.
     Cut { feature: usize, at: i64, right: usize },
     /// A partition.
@@ -33,7 +33,7 @@ pub(crate) enum Node {
 
 /// The contents by which a space is cut.
 #[derive(Clone, Copy)]
-pub(crate) struct Contents<'s> {
+pub(crate) struct CutContents<'s> {
     pub(crate) lengths: &'s [LengthVector],
     pub(crate) spaces: &'s [BoundingSpace],
     /// The weight of each content, above 0.
@@ -51,10 +51,10 @@ pub(crate) fn grow(
     dimensions: usize,
     parts: u32,
     boxes_per_part: u32,
-) -> (Vec<Node>, Vec<u32>) {
+) -> (Vec<CutNode>, Vec<u32>) {
     let weights = vec![1.0; lengths.len()];
     let tree =
-        Tree::build(Contents { lengths, spaces, weights: &weights, dimensions }, parts, boxes_per_part);
+        CutTree::build(CutContents { lengths, spaces, weights: &weights, dimensions }, parts, boxes_per_part);
     (tree.nodes, tree.owners)
 }
 
@@ -83,19 +83,19 @@ impl CutTarget {
 
 /// The work of a part: the numbers of contents that it stores and receives.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct PartSize {
     pub(crate) stored: usize,
     pub(crate) received: usize,
 }
 
 /// A tree under construction.
-pub(crate) struct Tree<'s> {
-    contents: Contents<'s>,
+pub(crate) struct CutTree<'s> {
+    contents: CutContents<'s>,
     /// The nodes in preorder.
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<CutNode>,
     /// The part of each leaf. Parts are numbered from 0 and ascend.
     pub(crate) owners: Vec<u32>,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<PartSize>,
     /// The part of each content.
     pub(crate) homes: Vec<u32>,
     /// The number of boxes per part.
@@ -115,9 +115,9 @@ struct Boundary {
     overload: f64,
 }
 
-impl<'s> Tree<'s> {
+impl<'s> CutTree<'s> {
     /// Like [`grow`], with parts of about the same weight.
-    pub(crate) fn build(contents: Contents<'s>, parts: u32, boxes_per_part: u32) -> Self {
+    pub(crate) fn build(contents: CutContents<'s>, parts: u32, boxes_per_part: u32) -> Self {
         let mut home: Vec<usize> = (0..contents.lengths.len()).collect();
         let probing = home.clone();
         let totals = || contents.lengths.iter().map(|lengths| lengths.feature(0)).collect();
@@ -161,9 +161,9 @@ impl<'s> Tree<'s> {
         let (left_home, right_home) = home.split_at_mut(middle);
 
         let node = self.nodes.len();
-        self.nodes.push(Node::Leaf(PartitionIndex(0)));
+        self.nodes.push(CutNode::Leaf(PartitionIndex(0)));
         self.grow(&left, left_home, left_probing, target.below(cut.parts), depth + 1);
-        self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
+        self.nodes[node] = CutNode::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
         self.grow(
             &right,
             right_home,
@@ -184,14 +184,14 @@ impl<'s> Tree<'s> {
     ) {
         let owner = target.owner.unwrap_or_else(|| {
             let part = self.parts.len() as u32;
-            self.parts.push(Part { stored: home.len(), received: probing.len() });
+            self.parts.push(PartSize { stored: home.len(), received: probing.len() });
             home.iter().for_each(|i| self.homes[*i] = part);
             part
         });
         if target.owner.is_none() && self.boxes_per_part > 1 {
             self.grow(bounds, home, probing, CutTarget::new(self.boxes_per_part, Some(owner)), depth);
         } else {
-            self.nodes.push(Node::Leaf(PartitionIndex(self.owners.len() as u32)));
+            self.nodes.push(CutNode::Leaf(PartitionIndex(self.owners.len() as u32)));
             self.owners.push(owner);
         }
     }

@@ -8,7 +8,7 @@ use super::change::PlannedMove;
 use crate::bounding_space::BoundingSpace;
 use crate::length_vector::LengthVector;
 use crate::partition_index::PartitionIndex;
-use crate::partition_map::cut::{self, Node};
+use crate::partition_map::cut::{self, CutNode};
 use crate::plan::Plan;
 
 /// A plan, the contents of its partitions, and the nodes where these contents were before the round.
@@ -68,8 +68,8 @@ impl<'l> Leaves<'l> {
     }
 
     /// Cuts a partition as in the subtree at `node`. Returns the resulting number of partitions.
-    fn apply(&mut self, tree: &[Node], node: usize, leaf: PartitionIndex) -> u32 {
-        let Some(Node::Cut { feature, at, right }) = tree.get(node).copied() else { return 1 };
+    fn apply(&mut self, tree: &[CutNode], node: usize, leaf: PartitionIndex) -> u32 {
+        let Some(CutNode::Cut { feature, at, right }) = tree.get(node).copied() else { return 1 };
         if self.plan.split(leaf, feature, at).is_err() {
             return 1;
         }

@@ -72,12 +72,12 @@ pub struct SearchResult {
     pub ticket: u32,
     /// Verified partners of the page. Tier 2 may leave out a partner that an earlier answer linked to a
     /// listed partner (see the `tier2` crate).
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<VerifiedPartner>,
 }
 
 /// A verified partner: it has the same content, or exact comparison found a near-duplicate (F).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct VerifiedPartner {
     /// A page with the partner's content.
     pub page: PageId,
     /// Content of the partner.
@@ -128,7 +128,7 @@ pub trait Tier2Api: Send + Sync {
     ///
     /// # Errors
     /// See [`IndexError`].
-    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError>;
+    fn probe(&self, signature: &Signature) -> Result<Vec<VerifiedPartner>, IndexError>;
 
     /// Looks up the partitions of a signature.
     ///

@@ -11,7 +11,7 @@ pub const BATCH_BYTES_MAX: usize = 64 << 20;
 
 /// Returns how many leading signatures or entries fit into one call, given their sizes in bytes. The sum of
 /// the sizes is at most [`BATCH_BYTES_MAX`], but a call carries at least one item if there is any.
-pub fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
+pub fn fitting_count(sizes: impl Iterator<Item = usize>) -> usize {
     let mut sizes = sizes.peekable();
     let (least, mut bytes) = (usize::from(sizes.peek().is_some()), 0);
     let fits = |size: &usize| {

@@ -30,7 +30,7 @@ pub enum SampleRequest {
 
 /// A sample of a node's contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Sampled {
+pub enum SampleAnswer {
     /// Length vectors, and the number of contents that they represent.
     Lengths(Vec<LengthVector>, u64),
     /// Content hashes in ascending order.
@@ -58,7 +58,7 @@ pub struct HostedLoad {
 
 /// Load of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeLoad {
+pub struct NodeLoadReport {
     /// Load of every serving partition.
     pub partitions: Vec<HostedLoad>,
     /// Memory of all partitions in bytes, including incoming and leaving partitions.

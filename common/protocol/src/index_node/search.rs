@@ -7,7 +7,7 @@ use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::LengthVector;
 use serde::{Deserialize, Serialize};
 
-use crate::index::Pair;
+use crate::index::VerifiedPartner;
 
 /// A comparison on one node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -78,11 +78,11 @@ pub enum SearchOutcome {
     Absent,
     /// Another page has the same content and is compared on behalf of all copies. This is the pair with that
     /// page.
-    Copy(Pair),
+    Copy(VerifiedPartner),
     /// The content was compared.
     Compared {
         /// Partners of the content on this node.
-        pairs: Vec<Pair>,
+        pairs: Vec<VerifiedPartner>,
         /// Number of partitions in which the content was compared.
         probed: u32,
         /// Signature and length vector that another node needs to compare the content. Present for an

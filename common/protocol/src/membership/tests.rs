@@ -7,8 +7,8 @@ use super::*;
 const SECOND: Duration = Duration::from_secs(1);
 const RANGE: RangeId = RangeId(3);
 
-fn claim(epoch: u32, owns: bool) -> Claim {
-    Claim {
+fn claim(epoch: u32, owns: bool) -> RangeClaim {
+    RangeClaim {
         range: RANGE,
         epoch: Epoch(epoch.into()),
         owns,
@@ -20,7 +20,7 @@ fn claim(epoch: u32, owns: bool) -> Claim {
     }
 }
 
-fn beat(node: &str, ranges: Vec<Claim>) -> Beat {
+fn beat(node: &str, ranges: Vec<RangeClaim>) -> Beat {
     Beat { node: node.to_owned(), incarnation: 1, ranges }
 }
 
@@ -30,7 +30,7 @@ fn owner(epoch: u32, node: &str) -> Option<(Epoch, String)> {
 
 #[test]
 fn the_greatest_epoch_owns_and_an_earlier_one_never_returns() {
-    let (membership, now) = (Membership::new(), Instant::now());
+    let (membership, now) = (ClusterMembership::new(), Instant::now());
     assert_eq!((membership.owner(RANGE), membership.owner_silence(RANGE, now)), (None, None));
     membership.take(beat("a", vec![claim(1, false)]), now);
     assert_eq!((membership.owner(RANGE), membership.owner_silence(RANGE, now)), (None, None));
@@ -61,7 +61,7 @@ fn the_greatest_epoch_owns_and_an_earlier_one_never_returns() {
 
 #[test]
 fn of_two_claims_under_one_epoch_the_later_beat_wins() {
-    let (membership, now) = (Membership::new(), Instant::now());
+    let (membership, now) = (ClusterMembership::new(), Instant::now());
     for node in ["b", "a", "b"] {
         membership.take(beat(node, vec![claim(4, true)]), now);
         assert_eq!(membership.owner(RANGE), owner(4, node));
@@ -70,8 +70,8 @@ fn of_two_claims_under_one_epoch_the_later_beat_wins() {
 
 #[test]
 fn a_restarted_node_loses_its_earlier_claims() {
-    let (membership, now) = (Membership::new(), Instant::now());
-    let other = Claim { range: RangeId(8), ..claim(2, true) };
+    let (membership, now) = (ClusterMembership::new(), Instant::now());
+    let other = RangeClaim { range: RangeId(8), ..claim(2, true) };
     membership.take(beat("a", vec![claim(4, true), other]), now);
     membership.take(Beat { incarnation: 2, ..beat("a", vec![claim(4, false)]) }, now + SECOND);
     assert_eq!((membership.owner(RANGE), membership.owner(RangeId(8))), (None, None));
@@ -82,12 +82,13 @@ fn a_restarted_node_loses_its_earlier_claims() {
 
 #[test]
 fn replicas_are_reported_with_their_age() {
-    let (membership, now) = (Membership::new(), Instant::now());
+    let (membership, now) = (ClusterMembership::new(), Instant::now());
     let trouble = Some("simulated trouble".to_owned());
-    membership.take(beat("b", vec![Claim { index: 5, trouble: trouble.clone(), ..claim(4, false) }]), now);
+    membership
+        .take(beat("b", vec![RangeClaim { index: 5, trouble: trouble.clone(), ..claim(4, false) }]), now);
     membership.take(beat("a", vec![claim(4, true)]), now + SECOND);
     membership.take(beat("c", Vec::new()), now);
-    let replica = |node: &str, owns, index, trouble, age| Replica {
+    let replica = |node: &str, owns, index, trouble, age| ReportedReplica {
         node: node.to_owned(),
         epoch: Epoch(4),
         owns,
@@ -108,8 +109,8 @@ fn replicas_are_reported_with_their_age() {
 
 #[test]
 fn beats_and_claims_beyond_the_limits_are_ignored() {
-    let (membership, now) = (Membership::new(), Instant::now());
-    let range = |range| Claim { range: RangeId(range), ..claim(1, true) };
+    let (membership, now) = (ClusterMembership::new(), Instant::now());
+    let range = |range| RangeClaim { range: RangeId(range), ..claim(1, true) };
     membership.take(beat("0", (0..=CLAIMS_MAX as u16).map(range).collect()), now);
     assert!(membership.owner(RangeId(CLAIMS_MAX as u16 - 1)).is_some());
     assert_eq!(membership.owner(RangeId(CLAIMS_MAX as u16)), None);
@@ -121,7 +122,7 @@ fn beats_and_claims_beyond_the_limits_are_ignored() {
     assert_eq!((membership.nodes(now).len(), membership.owner(RANGE)), (NODES_MAX, None));
     // Beats of known nodes still count.
     let trouble = Some(format!("a{}", "\u{e9}".repeat(TEXT_BYTES_MAX)));
-    membership.take(beat("200", vec![Claim { trouble, ..claim(9, true) }]), now);
+    membership.take(beat("200", vec![RangeClaim { trouble, ..claim(9, true) }]), now);
     assert_eq!(membership.owner(RANGE), owner(9, "200"));
     let replicas = membership.replicas(RANGE, now);
     let trouble = replicas.iter().find_map(|replica| replica.trouble.as_ref()).unwrap();
@@ -148,7 +149,7 @@ fn lives() -> impl Strategy<Value = Vec<Vec<Beat>>> {
 
 /// Returns the owner after all beats; `turns` says which node sends the next beat.
 fn final_owner(lives: &[Vec<Beat>], turns: &[usize]) -> Option<(Epoch, String)> {
-    let (membership, now) = (Membership::new(), Instant::now());
+    let (membership, now) = (ClusterMembership::new(), Instant::now());
     let mut remaining: Vec<_> = lives.iter().map(|life| life.iter()).collect();
     let all = turns.iter().copied().chain((0..lives.len()).flat_map(|node| vec![node; lives[node].len()]));
     for node in all {
@@ -172,10 +173,11 @@ proptest! {
 
 #[test]
 fn questions_go_to_a_present_owner_or_to_replicas_of_its_epoch() {
-    let (membership, now) = (Membership::new(), Instant::now());
+    let (membership, now) = (ClusterMembership::new(), Instant::now());
     let at = |tenths: u32| now + SECOND / 10 * tenths;
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let troubled = Claim { trouble: Some("its log does not answer".to_owned()), index: 9, ..claim(4, false) };
+    let troubled =
+        RangeClaim { trouble: Some("its log does not answer".to_owned()), index: 9, ..claim(4, false) };
     membership.take(beat("a", vec![claim(4, true)]), now);
     membership.take(beat("b", vec![troubled.clone()]), now);
     membership.take(beat("c", vec![claim(4, false)]), now);

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, PageView,
-    Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission, Tier1Error,
-    Totals,
+    BackupError, BackupStream, FeedBatch, GroupFilter, GroupPosition, GroupSummary, GroupView, Line,
+    PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission,
+    Tier1Error, Totals,
 };
 
 /// Maximum number of lines in one page of a scan.
@@ -136,13 +136,17 @@ pub trait Tier1Api: Tier1Reads {
     /// [`Tier1Error::BatchTooLarge`]; then no submission was recorded. Also if too many pages are pending, of
     /// all clients or of this client, if the disk is full, or if the store failed. Then some submissions may
     /// have been recorded. It is safe to send all of them again.
-    fn submit_for(&self, client: ClientId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
+    fn submit_for(
+        &self,
+        client: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<SubmissionOutcome>, Tier1Error>;
 
     /// Like [`submit_for`](Self::submit_for), for a caller without limits.
     ///
     /// # Errors
     /// Fails as [`submit_for`](Self::submit_for) does, except with [`Tier1Error::ClientFull`].
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<SubmissionOutcome>, Tier1Error> {
         self.submit_for(ClientId::NONE, submissions)
     }
 
@@ -152,7 +156,7 @@ pub trait Tier1Api: Tier1Reads {
         &self,
         client: ClientId,
         submissions: Vec<Submission>,
-    ) -> Vec<Result<Outcome, Tier1Error>> {
+    ) -> Vec<Result<SubmissionOutcome, Tier1Error>> {
         let count = submissions.len();
         match self.submit_for(client, submissions) {
             Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
@@ -176,12 +180,12 @@ pub trait Tier1Api: Tier1Reads {
     ///
     /// # Errors
     /// [`Tier1Error::CursorGone`] if the feed cannot be continued from this cursor.
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error>;
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<FeedBatch, Tier1Error>;
 
     /// Returns up to `limit` live pages after `after`, at most [`SCAN_LINES_MAX`], in
     /// a fixed order. Every page that is live during the whole scan occurs once. Later calls see commits
     /// between two calls. The feed contains all of these commits if its cursor was taken before the first
-    /// call. [`Scan`](super::Scan) makes all calls.
+    /// call. [`PageScan`](super::PageScan) makes all calls.
     ///
     /// # Errors
     /// If a record is damaged.

@@ -1,6 +1,6 @@
 //! How long pages wait for their decision, as counts that can be added up across ranges.
 
-use doppel_contract::answer::{DecisionClass, Decisions};
+use doppel_contract::answer::{DecisionClass, DecisionWaits};
 use serde::{Deserialize, Serialize};
 
 /// Upper bounds of the classes of waiting times, in milliseconds. The class after the last bound has no upper
@@ -44,7 +44,7 @@ impl DecisionTimes {
     }
 }
 
-impl From<DecisionTimes> for Decisions {
+impl From<DecisionTimes> for DecisionWaits {
     fn from(times: DecisionTimes) -> Self {
         let bounds = CLASS_BOUNDS_MS.iter().map(|bound| Some(*bound)).chain([None]);
         let waited = bounds.zip(times.classes).map(|(up_to_ms, pages)| DecisionClass { up_to_ms, pages });

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use doppel_contract::answer::{Group, Member};
+use doppel_contract::answer::{GroupOverview, ListedMember};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
 use serde::{Deserialize, Serialize};
 
@@ -52,15 +52,16 @@ impl fmt::Display for GroupPosition {
 /// A text is not a position in the list of a group's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a position that an earlier answer returned as `next`")]
-pub struct NoGroupPosition;
+pub struct InvalidGroupPosition;
 
 impl std::str::FromStr for GroupPosition {
-    type Err = NoGroupPosition;
+    type Err = InvalidGroupPosition;
 
-    fn from_str(text: &str) -> Result<Self, NoGroupPosition> {
+    fn from_str(text: &str) -> Result<Self, InvalidGroupPosition> {
         let page = |text: &str| {
             let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
-            let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex).ok_or(NoGroupPosition)?;
+            let number =
+                u128::from_str_radix(text, 16).ok().filter(|_| is_hex).ok_or(InvalidGroupPosition)?;
             Ok(PageId::from_bytes(number.to_be_bytes()))
         };
         match text.split_once('-') {
@@ -103,7 +104,7 @@ pub struct MemberView {
     pub content: Option<ContentHash>,
 }
 
-impl From<GroupSummary> for Group {
+impl From<GroupSummary> for GroupOverview {
     fn from(summary: GroupSummary) -> Self {
         Self {
             group: summary.group.to_string(),
@@ -122,7 +123,7 @@ impl From<GroupSummary> for Group {
     }
 }
 
-impl From<MemberView> for Member {
+impl From<MemberView> for ListedMember {
     fn from(member: MemberView) -> Self {
         Self {
             url: member.line.url.into(),

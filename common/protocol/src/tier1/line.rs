@@ -1,7 +1,7 @@
 //! The state of a page that tier 1 publishes, and the events of the change feed.
 
 use doppel_contract::answer::{ChangeLine, ChangesAnswer, ExportLine};
-use doppel_contract::{Status, Unresolved};
+use doppel_contract::{Status, UnresolvedReason};
 use doppel_model::{GroupId, PageUrl, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +21,12 @@ pub struct Line {
     /// Similarity between the page and `duplicate_of`, by the measure of the policy. `None` for redirects.
     pub similarity: Option<f64>,
     /// Why the redirect is unresolved. The export omits this field.
-    pub reason: Option<Unresolved>,
+    pub reason: Option<UnresolvedReason>,
 }
 
 /// An event of the change feed: the newest state of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct FeedEvent {
     /// State of the page.
     pub line: Line,
     /// Time of the newest fetch of the page.
@@ -35,9 +35,9 @@ pub struct Change {
 
 /// A batch of events from the change feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Changes {
+pub struct FeedBatch {
     /// Events from the feed. Events of the same URL are in order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FeedEvent>,
     /// Opaque cursor to continue from.
     pub cursor: String,
     /// Whether the batch reached the end of the feed at the time of the call.
@@ -57,8 +57,8 @@ impl<'l> From<&'l Line> for ExportLine<'l> {
     }
 }
 
-impl From<Change> for ChangeLine {
-    fn from(Change { line, fetched_at }: Change) -> Self {
+impl From<FeedEvent> for ChangeLine {
+    fn from(FeedEvent { line, fetched_at }: FeedEvent) -> Self {
         Self {
             url: line.url.into(),
             status: line.status,
@@ -72,8 +72,8 @@ impl From<Change> for ChangeLine {
     }
 }
 
-impl From<Changes> for ChangesAnswer {
-    fn from(Changes { changes, cursor, at_end }: Changes) -> Self {
+impl From<FeedBatch> for ChangesAnswer {
+    fn from(FeedBatch { changes, cursor, at_end }: FeedBatch) -> Self {
         Self { changes: changes.into_iter().map(ChangeLine::from).collect(), cursor, at_end }
     }
 }
@@ -91,10 +91,10 @@ mod tests {
             winner: None,
             duplicate_of: None,
             similarity: None,
-            reason: Some(Unresolved::Loop),
+            reason: Some(UnresolvedReason::Loop),
         };
         let fetched_at = "2026-01-31T08:00:00Z".parse().unwrap();
-        let written = serde_json::to_string(&ChangeLine::from(Change { line, fetched_at })).unwrap();
+        let written = serde_json::to_string(&ChangeLine::from(FeedEvent { line, fetched_at })).unwrap();
         assert_eq!(
             written,
             r#"{"url":"http://a/","status":"dead","group":null,"winner":null,"duplicate_of":null,"similarity":null,"reason":"loop","fetched_at":"2026-01-31T08:00:00Z"}"#

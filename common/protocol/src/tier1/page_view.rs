@@ -1,6 +1,6 @@
 //! The record of a page, as tier 1 returns it.
 
-use doppel_contract::Unresolved;
+use doppel_contract::UnresolvedReason;
 use doppel_contract::answer::Advice;
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,9 @@ pub struct PageView {
     /// The page at the end of the redirects, if that page has content.
     pub target: Option<PageId>,
     /// Why the redirect is unresolved.
-    pub unresolved: Option<Unresolved>,
+    pub unresolved: Option<UnresolvedReason>,
     /// The page that this page duplicates, in the state in which the two were compared.
-    pub duplicate_of: Option<Compared>,
+    pub duplicate_of: Option<ComparedPage>,
 }
 
 impl PageView {
@@ -55,7 +55,7 @@ impl PageView {
 
 /// A page in the state in which another page was compared with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compared {
+pub struct ComparedPage {
     /// Id of the page.
     pub page: PageId,
     /// Content of the page at that time.

@@ -31,7 +31,7 @@ pub const OWNERS_LAG: Duration = Duration::from_secs(LEASE.as_secs() + 3);
 
 /// Which node a question is put to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Whom {
+pub enum ReadTarget {
     /// The owner of the range. A replica answers only if the owner does not respond.
     Owner,
     /// Any node with a replica, in place of an owner that does not respond.
@@ -40,14 +40,14 @@ pub enum Whom {
 
 /// An answer with an upper bound on its age.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aged<T> {
+pub struct DatedAnswer<T> {
     /// The answer to the question.
     pub answer: T,
     /// Upper bound on the age of the answer; `None` if only owners have answered.
     pub age: Option<Duration>,
 }
 
-impl<T> Aged<T> {
+impl<T> DatedAnswer<T> {
     /// Wraps an answer that only owners have given.
     pub fn of_owner(answer: T) -> Self {
         Self { answer, age: None }
@@ -56,7 +56,7 @@ impl<T> Aged<T> {
 
 /// The earliest times to which the data of an answer dates back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Moments {
+pub struct AnswerTimes {
     /// Earliest time to which the data of replicas dates back.
     replicas: Option<Instant>,
     /// Time of the first request to an owner.
@@ -67,22 +67,22 @@ pub struct Moments {
 
 /// An answer is older than promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TooOld {
+pub enum AgeError {
     /// The data of a replica is too old.
-    #[error("{}", too_old(*.0))]
+    #[error("{}", explain_age(*.0))]
     Replica(Duration),
     /// The data of an owner is too old.
     #[error("reading the data for the answer took {:.1} s, and the first part may have changed meanwhile: ask again, and request less at a time if this persists", .0.as_secs_f64())]
     Owner(Duration),
 }
 
-impl From<TooOld> for Tier1Error {
-    fn from(error: TooOld) -> Self {
+impl From<AgeError> for Tier1Error {
+    fn from(error: AgeError) -> Self {
         Self::Unavailable(error.to_string())
     }
 }
 
-impl Moments {
+impl AnswerTimes {
     /// Creates the times of a read from owners that nobody can depose, sent at `asked`.
     #[must_use]
     pub fn of_owners(asked: Instant) -> Self {
@@ -104,13 +104,13 @@ impl Moments {
     ///
     /// # Errors
     /// If the age may exceed [`AGE_MAX`].
-    pub fn age(self) -> Result<Option<Duration>, TooOld> {
+    pub fn age(self) -> Result<Option<Duration>, AgeError> {
         let of = |moment: Option<Instant>| moment.map(|moment| moment.elapsed());
         let (replicas, owners) = (of(self.replicas), of(self.owners));
         let lag = if self.may_change { OWNERS_LAG } else { Duration::ZERO };
         match (replicas, owners) {
-            (Some(age), _) if age > AGE_MAX => Err(TooOld::Replica(age)),
-            (_, Some(age)) if age + lag > AGE_MAX => Err(TooOld::Owner(age)),
+            (Some(age), _) if age > AGE_MAX => Err(AgeError::Replica(age)),
+            (_, Some(age)) if age + lag > AGE_MAX => Err(AgeError::Owner(age)),
             _ => Ok(replicas.map(|age| age.max(owners.unwrap_or_default()))),
         }
     }
@@ -120,40 +120,40 @@ impl Moments {
 /// share this record.
 #[derive(Debug, Clone)]
 pub struct Question {
-    whom: Whom,
+    target: ReadTarget,
     is_patient: bool,
-    read: Arc<Mutex<Moments>>,
+    read: Arc<Mutex<AnswerTimes>>,
 }
 
 impl Default for Question {
     fn default() -> Self {
-        Self::put_to_anybody(Whom::Owner)
+        Self::with_target(ReadTarget::Owner)
     }
 }
 
 impl Question {
-    /// Creates a question for which nothing was read so far.
+    /// Creates a question that is put to `target`, for which nothing was read so far.
     #[must_use]
-    pub fn put_to_anybody(whom: Whom) -> Self {
-        Self { whom, is_patient: false, read: Arc::default() }
+    pub fn with_target(target: ReadTarget) -> Self {
+        Self { target, is_patient: false, read: Arc::default() }
     }
 
-    /// Returns a clone of this question that is put to `whom`.
+    /// Returns a clone of this question that is put to `target`.
     #[must_use]
-    pub fn to(&self, whom: Whom) -> Self {
-        Self { whom, is_patient: false, read: Arc::clone(&self.read) }
+    pub fn to(&self, target: ReadTarget) -> Self {
+        Self { target, is_patient: false, read: Arc::clone(&self.read) }
     }
 
     /// Returns a clone of this question that is put to owners and waits as long as a call may take.
     #[must_use]
     pub fn with_patience(&self) -> Self {
-        Self { is_patient: true, ..self.to(Whom::Owner) }
+        Self { is_patient: true, ..self.to(ReadTarget::Owner) }
     }
 
     /// Which node the question is put to.
     #[must_use]
-    pub fn whom(&self) -> Whom {
-        self.whom
+    pub fn target(&self) -> ReadTarget {
+        self.target
     }
 
     /// Whether the question waits for an answer as long as a call may take. An impatient question may go to
@@ -163,23 +163,23 @@ impl Question {
         self.is_patient
     }
 
-    fn lock(&self) -> MutexGuard<'_, Moments> {
+    fn lock(&self) -> MutexGuard<'_, AnswerTimes> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that other nodes may depose the owners that answer this question.
-    pub fn owners_may_change(&self) {
+    pub fn note_deposable_owners(&self) {
         self.lock().may_change = true;
     }
 
     /// Records an answer to a request that was sent at `sent`, and returns the answer.
-    pub fn take<T>(&self, Aged { answer, age }: Aged<T>, sent: Instant) -> T {
+    pub fn take<T>(&self, DatedAnswer { answer, age }: DatedAnswer<T>, sent: Instant) -> T {
         // Right after the system clock begins, this subtraction can underflow. No answer can be that old
         // then.
         let moment = |age| sent.checked_sub(age).unwrap_or(sent);
         let of = match age {
-            Some(age) => Moments { replicas: Some(moment(age)), ..Moments::default() },
-            None => Moments::of_owners(sent),
+            Some(age) => AnswerTimes { replicas: Some(moment(age)), ..AnswerTimes::default() },
+            None => AnswerTimes::of_owners(sent),
         };
         let mut read = self.lock();
         *read = read.with(of);
@@ -188,14 +188,14 @@ impl Question {
 
     /// Returns the times to which the data read so far dates back.
     #[must_use]
-    pub fn moments(&self) -> Moments {
+    pub fn moments(&self) -> AnswerTimes {
         *self.lock()
     }
 
     /// Returns the times of the data read so far, and starts a new part of the answer with its own times.
-    pub fn next_part(&self) -> Moments {
+    pub fn next_part(&self) -> AnswerTimes {
         let mut read = self.lock();
-        let next = Moments { may_change: read.may_change, ..Moments::default() };
+        let next = AnswerTimes { may_change: read.may_change, ..AnswerTimes::default() };
         std::mem::replace(&mut *read, next)
     }
 
@@ -203,14 +203,14 @@ impl Question {
     ///
     /// # Errors
     /// If the age may exceed [`AGE_MAX`].
-    pub fn answered<T>(&self, answer: T) -> Result<Aged<T>, Tier1Error> {
-        Ok(Aged { answer, age: self.moments().age()? })
+    pub fn dated_answer<T>(&self, answer: T) -> Result<DatedAnswer<T>, Tier1Error> {
+        Ok(DatedAnswer { answer, age: self.moments().age()? })
     }
 }
 
 /// Explains why the answer of a replica is too old.
 #[must_use]
-pub fn too_old(age: Duration) -> String {
+pub fn explain_age(age: Duration) -> String {
     let (age, most) = (age.as_secs_f64(), AGE_MAX.as_secs());
     format!(
         "the owner does not answer, and the data of a replica may be {age:.1} s old; the limit is {most} s"
@@ -225,18 +225,21 @@ mod tests {
     fn the_greatest_age_counts_and_grows_with_time() {
         let question = Question::default();
         let (now, second) = (Instant::now(), Duration::from_secs(1));
-        assert_eq!(question.take(Aged::of_owner(1), now), 1);
-        assert_eq!(question.answered(()), Ok(Aged::of_owner(())));
+        assert_eq!(question.take(DatedAnswer::of_owner(1), now), 1);
+        assert_eq!(question.dated_answer(()), Ok(DatedAnswer::of_owner(())));
         for age in [second, 3 * second, 2 * second] {
-            question.to(Whom::Replica).take(Aged { answer: (), age: Some(age) }, now);
+            question.to(ReadTarget::Replica).take(DatedAnswer { answer: (), age: Some(age) }, now);
         }
         assert_eq!(question.moments().replicas, Some(now - 3 * second));
-        assert!(question.answered(()).unwrap().age.is_some_and(|age| age >= 3 * second));
+        assert!(question.dated_answer(()).unwrap().age.is_some_and(|age| age >= 3 * second));
         // This answer was sent long ago.
-        question.take(Aged { answer: (), age: Some(second) }, now - 5 * second);
-        assert!(matches!(question.answered(()), Err(Tier1Error::Unavailable(_))));
+        question.take(DatedAnswer { answer: (), age: Some(second) }, now - 5 * second);
+        assert!(matches!(question.dated_answer(()), Err(Tier1Error::Unavailable(_))));
         assert_eq!(question.next_part().replicas, Some(now - 6 * second));
-        assert_eq!((question.moments(), question.answered(())), (Moments::default(), Ok(Aged::of_owner(()))));
+        assert_eq!(
+            (question.moments(), question.dated_answer(())),
+            (AnswerTimes::default(), Ok(DatedAnswer::of_owner(())))
+        );
     }
 
     #[test]
@@ -245,27 +248,27 @@ mod tests {
         let asked = |ago: Duration, may_change| {
             let question = Question::default();
             if may_change {
-                question.owners_may_change();
+                question.note_deposable_owners();
             }
-            question.take(Aged::of_owner(()), now);
-            question.with_patience().take(Aged::of_owner(()), now - ago);
-            question.take(Aged::of_owner(()), now);
+            question.take(DatedAnswer::of_owner(()), now);
+            question.with_patience().take(DatedAnswer::of_owner(()), now - ago);
+            question.take(DatedAnswer::of_owner(()), now);
             question
         };
-        assert_eq!(asked(4 * second, false).answered(()), Ok(Aged::of_owner(())));
-        assert!(matches!(asked(5 * second, false).moments().age(), Err(TooOld::Owner(_))));
-        assert_eq!(asked(second / 2, true).answered(()), Ok(Aged::of_owner(())));
+        assert_eq!(asked(4 * second, false).dated_answer(()), Ok(DatedAnswer::of_owner(())));
+        assert!(matches!(asked(5 * second, false).moments().age(), Err(AgeError::Owner(_))));
+        assert_eq!(asked(second / 2, true).dated_answer(()), Ok(DatedAnswer::of_owner(())));
         let late = asked(second, true);
-        assert!(matches!(late.answered(()), Err(Tier1Error::Unavailable(_))));
+        assert!(matches!(late.dated_answer(()), Err(Tier1Error::Unavailable(_))));
         // The next part has its own times, but the same owners.
         late.next_part();
-        late.take(Aged::of_owner(()), now - second / 2);
-        assert_eq!(late.answered(()), Ok(Aged::of_owner(())));
+        late.take(DatedAnswer::of_owner(()), now - second / 2);
+        assert_eq!(late.dated_answer(()), Ok(DatedAnswer::of_owner(())));
         // If owners and replicas have answered, the greatest age counts.
         let both = asked(4 * second, false);
-        both.take(Aged { answer: (), age: Some(second) }, now);
-        assert!(both.answered(()).unwrap().age.is_some_and(|age| age >= 4 * second));
-        let both = Moments::of_owners(now - 6 * second).with(asked(second, false).moments());
-        assert!(matches!(both.age(), Err(TooOld::Owner(_))));
+        both.take(DatedAnswer { answer: (), age: Some(second) }, now);
+        assert!(both.dated_answer(()).unwrap().age.is_some_and(|age| age >= 4 * second));
+        let both = AnswerTimes::of_owners(now - 6 * second).with(asked(second, false).moments());
+        assert!(matches!(both.age(), Err(AgeError::Owner(_))));
     }
 }

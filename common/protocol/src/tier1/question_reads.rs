@@ -9,7 +9,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl};
 
 use super::{
-    Aged, GroupPosition, GroupSummary, GroupView, PageView, Question, Tier1Api, Tier1Error, Tier1Reads,
+    DatedAnswer, GroupPosition, GroupSummary, GroupView, PageView, Question, Tier1Api, Tier1Error, Tier1Reads,
 };
 
 impl Question {
@@ -17,7 +17,7 @@ impl Question {
     /// advice, because then the answer contains nothing from this call.
     pub fn take_known(&self, known: &[Option<Advice>], asked: Instant) {
         if known.iter().any(Option::is_some) {
-            self.take(Aged::of_owner(()), asked);
+            self.take(DatedAnswer::of_owner(()), asked);
         }
     }
 
@@ -45,7 +45,7 @@ struct OwnerReads<'q> {
 
 impl<'q> OwnerReads<'q> {
     fn read<T>(&self, read: impl FnOnce(&'q dyn Tier1Api) -> T) -> T {
-        self.question.take(Aged::of_owner(()), Instant::now());
+        self.question.take(DatedAnswer::of_owner(()), Instant::now());
         read(self.tier1)
     }
 }

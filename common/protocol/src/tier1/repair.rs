@@ -31,7 +31,7 @@ pub struct RepairReport {
 /// Therefore the winner's set is shortened first, down to a tenth of the room. The last set may be
 /// incomplete.
 #[must_use]
-pub fn within(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
+pub fn limit_urls(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
     let others: usize = components.iter().skip(1).map(Vec::len).sum();
     let winners = room.saturating_sub(others).max(room.div_ceil(10));
     let mut left = room;
@@ -67,18 +67,18 @@ impl fmt::Display for RepairId {
 /// A text is not a valid repair id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the id of a repair, such as r7-0")]
-pub struct NoRepairId(String);
+pub struct InvalidRepairId(String);
 
 impl FromStr for RepairId {
-    type Err = NoRepairId;
+    type Err = InvalidRepairId;
 
-    fn from_str(text: &str) -> Result<Self, NoRepairId> {
+    fn from_str(text: &str) -> Result<Self, InvalidRepairId> {
         let parse = || {
             let (number, shard) = text.strip_prefix('r')?.split_once('-')?;
             let id = Self { shard: ShardId(shard.parse().ok()?), number: number.parse().ok()? };
             (id.to_string() == text).then_some(id)
         };
-        parse().ok_or_else(|| NoRepairId(text.chars().take(40).collect()))
+        parse().ok_or_else(|| InvalidRepairId(text.chars().take(40).collect()))
     }
 }
 
@@ -189,21 +189,21 @@ impl fmt::Display for RepairPosition {
 /// A text is not a valid position in the audit trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a position that an earlier answer returned as `next`")]
-pub struct NoRepairPosition;
+pub struct InvalidRepairPosition;
 
 impl FromStr for RepairPosition {
-    type Err = NoRepairPosition;
+    type Err = InvalidRepairPosition;
 
-    fn from_str(text: &str) -> Result<Self, NoRepairPosition> {
+    fn from_str(text: &str) -> Result<Self, InvalidRepairPosition> {
         if text.len() > Self::BYTES_MAX {
-            return Err(NoRepairPosition);
+            return Err(InvalidRepairPosition);
         }
         let number = |text: &str| {
             let is_hex = text.bytes().all(|b| b.is_ascii_hexdigit());
-            u64::from_str_radix(text, 16).ok().filter(|_| is_hex).ok_or(NoRepairPosition)
+            u64::from_str_radix(text, 16).ok().filter(|_| is_hex).ok_or(InvalidRepairPosition)
         };
         let numbers = text.split('.').map(number).collect::<Result<Vec<_>, _>>()?;
-        if numbers.len() > Self::SHARDS_MAX { Err(NoRepairPosition) } else { Ok(Self(numbers)) }
+        if numbers.len() > Self::SHARDS_MAX { Err(InvalidRepairPosition) } else { Ok(Self(numbers)) }
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(position.to_string().parse(), Ok(position));
         let many = vec!["1"; 1_025].join(".");
         for bad in ["", ".", "1.", "x", "-1", "+1", "1 ", "10000000000000000", &many] {
-            assert_eq!(bad.parse::<RepairPosition>(), Err(NoRepairPosition), "{bad}");
+            assert_eq!(bad.parse::<RepairPosition>(), Err(InvalidRepairPosition), "{bad}");
         }
     }
 
@@ -244,7 +244,7 @@ mod tests {
             let url = |set: usize, n: usize| PageUrl::parse(&format!("http://{set}/{n}")).unwrap();
             let set = |(number, &size): (usize, &usize)| (0..size).map(|n| url(number, n)).collect();
             let sets: Vec<Vec<PageUrl>> = sets.iter().enumerate().map(set).collect();
-            let found = within(&sets, room);
+            let found = limit_urls(&sets, room);
             assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), listed, "in {room}");
         }
     }

@@ -4,14 +4,14 @@ use super::{Line, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Error};
 
 /// Iterates over the lines of a whole scan and reads them page by page. The iterator ends after the first
 /// error.
-pub struct Scan<'a> {
+pub struct PageScan<'a> {
     tier1: &'a dyn Tier1Api,
     lines: std::vec::IntoIter<Line>,
     /// Where the next page begins; `None` after the last page.
     next: Option<Option<ScanPosition>>,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> PageScan<'a> {
     /// Creates a scan from the beginning. To follow the feed afterwards, take [`Tier1Api::cursor`] before
     /// reading the first line.
     #[must_use]
@@ -20,7 +20,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-impl Iterator for Scan<'_> {
+impl Iterator for PageScan<'_> {
     type Item = Result<Line, Tier1Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

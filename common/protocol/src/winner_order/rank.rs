@@ -2,7 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use doppel_contract::{Market, Rule};
+use doppel_contract::{Market, WinnerRule};
 use doppel_model::{PageUrl, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -42,19 +42,21 @@ impl Rank {
 
 /// Compares two pages by one rule alone. `Less` means that `a` wins; `Equal` leaves the decision to the next
 /// rule.
-pub(super) fn compare(rule: Rule, a: &Rank, b: &Rank, market: Option<&Market>) -> Ordering {
+pub(super) fn compare(rule: WinnerRule, a: &Rank, b: &Rank, market: Option<&Market>) -> Ordering {
     match rule {
-        Rule::Market => market.map_or(Ordering::Equal, |market| market.has(&b.url).cmp(&market.has(&a.url))),
-        Rule::Popularity => Reverse(a.popularity_class()).cmp(&Reverse(b.popularity_class())),
-        Rule::DayFirstSeen => a.first_seen.day().cmp(&b.first_seen.day()),
-        Rule::StaticUrl => a.is_dynamic().cmp(&b.is_dynamic()),
-        Rule::ShorterUrl => a.url_length().cmp(&b.url_length()),
-        Rule::FirstSeen => a.first_seen.cmp(&b.first_seen),
-        Rule::Https => b.is_https().cmp(&a.is_https()),
-        Rule::Url if a.url.is_record() && b.url.is_record() => {
+        WinnerRule::Market => {
+            market.map_or(Ordering::Equal, |market| market.has(&b.url).cmp(&market.has(&a.url)))
+        }
+        WinnerRule::Popularity => Reverse(a.popularity_class()).cmp(&Reverse(b.popularity_class())),
+        WinnerRule::DayFirstSeen => a.first_seen.day().cmp(&b.first_seen.day()),
+        WinnerRule::StaticUrl => a.is_dynamic().cmp(&b.is_dynamic()),
+        WinnerRule::ShorterUrl => a.url_length().cmp(&b.url_length()),
+        WinnerRule::FirstSeen => a.first_seen.cmp(&b.first_seen),
+        WinnerRule::Https => b.is_https().cmp(&a.is_https()),
+        WinnerRule::Url if a.url.is_record() && b.url.is_record() => {
             let length = |rank: &Rank| rank.url.as_str().len();
             (length(a), &a.url).cmp(&(length(b), &b.url))
         }
-        Rule::Url => a.url.cmp(&b.url),
+        WinnerRule::Url => a.url.cmp(&b.url),
     }
 }

@@ -11,17 +11,17 @@ use async_nats::Client;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::bulletin::{Bulletin, BulletinSubscription};
+use super::news_channel::{BulletinSubscription, NewsChannel};
 use super::sent_bytes::SentBytes;
 use crate::announced::AnnouncedEntries;
-use crate::log::{Entry, Sequence};
+use crate::log::{LogEntry, Sequence};
 
 /// Time without announcements after which a reader checks the stream anyway.
 const SILENCE: Duration = Duration::from_millis(250);
 
 /// Sends and receives the announcements of a stream.
 pub(super) struct Announcements {
-    bulletin: Bulletin,
+    channel: NewsChannel,
     received: Arc<ReceivedAnnouncements>,
     _listening: BulletinSubscription,
 }
@@ -59,13 +59,13 @@ impl ReceivedAnnouncements {
 
 impl Announcements {
     pub(super) fn start(handle: &Handle, client: Client, stream: &str, sent: SentBytes) -> Self {
-        let bulletin = Bulletin::new(client, handle.clone(), format!("{stream}.grew"), sent);
+        let channel = NewsChannel::new(client, handle.clone(), format!("{stream}.grew"), sent);
         let received = Arc::<ReceivedAnnouncements>::default();
         let listening = {
             let received = Arc::clone(&received);
-            bulletin.listen(move |news| received.receive(news))
+            channel.listen(move |news| received.receive(news))
         };
-        Self { bulletin, received, _listening: listening }
+        Self { channel, received, _listening: listening }
     }
 
     /// Announces an entry that was acknowledged.
@@ -79,7 +79,7 @@ impl Announcements {
         let mut news = Vec::with_capacity(8 + entry.len());
         news.extend(sequence.0.to_be_bytes());
         news.extend_from_slice(entry);
-        self.bulletin.tell(Bytes::from(news));
+        self.channel.tell(Bytes::from(news));
     }
 
     /// Returns the last announced entry.
@@ -97,7 +97,7 @@ impl Announcements {
     }
 
     /// Returns the announced entries after a position, up to the first gap.
-    pub(super) fn entries_after(&self, after: Sequence) -> Vec<Entry> {
+    pub(super) fn entries_after(&self, after: Sequence) -> Vec<LogEntry> {
         self.received.state().entries.entries_after(after)
     }
 

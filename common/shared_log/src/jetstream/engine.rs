@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::sent_bytes::SentBytes;
-use super::{ANSWER, Bulletin, JetStreamLog, limited};
+use super::{ANSWER, JetStreamLog, NewsChannel, limited};
 use crate::log::LogError;
 
 /// Timeout for establishing a connection.
@@ -101,13 +101,13 @@ pub struct Server {
 
 /// A connection to the log servers. It reconnects automatically.
 #[derive(Clone)]
-pub struct Engine {
+pub struct LogEngine {
     context: Context,
     handle: Handle,
     sent: SentBytes,
 }
 
-impl Engine {
+impl LogEngine {
     /// Connects to the first server that answers. `servers` are URLs such as `nats://10.0.0.7:4222`, and
     /// `name` identifies this client.
     ///
@@ -205,8 +205,8 @@ impl Engine {
 
     /// Creates a subject for news between processes.
     #[must_use]
-    pub fn bulletin(&self, subject: &str) -> Bulletin {
-        Bulletin::new(self.context.client(), self.handle.clone(), subject.to_owned(), self.sent.clone())
+    pub fn news_channel(&self, subject: &str) -> NewsChannel {
+        NewsChannel::new(self.context.client(), self.handle.clone(), subject.to_owned(), self.sent.clone())
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -277,7 +277,7 @@ fn check(info: &Info, replicas: usize) -> Result<(), EngineError> {
     }
 }
 
-impl std::fmt::Debug for Engine {
+impl std::fmt::Debug for LogEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("server", &self.context.client().server_info().server_name).finish()
     }

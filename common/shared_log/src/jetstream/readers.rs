@@ -8,13 +8,13 @@ use async_nats::Client;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::bulletin::{Bulletin, BulletinSubscription};
+use super::news_channel::{BulletinSubscription, NewsChannel};
 use super::sent_bytes::SentBytes;
 use crate::reports::Reports;
 
 /// Sends and receives the reports of a stream's readers.
 pub(super) struct Readers {
-    bulletin: Bulletin,
+    channel: NewsChannel,
     reports: Arc<Reports>,
     _listening: BulletinSubscription,
 }
@@ -32,13 +32,13 @@ fn receive(reports: &Reports, news: &[u8]) {
 
 impl Readers {
     pub(super) fn start(handle: &Handle, client: Client, stream: &str, sent: SentBytes) -> Self {
-        let bulletin = Bulletin::new(client, handle.clone(), format!("{stream}.readers"), sent);
+        let channel = NewsChannel::new(client, handle.clone(), format!("{stream}.readers"), sent);
         let reports = Arc::<Reports>::default();
         let listening = {
             let reports = Arc::clone(&reports);
-            bulletin.listen(move |news| receive(&reports, news))
+            channel.listen(move |news| receive(&reports, news))
         };
-        Self { bulletin, reports, _listening: listening }
+        Self { channel, reports, _listening: listening }
     }
 
     pub(super) fn report(&self, reader: &str, report: &Bytes) {
@@ -48,7 +48,7 @@ impl Readers {
         news.push(length);
         news.extend_from_slice(reader.as_bytes());
         news.extend_from_slice(report);
-        self.bulletin.tell(Bytes::from(news));
+        self.channel.tell(Bytes::from(news));
     }
 
     pub(super) fn wait(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool {

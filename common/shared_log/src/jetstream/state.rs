@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Engine;
+use super::LogEngine;
 
 /// Prefix of every greeting, and maximum length of a greeting in bytes.
 const GREETING: &str = "INFO ";
@@ -118,7 +118,7 @@ impl StreamContents {
     }
 }
 
-impl Engine {
+impl LogEngine {
     /// Queries all servers and streams in parallel. A server or stream that does not answer within `limit`
     /// has an error as its state.
     #[must_use]

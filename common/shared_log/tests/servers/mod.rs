@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use doppel_shared_log::Engine;
+use doppel_shared_log::LogEngine;
 use ports::free_port;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -99,10 +99,11 @@ impl Servers {
     }
 
     /// Opens a connection as soon as the servers answer.
-    pub(crate) fn connect(&self) -> Engine {
+    pub(crate) fn connect(&self) -> LogEngine {
         let urls = self.urls();
         patiently(|| {
-            Engine::connect(self.runtime.handle().clone(), &urls, "test").map_err(|error| error.to_string())
+            LogEngine::connect(self.runtime.handle().clone(), &urls, "test")
+                .map_err(|error| error.to_string())
         })
     }
 }

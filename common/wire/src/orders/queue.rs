@@ -38,7 +38,7 @@ pub(super) struct Queue {
     /// Whether the next call requests a flush.
     flush: bool,
     /// State of the router; `None` before its first answer.
-    router: Option<Router>,
+    router: Option<RouterApi>,
     /// Backoff after a call without an answer.
     backoff: Option<Backoff>,
     /// Backoff of ranges whose orders the router does not accept now.
@@ -56,7 +56,7 @@ struct Entry {
 }
 
 /// The router as of its last answer.
-struct Router {
+struct RouterApi {
     session: u64,
     waiting: Result<usize, IndexError>,
     at: Instant,
@@ -179,7 +179,7 @@ impl Queue {
         }
         self.backoff = None;
         let waiting = waiting.map(|waiting| usize::try_from(waiting).unwrap_or(usize::MAX));
-        self.router = Some(Router { session, waiting, at: now });
+        self.router = Some(RouterApi { session, waiting, at: now });
         if known == Some(session) {
             return self.apply_outcomes(&call.parts, outcomes, now);
         }

@@ -7,9 +7,9 @@ use doppel_protocol::{IndexError, IndexOrders};
 use crate::transport::peer::Peer;
 
 /// Location of a router.
-pub enum RouterAt {
+pub enum RouterLocation {
     /// The router is in this process. The number is its session: see
-    /// [`RouterSeat::sit`](crate::seat::RouterSeat::sit). The handle must be the router itself, not a client
+    /// [`RouterSlot::install`](crate::router_slot::RouterSlot::install). The handle must be the router itself, not a client
     /// of it.
     Here(Arc<dyn IndexOrders>, u64),
     /// The router is in the process behind this peer.
@@ -22,12 +22,12 @@ pub trait CurrentRouter: Send + Sync {
     ///
     /// # Errors
     /// If the location is unknown. Orders then wait until it is known.
-    fn current(&self) -> Result<RouterAt, IndexError>;
+    fn current(&self) -> Result<RouterLocation, IndexError>;
 }
 
 /// A router that stays in the process behind this peer.
 impl CurrentRouter for Peer {
-    fn current(&self) -> Result<RouterAt, IndexError> {
-        Ok(RouterAt::There(self.clone()))
+    fn current(&self) -> Result<RouterLocation, IndexError> {
+        Ok(RouterLocation::There(self.clone()))
     }
 }

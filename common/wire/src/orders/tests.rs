@@ -9,7 +9,7 @@ use doppel_contract::LoadReport;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
-    IndexCommand, IndexError, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Tier2Api,
+    IndexCommand, IndexError, IndexOrders, Orders, PartitionLookup, RefusedOrders, Tier2Api, VerifiedPartner,
 };
 
 use super::order_sender::OrderSender;
@@ -282,7 +282,7 @@ fn a_flush_is_requested_until_all_queued_orders_have_been_sent() {
 
 /// A router that records the orders that it accepts, and refuses a range now and then.
 #[derive(Default)]
-struct Router(Mutex<AcceptedOrders>);
+struct RouterApi(Mutex<AcceptedOrders>);
 
 #[derive(Default)]
 struct AcceptedOrders {
@@ -292,7 +292,7 @@ struct AcceptedOrders {
     flushes: usize,
 }
 
-impl IndexOrders for Router {
+impl IndexOrders for RouterApi {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let mut accepted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         accepted.calls += 1;
@@ -313,8 +313,8 @@ impl IndexOrders for Router {
     }
 }
 
-impl Tier2Api for Router {
-    fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
+impl Tier2Api for RouterApi {
+    fn probe(&self, _: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         unreachable!("the test does not make this call")
     }
 
@@ -346,7 +346,7 @@ fn until(what: impl Fn() -> bool) {
 
 #[test]
 fn the_thread_delivers_all_orders_in_sequence_although_calls_are_lost() {
-    let router = Arc::new(Router::default());
+    let router = Arc::new(RouterApi::default());
     let (calls, location) = (Mutex::new(0), Arc::clone(&router));
     let sender = OrderSender::start(move |request| {
         let mut calls = calls.lock().unwrap();
@@ -386,7 +386,7 @@ fn the_thread_delivers_all_orders_in_sequence_although_calls_are_lost() {
 
 #[test]
 fn a_router_accepts_only_orders_of_its_session_and_in_sequence() {
-    let router = Router::default();
+    let router = RouterApi::default();
     // The fifth call from now on is refused.
     router.0.lock().unwrap().calls = 8;
     let request = |session| {

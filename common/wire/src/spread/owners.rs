@@ -3,7 +3,7 @@
 use doppel_model::ShardId;
 
 /// Knows which node of a list owns each shard. Owners may change between two calls.
-pub trait Owners: Send + Sync {
+pub trait OwnerLookup: Send + Sync {
     /// Returns the number of shards, which never changes.
     fn shards(&self) -> u16;
 
@@ -31,7 +31,7 @@ pub trait Owners: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct FixedOwners(pub Vec<usize>);
 
-impl Owners for FixedOwners {
+impl OwnerLookup for FixedOwners {
     fn shards(&self) -> u16 {
         u16::try_from(self.0.len()).unwrap_or(u16::MAX)
     }

@@ -13,12 +13,12 @@ use std::thread::{Builder, scope};
 
 use doppel_model::{PageId, ShardId};
 
-use super::owners::Owners;
+use super::owners::OwnerLookup;
 
 /// Nodes of tier 1. If no node answers, a call fails with an `E`.
 pub(super) struct Nodes<T: ?Sized, E> {
     nodes: Vec<Arc<T>>,
-    pub(super) owners: Arc<dyn Owners>,
+    pub(super) owners: Arc<dyn OwnerLookup>,
     /// Index of the node that last answered a call that any node can answer.
     preferred: AtomicUsize,
     /// Creates the error for a call that no node answers, with the reason.
@@ -39,7 +39,11 @@ type Owner = Result<usize, ShardId>;
 pub(super) type PartAnswer<R> = (Vec<usize>, R);
 
 impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
-    pub(super) fn new(nodes: Vec<Arc<T>>, owners: Arc<dyn Owners>, unavailable: fn(String) -> E) -> Self {
+    pub(super) fn new(
+        nodes: Vec<Arc<T>>,
+        owners: Arc<dyn OwnerLookup>,
+        unavailable: fn(String) -> E,
+    ) -> Self {
         Self { nodes, owners, preferred: AtomicUsize::new(0), unavailable }
     }
 

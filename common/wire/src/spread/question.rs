@@ -10,7 +10,7 @@ use doppel_contract::answer::Advice;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    GroupPosition, GroupSummary, GroupView, PageView, Question, Tier1Api, Tier1Error, Tier1Reads, Whom,
+    GroupPosition, GroupSummary, GroupView, PageView, Question, ReadTarget, Tier1Api, Tier1Error, Tier1Reads,
 };
 
 use super::parts::Nodes;
@@ -55,8 +55,8 @@ impl SpreadReads<'_> {
 
     fn question_for(&self, turn: Turn) -> Question {
         match turn {
-            Turn::Owner => self.question.to(Whom::Owner),
-            Turn::Replica(_) => self.question.to(Whom::Replica),
+            Turn::Owner => self.question.to(ReadTarget::Owner),
+            Turn::Replica(_) => self.question.to(ReadTarget::Replica),
             Turn::PatientOwner => self.question.with_patience(),
         }
     }

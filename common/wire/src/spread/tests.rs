@@ -79,17 +79,17 @@ impl Tier1Reads for Node {
 }
 
 impl Tier1Api for Node {
-    fn submit_for(&self, _: ClientId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+    fn submit_for(&self, _: ClientId, submissions: Vec<Submission>) -> Answer<Vec<SubmissionOutcome>> {
         if let Some(barrier) = &self.barrier {
             barrier.wait();
         }
         self.ask("submit", submissions.len())?;
         // The outcome depends on the submission, so that the test can check the order.
         let outcome = |one: Submission| match one.body {
-            Body::Dead => Outcome::Confirmed,
-            _ => Outcome::Pending,
+            Body::Dead => SubmissionOutcome::Confirmed,
+            _ => SubmissionOutcome::Pending,
         };
-        let more = self.miscounts.then_some(Outcome::Stale);
+        let more = self.miscounts.then_some(SubmissionOutcome::Stale);
         Ok(submissions.into_iter().map(outcome).chain(more).collect())
     }
 
@@ -98,10 +98,10 @@ impl Tier1Api for Node {
         Ok(Vec::new())
     }
 
-    fn changes(&self, _: Option<&str>, _: usize, wait: Duration) -> Answer<Changes> {
+    fn changes(&self, _: Option<&str>, _: usize, wait: Duration) -> Answer<FeedBatch> {
         assert!(wait <= Duration::from_secs(1));
         self.ask("changes", 0)?;
-        Ok(Changes { changes: Vec::new(), cursor: self.place.to_string(), at_end: true })
+        Ok(FeedBatch { changes: Vec::new(), cursor: self.place.to_string(), at_end: true })
     }
 
     fn scan(&self, _: Option<ScanPosition>, _: usize) -> Answer<LinesPage> {
@@ -173,7 +173,7 @@ fn nodes(change: impl Fn(&mut Node)) -> (SpreadTier1, Vec<Arc<Node>>) {
     (SpreadTier1::new(spread, fixed()), nodes)
 }
 
-fn fixed() -> Arc<dyn Owners> {
+fn fixed() -> Arc<dyn OwnerLookup> {
     Arc::new(FixedOwners(OF_SHARD.to_vec()))
 }
 
@@ -190,7 +190,7 @@ impl Moving {
     }
 }
 
-impl Owners for Moving {
+impl OwnerLookup for Moving {
     fn shards(&self) -> u16 {
         4
     }
@@ -234,7 +234,9 @@ fn lists_are_split_by_node_and_answers_merged_in_order() {
     let barrier = Arc::new(Barrier::new(3));
     let (spread, nodes) = nodes(|node| node.barrier = Some(Arc::clone(&barrier)));
     let outcomes = spread.submit(submissions()).unwrap();
-    let expected = |n: usize| if n.is_multiple_of(3) { Outcome::Confirmed } else { Outcome::Pending };
+    let expected = |n: usize| {
+        if n.is_multiple_of(3) { SubmissionOutcome::Confirmed } else { SubmissionOutcome::Pending }
+    };
     assert_eq!(outcomes, (0..40).map(expected).collect::<Vec<_>>());
     let urls = urls(40);
     for (place, node) in nodes.iter().enumerate() {
@@ -306,7 +308,8 @@ fn items_without_a_known_owner_fail_and_the_others_succeed() {
     nodes[2].fail(None);
     let answers = spread.submit_each(ClientId::NONE, submissions());
     for ((n, answer), (_, of)) in answers.into_iter().enumerate().zip(urls(40)) {
-        let outcome = if n.is_multiple_of(3) { Outcome::Confirmed } else { Outcome::Pending };
+        let outcome =
+            if n.is_multiple_of(3) { SubmissionOutcome::Confirmed } else { SubmissionOutcome::Pending };
         assert_eq!(answer, if of == 1 { Err(unknown()) } else { Ok(outcome) });
     }
     (0..4).for_each(|shard| owners.moves(shard, None));
@@ -435,7 +438,7 @@ struct Replicated {
     replicas: [Vec<usize>; 4],
 }
 
-impl Owners for Replicated {
+impl OwnerLookup for Replicated {
     fn shards(&self) -> u16 {
         4
     }
@@ -520,7 +523,7 @@ fn answers_of_owners_age_and_sooner_if_owners_can_be_deposed() {
     let ask = |spread: &SpreadTier1| {
         let question = Question::default();
         assert_eq!(question.ask(spread, |reads| reads.pages(&ids)).unwrap().len(), 40);
-        question.answered(())
+        question.dated_answer(())
     };
     assert!(matches!(ask(&replicated), Err(Tier1Error::Unavailable(_))));
     assert_eq!(ask(&fixed).unwrap().age, None);

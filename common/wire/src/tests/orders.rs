@@ -7,37 +7,37 @@ use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, Epoch, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::{
-    IndexCommand, IndexError, IndexOrders, MappingApi, Orders, Pair, PartitionLookup, RebalanceError,
-    RefusedOrders, Search, Tier2Api,
+    IndexCommand, IndexError, IndexOrders, MappingApi, Orders, PartitionLookup, RebalanceError,
+    RefusedOrders, Search, Tier2Api, VerifiedPartner,
 };
 
 use super::*;
-use crate::orders::{CurrentRouter, RemoteOrders, RouterAt, serve};
-use crate::seat::RouterSeat;
+use crate::orders::{CurrentRouter, RemoteOrders, RouterLocation, serve};
+use crate::router_slot::RouterSlot;
 use crate::tier2::{self, RemoteTier2, RoutedTier2};
 
 /// A router that records its orders. The number identifies the router.
 #[derive(Default)]
-struct Router(Mutex<Vec<Orders>>, u32);
+struct RouterApi(Mutex<Vec<Orders>>, u32);
 
-impl Router {
+impl RouterApi {
     /// Returns the index of the first command of each of the orders.
     fn firsts(&self) -> Vec<u64> {
         self.0.lock().unwrap().iter().map(|orders| orders.first).collect()
     }
 }
 
-impl IndexOrders for Router {
+impl IndexOrders for RouterApi {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         self.0.lock().unwrap().push(orders);
         Ok(())
     }
 }
 
-impl Tier2Api for Router {
-    fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
+impl Tier2Api for RouterApi {
+    fn probe(&self, _: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         let (page, content) = (PageId::from_bytes([1; 16]), ContentHash([2; 16]));
-        Ok(vec![Pair { page, content, similarity: Similarity { shared: self.1, of: 9 } }])
+        Ok(vec![VerifiedPartner { page, content, similarity: Similarity { shared: self.1, of: 9 } }])
     }
 
     fn locate(&self, _: &Signature) -> Result<PartitionLookup, IndexError> {
@@ -58,7 +58,7 @@ impl Tier2Api for Router {
     }
 }
 
-impl MappingApi for Router {
+impl MappingApi for RouterApi {
     fn plan(&self) -> Result<Plan, IndexError> {
         unreachable!("the test does not make this call")
     }
@@ -88,19 +88,19 @@ impl MappingApi for Router {
     }
 }
 
-fn router(number: u32) -> Arc<Router> {
-    Arc::new(Router(Mutex::default(), number))
+fn router(number: u32) -> Arc<RouterApi> {
+    Arc::new(RouterApi(Mutex::default(), number))
 }
 
-/// Starts a node with an empty seat for a router.
-fn node_with_seat() -> (Node, Arc<RouterSeat>) {
-    let seat = Arc::new(RouterSeat::new());
+/// Starts a node with an empty slot for a router.
+fn node_with_slot() -> (Node, Arc<RouterSlot>) {
+    let slot = Arc::new(RouterSlot::new());
     let node = Node::start(|listener| {
-        let tier2: Arc<dyn Tier2Api> = seat.clone();
-        let mapping: Arc<dyn MappingApi> = seat.clone();
-        tier2::serve(serve(listener, &seat), &tier2, &mapping)
+        let tier2: Arc<dyn Tier2Api> = slot.clone();
+        let mapping: Arc<dyn MappingApi> = slot.clone();
+        tier2::serve(serve(listener, &slot), &tier2, &mapping)
     });
-    (node, seat)
+    (node, slot)
 }
 
 /// Returns the number of the router that answers.
@@ -118,9 +118,9 @@ fn until(what: impl Fn() -> bool) {
 
 #[test]
 fn orders_reach_the_router_unchanged() {
-    let router = Arc::new(Router::default());
-    let (node, seat) = node_with_seat();
-    seat.sit(router.clone(), 7);
+    let router = Arc::new(RouterApi::default());
+    let (node, slot) = node_with_slot();
+    slot.install(router.clone(), 7);
     let remote = RemoteOrders::start(node.peer()).unwrap();
     let (page, content) = (PageId::from_bytes([1; 16]), ContentHash([2; 16]));
     let signature = Arc::new(Builder::new().build(&[1, 2, 3]));
@@ -149,16 +149,16 @@ fn orders_reach_the_router_unchanged() {
 
 /// The location of the router, which the test sets; unknown at first.
 #[derive(Default)]
-struct TestLocation(Mutex<Option<Box<dyn Fn() -> RouterAt + Send>>>);
+struct TestLocation(Mutex<Option<Box<dyn Fn() -> RouterLocation + Send>>>);
 
 impl TestLocation {
-    fn set(&self, at: impl Fn() -> RouterAt + Send + 'static) {
+    fn set(&self, at: impl Fn() -> RouterLocation + Send + 'static) {
         *self.0.lock().unwrap() = Some(Box::new(at));
     }
 }
 
 impl CurrentRouter for TestLocation {
-    fn current(&self) -> Result<RouterAt, IndexError> {
+    fn current(&self) -> Result<RouterLocation, IndexError> {
         let at = self.0.lock().unwrap();
         at.as_ref()
             .map(|at| at())
@@ -170,7 +170,7 @@ impl CurrentRouter for TestLocation {
 fn orders_follow_a_router_that_moves_and_losses_are_reported_once() {
     let range = RangeId(1);
     let (a, b, c) = (router(1), router(2), router(3));
-    let ((first, first_seat), (second, second_seat)) = (node_with_seat(), node_with_seat());
+    let ((first, first_slot), (second, second_slot)) = (node_with_slot(), node_with_slot());
     let place = Arc::new(TestLocation::default());
     let remote = RemoteOrders::start_at(place.clone()).unwrap();
     let submit = |from: u64, to: u64| {
@@ -183,31 +183,31 @@ fn orders_follow_a_router_that_moves_and_losses_are_reported_once() {
     // The location of the router is unknown, so the orders wait.
     submit(1, 2);
     assert_eq!(answering(&*remote), Err(IndexError::Unavailable("the location is unknown".to_owned())));
-    first_seat.sit(a.clone(), 11);
+    first_slot.install(a.clone(), 11);
     let peer = first.peer();
-    place.set(move || RouterAt::There(peer.clone()));
+    place.set(move || RouterLocation::There(peer.clone()));
     submit(3, 3);
     until(|| a.firsts() == [1, 2, 3]);
     assert_eq!(answering(&*remote), Ok(1));
     assert!(!remote.has_lost(range), "the first known router has lost nothing");
     // The router leaves, and appears on another node later. In between, no order is accepted, and none is
     // dropped.
-    first_seat.leave();
+    first_slot.clear();
     submit(4, 4);
     let peer = second.peer();
-    place.set(move || RouterAt::There(peer.clone()));
+    place.set(move || RouterLocation::There(peer.clone()));
     let not_here = IndexError::Unavailable("the router of the index is not at this node".to_owned());
     assert_eq!(answering(&*remote), Err(not_here));
     std::thread::sleep(Duration::from_millis(300));
     assert!(!remote.has_lost(range) && remote.waiting().is_ok_and(|waiting| waiting >= 1));
-    second_seat.sit(b.clone(), 12);
+    second_slot.install(b.clone(), 12);
     until(|| remote.has_lost(range));
     submit(1, 5);
     until(|| b.firsts() == [1, 2, 3, 4, 5]);
     assert!(!remote.has_lost(range), "the loss was reported before");
     // A router in this process is called directly.
     let here = c.clone();
-    place.set(move || RouterAt::Here(here.clone(), 13));
+    place.set(move || RouterLocation::Here(here.clone(), 13));
     until(|| remote.has_lost(range));
     drop((first, second));
     submit(1, 6);
@@ -219,7 +219,7 @@ fn orders_follow_a_router_that_moves_and_losses_are_reported_once() {
 
 #[test]
 fn calls_go_to_the_present_router() {
-    let ((first, first_seat), (second, second_seat)) = (node_with_seat(), node_with_seat());
+    let ((first, first_slot), (second, second_slot)) = (node_with_slot(), node_with_slot());
     let place = Arc::new(Mutex::new(None));
     let at = Arc::clone(&place);
     let nodes = [&first, &second].map(|node| RemoteTier2::new(node.peer()));
@@ -231,19 +231,19 @@ fn calls_go_to_the_present_router() {
         assert_eq!(answering(&routed), Err(unknown()));
         assert_eq!(routed.cancel(), Err(RebalanceError::Unavailable(unknown())));
     }
-    first_seat.sit(router(1), 11);
+    first_slot.install(router(1), 11);
     *place.lock().unwrap() = Some(0);
     assert_eq!((answering(&routed), routed.cancel()), (Ok(1), Err(RebalanceError::NothingToCancel)));
     *place.lock().unwrap() = Some(1);
     assert_eq!(answering(&routed), Err(not_here()));
     assert_eq!(routed.cancel(), Err(RebalanceError::Unavailable(not_here())));
-    first_seat.leave();
-    second_seat.sit(router(2), 12);
-    assert_eq!((answering(&routed), answering(&*first_seat)), (Ok(2), Err(not_here())));
-    second_seat.sit(router(3), 13);
+    first_slot.clear();
+    second_slot.install(router(2), 12);
+    assert_eq!((answering(&routed), answering(&*first_slot)), (Ok(2), Err(not_here())));
+    second_slot.install(router(3), 13);
     assert_eq!(answering(&routed), Ok(3));
     let orders = Orders { range: RangeId(1), epoch: Epoch(1), first: 1, commands: Vec::new() };
-    assert_eq!(first_seat.submit(orders.clone()).unwrap_err().error, not_here());
-    second_seat.submit(orders).unwrap();
-    assert!(!second_seat.has_lost(RangeId(1)));
+    assert_eq!(first_slot.submit(orders.clone()).unwrap_err().error, not_here());
+    second_slot.submit(orders).unwrap();
+    assert!(!second_slot.has_lost(RangeId(1)));
 }

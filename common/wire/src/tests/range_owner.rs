@@ -3,16 +3,16 @@
 use std::sync::Mutex;
 use std::sync::mpsc;
 
-use doppel_contract::{Backlog, Counters, Outcome};
+use doppel_contract::{Backlog, Counters, SubmissionOutcome};
 use doppel_model::pairwise::Similarity;
 use doppel_model::{ClientId, ContentHash, Epoch, GroupId, PageUrl, RangeId, ShardId, Timestamp};
 use doppel_protocol::range_owner::{
-    AppliedUpTo, BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt,
-    Row,
+    AppliedPosition, BackupId, EncodedPost, EncodedRow, PeerError, PostCallback, RangeOwner, RangeReport,
+    RangeState, Receipt,
 };
 use doppel_protocol::{
-    Aged, BACKUP_PIECE_BYTES, Body, DecisionTimes, LogPosition, Pair, RepairReport, Repeat, SearchResult,
-    Submission, Tier1Error, Whom,
+    BACKUP_PIECE_BYTES, Body, DatedAnswer, DecisionTimes, LogPosition, ReadTarget, RepairReport, Repeat,
+    SearchResult, Submission, Tier1Error, VerifiedPartner,
 };
 
 use super::*;
@@ -48,9 +48,9 @@ impl Owner {
 }
 
 impl RangeOwner for Owner {
-    fn post(&self, post: EncodedPost, done: PostDone) {
+    fn post(&self, post: EncodedPost, done: PostCallback) {
         let answer = Self::check(post.to).map(|()| Receipt {
-            applied: vec![AppliedUpTo {
+            applied: vec![AppliedPosition {
                 from: ShardId(1),
                 to: ShardId(2),
                 number: post.messages.len() as u64,
@@ -69,7 +69,13 @@ impl RangeOwner for Owner {
         Ok(keys.iter().map(|key| (key[0] > 0).then(|| vec![key[0]; self.row_bytes])).collect())
     }
 
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         Self::check(range)?;
         self.note(format!("scan from {from:?} to {to:?}: {limit}"));
         Ok(vec![(from.to_vec(), vec![0; self.row_bytes]); limit.min(100)])
@@ -79,11 +85,14 @@ impl RangeOwner for Owner {
         &self,
         range: RangeId,
         keys: &[Vec<u8>],
-        whom: Whom,
-    ) -> Result<Aged<Vec<Option<Vec<u8>>>>, PeerError> {
+        target: ReadTarget,
+    ) -> Result<DatedAnswer<Vec<Option<Vec<u8>>>>, PeerError> {
         let pause = *self.pause.lock().unwrap();
         std::thread::sleep(pause);
-        Ok(Aged { answer: self.rows(range, keys)?, age: (whom == Whom::Replica).then_some(AGE) })
+        Ok(DatedAnswer {
+            answer: self.rows(range, keys)?,
+            age: (target == ReadTarget::Replica).then_some(AGE),
+        })
     }
 
     fn scan_for_question(
@@ -91,9 +100,12 @@ impl RangeOwner for Owner {
         range: RangeId,
         (from, to): (&[u8], &[u8]),
         limit: usize,
-        whom: Whom,
-    ) -> Result<Aged<Vec<Row>>, PeerError> {
-        Ok(Aged { answer: self.scan(range, from, to, limit)?, age: (whom == Whom::Replica).then_some(AGE) })
+        target: ReadTarget,
+    ) -> Result<DatedAnswer<Vec<EncodedRow>>, PeerError> {
+        Ok(DatedAnswer {
+            answer: self.scan(range, from, to, limit)?,
+            age: (target == ReadTarget::Replica).then_some(AGE),
+        })
     }
 
     fn state(&self, range: RangeId) -> Result<RangeState, PeerError> {
@@ -135,11 +147,11 @@ impl RangeOwner for Owner {
         range: RangeId,
         client: ClientId,
         submissions: Vec<Submission>,
-    ) -> Result<Vec<Outcome>, PeerError> {
+    ) -> Result<Vec<SubmissionOutcome>, PeerError> {
         assert_eq!(client, ClientId(7));
         Self::check(range)?;
         self.note(format!("submit {}", submissions.len()));
-        Ok(vec![Outcome::Pending; submissions.len()])
+        Ok(vec![SubmissionOutcome::Pending; submissions.len()])
     }
 
     fn purge(&self, range: RangeId, pages: &[PageId]) -> Result<(), PeerError> {
@@ -237,7 +249,10 @@ fn calls_reach_the_owner_and_its_answers_come_back() {
         canonical: None,
         body: Body::Dead,
     };
-    assert_eq!(remote.submit(RANGE, ClientId(7), vec![submission; 2]), Ok(vec![Outcome::Pending; 2]));
+    assert_eq!(
+        remote.submit(RANGE, ClientId(7), vec![submission; 2]),
+        Ok(vec![SubmissionOutcome::Pending; 2])
+    );
     let page = PageId::from_bytes([5; 16]);
     let content = ContentHash([2; 16]);
     remote.purge(RANGE, &[page]).unwrap();
@@ -291,26 +306,26 @@ fn patiently<T>(ask: impl Fn() -> Result<T, PeerError>) -> Result<T, PeerError> 
 fn replicas_state_their_age_and_questions_do_not_wait_for_a_hanging_node() {
     const PAUSE: Duration = Duration::from_secs(4);
     let (_node, remote, owner) = start(Owner { row_bytes: 2, ..Owner::default() });
-    let rows = |whom| remote.rows_for_question(RANGE, &vec![vec![0]; 5_000], whom);
+    let rows = |target| remote.rows_for_question(RANGE, &vec![vec![0]; 5_000], target);
     // A busy machine may answer late at first, so the test calls again after a while.
-    let Aged { answer, age } = patiently(|| rows(Whom::Replica)).unwrap();
+    let DatedAnswer { answer, age } = patiently(|| rows(ReadTarget::Replica)).unwrap();
     assert_eq!((answer.len(), age), (4_096, Some(AGE)));
-    assert_eq!(patiently(|| rows(Whom::Owner)).unwrap().age, None);
-    let piece = patiently(|| remote.scan_for_question(RANGE, (&[1], &[2]), 5, Whom::Replica)).unwrap();
+    assert_eq!(patiently(|| rows(ReadTarget::Owner)).unwrap().age, None);
+    let piece = patiently(|| remote.scan_for_question(RANGE, (&[1], &[2]), 5, ReadTarget::Replica)).unwrap();
     assert_eq!((piece.answer.len(), piece.age), (5, Some(AGE)));
-    let other = patiently(|| remote.rows_for_question(RangeId(8), &[vec![0]], Whom::Replica));
+    let other = patiently(|| remote.rows_for_question(RangeId(8), &[vec![0]], ReadTarget::Replica));
     assert_eq!(other, Err(PeerError::NotOwner(RangeId(8))));
     *owner.pause.lock().unwrap() = PAUSE;
     let began = Instant::now();
-    assert!(matches!(rows(Whom::Owner), Err(PeerError::Unreachable { range: RANGE, .. })));
+    assert!(matches!(rows(ReadTarget::Owner), Err(PeerError::Unreachable { range: RANGE, .. })));
     let waited = began.elapsed();
     assert!(waited >= NODE_WAIT && waited < PAUSE, "{waited:?}");
     // The next question does not wait, although the node would answer now. Other calls still reach the node.
     *owner.pause.lock().unwrap() = Duration::ZERO;
     let began = Instant::now();
-    assert!(rows(Whom::Owner).is_err() && rows(Whom::Replica).is_err());
+    assert!(rows(ReadTarget::Owner).is_err() && rows(ReadTarget::Replica).is_err());
     assert_eq!(remote.rows(RANGE, &[vec![0]]), Ok(vec![None]));
-    while rows(Whom::Owner).is_err() {
+    while rows(ReadTarget::Owner).is_err() {
         assert!(began.elapsed() < Duration::from_secs(20), "the node is never called again");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -325,7 +340,7 @@ fn posts_are_answered_later() {
         remote.post(post, Box::new(move |answer| sender.send(answer).unwrap()));
         receiver.recv().unwrap()
     };
-    let applied = vec![AppliedUpTo { from: ShardId(1), to: ShardId(2), number: 256 }];
+    let applied = vec![AppliedPosition { from: ShardId(1), to: ShardId(2), number: 256 }];
     assert_eq!(post(&remote, RANGE, 256), Ok(Receipt { applied }));
     assert_eq!(post(&remote, RangeId(9), 1), Err(PeerError::NotOwner(RangeId(9))));
     assert_eq!(post(&remote, RANGE, 0), Err(PeerError::unreachable(RANGE, "the owner has ended")));
@@ -353,7 +368,7 @@ fn work_that_is_too_large_for_a_call_is_split() {
     asked(&owner);
     let result = |pairs| {
         let (page, content) = (PageId::from_bytes([5; 16]), ContentHash([2; 16]));
-        let pair = Pair { page, content, similarity: Similarity { shared: 1, of: 1 } };
+        let pair = VerifiedPartner { page, content, similarity: Similarity { shared: 1, of: 1 } };
         SearchResult { page, content, ticket: 1, pairs: vec![pair; pairs] }
     };
     remote.deliver(RANGE, vec![result(1); 2_500]).unwrap();

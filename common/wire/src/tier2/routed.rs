@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doppel_contract::{LoadReport, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
-use doppel_protocol::{IndexError, MappingApi, Pair, PartitionLookup, RebalanceError, Tier2Api};
+use doppel_protocol::{IndexError, MappingApi, PartitionLookup, RebalanceError, Tier2Api, VerifiedPartner};
 
 use super::RemoteTier2;
 
@@ -14,7 +14,7 @@ use super::RemoteTier2;
 macro_rules! ask_present_router {
     ($type:ty) => {
         impl Tier2Api for $type {
-            fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
+            fn probe(&self, signature: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
                 self.present()?.probe(signature)
             }
 

@@ -1,6 +1,6 @@
 //! Splitting of work that is too large for one call.
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::PageUrl;
 use doppel_protocol::{Body, Submission};
 
@@ -30,8 +30,8 @@ pub(crate) fn count_fitting(sizes: impl Iterator<Item = usize>, room: usize) -> 
 /// submissions.
 pub(crate) fn submit_in_batches<E>(
     submissions: Vec<Submission>,
-    submit: impl Fn(Vec<Submission>) -> Result<Vec<Outcome>, E>,
-) -> Result<Vec<Outcome>, E> {
+    submit: impl Fn(Vec<Submission>) -> Result<Vec<SubmissionOutcome>, E>,
+) -> Result<Vec<SubmissionOutcome>, E> {
     let mut outcomes = Vec::with_capacity(submissions.len());
     let mut remaining = submissions;
     while !remaining.is_empty() {

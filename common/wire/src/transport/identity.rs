@@ -19,7 +19,7 @@ pub struct NodeName(Arc<str>);
 /// A text is not a valid name of a node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a valid node name: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -, such as index-1")]
-pub struct InvalidName(String);
+pub struct InvalidNodeName(String);
 
 impl NodeName {
     /// Returns the name as text.
@@ -30,22 +30,22 @@ impl NodeName {
 }
 
 impl FromStr for NodeName {
-    type Err = InvalidName;
+    type Err = InvalidNodeName;
 
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
+    fn from_str(text: &str) -> Result<Self, InvalidNodeName> {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits) {
             Ok(Self(text.into()))
         } else {
-            Err(InvalidName(text.chars().take(80).collect()))
+            Err(InvalidNodeName(text.chars().take(80).collect()))
         }
     }
 }
 
 impl TryFrom<String> for NodeName {
-    type Error = InvalidName;
+    type Error = InvalidNodeName;
 
-    fn try_from(text: String) -> Result<Self, InvalidName> {
+    fn try_from(text: String) -> Result<Self, InvalidNodeName> {
         text.parse()
     }
 }

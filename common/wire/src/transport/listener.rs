@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use doppel_http::Connections;
+use doppel_http::ConnectionLimits;
 use futures_util::stream::unfold;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -42,7 +42,7 @@ const STREAM_PIECES: usize = 4;
 const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Connection limits of a listener. The timeouts exceed the time for which a peer keeps an idle connection.
-const CONNECTIONS: Connections = Connections {
+const CONNECTIONS: ConnectionLimits = ConnectionLimits {
     open: 1_024,
     of_address: 1_024,
     head_time: Duration::from_secs(60),
@@ -53,7 +53,7 @@ const CONNECTIONS: Connections = Connections {
 
 /// How the process reacts to a panic inside a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Panics {
+pub enum PanicPolicy {
     /// The panic ends the process. The state may be half changed, and a restart is safe.
     End,
     /// The panic becomes an error answer. The calls do not change any state by themselves.
@@ -61,11 +61,11 @@ pub enum Panics {
 }
 
 /// The calls that a node answers.
-pub struct Listener {
+pub struct CallListener {
     own: Arc<Identity>,
     /// Permits of the calls that are added next.
     permits: Arc<Semaphore>,
-    panics: Panics,
+    panics: PanicPolicy,
     traffic: WireTraffic,
     routes: Router,
 }
@@ -73,11 +73,11 @@ pub struct Listener {
 /// The bytes of an answer, produced as they are read.
 pub(crate) type ByteStream = Box<dyn Iterator<Item = Bytes> + Send>;
 
-impl Listener {
+impl CallListener {
     /// Creates a listener for this node that works on at most `at_once` calls at the same time. Further calls
     /// wait a moment and are then refused.
     #[must_use]
-    pub fn new(own: Identity, at_once: usize, panics: Panics) -> Self {
+    pub fn new(own: Identity, at_once: usize, panics: PanicPolicy) -> Self {
         let permits = Arc::new(Semaphore::new(at_once));
         Self { own: Arc::new(own), permits, panics, traffic: WireTraffic::default(), routes: Router::new() }
     }
@@ -87,7 +87,7 @@ impl Listener {
     pub fn counting(self, traffic: &WireTraffic) -> Self {
         let (permits, counted) = (Arc::clone(&self.permits), traffic.clone());
         let this = Self { traffic: traffic.clone(), ..self }.at_once(TRAFFIC_CALLS);
-        Self { permits, ..this.answer::<ReportTraffic>(move |()| counted.so_far()) }
+        Self { permits, ..this.answer::<ReportTraffic>(move |()| counted.totals()) }
     }
 
     /// Gives the calls that are added next their own permits, so that other calls do not block them.
@@ -238,7 +238,7 @@ async fn read<C: Call>(headers: &HeaderMap, body: Body) -> Result<Bytes, Respons
 
 fn run<C: Call>(
     body: Bytes,
-    panics: Panics,
+    panics: PanicPolicy,
     counts: &Counts,
     answer: &dyn Fn(C::Request) -> C::Answer,
 ) -> Response {
@@ -250,7 +250,7 @@ fn run<C: Call>(
     };
     drop(body);
     let Ok(answer) = catch_unwind(AssertUnwindSafe(|| answer(request))) else {
-        if panics == Panics::End {
+        if panics == PanicPolicy::End {
             process::abort();
         }
         return Refusal::Failed.because("the call failed; the log of the node says why");

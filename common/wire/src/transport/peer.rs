@@ -135,7 +135,7 @@ impl Runtime {
         Ok(Self { handle, http, traffic: Default::default(), shutdown: Arc::new(watch::Sender::new(false)) })
     }
 
-    /// Returns the traffic counts of peers, and of listeners with [`counting`](crate::Listener::counting).
+    /// Returns the traffic counts of peers, and of listeners with [`counting`](crate::CallListener::counting).
     #[must_use]
     pub fn traffic(&self) -> &WireTraffic {
         &self.traffic
@@ -195,7 +195,7 @@ impl Peer {
     ///
     /// # Errors
     /// If the node does not answer.
-    pub fn told_traffic(&self) -> Result<Vec<CallTraffic>, WireError> {
+    pub fn read_traffic(&self) -> Result<Vec<CallTraffic>, WireError> {
         self.call::<ReportTraffic>(&())
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use doppel_model::RangeId;
 use doppel_protocol::Settlement;
-use doppel_protocol::membership::Replica;
+use doppel_protocol::membership::ReportedReplica;
 use doppel_wire::NodeName;
 
 use crate::description::placement;
@@ -46,7 +46,7 @@ pub enum NeededReports {
 #[derive(Debug, Clone, Default)]
 pub struct NodeReports {
     /// The replicas of each range, as their nodes report them.
-    pub replicas: Vec<Vec<Replica>>,
+    pub replicas: Vec<Vec<ReportedReplica>>,
     /// Number of partitions of each node of tier 2, in the order of the plan. `None` if the router did not
     /// report it.
     pub partitions: Option<Vec<usize>>,
@@ -56,12 +56,12 @@ pub struct NodeReports {
 
 impl NodeReports {
     /// Reports of a range's replicas whose nodes were heard recently.
-    fn of(&self, range: RangeId) -> impl Iterator<Item = &Replica> {
+    fn of(&self, range: RangeId) -> impl Iterator<Item = &ReportedReplica> {
         let all = self.replicas.get(usize::from(range.0)).into_iter().flatten();
         all.filter(|replica| replica.age < SILENCE)
     }
 
-    fn owner_of(&self, range: RangeId) -> Option<&Replica> {
+    fn owner_of(&self, range: RangeId) -> Option<&ReportedReplica> {
         // A deposed owner that has not noticed yet has an earlier epoch.
         self.of(range).filter(|replica| replica.owns).max_by_key(|replica| replica.epoch)
     }
@@ -74,7 +74,7 @@ impl NodeReports {
     /// The owner of a range and the nodes that follow it, at most [`LAG`] records behind.
     fn follow(&self, range: RangeId) -> Vec<&str> {
         let Some(owner) = self.owner_of(range) else { return Vec::new() };
-        let follows = |replica: &&Replica| {
+        let follows = |replica: &&ReportedReplica| {
             let is_near = replica.index.saturating_add(LAG) >= owner.index;
             replica.known && replica.trouble.is_none() && replica.epoch == owner.epoch && is_near
         };

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_protocol::Settlement;
-use doppel_shared_log::{Engine, EngineState};
+use doppel_shared_log::{EngineState, LogEngine};
 
 use crate::log::LogSettings;
 use crate::log::monitors::{LogServer, Objections, PAUSE, look, objections};
@@ -21,7 +21,7 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// The log to check: its client, its servers and its streams.
 pub struct LogTarget<'p> {
     /// The client of the log.
-    pub engine: &'p Engine,
+    pub engine: &'p LogEngine,
     /// The URLs of the file.
     pub servers: &'p [String],
     /// Names of all streams of the cluster; empty before they are created.

@@ -12,7 +12,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doppel_contract::client::in_the_clear;
+use doppel_contract::client::builder_without_tls;
 use doppel_protocol::Settlement;
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
@@ -119,7 +119,7 @@ fn ask(monitor: &str) -> Result<ServerReport, String> {
         cause.to_string()
     };
     // A redirect would lead to the report of another server, so redirects are not followed.
-    let http = in_the_clear().timeout(ANSWER).redirect(Policy::none()).build().map_err(text)?;
+    let http = builder_without_tls().timeout(ANSWER).redirect(Policy::none()).build().map_err(text)?;
     let answer = http.get(format!("{}/varz", monitor.trim_end_matches('/'))).send().map_err(|error| {
         // Something listens at the port, but does not speak HTTP.
         if !error.is_connect() && !error.is_timeout() && greets(monitor) {

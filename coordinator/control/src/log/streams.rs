@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use doppel_shared_log::{Engine, EngineError, LogError, StreamSettings};
+use doppel_shared_log::{EngineError, LogEngine, LogError, StreamSettings};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::description::Description;
@@ -21,7 +21,7 @@ const LEAST: Duration = Duration::from_millis(500);
 /// A command's connection to the log.
 pub struct Connection {
     /// The client of the log.
-    pub engine: Engine,
+    pub engine: LogEngine,
     until: Instant,
     // The connection runs in tasks of this runtime, so the runtime must live as long.
     runtime: Runtime,
@@ -150,11 +150,11 @@ fn connect(
     servers: &[String],
     until: Instant,
     tell: &dyn Fn(&EngineError),
-) -> Result<Engine, EngineError> {
+) -> Result<LogEngine, EngineError> {
     let mut is_told = false;
     again(until, passes, || {
         let left = until.saturating_duration_since(Instant::now()).max(LEAST);
-        let connected = Engine::connect_within(runtime.handle().clone(), servers, "doppel", left);
+        let connected = LogEngine::connect_within(runtime.handle().clone(), servers, "doppel", left);
         if let Err(error) = &connected
             && passes(error)
             && !std::mem::replace(&mut is_told, true)

@@ -1,6 +1,6 @@
 //! All readers of the stream agree on the description, and of two concurrent changes only one is made.
 
-use doppel_shared_log::memory::{Fault, MemoryLog};
+use doppel_shared_log::memory::{LogFault, MemoryLog};
 use proptest::prelude::*;
 
 use super::*;
@@ -128,12 +128,16 @@ enum Put {
     Rubbish,
     Replay(u64),
     Trim(u64),
-    Fails(Fault),
+    Fails(LogFault),
 }
 
 fn puts() -> impl Strategy<Value = Vec<Put>> {
-    let fault =
-        prop_oneof![Just(Fault::AnswerLost), Just(Fault::CallLost), Just(Fault::CallLate), Just(Fault::Away)];
+    let fault = prop_oneof![
+        Just(LogFault::AnswerLost),
+        Just(LogFault::CallLost),
+        Just(LogFault::CallLate),
+        Just(LogFault::Away)
+    ];
     let one = prop_oneof![
         4 => (0..3_usize).prop_map(Put::Change),
         1 => Just(Put::Rubbish),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doppel_contract::answer::{Attention, ClusterRange, EngineServer, EngineStatus, EngineStream, Standby};
 use doppel_model::RangeId;
-use doppel_shared_log::{Engine, EngineState, ServerState, StreamState};
+use doppel_shared_log::{EngineState, LogEngine, ServerState, StreamState};
 
 /// Share of its size limit, in percent, from which a stream counts as nearly full. If two replicas or more
 /// follow, the stream is trimmed from 50 % on, and without delay from 75 % on.
@@ -18,7 +18,7 @@ const FULL_PERCENT: u128 = 99;
 /// The log of a cluster and its client.
 #[derive(Clone)]
 pub struct LogAt {
-    pub engine: Engine,
+    pub engine: LogEngine,
     /// The URLs of the servers.
     pub servers: Vec<String>,
     /// Names of the streams, in the order of their ranges.

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use doppel_contract::answer::{Attention, ClusterRange, EngineStatus, Standby};
-use doppel_protocol::membership::Membership;
+use doppel_protocol::membership::ClusterMembership;
 
 use super::log::{is_full, servers_away};
 use super::running::Running;
@@ -14,7 +14,7 @@ const LAG: u64 = 1_000;
 
 /// Warnings about owners whose writes wait, replicas that do not follow, and ranges without an owner.
 pub(super) fn of_replicas(
-    membership: &Membership,
+    membership: &ClusterMembership,
     ranges: &[ClusterRange],
     (running, engine): (&Running, Option<&EngineStatus>),
     now: Instant,
@@ -120,7 +120,7 @@ fn waits(owner: &str, range: &ClusterRange, running: &Running, engine: Option<&E
 mod tests {
     use doppel_contract::answer::EngineServer;
     use doppel_model::{Epoch, RangeId};
-    use doppel_protocol::membership::{Beat, Claim};
+    use doppel_protocol::membership::{Beat, RangeClaim};
 
     use super::super::Replicas;
     use super::super::log::tests::stream;
@@ -128,9 +128,9 @@ mod tests {
     use crate::cluster::tests::replicated;
     use crate::status::processes::Processes;
 
-    fn claim(owns: bool, trouble: Option<&str>) -> Claim {
+    fn claim(owns: bool, trouble: Option<&str>) -> RangeClaim {
         let trouble = trouble.map(str::to_owned);
-        Claim {
+        RangeClaim {
             range: RangeId(2),
             epoch: Epoch(1),
             owns,
@@ -177,10 +177,10 @@ mod tests {
     }
 
     /// Warnings that follow from these beats and the status of the range.
-    fn found(beats: &[(&str, Claim)], range: ClusterRange, engine: &EngineStatus) -> Vec<Attention> {
+    fn found(beats: &[(&str, RangeClaim)], range: ClusterRange, engine: &EngineStatus) -> Vec<Attention> {
         let now = Instant::now();
         let replicas = Replicas {
-            membership: Membership::new().into(),
+            membership: ClusterMembership::new().into(),
             processes: Processes::new(1, replicated(|_| {})).into(),
             nodes: Vec::new(),
         };
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_remedy_fits_what_is_known() {
         let waits = claim(true, Some("it waits"));
-        let remedies = |beats: &[(&str, Claim)], range, log: &EngineStatus| -> Vec<String> {
+        let remedies = |beats: &[(&str, RangeClaim)], range, log: &EngineStatus| -> Vec<String> {
             found(beats, range, log).into_iter().map(|one| one.remedy).collect()
         };
         let owner = |standbys| range(Some("record-1"), standbys);

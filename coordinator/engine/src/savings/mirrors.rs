@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use doppel_contract::answer::Mirror;
+use doppel_contract::answer::HostMirror;
 
 use crate::limits::MIRROR_NAME_BYTES;
 
@@ -38,7 +38,7 @@ struct PairCounts {
 /// Result of the counting.
 #[derive(Debug)]
 pub(super) struct MirrorSummary {
-    pub(super) mirrors: Vec<Mirror>,
+    pub(super) mirrors: Vec<HostMirror>,
     pub(super) on_one_host: u64,
     pub(super) across_hosts: u64,
     pub(super) left_out: u64,
@@ -93,9 +93,9 @@ impl MirrorCounter {
     /// Returns the result with up to `list` pairs, those with the most pages first.
     pub(super) fn finish(self, list: usize) -> MirrorSummary {
         let Self { pairs, on_one_host, across_hosts, cut, .. } = self;
-        let mut mirrors: Vec<Mirror> = pairs
+        let mut mirrors: Vec<HostMirror> = pairs
             .into_iter()
-            .map(|((host, of), counts)| Mirror {
+            .map(|((host, of), counts)| HostMirror {
                 host: host.into(),
                 of: of.into(),
                 pages: counts.pages(),

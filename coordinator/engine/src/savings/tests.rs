@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel_contract::answer::Mirror;
+use doppel_contract::answer::HostMirror;
 use doppel_model::Tau;
 use doppel_model::signature::Builder;
 use proptest::prelude::*;
@@ -116,11 +116,11 @@ fn slow(pages: &[Made]) -> ([(u64, u64); 3], u64) {
     ([sum(&redirects), sum(&copies), sum(&near)], held_back)
 }
 
-fn slow_mirrors(pages: &[Made]) -> Vec<Mirror> {
-    let mut pairs: BTreeMap<(u8, u8), Mirror> = BTreeMap::new();
+fn slow_mirrors(pages: &[Made]) -> Vec<HostMirror> {
+    let mut pairs: BTreeMap<(u8, u8), HostMirror> = BTreeMap::new();
     let dropped = pages.iter().filter(|page| page.status == Status::Duplicate);
     for page in dropped.filter(|page| page.host != page.of.0) {
-        let mirror = pairs.entry((page.host, page.of.0)).or_insert_with(|| Mirror {
+        let mirror = pairs.entry((page.host, page.of.0)).or_insert_with(|| HostMirror {
             host: format!("h{}", page.host),
             of: format!("h{}", page.of.0),
             pages: 0,
@@ -137,7 +137,7 @@ fn slow_mirrors(pages: &[Made]) -> Vec<Mirror> {
             Some(_) => mirror.near += 1,
         }
     }
-    let mut mirrors: Vec<Mirror> = pairs.into_values().collect();
+    let mut mirrors: Vec<HostMirror> = pairs.into_values().collect();
     mirrors.sort_by_key(|mirror| std::cmp::Reverse(mirror.pages));
     mirrors
 }
@@ -147,7 +147,7 @@ proptest! {
     fn savings_equal_those_of_a_naive_count(pages in made_pages(), spills: bool) {
         let savings = count(&pages, if spills { 200 } else { 1 << 20 });
         let ([redirects, copies, near], held_back) = slow(&pages);
-        let all = |saving: Saving| (saving.pages, saving.bytes.unwrap());
+        let all = |saving: RemovableShare| (saving.pages, saving.bytes.unwrap());
         prop_assert_eq!(all(savings.redirects), redirects);
         prop_assert_eq!(all(savings.copies), copies);
         prop_assert_eq!(all(savings.near), near);

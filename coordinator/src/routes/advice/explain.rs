@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_contract::answer::{Advice, Content, Explanation, KeptBefore, PageUrlForm, Side};
+use doppel_contract::answer::{
+    Advice, ContentDetails, ExplainedPage, Explanation, PageUrlForm, PrecedingKeptPage,
+};
 use doppel_contract::words;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_protocol::{Aged, PageView, Rank, Tier1Reads};
+use doppel_protocol::{DatedAnswer, PageView, Rank, Tier1Reads};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -50,7 +52,7 @@ pub(crate) async fn get(
     let (a, b) = (page_url("a", &a)?, page_url("b", &b)?);
     app.blocking(move |app| {
         let sides = |reads: &dyn Tier1Reads| Ok((side(app, reads, "a", &a)?, side(app, reads, "b", &b)?));
-        let Aged { answer: ((a, first), (b, second)), age } = app.ask(sides)?;
+        let DatedAnswer { answer: ((a, first), (b, second)), age } = app.ask(sides)?;
         let policy = app.policy();
         let compared = first.as_deref().zip(second.as_deref());
         let measured = compared.map(|(x, y)| comparison::compare(policy, x, y));
@@ -68,7 +70,7 @@ pub(crate) async fn get(
 }
 
 /// The report on one page, with the signature that is compared.
-type ComparedSide = (Side, Option<Arc<Signature>>);
+type ComparedSide = (ExplainedPage, Option<Arc<Signature>>);
 
 fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result<ComparedSide, Problem> {
     let advice = app.advisor(reads, None).advise(url)?;
@@ -81,15 +83,18 @@ fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result
         _ => Some(page),
     };
     let Some(end) = end.filter(|end| end.content.is_some()) else {
-        return Ok((Side { advice, compared_url: None, content: None, kept_before: Vec::new() }, None));
+        return Ok((
+            ExplainedPage { advice, compared_url: None, content: None, kept_before: Vec::new() },
+            None,
+        ));
     };
     let compared_url = Some(end.rank.url.to_string());
     let Some(signature) = reads.signature(end.rank.url.id())? else {
-        return Ok((Side { advice, compared_url, content: None, kept_before: Vec::new() }, None));
+        return Ok((ExplainedPage { advice, compared_url, content: None, kept_before: Vec::new() }, None));
     };
     let lookup = app.tier2().locate(&signature)?;
     let kept_before = kept_before(app, reads, &end, &signature)?;
-    let content = Content {
+    let content = ContentDetails {
         hash: signature.content().to_string(),
         tokens: signature.tokens(),
         shingles: signature.kind().is_of_shingles().then(|| signature.size()),
@@ -99,7 +104,7 @@ fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result
         home: lookup.home,
         probed_partitions: lookup.probed_partitions,
     };
-    Ok((Side { advice, compared_url, content: Some(content), kept_before }, Some(signature)))
+    Ok((ExplainedPage { advice, compared_url, content: Some(content), kept_before }, Some(signature)))
 }
 
 /// Returns the kept pages of the page's group that precede the page in the winner order, with their
@@ -109,7 +114,7 @@ fn kept_before(
     reads: &dyn Tier1Reads,
     page: &PageView,
     signature: &Signature,
-) -> Result<Vec<KeptBefore>, Problem> {
+) -> Result<Vec<PrecedingKeptPage>, Problem> {
     let Some(group) = page.line.group else { return Ok(Vec::new()) };
     let before = |rank: &Rank| app.winners().compare(rank, &page.rank, None);
     let is_before = |rank: &Rank| rank.url != page.rank.url && before(rank).0.is_lt();
@@ -120,24 +125,29 @@ fn kept_before(
         let Some(other) = reads.signature(rank.url.id())? else { continue };
         let comparison = app.policy().compare(signature, &other);
         let (similarity, duplicate) = (comparison.similarity.as_f64(), comparison.similar);
-        compared.push(KeptBefore { url: rank.url.to_string(), rule, similarity, duplicate });
+        compared.push(PrecedingKeptPage { url: rank.url.to_string(), rule, similarity, duplicate });
     }
     Ok(compared)
 }
 
-fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&MeasuredComparison>) -> String {
+fn reason(
+    policy: Policy,
+    a: &ExplainedPage,
+    b: &ExplainedPage,
+    measured: Option<&MeasuredComparison>,
+) -> String {
     let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
         return lacks_content(side);
     };
-    let leads = |side: &Side| {
+    let leads = |side: &ExplainedPage| {
         let (from, to) = (&side.advice.url, side.compared_url.as_ref()?);
         side.advice.redirect_to.as_ref().map(|_| format!("{from} redirects to {to}"))
     };
     let compared = match a.compared_url == b.compared_url {
         true => "both have the content of one page".to_owned(),
         false => {
-            let tokens = |side: &Side| side.content.as_ref().map_or(0, |content| content.tokens);
+            let tokens = |side: &ExplainedPage| side.content.as_ref().map_or(0, |content| content.tokens);
             comparison::reason(policy, (tokens(a), tokens(b)), measured)
         }
     };
@@ -146,7 +156,7 @@ fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&MeasuredComparis
 }
 
 /// Explains why a page has no content that can be compared.
-fn lacks_content(side: &Side) -> String {
+fn lacks_content(side: &ExplainedPage) -> String {
     let Advice { url, redirect_to, reason, .. } = &side.advice;
     match (redirect_to, reason) {
         (Some(to), Some(reason)) => format!("{url} redirects to {to}, {}", words::unresolved(*reason)),

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use doppel_contract::answer::{Advice, MarketForm, PageUrlForm, Probed};
+use doppel_contract::answer::{Advice, MarketForm, PageUrlForm, ProbeAnswer};
 use doppel_contract::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use doppel_crawls::FetchedPage;
 use doppel_engine::comparison;
@@ -47,13 +47,13 @@ pub(crate) struct ProbeRequest {
 #[utoipa::path(
     post, path = "/v1/probe", operation_id = "probe_page", tag = "advice", request_body = ProbeRequest,
     responses(
-        (status = 200, description = "The advice on the page", body = Probed),
+        (status = 200, description = "The advice on the page", body = ProbeAnswer),
         (status = 400, description = "The request has neither or both of html and text, or it has no URL with a host although the policy reads the site"),
         (status = 413, description = "The page is over the limit"),
         refusals::ReadsAndIndex,
     ),
 )]
-pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Json<Probed>, Problem> {
+pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Json<ProbeAnswer>, Problem> {
     let (probe, share): (ProbeRequest, _) = extract::json(&app, request, PROBE_BYTES).await?;
     let body = match (probe.html, probe.text) {
         (Some(html), None) => PageBody::Html(html),
@@ -99,5 +99,5 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
         .await?;
     let (aged, main_content) = answer;
     let (url, age_ms) = (probe.url.unwrap_or_default(), aged.age.map(millis));
-    Ok(Json(Probed { advice: Advice { url, age_ms, ..aged.answer }, main_content }))
+    Ok(Json(ProbeAnswer { advice: Advice { url, age_ms, ..aged.answer }, main_content }))
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use doppel_contract::Market;
 use doppel_contract::answer::{Advice, StatusAnswer};
 use doppel_model::PageUrl;
-use doppel_protocol::{Moments, Question, TooOld};
+use doppel_protocol::{AgeError, AnswerTimes, Question};
 
 use crate::app::App;
 use crate::limits::{STATUS_HELPERS, STATUS_PAGES_EACH, STATUS_THREADS};
@@ -33,12 +33,12 @@ pub(crate) enum BatchEntry {
 pub(crate) struct BatchPage {
     url: String,
     page: PageUrl,
-    advice: Option<(Box<Advice>, Moments)>,
+    advice: Option<(Box<Advice>, AnswerTimes)>,
 }
 
 /// Parses the URLs, and looks them up in the status table if `by_table`.
 pub(crate) fn look_up(app: &App, by_table: bool, urls: Vec<String>) -> Vec<BatchEntry> {
-    let from = Moments::of_owners(Instant::now());
+    let from = AnswerTimes::of_owners(Instant::now());
     let parse = |url: String| match PageUrl::parse(&url) {
         Ok(page) => {
             let known = if by_table { app.tier1().known_advice(&page) } else { None };
@@ -94,7 +94,7 @@ fn pages(entries: &mut [BatchEntry]) -> impl Iterator<Item = &mut BatchPage> {
 }
 
 /// Returns the ages of the pages' advice. Removes advice that is too old, and reports that as an error.
-fn ages(entries: &mut [BatchEntry]) -> Result<Vec<Option<Duration>>, TooOld> {
+fn ages(entries: &mut [BatchEntry]) -> Result<Vec<Option<Duration>>, AgeError> {
     let (mut ages, mut found) = (Vec::new(), None);
     for page in pages(entries) {
         match page.advice.as_ref().map(|(_, from)| from.age()) {
@@ -207,7 +207,7 @@ fn advise_for(app: &App, market: &Market, pages: &mut [&mut BatchPage]) -> Resul
     let question = Question::default();
     question.ask(app.tier1(), |reads| {
         let mut advisor = app.advisor(reads, Some(market));
-        let mut from = Moments::default();
+        let mut from = AnswerTimes::default();
         for page in pages {
             let advice = advisor.advise(&page.page)?;
             from = from.with(question.next_part());

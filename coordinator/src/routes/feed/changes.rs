@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use doppel_contract::answer::{ChangeLine, ChangesAnswer};
-use doppel_protocol::Changes;
+use doppel_protocol::FeedBatch;
 use serde::Deserialize;
 use tokio::time::Instant;
 use utoipa::IntoParams;
@@ -125,7 +125,7 @@ async fn poll(
     mut cursor: Option<String>,
     limit: usize,
     wait: Duration,
-) -> Result<Changes, Problem> {
+) -> Result<FeedBatch, Problem> {
     let end = Instant::now() + wait;
     loop {
         let left = end.saturating_duration_since(Instant::now());

@@ -5,9 +5,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_contract::answer::{GroupIdForm, Repair, Repairs};
+use doppel_contract::answer::{GroupIdForm, RepairResult, RepairResults};
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::{RepairReport, within};
+use doppel_protocol::{RepairReport, limit_urls};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -35,14 +35,14 @@ pub(crate) struct RepairQuery {
 
 /// Converts the report on a repair to its answer, with at most `room` URLs of its sets. Subtracts the number
 /// of listed URLs from `room`.
-fn listed(report: RepairReport, room: &mut usize) -> Repair {
+fn listed(report: RepairReport, room: &mut usize) -> RepairResult {
     let most = *room;
     let (members, sets) = (report.before.len(), report.components.len());
     let count = |components: &[Vec<PageUrl>]| components.iter().map(Vec::len).sum::<usize>();
-    let components = within(&report.components, most);
+    let components = limit_urls(&report.components, most);
     *room -= count(&components);
     let truncated = most - *room < count(&report.components) || members > most;
-    Repair {
+    RepairResult {
         group: report.group.to_string(),
         before: urls(report.before, most),
         components: components.into_iter().map(|component| urls(component, most)).collect(),
@@ -62,7 +62,7 @@ fn urls(pages: Vec<PageUrl>, most: usize) -> Vec<String> {
     post, path = "/v1/groups/{id}/repair", operation_id = "repair_group", tag = "groups",
     params(("id" = GroupIdForm, Path, description = "Id of the group"), RepairQuery),
     responses(
-        (status = 200, description = "The members before the repair, and their sets after it", body = Repair),
+        (status = 200, description = "The members before the repair, and their sets after it", body = RepairResult),
         (status = 400, description = "The group id or a parameter is invalid"),
         (status = 404, description = "The group does not exist"),
         refusals::Writes,
@@ -73,7 +73,7 @@ pub(crate) async fn repair(
     caller: Caller,
     GroupPath(id): GroupPath,
     Query(RepairQuery { dry_run, by }): Query<RepairQuery>,
-) -> Result<Json<Repair>, Problem> {
+) -> Result<Json<RepairResult>, Problem> {
     let by = name(&caller, by)?;
     let permit = app.enter_repair().await?;
     app.blocking_within(LONG_CALL_TIME, move |app| {
@@ -105,7 +105,7 @@ pub(crate) struct RepairRequest {
 #[utoipa::path(
     post, path = "/v1/repair", operation_id = "repair_groups", tag = "groups", request_body = RepairRequest,
     responses(
-        (status = 200, description = "The members before the repair, and their sets after it", body = Repairs),
+        (status = 200, description = "The members before the repair, and their sets after it", body = RepairResults),
         (status = 400, description = "There are too many groups, or a group id is invalid"),
         refusals::Writes,
     ),
@@ -114,7 +114,7 @@ pub(crate) async fn repair_many(
     State(app): State<App>,
     caller: Caller,
     JsonBody(RepairRequest { groups, dry_run, by }, _share): JsonBody<RepairRequest>,
-) -> Result<Json<Repairs>, Problem> {
+) -> Result<Json<RepairResults>, Problem> {
     if groups.len() > REPAIR_GROUPS {
         let detail = format!(
             "{} groups are more than the limit of {REPAIR_GROUPS}; repair them in parts",
@@ -129,7 +129,7 @@ pub(crate) async fn repair_many(
     app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
         let mut room = app.limits().repair_urls;
-        let mut answer = Repairs::default();
+        let mut answer = RepairResults::default();
         for group in groups {
             match recompute(app, group, dry_run, &by, &mut room)? {
                 Some(repair) => answer.repairs.push(repair),
@@ -147,7 +147,7 @@ fn recompute(
     dry_run: bool,
     by: &str,
     room: &mut usize,
-) -> Result<Option<Repair>, Problem> {
+) -> Result<Option<RepairResult>, Problem> {
     let report = app.tier1().repair(group, dry_run, by)?;
     if let Some(report) = &report {
         tracing::info!(%group, by, applied = report.applied, components = report.components.len(), "repair");

@@ -6,7 +6,7 @@
 use axum::Json;
 use axum::extract::State;
 use doppel_contract::answer::{AppliedRepair, AppliedRepairUrls, GroupIdForm, RepairIdForm, Trail};
-use doppel_protocol::{NoRepairPosition, RepairPosition};
+use doppel_protocol::{InvalidRepairPosition, RepairPosition};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -49,8 +49,11 @@ pub(crate) async fn list(
     let limit = number("limit", query.limit, LIST_DEFAULT, 1, LIST)?;
     let group = query.group.map(|id| extract::group("group", &id)).transpose()?;
     let shards = app.shard_map().rows().len();
-    let position = |text: String| -> Result<RepairPosition, NoRepairPosition> {
-        text.parse().ok().filter(|at: &RepairPosition| at.numbers().len() == shards).ok_or(NoRepairPosition)
+    let position = |text: String| -> Result<RepairPosition, InvalidRepairPosition> {
+        text.parse()
+            .ok()
+            .filter(|at: &RepairPosition| at.numbers().len() == shards)
+            .ok_or(InvalidRepairPosition)
     };
     let before = query.before.map(position).transpose();
     let before = before.map_err(|error| Problem::field("before", error.to_string()))?;

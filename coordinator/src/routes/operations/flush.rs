@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_contract::answer::Flushed;
+use doppel_contract::answer::FlushResult;
 use doppel_protocol::Tier1Error;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -37,7 +37,7 @@ pub(crate) struct FlushQuery {
 #[utoipa::path(
     post, path = "/v1/flush", operation_id = "flush", tag = "operations", params(FlushQuery),
     responses(
-        (status = 200, description = "Whether every page is decided, and the remaining backlog", body = Flushed),
+        (status = 200, description = "Whether every page is decided, and the remaining backlog", body = FlushResult),
         (status = 400, description = "A parameter is invalid"),
         refusals::WritesAndIndex,
     ),
@@ -46,7 +46,7 @@ pub(crate) async fn flush(
     State(app): State<App>,
     caller: Caller,
     Query(FlushQuery { wait, timeout }): Query<FlushQuery>,
-) -> Result<Json<Flushed>, Problem> {
+) -> Result<Json<FlushResult>, Problem> {
     let seconds = number("timeout", timeout, FLUSH_DEFAULT_S, 1, FLUSH_S)?;
     let places = if wait { Some(Arc::new((caller.enter_flush()?, app.enter_flush()?))) } else { None };
     let limit = if wait { Duration::from_secs(seconds) } else { Duration::ZERO };
@@ -62,7 +62,7 @@ async fn decided<P: Send + Sync + 'static>(
     app: &App,
     limit: Duration,
     places: Option<Arc<P>>,
-) -> Result<Flushed, Problem> {
+) -> Result<FlushResult, Problem> {
     let end = Instant::now() + limit;
     let mut is_first = true;
     loop {
@@ -83,7 +83,7 @@ async fn decided<P: Send + Sync + 'static>(
                 Ok(false) | Err(Tier1Error::Unavailable(_)) if !is_last => return Ok(None),
                 answer => answer?,
             };
-            Ok(Some(Flushed { done, backlog: app.tier1().totals()?.backlog }))
+            Ok(Some(FlushResult { done, backlog: app.tier1().totals()?.backlog }))
         };
         if let Some(flushed) = app.blocking_within(step + app.limits().call_time, wait).await? {
             return Ok(flushed);

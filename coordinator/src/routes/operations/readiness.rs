@@ -62,7 +62,7 @@ pub(crate) async fn readyz(
             app.tier1().writable()?;
             Ok("ready\n".to_owned())
         }
-        (Some(cluster), RequiredRanges::Any) if cluster.answers() => Ok("ready\n".to_owned()),
+        (Some(cluster), RequiredRanges::Any) if cluster.has_answering_node() => Ok("ready\n".to_owned()),
         (Some(_), RequiredRanges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
         (Some(cluster), required) => {
             let ClusterStatus { ranges, .. } = cluster.status();

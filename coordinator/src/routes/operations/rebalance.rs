@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_contract::answer::{Present, WhatIfs};
+use doppel_contract::answer::{PresentMapping, WhatIfReport};
 use doppel_contract::{RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PartitionId};
@@ -128,12 +128,12 @@ pub(crate) fn partition_map(app: &App) -> Result<&dyn MappingApi, Problem> {
 #[utoipa::path(
     get, path = "/v1/rebalance", operation_id = "get_rebalance", tag = "operations",
     responses(
-        (status = 200, description = "The plan in force, and the progress and outcome of the latest request", body = Present),
+        (status = 200, description = "The plan in force, and the progress and outcome of the latest request", body = PresentMapping),
         (status = 404, description = "The index has no partition map that can be changed"),
         refusals::Index,
     ),
 )]
-pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
+pub(crate) async fn present(State(app): State<App>) -> Result<Json<PresentMapping>, Problem> {
     app.blocking(|app| {
         let mapping = partition_map(app)?;
         // The progress is read before the plan. If a change ends between the two reads, the plan is then the
@@ -142,7 +142,7 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
         let plan = mapping.plan()?;
         let (plan_version, nodes, drained) = (plan.map().version(), plan.nodes(), plan.drained().to_vec());
         let (request, outcome) = (mapping.request()?, mapping.outcome()?);
-        Ok(Json(Present { plan_version, nodes, drained, progress, request, outcome }))
+        Ok(Json(PresentMapping { plan_version, nodes, drained, progress, request, outcome }))
     })
     .await
 }
@@ -211,13 +211,13 @@ pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutco
 #[utoipa::path(
     get, path = "/v1/reports/load-balance/what-if", operation_id = "get_load_balance_what_if", tag = "reports",
     responses(
-        (status = 200, description = "The figures of the plan in force and of other plans", body = WhatIfs),
+        (status = 200, description = "The figures of the plan in force and of other plans", body = WhatIfReport),
         (status = 404, description = "The index has no partition map"),
         (status = 422, description = "The policy of the collection does not bound lengths, so every search goes to all nodes"),
         refusals::Index,
     ),
 )]
-pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Problem> {
+pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfReport>, Problem> {
     // This check comes first, because it needs no permit.
     let Some(tau) = app.policy().metric() else {
         let reason =
@@ -233,10 +233,10 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
             Problem::internal()
         })?;
         let (contents, present) = (sample.len() as u64, figures_of_plan(&plan, &sample));
-        Ok(WhatIfs { sample: contents, present, rows, age_ms: None })
+        Ok(WhatIfReport { sample: contents, present, rows, age_ms: None })
     };
     let (report, age_ms) = reports::cached_report(&app, &app.reports().what_if, make).await?;
-    Ok(Json(WhatIfs { age_ms, ..WhatIfs::clone(&report) }))
+    Ok(Json(WhatIfReport { age_ms, ..WhatIfReport::clone(&report) }))
 }
 
 /// Computes the what-if figures of an existing plan.

@@ -5,8 +5,8 @@
 //! never records a page that it could not answer for lack of memory.
 
 use axum::body::Bytes;
-use doppel_contract::Outcome;
-use doppel_contract::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
+use doppel_contract::SubmissionOutcome;
+use doppel_contract::answer::{AcceptedPage, LineAnswer, LineCode, LineError, RejectedLine};
 
 use crate::app::App;
 use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};
@@ -35,7 +35,7 @@ pub(crate) struct CompleteAnswers {
 }
 
 /// Builds the answer to a line that is not a valid page.
-pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -> NotTaken {
+pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -> RejectedLine {
     let (code, field) = match error {
         IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
         IngestError::TooLong(_) => (LineCode::Invalid, None),
@@ -47,12 +47,12 @@ pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -
         IngestError::Item(item) => item.reason.to_string(),
         other => other.to_string(),
     };
-    NotTaken { line, url, error: LineError { code, field, reason } }
+    RejectedLine { line, url, error: LineError { code, field, reason } }
 }
 
 /// Upper bound on the bytes that the texts of an answer take in JSON.
-fn text_bytes(not_taken: &NotTaken) -> usize {
-    let NotTaken { url, error: LineError { field, reason, .. }, .. } = not_taken;
+fn text_bytes(not_taken: &RejectedLine) -> usize {
+    let RejectedLine { url, error: LineError { field, reason, .. }, .. } = not_taken;
     [url.as_deref(), field.as_deref(), Some(reason)].into_iter().flatten().map(json_bytes).sum()
 }
 
@@ -81,7 +81,7 @@ impl<'m> LineAnswers<'m> {
     /// not pages. Returns false if there is not enough memory.
     pub(crate) fn reserve_texts<'p>(
         &mut self,
-        pages: impl Iterator<Item = &'p Result<String, NotTaken>>,
+        pages: impl Iterator<Item = &'p Result<String, RejectedLine>>,
     ) -> bool {
         let texts = pages.map(|page| page.as_ref().map_or_else(text_bytes, json_bytes));
         let more = texts.sum::<usize>() + self.unanswered * LINE_ANSWER_BYTES;
@@ -97,14 +97,14 @@ impl<'m> LineAnswers<'m> {
         self.has_taken
     }
 
-    pub(crate) fn push_taken(&mut self, url: String, outcome: Outcome) {
+    pub(crate) fn push_taken(&mut self, url: String, outcome: SubmissionOutcome) {
         self.has_taken = true;
-        self.push(&LineAnswer::Taken(Taken { url, outcome }));
+        self.push(&LineAnswer::Accepted(AcceptedPage { url, outcome }));
     }
 
-    pub(crate) fn push_not_taken(&mut self, not_taken: NotTaken) {
+    pub(crate) fn push_not_taken(&mut self, not_taken: RejectedLine) {
         self.metrics.not_taken(not_taken.error.code);
-        self.push(&LineAnswer::NotTaken(not_taken));
+        self.push(&LineAnswer::Rejected(not_taken));
     }
 
     /// Refuses a line for now. The client may send the line again.
@@ -112,7 +112,7 @@ impl<'m> LineAnswers<'m> {
         self.needs_retry = true;
         let reason = shortened(problem.detail()).to_owned();
         let error = LineError { code: LineCode::Retry, field: None, reason };
-        self.push_not_taken(NotTaken { line, url, error });
+        self.push_not_taken(RejectedLine { line, url, error });
     }
 
     fn push(&mut self, answer: &LineAnswer) {
@@ -179,18 +179,20 @@ mod tests {
     #[test]
     fn an_answer_without_its_texts_fits_the_reserved_memory() {
         let text = || "x".repeat(100);
-        let retry = NotTaken {
+        let retry = RejectedLine {
             line: usize::MAX,
             url: Some(text()),
             error: LineError { code: LineCode::Retry, field: None, reason: "x".repeat(RETRY_REASON_BYTES) },
         };
-        let json = serde_json::to_string(&LineAnswer::NotTaken(retry)).unwrap();
+        let json = serde_json::to_string(&LineAnswer::Rejected(retry)).unwrap();
         assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reserved memory includes the reason of a retry");
         let error = LineError { code: LineCode::Internal, field: Some(text()), reason: text() };
-        let invalid = NotTaken { line: usize::MAX, url: Some(text()), error };
+        let invalid = RejectedLine { line: usize::MAX, url: Some(text()), error };
         let (texts, json) = (text_bytes(&invalid), serde_json::to_string(&invalid).unwrap());
         assert!(texts == 300 && json.len() < LINE_ANSWER_BYTES + texts);
-        let taken = serde_json::to_string(&Taken { url: text(), outcome: Outcome::Unchanged }).unwrap();
+        let taken =
+            serde_json::to_string(&AcceptedPage { url: text(), outcome: SubmissionOutcome::Unchanged })
+                .unwrap();
         assert!(taken.len() < LINE_ANSWER_BYTES + 100);
     }
 }

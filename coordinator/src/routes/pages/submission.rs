@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::ClientId;
 use doppel_protocol::{Submission, Tier1Error};
 
@@ -27,7 +27,7 @@ pub(crate) struct OutcomeCountError {
 }
 
 /// Key of a submission, with the outcome or the refusal.
-type KeyedOutcome<K> = (K, Result<Outcome, Tier1Error>);
+type KeyedOutcome<K> = (K, Result<SubmissionOutcome, Tier1Error>);
 
 /// Records submissions of a client in tier 1. Returns each key with the outcome or refusal of its submission.
 /// Blocks.
@@ -49,7 +49,7 @@ pub(crate) fn submit<K>(
     if let Some(full) = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).find(is_full) {
         warn_of_flood(caller, full);
     }
-    let recorded: Vec<Outcome> = outcomes.iter().flatten().copied().collect();
+    let recorded: Vec<SubmissionOutcome> = outcomes.iter().flatten().copied().collect();
     app.metrics().recorded(&recorded);
     Ok(keys.into_iter().zip(outcomes).collect())
 }

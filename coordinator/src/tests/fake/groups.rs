@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doppel_contract::{Outcome, Status, Unresolved};
+use doppel_contract::{Status, SubmissionOutcome, UnresolvedReason};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    Body, Compared, FetchResult, GroupState, GroupSummary, Line, PageView, Rank, Submission, VersionPlace,
+    Body, ComparedPage, FetchResult, GroupState, GroupSummary, Line, PageView, Rank, Submission, VersionPlace,
 };
 
 use super::{Page, State};
 
 impl State {
-    pub(super) fn record(&mut self, submission: Submission) -> Outcome {
+    pub(super) fn record(&mut self, submission: Submission) -> SubmissionOutcome {
         let Submission { url, fetched_at, popularity, language, canonical, body } = submission;
         let old = self.pages.get(&url.id());
         let place = VersionPlace::new(fetched_at, &body);
         if old.is_some_and(|old| old.place() > place) {
-            return Outcome::Stale;
+            return SubmissionOutcome::Stale;
         }
         let signature = match &body {
             Body::Content(signature) => Some(Arc::clone(signature)),
@@ -34,7 +34,7 @@ impl State {
                 && old.view.redirect_to == redirect_to
                 && (old.view.line.status == Status::Dead) == matches!(body, Body::Dead)
         }) {
-            return Outcome::Unchanged;
+            return SubmissionOutcome::Unchanged;
         }
         let status = if matches!(body, Body::Dead) { Status::Dead } else { Status::Pending };
         let first_seen = old.map_or(fetched_at, |old| old.view.rank.first_seen);
@@ -54,7 +54,7 @@ impl State {
             duplicate_of: None,
         };
         self.pages.insert(url.id(), Page { view, signature });
-        if status == Status::Dead { Outcome::Confirmed } else { Outcome::Pending }
+        if status == Status::Dead { SubmissionOutcome::Confirmed } else { SubmissionOutcome::Pending }
     }
 
     /// Computes all groups from scratch: components of linked contents first, then redirects.
@@ -92,7 +92,7 @@ impl State {
 
     fn settle(&mut self, policy: Policy, mut members: Vec<PageId>) {
         let targets: BTreeSet<PageId> = members.iter().copied().collect();
-        let redirects: Vec<(PageId, Result<PageId, Unresolved>)> = self
+        let redirects: Vec<(PageId, Result<PageId, UnresolvedReason>)> = self
             .pages
             .values()
             .filter(|page| page.view.redirect_to.is_some())
@@ -160,7 +160,8 @@ impl State {
         for (id, status, of, similarity) in lines {
             let url = |page: PageId| self.pages[&page].view.rank.url.clone();
             let duplicate_of = of.map(url);
-            let compared = of.map(|of| Compared { page: of, content: self.pages[&of].view.content.unwrap() });
+            let compared =
+                of.map(|of| ComparedPage { page: of, content: self.pages[&of].view.content.unwrap() });
             let page = self.pages.get_mut(&id).unwrap();
             page.view.line = Line {
                 group: Some(group),
@@ -192,19 +193,19 @@ impl State {
         self.groups.insert(group, (summary, members));
     }
 
-    fn target(&self, view: &PageView) -> Result<PageId, Unresolved> {
+    fn target(&self, view: &PageView) -> Result<PageId, UnresolvedReason> {
         let mut at = view;
         for _ in 0..20 {
             let next = at.redirect_to.as_ref().unwrap().id();
-            let page = self.pages.get(&next).ok_or(Unresolved::UnknownTarget)?;
+            let page = self.pages.get(&next).ok_or(UnresolvedReason::UnknownTarget)?;
             match (&page.view.redirect_to, page.view.line.status) {
-                (_, Status::Dead) => return Err(Unresolved::DeadTarget),
+                (_, Status::Dead) => return Err(UnresolvedReason::DeadTarget),
                 (None, _) => return Ok(next),
-                (Some(_), _) if next == view.rank.url.id() => return Err(Unresolved::Loop),
+                (Some(_), _) if next == view.rank.url.id() => return Err(UnresolvedReason::Loop),
                 (Some(_), _) => at = &page.view,
             }
         }
-        Err(Unresolved::TooManyHops)
+        Err(UnresolvedReason::TooManyHops)
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doppel_contract::answer::Advice;
-use doppel_contract::{Backlog, Counters, Outcome, Status};
+use doppel_contract::{Backlog, Counters, Status, SubmissionOutcome};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ClientId, GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    Aged, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, DecisionTimes, GroupFilter,
-    GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, PageView, Question,
-    RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, ShardTotals,
+    BackupError, BackupPiece, BackupStream, BackupSummary, DatedAnswer, DecisionTimes, FeedBatch, FeedEvent,
+    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, PageView,
+    Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, ShardTotals,
     Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
 
@@ -33,7 +33,7 @@ impl FakeReads<'_> {
             age = age.max(state.old.get(&page).copied());
             took = took.max(state.slow.get_mut(&page).and_then(VecDeque::pop_front).unwrap_or_default());
         }
-        self.question.take(Aged { answer, age }, Instant::now() - took)
+        self.question.take(DatedAnswer { answer, age }, Instant::now() - took)
     }
 }
 
@@ -131,7 +131,11 @@ impl Tier1Reads for Fake {
 }
 
 impl Tier1Api for Fake {
-    fn submit_for(&self, _: ClientId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+    fn submit_for(
+        &self,
+        _: ClientId,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<SubmissionOutcome>, Tier1Error> {
         let mut state = self.state();
         if let Some((calls, refused)) = &state.refuse
             && state.submitted.len() >= *calls
@@ -139,10 +143,11 @@ impl Tier1Api for Fake {
             return Err(refused.clone());
         }
         state.submitted.push(submissions.iter().map(|one| one.url.to_string()).collect());
-        let mut outcomes: Vec<Outcome> = submissions.into_iter().map(|one| state.record(one)).collect();
+        let mut outcomes: Vec<SubmissionOutcome> =
+            submissions.into_iter().map(|one| state.record(one)).collect();
         match state.miscount {
             Some(true) => drop(outcomes.pop()),
-            Some(false) => outcomes.push(Outcome::Unchanged),
+            Some(false) => outcomes.push(SubmissionOutcome::Unchanged),
             None => {}
         }
         self.changed.notify_all();
@@ -151,7 +156,7 @@ impl Tier1Api for Fake {
 
     fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
         if self.state().may_change {
-            question.owners_may_change();
+            question.note_deposable_owners();
         }
         Some(Box::new(FakeReads { of: self, question: question.clone() }))
     }
@@ -179,7 +184,7 @@ impl Tier1Api for Fake {
         Ok(later.filter(wanted).take(limit).cloned().collect())
     }
 
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error> {
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<FeedBatch, Tier1Error> {
         let at = match cursor {
             None => 0,
             Some(cursor) => {
@@ -191,7 +196,7 @@ impl Tier1Api for Fake {
         let (state, _) = self.changed.wait_timeout_while(state, wait, |state| state.log.len() <= at).unwrap();
         let end = state.log.len().min(at + limit);
         let changes = state.log.get(at..end).unwrap_or_default().to_vec();
-        Ok(Changes { changes, cursor: format!("c{}", end.max(at)), at_end: end >= state.log.len() })
+        Ok(FeedBatch { changes, cursor: format!("c{}", end.max(at)), at_end: end >= state.log.len() })
     }
 
     fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Result<LinesPage, Tier1Error> {
@@ -318,10 +323,10 @@ impl Tier1Api for Fake {
         }
         let mut state = self.state();
         state.decide(Policy::default());
-        let events: Vec<Change> = state
+        let events: Vec<FeedEvent> = state
             .pages
             .values()
-            .map(|page| Change { line: page.view.line.clone(), fetched_at: page.view.fetched_at })
+            .map(|page| FeedEvent { line: page.view.line.clone(), fetched_at: page.view.fetched_at })
             .filter(|change| {
                 state.log.iter().rev().find(|old| old.line.url == change.line.url) != Some(change)
             })

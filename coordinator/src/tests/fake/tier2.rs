@@ -6,7 +6,7 @@ use doppel_contract::{LengthBox, LoadReport, PartitionLoad};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageId, PartitionId};
-use doppel_protocol::{IndexError, Pair, PartitionLookup, Tier2Api};
+use doppel_protocol::{IndexError, PartitionLookup, Tier2Api, VerifiedPartner};
 
 use super::Fake;
 
@@ -15,14 +15,14 @@ impl Tier2Api for Fake {
         Ok(0)
     }
 
-    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
+    fn probe(&self, signature: &Signature) -> Result<Vec<VerifiedPartner>, IndexError> {
         self.gate.pass("probe");
         let state = self.state();
         state.index()?;
         let stored = state.pages.iter().filter_map(|(id, page)| Some((*id, page.signature.as_ref()?)));
         let pair = |(page, other): (PageId, &Arc<Signature>)| {
             let comparison = Policy::default().compare(signature, other);
-            comparison.similar.then(|| Pair {
+            comparison.similar.then(|| VerifiedPartner {
                 page,
                 content: other.content(),
                 similarity: comparison.similarity,

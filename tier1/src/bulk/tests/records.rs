@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use proptest::prelude::*;
-
 use doppel_contract::Counters;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -75,7 +74,7 @@ fn a_redirect_is_a_duplicate_of_the_kept_record_for_its_newest_target() {
     assert_eq!(decided[0], (Status::Duplicate, Some(1)));
     assert_eq!(decided[3], (Status::Duplicate, Some(1)));
     assert_eq!(decided[5], (Status::Unresolved, None));
-    assert_eq!(grouped.lines().nth(5).unwrap().reason, Some(Unresolved::DeadTarget));
+    assert_eq!(grouped.lines().nth(5).unwrap().reason, Some(UnresolvedReason::DeadTarget));
 }
 
 #[test]

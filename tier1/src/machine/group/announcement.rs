@@ -6,10 +6,10 @@
 
 use doppel_model::{GroupId, PageId};
 
-use crate::key;
 use crate::machine::{Machine, Message};
-use crate::record::{Announcement, Group, GroupRecord, Member, Winner, decode};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{Announcement, Group, GroupRecord, Member, Winner, decode};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Starts an announcement of the winner at the first member. A running announcement starts again.

@@ -3,7 +3,7 @@
 //! Invariant: the counters equal the sums over the member rows of the group. A handler replaces a row by
 //! removing the old row from the counters and then adding the new row.
 
-use crate::record::{Cover, Group, Member};
+use crate::rows::record::{Cover, Group, Member};
 
 impl Group {
     /// Adds a member's row to the counters.

@@ -12,10 +12,10 @@
 
 use doppel_model::{ContentHash, PageId};
 
-use crate::key;
 use crate::machine::{CoverUpdate, Machine, MemberCover, Message};
-use crate::record::{Cover, CoveringPage, Group, GroupRecord, Member, State, encode};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{Cover, CoveringPage, Group, GroupRecord, Member, State, encode};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Stores the changes in a group's cover, and tells the members.

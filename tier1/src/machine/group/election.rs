@@ -11,10 +11,10 @@
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
-use crate::key;
 use crate::machine::{Machine, Message};
-use crate::record::{Announcement, Election, Group, Member, decode};
-use crate::store::StoreError;
+use crate::rows::key;
+use crate::rows::record::{Announcement, Election, Group, Member, decode};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Returns whether `a` precedes `b` in the winner order.

@@ -15,12 +15,12 @@
 
 use doppel_model::{GroupId, PageId};
 
-use crate::key;
 use crate::machine::{Machine, Message, Transfer, TransferEnd};
-use crate::record::{
+use crate::rows::key;
+use crate::rows::record::{
     Evidence, Forward, Group, GroupRecord, IncomingTransfer, LinkedPage, Member, decode, encode,
 };
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 /// Maximum number of merged groups whose members come in steps at the same time. A group beyond it causes a
 /// recomputation once its members have come.

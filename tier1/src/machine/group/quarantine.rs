@@ -15,8 +15,8 @@
 use doppel_model::{ContentHash, GroupId};
 
 use crate::machine::Machine;
-use crate::record::{Group, Member};
-use crate::store::StoreError;
+use crate::rows::record::{Group, Member};
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Returns how many distinct contents a group may have without quarantine: the limit, or twice the number

@@ -11,11 +11,11 @@
 use doppel_model::{ContentHash, GroupId, PageId};
 
 use crate::machine::{Machine, Message};
-use crate::record::{
+use crate::rows::record::{
     ContentComparison, ContentState, Cover, ForwardProbe, Member, Membership, PageRecord, SearchState, State,
     Winner,
 };
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Ends a membership: tells the group's owner, and increments the membership number.

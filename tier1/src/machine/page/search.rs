@@ -8,11 +8,11 @@ use doppel_model::{ClientId, ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Search, SearchResult};
 
 use crate::machine::{Effect, Machine, Message};
-use crate::record::{
+use crate::rows::record::{
     ContentComparison, Evidence, ForwardProbe, Group, GroupRecord, LinkedPage, Membership, PageRecord,
     PartnerGroup, PartnerQuery, SearchState, State,
 };
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 /// Maximum number of compared partners kept for the verdict on the winner. The worker compares any other
 /// winner again.
@@ -225,7 +225,7 @@ impl Machine<'_, '_> {
     }
 
     fn own_group(&self, record: &PageRecord) -> Option<GroupId> {
-        record.content().and_then(crate::record::ContentState::current_group)
+        record.content().and_then(crate::rows::record::ContentState::current_group)
     }
 
     /// Merges the group of every partner, and the page's own group, into the smallest of them.

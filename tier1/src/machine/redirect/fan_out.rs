@@ -14,11 +14,11 @@
 
 use doppel_model::PageId;
 
-use crate::key::{self, Kind};
 use crate::machine::{Audience, Machine, Message, target_note, target_state};
-use crate::record::{FanOut, Reach, encode};
-use crate::store::StoreError;
-use crate::txn::Row;
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{FanOut, Reach, encode};
+use crate::rows::txn::Row;
+use crate::storage::store::StoreError;
 
 impl Audience {
     /// Returns the audience whose edges have the kind with this byte.

@@ -12,19 +12,19 @@ impl World {
     }
 
     /// Follows a page's redirects to their end, by the model.
-    pub(super) fn end(&self, name: &str) -> Result<String, Unresolved> {
+    pub(super) fn end(&self, name: &str) -> Result<String, UnresolvedReason> {
         let mut at = name.to_owned();
         let mut seen = HashSet::new();
         loop {
             match self.model.get(&at).map(|p| &p.body) {
-                None => return Err(Unresolved::UnknownTarget),
-                Some(ModelBody::Dead) => return Err(Unresolved::DeadTarget),
+                None => return Err(UnresolvedReason::UnknownTarget),
+                Some(ModelBody::Dead) => return Err(UnresolvedReason::DeadTarget),
                 Some(ModelBody::Content(_)) => return Ok(at),
                 Some(ModelBody::Redirect(to)) => {
                     if !seen.insert(at.clone()) {
-                        return Err(Unresolved::Loop);
+                        return Err(UnresolvedReason::Loop);
                     }
-                    at = self.target(&at, to).ok_or(Unresolved::UnknownTarget)?;
+                    at = self.target(&at, to).ok_or(UnresolvedReason::UnknownTarget)?;
                 }
             }
         }

@@ -1,13 +1,13 @@
 //! Several versions of a page in one batch. The newest is applied first, and the record is the same as after
 //! any other order.
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::ClientId;
 use proptest::prelude::*;
 
 use super::*;
 use crate::machine::newest_first;
-use crate::record::PublicState;
+use crate::rows::record::PublicState;
 
 const PAGES: usize = 4;
 
@@ -61,7 +61,7 @@ fn version() -> impl Strategy<Value = Version> {
 }
 
 /// Applies submissions as one commit, and returns their outcomes in the order of application.
-fn apply(world: &mut World, submissions: Vec<Submission>) -> Vec<Outcome> {
+fn apply(world: &mut World, submissions: Vec<Submission>) -> Vec<SubmissionOutcome> {
     let submit =
         |submission| Command::Submit { submission: Box::new(submission), hint: None, client: ClientId::NONE };
     let CommitOutput { writes, effects, .. } = {
@@ -135,7 +135,7 @@ proptest! {
         let mut met = BTreeSet::new();
         for (version, outcome) in batch.iter().zip(outcomes) {
             if !met.insert(version.url.id()) {
-                prop_assert!(matches!(outcome, Outcome::Stale | Outcome::Unchanged), "{:?}: {:?}", version, outcome);
+                prop_assert!(matches!(outcome, SubmissionOutcome::Stale | SubmissionOutcome::Unchanged), "{:?}: {:?}", version, outcome);
             }
         }
     }

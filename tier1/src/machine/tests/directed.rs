@@ -1,7 +1,8 @@
 //! Histories that random runs reach too rarely, each in a test of its own, and helpers for such tests.
 
-use super::*;
 use doppel_model::ClientId;
+
+use super::*;
 
 impl World {
     /// Submits a new content of a page, without deciding it.

@@ -1,9 +1,10 @@
 //! Elections that take several steps.
 
+use doppel_model::ClientId;
+
 use super::*;
 use crate::machine::Message;
-use crate::record::Group;
-use doppel_model::ClientId;
+use crate::rows::record::Group;
 
 /// A group of ten copies, in the winner order. Its elections take four steps.
 struct GroupOfTen {

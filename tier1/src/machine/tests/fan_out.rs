@@ -4,7 +4,7 @@ use doppel_contract::CROWDED_REDIRECTS;
 
 use super::*;
 use crate::machine::Message;
-use crate::record::State;
+use crate::rows::record::State;
 
 const TARGET: &str = "http://h/target";
 
@@ -116,7 +116,7 @@ fn a_page_with_too_many_inbound_redirects_is_reported() {
     let page = PageId::of(TARGET);
     let mut record = world.record(page).unwrap();
     record.inbound_redirects = CROWDED_REDIRECTS;
-    let row = crate::record::encode(&record).unwrap();
+    let row = crate::rows::record::encode(&record).unwrap();
     world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
     let told = |world: &mut World, message: Message| {
         let effects = world.commit_only(|machine| {
@@ -148,7 +148,7 @@ fn a_page_with_too_many_inbound_redirects_is_reported() {
     // The effect does not name a purged page.
     let mut record = world.record(page).unwrap();
     (record.inbound_redirects, record.state) = (many, State::Purged);
-    let row = crate::record::encode(&record).unwrap();
+    let row = crate::rows::record::encode(&record).unwrap();
     world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
     assert_eq!(told(&mut world, attach(one)).0, [(None, many + 1, true)]);
     assert_eq!(told(&mut world, detach(one)).0, [(None, many, false)]);

@@ -1,11 +1,11 @@
 //! Single rules at their limits, for which random runs are too coarse.
 
-use doppel_contract::{Outcome, TrailEvent};
+use doppel_contract::{SubmissionOutcome, TrailEvent};
 use doppel_model::pairwise::Similarity;
 
 use super::*;
 use crate::machine::{Envelope, EvictedMember, Message, Transfer};
-use crate::record::{Evidence, Forward, Group, LinkedPage, PartnerGroup, SearchState};
+use crate::rows::record::{Evidence, Forward, Group, LinkedPage, PartnerGroup, SearchState};
 
 #[test]
 fn a_group_is_rechecked_when_enough_members_differ_and_again_when_they_have_doubled() {
@@ -417,7 +417,7 @@ fn a_second_death_changes_nothing() {
     let mut world = World::new(1, 1);
     world.outcome("http://h/a", Body::Dead);
     let event = world.record(PageId::of("http://h/a")).unwrap().event;
-    assert_eq!(world.outcome("http://h/a", Body::Dead), Outcome::Unchanged);
+    assert_eq!(world.outcome("http://h/a", Body::Dead), SubmissionOutcome::Unchanged);
     assert_eq!(world.record(PageId::of("http://h/a")).unwrap().event, event);
 }
 
@@ -427,10 +427,10 @@ fn the_first_of_two_urls_with_one_hash_stays() {
     world.outcome("http://h/a", Body::Dead);
     let page = PageId::of("http://h/b");
     let first = world.record(PageId::of("http://h/a")).unwrap();
-    let row = crate::record::encode(&first).unwrap();
+    let row = crate::rows::record::encode(&first).unwrap();
     world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
     let content = Body::Content(Arc::clone(&world.signatures[3]));
-    assert_eq!(world.outcome("http://h/b", content), Outcome::Stale);
+    assert_eq!(world.outcome("http://h/b", content), SubmissionOutcome::Stale);
     assert_eq!(world.record(page).unwrap(), first);
 }
 

@@ -1,11 +1,11 @@
 //! Helpers for tests of single rules: commits, messages and answers built by hand.
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::ClientId;
 
 use super::*;
 use crate::machine::{EvictedMember, Message};
-use crate::record::{Group, LinkedPage};
+use crate::rows::record::{Group, LinkedPage};
 
 impl World {
     /// Applies `work` as one commit, and returns its effects without carrying them out. The rows may disagree
@@ -49,7 +49,7 @@ impl World {
     }
 
     /// Submits a new version, and returns its outcome.
-    pub(super) fn outcome(&mut self, name: &str, body: Body) -> Outcome {
+    pub(super) fn outcome(&mut self, name: &str, body: Body) -> SubmissionOutcome {
         let version = self.version(name, body);
         let effects = self.commit_only(|machine| machine.command(version).unwrap());
         let outcome = effects.into_iter().find_map(|effect| match effect {

@@ -5,7 +5,7 @@ use doppel_model::pairwise::Similarity;
 
 use super::*;
 use crate::machine::{Message, Transfer, TransferEnd};
-use crate::record::{ContentState, Evidence, Forward, LinkedPage, PartnerGroup, SearchState};
+use crate::rows::record::{ContentState, Evidence, Forward, LinkedPage, PartnerGroup, SearchState};
 
 /// Returns the messages that are under way.
 fn under_way(world: &World) -> Vec<Message> {

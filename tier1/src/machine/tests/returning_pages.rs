@@ -1,7 +1,8 @@
 //! A page that comes back after a purge, or after its record was dropped, is independent of its earlier life.
 
-use super::*;
 use doppel_model::ClientId;
+
+use super::*;
 
 const NAME: &str = "http://h/a";
 

@@ -4,7 +4,7 @@
 use super::*;
 use crate::bulk::{Bulk, BulkConfig, Keep};
 use crate::machine::SPELLINGS_MAX;
-use crate::record::Resolution;
+use crate::rows::record::Resolution;
 
 /// Parts of a URL, and how the WHATWG rules write them.
 const SCHEMES: [(&str, &str); 3] = [("http", "http"), ("HTTP", "http"), ("hTTp", "http")];
@@ -81,21 +81,21 @@ fn end(
     pages: &BTreeMap<String, (String, ModelBody)>,
     forms: &HashMap<String, String>,
     name: &str,
-) -> Result<String, Unresolved> {
+) -> Result<String, UnresolvedReason> {
     let mut path = vec![name.to_owned()];
     loop {
         let at = path.last().unwrap();
         match &pages[at].1 {
             ModelBody::Content(_) => return Ok(at.clone()),
-            ModelBody::Dead => return Err(Unresolved::DeadTarget),
+            ModelBody::Dead => return Err(UnresolvedReason::DeadTarget),
             ModelBody::Redirect(to) => {
                 let to = (to.clone(), forms[to].clone());
-                let next = target(pages, at, &to).ok_or(Unresolved::UnknownTarget)?;
+                let next = target(pages, at, &to).ok_or(UnresolvedReason::UnknownTarget)?;
                 if path.contains(next) {
-                    return Err(Unresolved::Loop);
+                    return Err(UnresolvedReason::Loop);
                 }
                 if path.len() >= 20 && matches!(pages[next].1, ModelBody::Redirect(_)) {
-                    return Err(Unresolved::TooManyHops);
+                    return Err(UnresolvedReason::TooManyHops);
                 }
                 path.push(next.clone());
             }
@@ -205,7 +205,7 @@ fn a_redirect_finds_a_page_that_comes_later_and_a_nearer_spelling_after_that() {
         };
         state.resolution.unwrap()
     };
-    let unknown = Resolution::Unresolved(Unresolved::UnknownTarget);
+    let unknown = Resolution::Unresolved(UnresolvedReason::UnknownTarget);
     world.push("http://from/", Body::Redirect(PageUrl::parse("http://c.example:80").unwrap()));
     world.settle();
     assert_eq!(end(&world), unknown);
@@ -234,11 +234,11 @@ fn a_redirect_to_another_spelling_of_its_own_url_is_not_its_own_target() {
     world.push("http://c.example", to);
     world.settle();
     let reason = |world: &World| world.record(PageId::of("http://c.example")).unwrap().published.reason;
-    assert_eq!(reason(&world), Some(Unresolved::UnknownTarget));
+    assert_eq!(reason(&world), Some(UnresolvedReason::UnknownTarget));
     // This redirect leads back to the first.
     world.push("http://c.example/", Body::Redirect(PageUrl::parse("HTTP://c.example").unwrap()));
     world.settle();
-    assert_eq!(reason(&world), Some(Unresolved::Loop));
+    assert_eq!(reason(&world), Some(UnresolvedReason::Loop));
     let content = Body::Content(Arc::clone(&world.signatures[1]));
     world.push("http://c.example/", content);
     world.settle();

@@ -5,7 +5,7 @@ use super::*;
 use crate::bulk::{Bulk, BulkConfig, Keep, Unit};
 use crate::machine::Envelope;
 use crate::machine::Message;
-use crate::record::Group;
+use crate::rows::record::Group;
 
 /// A message taken out of the queue, in order to be delivered later.
 struct Delayed((Envelope, bool));
@@ -355,7 +355,7 @@ fn a_dead_target_becomes_unknown_when_retention_drops_it() {
             (record.published.reason, record.event)
         };
         let (reason, event) = seen(&world);
-        assert_eq!(reason, Some(Unresolved::DeadTarget), "at once: {at_once}");
+        assert_eq!(reason, Some(UnresolvedReason::DeadTarget), "at once: {at_once}");
         for _ in 0..2 {
             world.wall += 2 * KEEP_MS as i64;
             let now = Timestamp::from_millis(world.wall);
@@ -364,7 +364,7 @@ fn a_dead_target_becomes_unknown_when_retention_drops_it() {
         assert_eq!(world.record(gone), None);
         world.settle();
         let (reason, later) = seen(&world);
-        assert_eq!(reason, Some(Unresolved::UnknownTarget), "at once: {at_once}");
+        assert_eq!(reason, Some(UnresolvedReason::UnknownTarget), "at once: {at_once}");
         assert!(later > event, "the feed must report the new reason");
     }
 }

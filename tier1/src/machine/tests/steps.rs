@@ -5,7 +5,7 @@ use doppel_model::pairwise::Similarity;
 
 use super::*;
 use crate::machine::{CoverUpdate, EvictedMember, MemberCover};
-use crate::record::CoveringPage;
+use crate::rows::record::CoveringPage;
 
 impl World {
     /// Lets tier 2 make a pass over some of its orders.
@@ -44,7 +44,7 @@ impl World {
             for ((page, content, ticket), found) in wanted.iter().zip(found) {
                 let (page, content, ticket) = (*page, *content, *ticket);
                 let k = self.numbers[&content];
-                let pair = |(k, page): (u64, PageId)| Pair {
+                let pair = |(k, page): (u64, PageId)| VerifiedPartner {
                     page,
                     content: self.signatures[k as usize].content(),
                     similarity: Similarity { shared: 1, of: 2 },

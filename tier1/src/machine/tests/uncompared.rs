@@ -3,7 +3,7 @@
 //! left out in reliance on the content.
 
 use super::*;
-use crate::record::SearchState;
+use crate::rows::record::SearchState;
 
 impl World {
     /// Submits a new content that the page's representative confirms.

@@ -1,7 +1,7 @@
 //! The record of a page is a function of its versions, independent of their order of arrival. Bulk grouping
 //! gives the same record.
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::ClientId;
 use doppel_protocol::FetchResult;
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ fn expected(versions: &[Version], signatures: &[Arc<Signature>]) -> Visible {
 }
 
 /// Returns the outcome of each version, and the record at rest.
-fn in_machine(versions: &[Version], replays: &[Version]) -> (Vec<Outcome>, Visible) {
+fn in_machine(versions: &[Version], replays: &[Version]) -> (Vec<SubmissionOutcome>, Visible) {
     let mut world = World::new(0, 2);
     let mut outcomes = Vec::new();
     for version in versions.iter().chain(replays) {
@@ -187,7 +187,7 @@ proptest! {
         // A replay of all versions in another order changes nothing.
         let (outcomes, replayed) = in_machine(&versions, &shuffled);
         prop_assert_eq!(&replayed, &expected);
-        let is_taken = |outcome: &Outcome| matches!(outcome, Outcome::Pending | Outcome::Confirmed);
+        let is_taken = |outcome: &SubmissionOutcome| matches!(outcome, SubmissionOutcome::Pending | SubmissionOutcome::Confirmed);
         prop_assert!(!outcomes[versions.len()..].iter().any(is_taken), "{:?}", outcomes);
         prop_assert_eq!(&in_machine(&shuffled, &[]).1, &expected);
         prop_assert_eq!(&in_bulk(&versions, &signatures), &expected);
@@ -208,14 +208,25 @@ fn a_replay_never_undoes_a_later_version_of_its_date() {
     .map(|body| Version::of(5, body));
     let ascending = [moved, less, more, dead];
     let (outcomes, last) = in_machine(&ascending, &ascending);
-    assert_eq!(outcomes[4..], [Outcome::Stale, Outcome::Stale, Outcome::Stale, Outcome::Unchanged]);
+    assert_eq!(
+        outcomes[4..],
+        [
+            SubmissionOutcome::Stale,
+            SubmissionOutcome::Stale,
+            SubmissionOutcome::Stale,
+            SubmissionOutcome::Unchanged
+        ]
+    );
     assert_eq!(last.status, Status::Dead);
     let (outcomes, last) = in_machine(&ascending[..3], &ascending[..3]);
-    assert_eq!(outcomes[3..], [Outcome::Stale, Outcome::Stale, Outcome::Unchanged]);
+    assert_eq!(
+        outcomes[3..],
+        [SubmissionOutcome::Stale, SubmissionOutcome::Stale, SubmissionOutcome::Unchanged]
+    );
     assert_eq!(last.content, Some(signatures[high].content()));
     // The newest date has precedence over everything else.
     let (outcomes, last) = in_machine(&ascending, &[Version::of(6, Fetched::Redirect("http://b.example/"))]);
-    assert_eq!((outcomes[4], last.status), (Outcome::Pending, Status::Unresolved));
+    assert_eq!((outcomes[4], last.status), (SubmissionOutcome::Pending, Status::Unresolved));
 }
 
 #[test]
@@ -223,7 +234,7 @@ fn the_popularity_of_the_newest_version_with_a_popularity_stays() {
     let version = |at, popularity| Version { popularity, ..Version::of(at, Fetched::Content(0)) };
     let (new, late, older) = (version(9, None), version(7, Some(3)), version(5, Some(8)));
     let (outcomes, record) = in_machine(&[new, late], &[older]);
-    assert_eq!(outcomes, [Outcome::Pending, Outcome::Stale, Outcome::Stale]);
+    assert_eq!(outcomes, [SubmissionOutcome::Pending, SubmissionOutcome::Stale, SubmissionOutcome::Stale]);
     assert_eq!((record.popularity, record.first_seen), (Some(3.0), 5));
 }
 

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use crate::replica::{Replica, ReplicaError, lock};
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 impl Replica {
     /// Copies announced entries for at most `limit`. Returns earlier if no entry was announced, or if an

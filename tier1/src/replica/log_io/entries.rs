@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use doppel_model::Epoch;
-use doppel_shared_log::{AppendError, Entry, LogError, append_surely};
+use doppel_shared_log::{AppendError, LogEntry, LogError, append_surely};
 
-use crate::log::{Payload, SharedRecord};
 use crate::replica::entry::encode_take_over;
 use crate::replica::{
     FoldedEntry, LastOwner, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore, lock,
 };
-use crate::store::StoreError;
+use crate::storage::log::{Payload, SharedRecord};
+use crate::storage::store::StoreError;
 
 impl<D: ReplicaStore> Replica<D> {
     /// Appends an entry after the last entry that was read, and folds it into the chain. If other entries are
@@ -51,7 +51,7 @@ impl<D: ReplicaStore> Replica<D> {
             match append_surely(&*self.log, state.chain.last_read(), entry, self.limits.append_retry) {
                 Ok(sequence) if sequence == state.chain.last_read().next() => {
                     self.note_contact(sent);
-                    self.take(state, &Entry { sequence, bytes: entry.clone() })?;
+                    self.take(state, &LogEntry { sequence, bytes: entry.clone() })?;
                     // The entry follows everything that this replica has, so the replica is complete.
                     self.note_complete_as_of(sent);
                     return Ok(Ok(()));
@@ -139,7 +139,7 @@ impl<D: ReplicaStore> Replica<D> {
     pub(in crate::replica) fn take(
         &self,
         state: &mut ReplicaState,
-        entry: &Entry,
+        entry: &LogEntry,
     ) -> Result<(), ReplicaError> {
         let folded = state.chain.fold(entry);
         self.copy(state, folded)

@@ -8,13 +8,13 @@
 //! Invariant: the replica appends only after the last entry that it has read, and only the record that the
 //! chain had at that position. If the log has continued differently since, the replica leaves it alone.
 
-use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
+use doppel_shared_log::{AppendError, LogEntry, LogError, Sequence, SharedLog, append_surely};
 
-use crate::log::{LogId, Payload, SequencedPosition, SharedRecord};
 use crate::replica::entry::{VOID, decode_take_over, encode};
 use crate::replica::{
     Chain, FoldedEntry, READ_BYTES, RecordBody, Replica, ReplicaError, ReplicaState, ReplicaStore,
 };
+use crate::storage::log::{LogId, Payload, SequencedPosition, SharedRecord};
 
 /// What a log contains at the position of a copied record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn look_up_record(
     let Some(before) = sequence.checked_sub(1) else { return Ok(RecordLookup::Same) };
     let entries = log.read(Sequence(before), 1)?;
     let is_same =
-        |entry: &Entry| Chain::after(id, position, Sequence(sequence)).is_end_of_last_record(&entry.bytes);
+        |entry: &LogEntry| Chain::after(id, position, Sequence(sequence)).is_end_of_last_record(&entry.bytes);
     Ok(match entries.first() {
         Some(entry) if is_same(entry) => RecordLookup::Same,
         Some(_) => RecordLookup::Different,
@@ -128,7 +128,7 @@ impl<D: ReplicaStore> TailWriter<'_, D> {
             self.replica.ensure_running()?;
             match append_surely(&*self.replica.log, chain.last_read(), &entry, limits.append_retry) {
                 Ok(at) if at == chain.last_read().next() => {
-                    drop(chain.fold(&Entry { sequence: at, bytes: entry }));
+                    drop(chain.fold(&LogEntry { sequence: at, bytes: entry }));
                 }
                 Ok(_) | Err(AppendError::Refused) => {
                     if !self.read(&mut chain)? {

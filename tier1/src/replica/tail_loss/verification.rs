@@ -5,9 +5,9 @@ use std::sync::TryLockError;
 use std::time::Instant;
 
 use super::put_back::{RecordLookup, look_up_record};
-use crate::log::SequencedPosition;
 use crate::replica::{Replica, ReplicaError, ReplicaState, ReplicaStore, lock};
-use crate::store::StoreError;
+use crate::storage::log::SequencedPosition;
+use crate::storage::store::StoreError;
 
 impl<D: ReplicaStore> Replica<D> {
     /// Verifies that the log still has the owner's records, and reads entries that other nodes have appended.

@@ -6,7 +6,7 @@ use std::path::Path;
 use doppel_shared_log::{JetStreamLog, StreamSettings, append_surely};
 
 use super::*;
-use crate::database::tests::Disk;
+use crate::storage::database::tests::Disk;
 use servers::{Servers, patiently, programs};
 
 #[path = "../../../../common/shared_log/tests/servers/mod.rs"]

@@ -2,7 +2,7 @@
 //! them.
 
 use super::*;
-use crate::database::LogConsumer;
+use crate::storage::database::LogConsumer;
 
 /// Positions and sequence numbers of the records that count in the log.
 fn places(log: &MemoryLog) -> Vec<(Position, Sequence)> {
@@ -52,7 +52,7 @@ fn lost_records_go_back_to_their_sequence_numbers_wherever_the_log_ends() {
             // A replica restarts while calls to the log fail.
             1 => {
                 nodes[1].die(random, &log);
-                log.plan([Fault::CallLost, Fault::AnswerLost, Fault::CallLate]);
+                log.plan([LogFault::CallLost, LogFault::AnswerLost, LogFault::CallLate]);
                 nodes[1].replica.follow().unwrap();
                 log.heal();
             }

@@ -228,7 +228,9 @@ fn acknowledged_commits_survive_the_loss_of_the_logs_tail() {
                     let node = nodes[at].as_ref().unwrap();
                     let Some(owned) = &node.owned else { continue };
                     if random.below(8) == 0 {
-                        log.plan([[Fault::AnswerLost, Fault::CallLost, Fault::CallLate][random.index(3)]]);
+                        log.plan([
+                            [LogFault::AnswerLost, LogFault::CallLost, LogFault::CallLate][random.index(3)]
+                        ]);
                     }
                     let rows = marked(random, number);
                     let standby = nodes[others[random.index(2)]].as_ref().unwrap();

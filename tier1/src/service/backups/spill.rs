@@ -17,7 +17,7 @@ use crate::backup::{BackupWriter, BlockKind, entry, is_backed_up};
 use crate::peers::READ_BYTES;
 use crate::service::ownership::disk_space;
 use crate::service::writer::queue_space::Reply;
-use crate::store::Write;
+use crate::storage::store::Write;
 
 /// Most bytes that are spilled during one backup: four times the writes of a day at a million pages.
 const CHANGES_BYTES_MAX: u64 = 32 << 30;
@@ -212,9 +212,9 @@ mod tests {
     use super::*;
     use crate::backup::{BackupReader, copy_piece};
     use crate::check::rows::pieces;
-    use crate::key;
+    use crate::rows::key;
     use crate::service::writer::queue_space::Reservation;
-    use crate::store::{Memory, Store};
+    use crate::storage::store::{Memory, Store};
 
     fn row(number: u64, value: Option<u8>) -> Write {
         (key::feed(ShardId(0), number), value.map(|byte| vec![byte; 16]))

@@ -9,8 +9,8 @@ use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::{CONTENTS_MAX, ContentsPage, SIGNATURES_MAX, SearchResult, SourceError, Tier1Error};
 
 use super::IndexSide;
-use crate::key::{self, Kind};
-use crate::record::{PageRecord, decode};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{PageRecord, decode};
 use crate::service::questions::rows::PIECE_ROWS;
 
 impl IndexSide {

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::{INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Tier1Error};
 
-use crate::key;
 use crate::machine::Command;
-use crate::record::decode;
+use crate::rows::key;
+use crate::rows::record::decode;
 use crate::service::index_side::IndexSide;
 use crate::service::ownership::owner::Owner;
 use crate::service::ownership::ranges::RangeRegistry;

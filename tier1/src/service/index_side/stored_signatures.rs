@@ -5,10 +5,10 @@ use std::sync::Arc;
 use doppel_model::PageId;
 use doppel_protocol::{EachSignature, RangeMap, SignaturePlace, SourceError, StoredSignatures, Tier1Error};
 
-use crate::database::Database;
-use crate::key;
+use crate::rows::key;
 use crate::service::index_side::IndexSide;
-use crate::signatures::SignatureId;
+use crate::storage::database::Database;
+use crate::storage::signatures::SignatureId;
 
 /// Bits of a place below the segment, and bits of the segment below the range. A segment has at most 2^28
 /// bytes before its last signature, and a collection has at most 2^10 ranges.

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, StatVfs};
 use rustix::io::Errno;
 
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 /// Bytes that must be free before a range continues: what the engine may write while it opens a database and
 /// takes in the log, with a reserve. Ranges that share a file system continue one after another, and each

@@ -7,7 +7,7 @@ use std::time::Duration;
 use doppel_protocol::range_owner::FeedExtent;
 
 use crate::range::Range;
-use crate::record::Meta;
+use crate::rows::record::Meta;
 
 /// Extents of the change feed, one for each shard of the collection.
 ///

@@ -14,7 +14,7 @@ use hashbrown::hash_map::Entry;
 
 use crate::machine::Wait;
 use crate::range::Range;
-use crate::totals;
+use crate::rows::totals;
 
 /// Entries that the queue may have besides those of waiting pages.
 const QUEUE_SLACK: usize = 1_024;

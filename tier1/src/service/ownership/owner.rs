@@ -12,16 +12,16 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
-use doppel_contract::{Backlog, Counters, Outcome};
+use doppel_contract::{Backlog, Counters, SubmissionOutcome};
 use doppel_model::{Epoch, PageId, RangeId};
-use doppel_protocol::range_owner::PostDone;
+use doppel_protocol::range_owner::PostCallback;
 use doppel_protocol::{LogPosition, Moment, SearchResult, Submission, Tier1Error};
 
-use crate::database::Database;
 use crate::lease::Lease;
 use crate::machine::{Command, Hint, Wait};
 use crate::peers::{self, PeerError, Post};
 use crate::range::Range;
+use crate::rows::txn::Row;
 use crate::service::ownership::figures::Figures;
 use crate::service::ownership::pending_reply::{PendingReply, why_ended};
 use crate::service::submissions::arrivals::Arriving;
@@ -30,8 +30,8 @@ use crate::service::upkeep::job::Job;
 use crate::service::writer::queue_space::{self, QueueBudget, QueueSpace, Reply, Reservation};
 use crate::service::writer::task::Task;
 use crate::statuses::{Snapshot, StatusTable};
-use crate::store::Store;
-use crate::txn::Row;
+use crate::storage::database::Database;
+use crate::storage::store::Store;
 
 /// Number of low bits of an order's index that count orders. The bits above them are the epoch.
 const ORDER_BITS: u32 = 40;
@@ -191,7 +191,7 @@ impl Owner {
         &self,
         submissions: Vec<(Submission, Option<Hint>)>,
         arriving: Arriving,
-    ) -> Result<PendingReply<Result<Vec<Outcome>, Tier1Error>>, Tier1Error> {
+    ) -> Result<PendingReply<Result<Vec<SubmissionOutcome>, Tier1Error>>, Tier1Error> {
         self.check_commits()?;
         let bytes = submissions.iter().map(|(submission, _)| queue_space::size(submission)).sum();
         self.ask_in(&self.deferrable, bytes, |reply| Task::Submit { submissions, arriving, reply })
@@ -211,14 +211,14 @@ impl Owner {
     }
 
     /// Takes a post of another range. Refuses it if an earlier post of that range is not answered yet.
-    pub(in crate::service) fn post(&self, post: Post, done: PostDone) {
+    pub(in crate::service) fn post(&self, post: Post, done: PostCallback) {
         if let Err(refused) = self.check_commits() {
             return done(Err(refused));
         }
         let Some(posting) = PostInProgress::begin(&self.posting, post.from) else {
             return done(Err(PeerError::Busy(post.from)));
         };
-        let done: PostDone = Box::new(move |answer| {
+        let done: PostCallback = Box::new(move |answer| {
             drop(posting);
             done(answer);
         });

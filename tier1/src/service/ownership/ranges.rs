@@ -12,12 +12,12 @@ use crossbeam::channel::bounded;
 use doppel_contract::Backlog;
 use doppel_model::RangeId;
 use doppel_protocol::RangeMap;
-use doppel_protocol::range_owner::{PostDone, RangeDirectory, RangeOwner};
+use doppel_protocol::range_owner::{PostCallback, RangeDirectory, RangeOwner};
 
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::replica::Replica;
+use crate::rows::txn::Row;
 use crate::service::ownership::owner::Owner;
-use crate::txn::Row;
 
 /// How each range that another process owns is reached, if owners are fixed.
 pub type OtherRanges = BTreeMap<RangeId, Arc<dyn RangeOwner>>;
@@ -173,7 +173,7 @@ impl Peers for RangeRegistry {
         let to = post.to;
         let (reply, answer) = bounded(1);
         // A caller that gave up waiting has dropped its end of the channel.
-        let done: PostDone = Box::new(move |answer| drop(reply.send(answer)));
+        let done: PostCallback = Box::new(move |answer| drop(reply.send(answer)));
         match self.local_owner(to) {
             Some(owner) => owner.post(post, done),
             None => self.remote_owner(to)?.post(post.encoded()?, done),

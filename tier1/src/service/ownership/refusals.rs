@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use doppel_model::RangeId;
 use doppel_protocol::Tier1Error;
 
-use crate::store::{ErrorClass, StoreError};
+use crate::storage::store::{ErrorClass, StoreError};
 
 /// The reasons why this process accepts no writes.
 #[derive(Debug, Default)]

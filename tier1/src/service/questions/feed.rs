@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use doppel_model::{PageId, RangeId, ShardId, stable_hash64};
 use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeState};
-use doppel_protocol::{Change, Changes, Tier1Error};
+use doppel_protocol::{FeedBatch, FeedEvent, Tier1Error};
 
-use crate::key;
+use crate::rows::key;
 use crate::service::ownership::OwnedRanges;
 use crate::service::ownership::collection::CollectionFacts;
 use crate::service::ownership::feed_extents::FeedExtents;
@@ -122,7 +122,7 @@ impl Feed {
         cursor: Option<&str>,
         limit: usize,
         wait: Duration,
-    ) -> Result<Changes, Tier1Error> {
+    ) -> Result<FeedBatch, Tier1Error> {
         let FeedsAtOnce { collection, extents } = self.extents(state_of, Duration::ZERO)?;
         let mut positions = match cursor {
             Some(text) => parse_cursor(text, collection, &extents).ok_or(Tier1Error::CursorGone)?,
@@ -140,7 +140,7 @@ impl Feed {
                 let at_end =
                     positions.iter().zip(&extents).all(|(position, extent)| position.number >= extent.end);
                 let cursor = format_cursor(collection, positions.into_iter());
-                return Ok(Changes { changes, cursor, at_end });
+                return Ok(FeedBatch { changes, cursor, at_end });
             }
             self.refusals.check()?;
             self.extents.wait_beyond(&extents, || {
@@ -156,7 +156,7 @@ impl Feed {
         positions: &mut [FeedPosition],
         extents: &[FeedExtent],
         limit: usize,
-    ) -> Result<Vec<Change>, Tier1Error> {
+    ) -> Result<Vec<FeedEvent>, Tier1Error> {
         let mut changes = Vec::new();
         let mut behind: Vec<(ShardId, &mut u64, u64)> = (0..)
             .map(ShardId)
@@ -190,7 +190,7 @@ impl Feed {
             for ((at, _), record) in events.into_iter().zip(self.rows.pages(&pages)?) {
                 // If the record has a newer event, the consumer meets that one further on in the feed.
                 if let Some(record) = record.filter(|record| record.event == at) {
-                    changes.push(Change { line: line(&record), fetched_at: record.fetched_at });
+                    changes.push(FeedEvent { line: line(&record), fetched_at: record.fetched_at });
                 }
             }
         }

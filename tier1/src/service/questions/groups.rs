@@ -5,8 +5,8 @@ use doppel_protocol::{
     GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView, Tier1Error,
 };
 
-use crate::key::{self, Kind};
-use crate::record::{GroupRecord, Member, decode};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{GroupRecord, Member, decode};
 use crate::service::questions::pages::line;
 use crate::service::questions::rows::{PIECE_ROWS, RowReader};
 

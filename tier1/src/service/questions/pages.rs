@@ -3,11 +3,11 @@
 use doppel_contract::Status;
 use doppel_model::pairwise::Similarity;
 use doppel_model::{PageId, PageUrl, ShardId};
-use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Tier1Error};
+use doppel_protocol::{ComparedPage, Line, LinesPage, PageView, ScanPosition, Tier1Error};
 
-use crate::key::{self, Kind};
 use crate::machine::SPELLINGS_MAX;
-use crate::record::{Membership, PageRecord, Resolution, State, damaged, decode};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{Membership, PageRecord, Resolution, State, damaged, decode};
 use crate::service::questions::rows::RowReader;
 
 /// Most pages of a host that are collected at a time.
@@ -68,11 +68,11 @@ fn view(record: PageRecord) -> PageView {
 }
 
 /// The page and content of which a member is a duplicate.
-fn duplicated_content(membership: &Membership) -> Option<Compared> {
+fn duplicated_content(membership: &Membership) -> Option<ComparedPage> {
     let of_winner = membership.verdict.filter(|verdict| verdict.similar).and(membership.winner.as_ref());
-    let of_winner = of_winner.map(|winner| Compared { page: winner.page, content: winner.content });
+    let of_winner = of_winner.map(|winner| ComparedPage { page: winner.page, content: winner.content });
     let of_other = membership.covered_by.as_ref();
-    of_winner.or_else(|| of_other.map(|kept| Compared { page: kept.page, content: kept.with.content }))
+    of_winner.or_else(|| of_other.map(|kept| ComparedPage { page: kept.page, content: kept.with.content }))
 }
 
 impl RowReader {

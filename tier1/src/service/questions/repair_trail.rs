@@ -11,8 +11,8 @@ use std::collections::{BinaryHeap, HashSet};
 use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{RepairDetails, RepairEntry, RepairId, RepairPosition, RepairTrail, Tier1Error};
 
-use crate::key;
-use crate::record::{AuditEntry, Meta, PageRecord, State, decode};
+use crate::rows::key;
+use crate::rows::record::{AuditEntry, Meta, PageRecord, State, decode};
 use crate::service::questions::rows::RowReader;
 
 /// Most entries, and most bytes, that are read for one piece of the trail, beyond the first entry of each

@@ -14,12 +14,12 @@ use std::time::Instant;
 
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::{PeerError, RangeOwner};
-use doppel_protocol::{AGE_MAX, Aged, Question, Whom, too_old};
+use doppel_protocol::{AGE_MAX, DatedAnswer, Question, ReadTarget, explain_age};
 
 use crate::peers;
+use crate::rows::txn::Row;
 use crate::service::ownership::ranges::RangeRegistry;
-use crate::store::Store;
-use crate::txn::Row;
+use crate::storage::store::Store;
 
 /// Rows in the order of their keys.
 type KeyedRows = Vec<Option<Vec<u8>>>;
@@ -30,7 +30,7 @@ type Answer<T> = Result<T, PeerError>;
 type LocalRead<'r, T> = dyn Fn(&dyn Store) -> Answer<T> + 'r;
 
 /// A read at another node, which may give an old answer, or none soon.
-type RemoteRead<'r, T> = dyn Fn(&dyn RangeOwner, Whom) -> Answer<Aged<T>> + 'r;
+type RemoteRead<'r, T> = dyn Fn(&dyn RangeOwner, ReadTarget) -> Answer<DatedAnswer<T>> + 'r;
 
 /// A read at another node that owns the range, with all the time that a read has.
 type PatientRead<'r, T> = dyn Fn(&dyn RangeOwner) -> Answer<T> + 'r;
@@ -103,7 +103,7 @@ impl RangeRegistry {
         if self.local_owner(range).is_some() {
             let asked = Instant::now();
             match self.read_owner(range, read.local) {
-                Ok(found) => return Ok(question.take(Aged::of_owner(found), asked)),
+                Ok(found) => return Ok(question.take(DatedAnswer::of_owner(found), asked)),
                 Err(error) => first_error.note(error)?,
             }
         }
@@ -111,7 +111,7 @@ impl RangeRegistry {
             let asked = Instant::now();
             Ok(question.take(self.read_replica(range, read.local)?, asked))
         };
-        if question.whom() == Whom::Replica
+        if question.target() == ReadTarget::Replica
             && let Ok(found) = replica_here()
         {
             return Ok(found);
@@ -122,7 +122,7 @@ impl RangeRegistry {
         };
         let owner = self.directory.present_owner(range);
         if let Some(owner) = &owner {
-            match there(&**owner, Whom::Owner) {
+            match there(&**owner, ReadTarget::Owner) {
                 Ok(found) => return Ok(found),
                 Err(error) => first_error.note(error)?,
             }
@@ -132,15 +132,15 @@ impl RangeRegistry {
             Err(error) => first_error.note(error)?,
         }
         for node in self.directory.replicas(range) {
-            match there(&*node, Whom::Replica) {
+            match there(&*node, ReadTarget::Replica) {
                 Ok(found) => return Ok(found),
                 Err(error) => first_error.note(error)?,
             }
         }
-        match owner.filter(|_| question.whom() == Whom::Owner) {
+        match owner.filter(|_| question.target() == ReadTarget::Owner) {
             Some(owner) => {
                 let sent = Instant::now();
-                Ok(question.take(Aged::of_owner((read.patient)(&*owner)?), sent))
+                Ok(question.take(DatedAnswer::of_owner((read.patient)(&*owner)?), sent))
             }
             None => Err(first_error
                 .0
@@ -165,7 +165,7 @@ impl RangeRegistry {
         &self,
         range: RangeId,
         read: impl FnOnce(&dyn Store) -> Result<T, PeerError>,
-    ) -> Result<Aged<T>, PeerError> {
+    ) -> Result<DatedAnswer<T>, PeerError> {
         let none = |why: &str| PeerError::unreachable(range, why);
         let replica = self.replica(range).ok_or_else(|| none("this node has no replica of it"))?;
         // A replica that has not noticed a take-over may follow entries that no longer count.
@@ -177,26 +177,26 @@ impl RangeRegistry {
             .ok_or_else(|| none("the replica here has not read its log to the end yet"))?;
         let age = || {
             let age = since.elapsed();
-            if age <= AGE_MAX { Ok(age) } else { Err(none(&too_old(age))) }
+            if age <= AGE_MAX { Ok(age) } else { Err(none(&explain_age(age))) }
         };
         age()?;
         if replica.has_failed() {
             return Err(none("the replica here has failed"));
         }
         let answer = read(&**replica.database())?;
-        Ok(Aged { answer, age: Some(age()?) })
+        Ok(DatedAnswer { answer, age: Some(age()?) })
     }
 
     /// Reads in this process to answer a question that another node was asked.
     pub(in crate::service) fn answer_for_node<T>(
         &self,
         range: RangeId,
-        whom: Whom,
+        whom: ReadTarget,
         read: impl Fn(&dyn Store) -> Result<T, PeerError>,
-    ) -> Result<Aged<T>, PeerError> {
-        let of_owner = self.read_owner(range, &read).map(Aged::of_owner);
+    ) -> Result<DatedAnswer<T>, PeerError> {
+        let of_owner = self.read_owner(range, &read).map(DatedAnswer::of_owner);
         match (of_owner, whom) {
-            (Err(error), Whom::Replica) if error.is_away() => self.read_replica(range, read),
+            (Err(error), ReadTarget::Replica) if error.is_away() => self.read_replica(range, read),
             (answer, _) => answer,
         }
     }

@@ -12,11 +12,11 @@ use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::{Question, RangeMap, Tier1Error};
 use serde::de::DeserializeOwned;
 
-use crate::key;
 use crate::peers::{PeerError, Peers};
-use crate::record::{PageRecord, decode};
+use crate::rows::key;
+use crate::rows::record::{PageRecord, decode};
+use crate::rows::txn::Row;
 use crate::service::ownership::ranges::RangeRegistry;
-use crate::txn::Row;
 
 /// Rows of one piece, unless the caller wants fewer.
 pub(in crate::service) const PIECE_ROWS: usize = 1_000;

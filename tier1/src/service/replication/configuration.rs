@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, Membership};
+use doppel_protocol::membership::{Beat, ClusterMembership};
 use doppel_protocol::range_owner::PeerError;
 use doppel_protocol::{LEASE, OWNERS_LAG, Settlement};
 use doppel_shared_log::{EngineError, LED, SharedLog};
@@ -31,7 +31,7 @@ pub struct Replication {
     /// Ranges of which this node has a replica.
     pub ranges: Vec<ReplicatedRange>,
     /// What all nodes report of themselves. The beats of this node must be in it, too.
-    pub membership: Arc<Membership>,
+    pub membership: Arc<ClusterMembership>,
     /// When commits are settled. All nodes have the same setting.
     pub settlement: Settlement,
     /// How long the log keeps entries that all replicas have, while there is room.
@@ -89,8 +89,8 @@ mod tests {
     use doppel_shared_log::memory::MemoryLog;
 
     use super::*;
-    use crate::database::Database;
     use crate::replica::{ReplicaLimits, log_id};
+    use crate::storage::database::Database;
 
     #[test]
     fn a_lease_tells_a_deposed_owner_from_a_silent_log() {

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use doppel_protocol::Settlement;
 
 use super::{KeeperState, KeptReplica, ReplicaState, ReplicatedRange, lock};
-use crate::files::sync_directory;
 use crate::replica::ReplicaError;
 use crate::service::open::Error;
-use crate::store::StoreError;
+use crate::storage::files::sync_directory;
+use crate::storage::store::StoreError;
 
 const NAME: &str = "contradicts-its-log";
 

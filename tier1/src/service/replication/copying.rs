@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};
-use crate::database::Database;
 use crate::replica::tail_loss::{RecordLookup, look_up_record};
 use crate::replica::{TransferError, TransferSource, install_transfer, log_id, transfer};
 use crate::service::open::Error;
-use crate::store::StoreError;
+use crate::storage::database::Database;
+use crate::storage::store::StoreError;
 
 /// Pause after a copy has filled the disk, before the next copy begins.
 const FULL_PAUSE: Duration = Duration::from_secs(60);

@@ -7,12 +7,12 @@ use doppel_model::RangeId;
 
 use super::contradiction::Contradiction;
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};
-use crate::database::Database;
-use crate::log::LogId;
 use crate::replica::{Replica, ReplicaError, ReplicaLimits, install_transfer, log_id};
 use crate::service::open::Error;
 use crate::service::ownership::disk_space::ensure_room;
-use crate::store::StoreError;
+use crate::storage::database::Database;
+use crate::storage::log::LogId;
+use crate::storage::store::StoreError;
 
 /// Time between two attempts to get the turn.
 const LOOK: Duration = Duration::from_millis(20);

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::Settlement;
-use doppel_protocol::membership::{Replica as Heard, SILENCE};
+use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE};
 
 use super::configuration::LogLease;
 use super::{KeeperState, KeptReplica, ReplicatedRange, lock};
-use crate::database::LogConsumer;
-use crate::progress;
 use crate::replica::{OwnedRows, Replica, ReplicaError};
 use crate::service::open::Error;
 use crate::service::ownership::owner::OpenedRange;
+use crate::storage::database::LogConsumer;
+use crate::storage::progress;
 
 /// Each further replica in the list waits this much longer, so that not all try at once.
 const NEXT: Duration = Duration::from_millis(500);

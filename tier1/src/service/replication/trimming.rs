@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use doppel_protocol::membership::{Replica as Heard, SILENCE};
+use doppel_protocol::membership::{ReportedReplica as Heard, SILENCE};
 use doppel_shared_log::{Extent, LogError, Sequence};
 
 use super::history::ValueHistory;

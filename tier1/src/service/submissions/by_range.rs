@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::RangeId;
 use doppel_protocol::Tier1Error;
 
@@ -33,7 +33,7 @@ pub(in crate::service) fn split_by_range<T>(
 pub(in crate::service) struct PartOutcomes {
     /// Index of each submission in the batch.
     pub(in crate::service) indices: Vec<usize>,
-    pub(in crate::service) outcomes: Result<Vec<Outcome>, Tier1Error>,
+    pub(in crate::service) outcomes: Result<Vec<SubmissionOutcome>, Tier1Error>,
 }
 
 /// The outcomes of a batch of `count` submissions, in their order.
@@ -43,8 +43,8 @@ pub(in crate::service) struct PartOutcomes {
 pub(in crate::service) fn in_order(
     count: usize,
     parts: Vec<PartOutcomes>,
-) -> Result<Vec<Outcome>, Tier1Error> {
-    let mut all: Vec<Option<Outcome>> = vec![None; count];
+) -> Result<Vec<SubmissionOutcome>, Tier1Error> {
+    let mut all: Vec<Option<SubmissionOutcome>> = vec![None; count];
     for PartOutcomes { indices, outcomes } in parts {
         for (index, outcome) in indices.into_iter().zip(outcomes?) {
             all[index] = Some(outcome);

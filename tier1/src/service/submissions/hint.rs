@@ -10,7 +10,7 @@ use doppel_model::{ContentHash, PageId};
 use doppel_protocol::{Body, Submission, Tier1Error};
 
 use crate::machine::Hint;
-use crate::record::{PageRecord, State};
+use crate::rows::record::{PageRecord, State};
 use crate::service::submissions::Submissions;
 use crate::service::upkeep::worker::measure;
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 use doppel_model::GroupId;
 
 use super::*;
-use crate::record::{GroupRecord, Meta, decode, encode};
+use crate::rows::record::{GroupRecord, Meta, decode, encode};
 use crate::service::upkeep::job::Job;
-use crate::store::Write;
+use crate::storage::store::Write;
 
 over_ranges! {
     a_mended_row_lets_the_flush_succeed,

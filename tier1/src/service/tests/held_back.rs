@@ -1,17 +1,17 @@
 //! A range whose messages do not leave: submissions wait, and results of tier 2 do not.
 
-use doppel_model::ClientId;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
+use doppel_model::ClientId;
 use doppel_protocol::Repeat;
 
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::range::UNFINISHED_MAX;
+use crate::rows::txn::Row;
 use crate::service::submissions::arrivals::Arriving;
-use crate::txn::Row;
 
 /// Peers that refuse all posts while `is_silent` is set.
 struct SilentPeers {

@@ -9,10 +9,10 @@ use doppel_protocol::range_owner::{self, PeerError, RangeDirectory};
 
 use super::statuses::await_advice;
 use super::*;
-use crate::database::{Database, LogConsumer};
 use crate::lease::Lease;
 use crate::service::ownership::owner::OpenedRange;
-use crate::store::{Intercept, Intercepted, StoreError, Write};
+use crate::storage::database::{Database, LogConsumer};
+use crate::storage::store::{Intercept, Intercepted, StoreError, Write};
 
 /// The range that begins and ends.
 const MOVING: RangeId = RangeId(1);
@@ -113,7 +113,7 @@ impl Process {
         (from..).find(|page| self.is_moving(*page) == moving).unwrap()
     }
 
-    fn try_submit(&self, page: u64, at: i64) -> Result<Outcome, Tier1Error> {
+    fn try_submit(&self, page: u64, at: i64) -> Result<SubmissionOutcome, Tier1Error> {
         let submission = Submission {
             url: url(page),
             fetched_at: Timestamp::from_millis(at),

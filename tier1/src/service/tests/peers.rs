@@ -11,7 +11,7 @@ use doppel_protocol::SignatureSource as _;
 
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
-use crate::txn::Row;
+use crate::rows::txn::Row;
 
 /// Peers that lose some posts and some answers, or do not answer reads.
 struct UnreliablePeers {
@@ -118,7 +118,7 @@ fn a_flush_waits_for_a_range_that_does_not_answer() {
     assert!(is_transient(tier1.flush(Duration::from_secs(2)).unwrap_err()));
     assert!(is_transient(tier1.pages(&[url(1).id()]).unwrap_err()));
     // The update is accepted without a comparison with its representative.
-    assert_eq!(submit(&tier1, 1, 2, content(9)), Outcome::Pending);
+    assert_eq!(submit(&tier1, 1, 2, content(9)), SubmissionOutcome::Pending);
     // A flush waits for a range that is away, and does not fail because of it.
     thread::scope(|scope| {
         let flush = scope.spawn(|| tier1.flush(PATIENCE));

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use doppel_model::ShardId;
 
 use super::*;
-use crate::progress;
-use crate::record::Meta;
-use crate::store::{Intercept, Intercepted, StoreError, Write};
-use crate::txn::read;
+use crate::rows::record::Meta;
+use crate::rows::txn::read;
+use crate::storage::progress;
+use crate::storage::store::{Intercept, Intercepted, StoreError, Write};
 
 /// Reads the mark inside each commit, before a row of the commit is written.
 struct MarkWatch {

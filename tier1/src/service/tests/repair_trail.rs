@@ -12,8 +12,8 @@ use doppel_protocol::{RangeMap, RepairEntry, RepairId};
 use super::*;
 use crate::check::rows::pieces;
 use crate::check::tests::assert_sound;
-use crate::record::{AuditEntry, Meta, decode, encode};
-use crate::store::{Intercept, Intercepted, JoinedStore, StoreError, Write};
+use crate::rows::record::{AuditEntry, Meta, decode, encode};
+use crate::storage::store::{Intercept, Intercepted, JoinedStore, StoreError, Write};
 
 const SHARDS: u16 = 3;
 

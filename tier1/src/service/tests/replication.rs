@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Instant;
 
-use doppel_protocol::membership::{Beat, Claim, Membership};
+use doppel_protocol::membership::{Beat, ClusterMembership, RangeClaim};
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{
     AGE_MAX, INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Question, RangeMap,
@@ -22,16 +22,16 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::check::check;
-use crate::database::{Database, LogConsumer};
 use crate::service::replication::{Keeper, ReplicatedRange, Replication};
-use crate::store::JoinedStore;
+use crate::storage::database::{Database, LogConsumer};
+use crate::storage::store::JoinedStore;
 
 const RANGES: u16 = 3;
 
 /// What the nodes of a cluster share.
 struct Cluster {
     logs: Vec<MemoryLog>,
-    membership: Arc<Membership>,
+    membership: Arc<ClusterMembership>,
     nodes: Arc<Mutex<BTreeMap<String, Arc<Tier1>>>>,
     log_window: Duration,
     settlement: Settlement,
@@ -47,7 +47,7 @@ struct Node {
 /// A directory of owners, as the nodes claim their ranges.
 struct ClaimedOwners {
     own: String,
-    membership: Arc<Membership>,
+    membership: Arc<ClusterMembership>,
     nodes: Arc<Mutex<BTreeMap<String, Arc<Tier1>>>>,
 }
 
@@ -209,7 +209,7 @@ fn ask(tier1: &Tier1, pages: std::ops::Range<u64>) -> Result<Option<Duration>, T
         let content = view.expect("a page that was acknowledged").content.expect("its content");
         assert_eq!(asked.signature(*id)?.expect("its signature").content(), content);
     }
-    Ok(question.answered(())?.age)
+    Ok(question.dated_answer(())?.age)
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn an_operators_request_moves_a_range_to_the_asked_node() {
     assert_at_rest(&nodes[0].tier1, 40);
     assert!(nodes[0].keeper.take_over(RangeId(9)).is_err());
     // A node waits for a live replica that has reported more records, and does not forget the request.
-    let claim = Claim {
+    let claim = RangeClaim {
         range: RangeId(0),
         epoch: Epoch(1),
         owns: false,

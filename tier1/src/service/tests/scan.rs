@@ -1,7 +1,7 @@
 //! A scan in pages: it returns every live page once. Together with the feed since before the scan it shows
 //! the newest state of all pages.
 
-use doppel_protocol::{SCAN_LINES_MAX, Scan};
+use doppel_protocol::{PageScan, SCAN_LINES_MAX};
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn changes_during_a_scan_are_in_the_feed_since_before_it(ranges: u16) {
     let changes = tier1.changes(Some(&cursor), 100, Duration::ZERO).unwrap();
     let urls: Vec<PageUrl> = changes.changes.into_iter().map(|change| change.line.url).collect();
     assert!(changes.at_end && urls.contains(&url(0)) && urls.contains(&url(20)), "{urls:?}");
-    let lines = Scan::new(&*tier1).collect::<Result<Vec<_>, _>>().unwrap();
+    let lines = PageScan::new(&*tier1).collect::<Result<Vec<_>, _>>().unwrap();
     assert_eq!(lines.len(), 20);
     tier1.stop();
 }

@@ -31,7 +31,7 @@ fn a_client_may_use_half_of_the_pending_pages_also_after_a_start() {
     assert_eq!(submit_until_refused(&tier1, ONE, 0), (50, full.clone()));
     // A dead page is decided at once and takes no room. It frees the room of a page that was pending.
     let gone = version(0, 2, Body::Dead);
-    assert_eq!(tier1.submit_for(ONE, vec![gone]), Ok(vec![Outcome::Confirmed]));
+    assert_eq!(tier1.submit_for(ONE, vec![gone]), Ok(vec![SubmissionOutcome::Confirmed]));
     assert_eq!(submit_until_refused(&tier1, ONE, 100), (1, full.clone()));
     // A newer content of a page counts for the client that sends it.
     tier1.submit_for(OTHER, vec![version(1, 2, content(900))]).unwrap();

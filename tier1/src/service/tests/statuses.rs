@@ -7,8 +7,8 @@ use std::time::Instant;
 use doppel_contract::answer::Advice;
 
 use super::*;
-use crate::key::Kind;
-use crate::store::{Intercept, Intercepted, StoreError};
+use crate::rows::key::Kind;
+use crate::storage::store::{Intercept, Intercepted, StoreError};
 
 over_ranges! {
     a_start_fills_the_status_table_while_the_service_runs,

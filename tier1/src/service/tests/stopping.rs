@@ -3,12 +3,11 @@
 use std::thread;
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
-
 use doppel_model::ClientId;
 
 use super::*;
 use crate::service::submissions::arrivals::Arriving;
-use crate::store::{Intercept, Intercepted, StoreError, Write};
+use crate::storage::store::{Intercept, Intercepted, StoreError, Write};
 
 /// Reports when a commit begins, and asks whether to make it.
 struct CommitGate {
@@ -100,7 +99,7 @@ fn a_stop_leaves_messages_under_way_to_the_next_start() {
     thread::sleep(Duration::from_millis(100));
     go_on.send(()).unwrap();
     stopped.join().unwrap();
-    assert_eq!(submitted.join().unwrap(), Ok(vec![Outcome::Pending]));
+    assert_eq!(submitted.join().unwrap(), Ok(vec![SubmissionOutcome::Pending]));
     let made = commits.load(Ordering::Relaxed) - before;
     assert!(made <= 3, "{made} commits were made at the end, some for messages that no caller waits for");
     drop(tier1);

@@ -1,18 +1,18 @@
 //! Bounds of what waits for a writer that is stuck, whether or not its callers still wait.
 
-use doppel_model::ClientId;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+use doppel_model::ClientId;
 use doppel_protocol::range_owner::{EncodedPost, PeerError, RangeOwner, Receipt};
 
 use super::*;
 use crate::lease::Lease;
 use crate::service::ownership::owner::{OpenedRange, Owner};
 use crate::service::submissions::arrivals::Arriving;
-use crate::store::{Intercept, Intercepted, StoreError, Write};
+use crate::storage::store::{Intercept, Intercepted, StoreError, Write};
 
 const RANGE: RangeId = RangeId(0);
 
@@ -242,7 +242,9 @@ fn a_page_purged_while_pending_does_not_count_as_decided() {
         let totals = tier1.totals().unwrap();
         (totals.backlog.pending, totals.decision_times.decided())
     };
-    (1..4).for_each(|page| assert_eq!(submit(&tier1, page, 1, content(page * 1_000)), Outcome::Pending));
+    (1..4).for_each(|page| {
+        assert_eq!(submit(&tier1, page, 1, content(page * 1_000)), SubmissionOutcome::Pending)
+    });
     assert_eq!(figures(), (3, 0));
     Tier1Api::purge(&*tier1, &[url(1).id()]).unwrap();
     submit(&tier1, 2, 2, Body::Dead);

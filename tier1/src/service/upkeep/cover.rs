@@ -8,10 +8,10 @@ use doppel_model::GroupId;
 use doppel_model::pairwise::Similarity;
 use doppel_protocol::Tier1Error;
 
-use crate::key;
 use crate::machine::{CoverUpdate, MemberCover};
-use crate::record::{ContentComparison, Cover, CoveringPage, GroupRecord, Member};
 use crate::regroup::cover;
+use crate::rows::key;
+use crate::rows::record::{ContentComparison, Cover, CoveringPage, GroupRecord, Member};
 use crate::service::upkeep::Upkeep;
 use crate::service::upkeep::members::{ReadAhead, by_content};
 

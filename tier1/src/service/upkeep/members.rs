@@ -10,9 +10,9 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::Tier1Error;
 
-use crate::key;
 use crate::peers::PeerError;
-use crate::record::{Member, decode};
+use crate::rows::key;
+use crate::rows::record::{Member, decode};
 use crate::service::questions::rows::ReadSignature;
 use crate::service::upkeep::Upkeep;
 

@@ -2,12 +2,12 @@
 
 use doppel_contract::TrailEvent;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
-use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, limit_urls};
 
-use crate::key;
 use crate::machine::{Command, EvictedMember, RecomputationStep, STEP_ROWS};
-use crate::record::{AuditEntry, GroupRecord, Member};
 use crate::regroup::components;
+use crate::rows::key;
+use crate::rows::record::{AuditEntry, GroupRecord, Member};
 use crate::service::ownership::owner::Owner;
 use crate::service::upkeep::Upkeep;
 use crate::service::upkeep::members::{ReadAhead, by_content};
@@ -89,7 +89,7 @@ impl Recomputation {
             into: None,
             members: self.members.len() as u64,
             before: self.member_urls().take(REPAIR_URLS_KEPT).cloned().collect(),
-            components: within(&self.component_urls(), REPAIR_URLS_KEPT),
+            components: limit_urls(&self.component_urls(), REPAIR_URLS_KEPT),
         }
     }
 }

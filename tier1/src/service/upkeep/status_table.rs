@@ -7,13 +7,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use doppel_snapshot::{LOOK, is_due};
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
-use crate::database::LogConsumer;
 use crate::service::ownership::owner::Owner;
 use crate::service::questions::rows::PIECE_ROWS;
 use crate::service::upkeep::Upkeep;
 use crate::statuses::{Basis, Fill, StatusTable, damage};
+use crate::storage::database::LogConsumer;
 
 /// Least time between two checks.
 const LOOK_MIN: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ impl Upkeep {
     /// Fills the status table of a range and writes it to disk when that is due. Returns when the service
     /// stops or the range ends.
     pub(in crate::service) fn tend_statuses(&self, owner: &Owner, table: &Arc<StatusTable>) {
-        give_way(GiveWay::ToAll);
+        lower_priority(LoweredPriority::BelowAll);
         let fill = Fill::new(Arc::clone(table), self.collection.map.run(owner.id));
         if !self.fill_statuses(owner, fill) {
             return;

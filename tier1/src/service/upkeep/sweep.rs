@@ -7,11 +7,11 @@ use std::ops::Range;
 use doppel_model::{GroupId, ShardId, Timestamp};
 use doppel_protocol::{RepairId, Tier1Error};
 
-use crate::key::{self, Kind};
 use crate::machine::Command;
-use crate::record::{AuditEntry, GroupRecord, PageRecord, decode};
+use crate::rows::key::{self, Kind};
+use crate::rows::record::{AuditEntry, GroupRecord, PageRecord, decode};
 use crate::service::upkeep::Upkeep;
-use crate::store::Store;
+use crate::storage::store::Store;
 
 /// Rows of one piece. A URL that is looked up counts as one row.
 const PIECE_ROWS: usize = 2_000;

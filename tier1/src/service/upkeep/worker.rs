@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, RecvTimeoutError};
 use doppel_contract::Backlog;
 use doppel_protocol::Tier1Error;
-use doppel_threads::{GiveWay, give_way};
+use doppel_threads::{LoweredPriority, lower_priority};
 
 use crate::machine::{Command, STEP_ROWS};
 use crate::range::owed::{OwedScan, OwedWork, PIECE_ROWS};
@@ -53,7 +53,7 @@ struct Worker<'t> {
 }
 
 pub(in crate::service) fn run(upkeep: &Upkeep, owner: &Owner, jobs: &Receiver<Job>) {
-    give_way(GiveWay::ToAll);
+    lower_priority(LoweredPriority::BelowAll);
     // If the totals say that no work is owed, the rows need not be searched for it.
     let Backlog { pending, deferred_searches, dirty_groups, uncovered_groups, unverified, .. } =
         owner.totals().1;
@@ -172,7 +172,7 @@ impl Worker<'_> {
                     Ok(commands) if commands.is_empty() => {}
                     Ok(commands) => self.tell(Task::Commands(commands)),
                     Err(refused) => {
-                        tracing::error!(%refused, "cannot sweep the rows; the sweep continues later")
+                        tracing::error!(%refused, "cannot sweep the rows; the sweep continues later");
                     }
                 }
                 self.tell(Task::SweepDone);

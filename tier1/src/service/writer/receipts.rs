@@ -5,7 +5,7 @@ use doppel_protocol::Tier1Error;
 use doppel_protocol::range_owner::{PeerError, Receipt};
 
 use super::RangeWriter;
-use crate::store::StoreError;
+use crate::storage::store::StoreError;
 
 impl RangeWriter<'_> {
     /// Takes the answer to a post.

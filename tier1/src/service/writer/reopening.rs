@@ -10,10 +10,10 @@ use crossbeam::channel::RecvTimeoutError;
 use doppel_protocol::Tier1Error;
 
 use super::RangeWriter;
-use crate::progress;
 use crate::service::ownership::disk_space::ensure_room;
 use crate::service::writer::task::Task;
-use crate::store::StoreError;
+use crate::storage::progress;
+use crate::storage::store::StoreError;
 
 /// First and longest pause between two checks for room. Each pause is twice as long as the one before.
 const LOOK: Duration = Duration::from_millis(250);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use doppel_contract::{Backlog, Outcome};
+use doppel_contract::{Backlog, SubmissionOutcome};
 use doppel_model::{GroupId, RangeId};
-use doppel_protocol::range_owner::{PostDone, Traffic};
+use doppel_protocol::range_owner::{MessageCounts, PostCallback};
 use doppel_protocol::{SearchResult, Submission, Tier1Error};
 
 use crate::machine::{Command, Hint};
@@ -19,7 +19,7 @@ pub(crate) enum Task {
     Submit {
         submissions: Vec<(Submission, Option<Hint>)>,
         arriving: Arriving,
-        reply: Reply<Result<Vec<Outcome>, Tier1Error>>,
+        reply: Reply<Result<Vec<SubmissionOutcome>, Tier1Error>>,
     },
     /// Commands of the range's own threads. They never wait for messages to leave.
     Commands(Vec<Command>),
@@ -42,7 +42,7 @@ pub(crate) enum Task {
     /// Messages of another range.
     Post {
         post: Post,
-        done: PostDone,
+        done: PostCallback,
     },
     /// The answer of another range to a post.
     Receipt {
@@ -79,5 +79,5 @@ pub(crate) enum Task {
 pub(crate) struct RangeBacklog {
     pub(crate) backlog: Backlog,
     /// Numbers of messages exchanged with each range.
-    pub(crate) traffic: Vec<Traffic>,
+    pub(crate) traffic: Vec<MessageCounts>,
 }

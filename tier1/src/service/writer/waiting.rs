@@ -10,7 +10,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_model::PageUrl;
 use doppel_protocol::Tier1Error;
 
@@ -29,7 +29,7 @@ const PASSED_MAX: usize = 256;
 /// A task whose commands wait for commits.
 pub(super) struct WaitingTask {
     pub(super) commands: VecDeque<Command>,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<SubmissionOutcome>,
     to: AnswerTo,
     /// How many later submissions were put before this task.
     passed: usize,
@@ -37,7 +37,7 @@ pub(super) struct WaitingTask {
 
 /// Where the answer goes. The space that the task has reserved is kept until then.
 enum AnswerTo {
-    Submit(Reply<Result<Vec<Outcome>, Tier1Error>>, Arriving),
+    Submit(Reply<Result<Vec<SubmissionOutcome>, Tier1Error>>, Arriving),
     Apply { may_wait: bool, to: Reply<Result<(), Tier1Error>> },
     Report(Reply<Result<RangeBacklog, Tier1Error>>),
     Nobody(Reservation),

@@ -1,12 +1,12 @@
 //! The load of a node.
 
-use doppel_protocol::index_node::{HostedLoad, NodeLoad};
+use doppel_protocol::index_node::{HostedLoad, NodeLoadReport};
 
 use super::Core;
 use crate::node::signatures::file::SignatureFile;
 
 /// The load under the present plan.
-pub(in crate::node) fn of(core: &Core) -> NodeLoad {
+pub(in crate::node) fn of(core: &Core) -> NodeLoadReport {
     let tables = &core.tables;
     let load = |partition: &crate::node::partition::Partition| {
         let stored = partition.columns.len();
@@ -20,7 +20,7 @@ pub(in crate::node) fn of(core: &Core) -> NodeLoad {
             bytes: (partition.bytes() + directory) as u64,
         }
     };
-    NodeLoad {
+    NodeLoadReport {
         partitions: tables.serving().map(load).collect(),
         bytes: tables.bytes() as u64,
         file_bytes: core.signatures.own().map_or(0, SignatureFile::bytes),

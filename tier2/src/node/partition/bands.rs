@@ -11,7 +11,7 @@ use std::io;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::stable_hash64_seeded;
-use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 use smallvec::SmallVec;
 
 use super::buckets::{Buckets, CandidateList};
@@ -53,12 +53,12 @@ pub(crate) struct BandKey {
 }
 
 /// The hashed band keys of one signature. There are 16 at tau 0.8.
-pub(crate) type BandKeys = SmallVec<[BandKey; 16]>;
+pub(crate) type SignatureBandKeys = SmallVec<[BandKey; 16]>;
 
 /// Hashes the band keys of a signature. The hash has a secret seed, so nobody can prepare pages that overload
 /// a table.
-pub(crate) fn band_keys(policy: Policy, seed: BandSeed, signature: &Signature) -> BandKeys {
-    let mut band_keys = BandKeys::new();
+pub(crate) fn band_keys(policy: Policy, seed: BandSeed, signature: &Signature) -> SignatureBandKeys {
+    let mut band_keys = SignatureBandKeys::new();
     policy.keys(signature, |key| {
         band_keys.push(BandKey::of(stable_hash64_seeded(&key.to_le_bytes(), seed.0)));
     });
@@ -88,7 +88,7 @@ impl BandTables {
     /// Loads into the cache what [`lists`](Self::lists) reads first for these band keys, which are scattered
     /// in memory.
     #[inline]
-    pub(crate) fn prefetch(&self, band_keys: &BandKeys) {
+    pub(crate) fn prefetch(&self, band_keys: &SignatureBandKeys) {
         band_keys
             .iter()
             .for_each(|band_key| self.tables[usize::from(band_key.table)].prefetch(band_key.hash));
@@ -103,7 +103,7 @@ impl BandTables {
     }
 
     /// Adds an entry that is younger than all others.
-    pub(crate) fn insert(&mut self, band_keys: &BandKeys, slot: u32) {
+    pub(crate) fn insert(&mut self, band_keys: &SignatureBandKeys, slot: u32) {
         self.prefetch(band_keys);
         for band_key in band_keys {
             let table = &mut self.tables[usize::from(band_key.table)];
@@ -112,7 +112,7 @@ impl BandTables {
     }
 
     /// Removes an entry. Must be called while `columns` still has it.
-    pub(crate) fn remove(&mut self, band_keys: &BandKeys, slot: u32, columns: &Columns) {
+    pub(crate) fn remove(&mut self, band_keys: &SignatureBandKeys, slot: u32, columns: &Columns) {
         self.prefetch(band_keys);
         for band_key in band_keys {
             let table = &mut self.tables[usize::from(band_key.table)];
@@ -121,7 +121,7 @@ impl BandTables {
     }
 
     /// Takes an entry out of its run. Its center changes, or it becomes a center itself.
-    pub(crate) fn leave_run(&mut self, band_keys: &BandKeys, slot: u32, columns: &Columns) {
+    pub(crate) fn leave_run(&mut self, band_keys: &SignatureBandKeys, slot: u32, columns: &Columns) {
         for band_key in band_keys {
             if let Some(bucket) = self.find(*band_key).copied() {
                 self.buckets.leave_run(bucket, slot, columns);
@@ -152,15 +152,15 @@ impl BandTables {
         self.buckets.write(out)
     }
 
-    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, SnapshotError> {
         let mut bands = Self::new();
         for table in &mut bands.tables {
             let (keys, buckets) = (input.column::<u32>()?, input.column::<u32>()?);
             if keys.len() != buckets.len() {
-                return Err(Unreadable::Damaged);
+                return Err(SnapshotError::Damaged);
             }
             let items = OrderedTable::from_sorted(keys.into_iter().zip(buckets));
-            *table = items.ok_or(Unreadable::Damaged)?;
+            *table = items.ok_or(SnapshotError::Damaged)?;
         }
         bands.buckets = Buckets::read(input)?;
         Ok(bands)
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     /// Reads tables from the bytes that `write` produces.
-    fn read(write: impl FnOnce(&mut SnapshotWriter)) -> Result<BandTables, Unreadable> {
+    fn read(write: impl FnOnce(&mut SnapshotWriter)) -> Result<BandTables, SnapshotError> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let mut writer = SnapshotWriter::new(File::create(&path).unwrap(), b"tables", &()).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn tables_are_read_as_they_were_written() {
         let mut tables = BandTables::new();
-        let keys_of = |slot: u32| -> BandKeys {
+        let keys_of = |slot: u32| -> SignatureBandKeys {
             let hash = |band: u32| stable_hash64(&(slot / 3 * 16 + band).to_le_bytes());
             (0..16).map(|band| BandKey::of(hash(band))).collect()
         };
@@ -225,7 +225,7 @@ mod tests {
                 out.column(keys).unwrap();
                 out.column(buckets).unwrap();
             });
-            assert!(matches!(read, Err(Unreadable::Damaged)), "{keys:?} {buckets:?}");
+            assert!(matches!(read, Err(SnapshotError::Damaged)), "{keys:?} {buckets:?}");
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::io;
 
 use doppel_model::InsertSeq;
-use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 use super::columns::{Center, Columns};
 
@@ -216,7 +216,7 @@ impl Buckets {
         out.column(&self.free)
     }
 
-    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, SnapshotError> {
         let mut buckets = Self::default();
         for cells in &mut buckets.cells {
             (cells.slots, cells.free) = (input.column()?, input.column()?);
@@ -224,8 +224,8 @@ impl Buckets {
         for _ in 0..input.number()? {
             let mut large = LargeBucket { rest: input.column()?, visits: input.number()?, runs: Vec::new() };
             for _ in 0..input.number()? {
-                let [center, radius] = *input.column::<u32>()? else { return Err(Unreadable::Damaged) };
-                let radius = u8::try_from(radius).map_err(|_| Unreadable::Damaged)?;
+                let [center, radius] = *input.column::<u32>()? else { return Err(SnapshotError::Damaged) };
+                let radius = u8::try_from(radius).map_err(|_| SnapshotError::Damaged)?;
                 large.runs.push(Run { center: InsertSeq(center), radius, slots: input.column()? });
             }
             buckets.large.push(large);

@@ -68,7 +68,7 @@ impl SignatureRecord {
 
 /// A content as it is inserted into the columns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'e> {
+pub(crate) struct ColumnEntry<'e> {
     pub(crate) content: ContentHash,
     pub(crate) lengths: LengthVector,
     pub(crate) bitmap: &'e [u64],
@@ -140,7 +140,7 @@ impl Columns {
     }
 
     /// Stores an entry. Returns its slot.
-    pub(crate) fn insert(&mut self, entry: &Entry<'_>) -> u32 {
+    pub(crate) fn insert(&mut self, entry: &ColumnEntry<'_>) -> u32 {
         let head = EntryHead {
             insert_seq: entry.insert_seq,
             center: VACANT,

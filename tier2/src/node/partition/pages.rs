@@ -6,7 +6,7 @@
 use std::io;
 
 use doppel_model::PageId;
-use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 use hashbrown::{HashMap, HashSet};
 
 use crate::seed::Seeded;
@@ -69,7 +69,7 @@ impl FurtherPages {
         out.items(self.count, slots.map(|(_, page)| *page))
     }
 
-    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, SnapshotError> {
         let (slots, pages) = (input.column::<u32>()?, input.column::<PageId>()?);
         let mut all = Self::default();
         slots.into_iter().zip(pages).for_each(|(slot, page)| _ = all.insert(slot, page));

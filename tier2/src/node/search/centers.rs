@@ -6,7 +6,7 @@ use doppel_model::signature::Signature;
 
 use super::ActiveSearch;
 use crate::node::partition::columns::Center;
-use crate::node::search::findings::Partner;
+use crate::node::search::findings::FoundPartner;
 
 impl ActiveSearch<'_, '_> {
     /// The center for a partner that never searched or whose center has left. It is the oldest entry among
@@ -52,7 +52,7 @@ impl ActiveSearch<'_, '_> {
     /// that is a center already.
     fn second_center(&self, own: InsertSeq) -> Center {
         let older = self.findings.partners.iter().skip(1).take_while(|partner| partner.insert_seq < own);
-        let as_center = |Partner { entry, insert_seq, similarity }: &Partner| {
+        let as_center = |FoundPartner { entry, insert_seq, similarity }: &FoundPartner| {
             let columns = self.columns(entry.partition);
             let distance = distance(*similarity).1;
             columns.is_center(entry.slot).then_some(Center { insert_seq: *insert_seq, distance })

@@ -6,14 +6,14 @@ use doppel_model::InsertSeq;
 use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 
-use crate::node::partition::bands::{BandKey, BandKeys};
+use crate::node::partition::bands::{BandKey, SignatureBandKeys};
 use crate::node::partition::columns::Center;
 use crate::node::partition::local_index::LocalIndex;
 use crate::node::tables::EntryRef;
 
 /// A verified partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Partner {
+pub(crate) struct FoundPartner {
     pub(crate) entry: EntryRef,
     pub(crate) insert_seq: InsertSeq,
     pub(crate) similarity: Similarity,
@@ -23,16 +23,16 @@ pub(crate) struct Partner {
 #[derive(Debug, Default)]
 pub(crate) struct SearchFindings {
     /// Partners, oldest first.
-    pub(crate) partners: Vec<Partner>,
+    pub(crate) partners: Vec<FoundPartner>,
     /// Partitions of the node that were searched, and the number of exact comparisons in each.
     pub(crate) probed_partitions: Vec<(LocalIndex, u32)>,
-    pub(crate) band_keys: BandKeys,
+    pub(crate) band_keys: SignatureBandKeys,
     /// The center and second center for the searched entry.
     pub(crate) centers: Option<(EntryRef, [Center; 2])>,
     /// Centers for entries that had none, or whose center has left.
     pub(crate) adopted_centers: Vec<AdoptedCenter>,
     /// An entry that becomes a center for the first time, with its band keys.
-    pub(crate) new_center: Option<(EntryRef, BandKeys)>,
+    pub(crate) new_center: Option<(EntryRef, SignatureBandKeys)>,
     /// Counted lists, and how many of their members were visited.
     pub(crate) list_visits: Vec<ListVisits>,
     /// Cost of the search, see [`SearchLimits`](doppel_protocol::index_node::SearchLimits).
@@ -49,7 +49,7 @@ pub(crate) struct AdoptedCenter {
     pub(crate) entry: EntryRef,
     pub(crate) center: Center,
     /// Band keys of the entry if its center has left, otherwise empty.
-    pub(crate) band_keys: BandKeys,
+    pub(crate) band_keys: SignatureBandKeys,
 }
 
 /// How many members of a counted list a search has visited.

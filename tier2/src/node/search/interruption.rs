@@ -10,7 +10,7 @@
 use doppel_model::{ContentHash, InsertSeq, PageId};
 use hashbrown::HashMap;
 
-use super::findings::Partner;
+use super::findings::FoundPartner;
 use crate::node::partition::columns::Center;
 use crate::node::tables::EntryRef;
 use crate::seed::Seeded;
@@ -32,7 +32,7 @@ pub(crate) struct InterruptedSearch {
     /// The last visited candidate.
     pub(crate) visited: InsertSeq,
     /// Partners, oldest first.
-    pub(crate) partners: Vec<Partner>,
+    pub(crate) partners: Vec<FoundPartner>,
     /// Far centers, oldest first; see [`search`](super).
     pub(crate) far: Vec<Center>,
 }

@@ -8,7 +8,7 @@ use crate::node::tables::EntryRef;
 
 /// Scratch memory of a thread.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct SearchScratch {
     pub(super) buffer: Vec<u8>,
     pub(super) bitmap: Vec<u64>,
 }

@@ -60,9 +60,9 @@ impl SignatureFile {
     }
 
     /// The records of the file.
-    pub(crate) fn records(&self) -> Result<Records, Error> {
+    pub(crate) fn records(&self) -> Result<SignatureRecords, Error> {
         let fail = |e| Error::io("read the signature file", &self.path, e);
-        Records::of(self.file.try_clone().map_err(fail)?).map_err(fail)
+        SignatureRecords::of(self.file.try_clone().map_err(fail)?).map_err(fail)
     }
 
     /// Notes that a record is in use.
@@ -71,7 +71,7 @@ impl SignatureFile {
     }
 
     /// Continues behind the last sound record. Whatever follows it is cut off.
-    pub(crate) fn resume(&mut self, records: &Records) -> Result<(), Error> {
+    pub(crate) fn resume(&mut self, records: &SignatureRecords) -> Result<(), Error> {
         if let Some(damage) = &records.damage {
             let (path, offset) = (self.path.display(), records.sound);
             tracing::warn!(
@@ -137,12 +137,14 @@ impl SignatureFile {
         &self,
         record: SignatureRecord,
         buffer: &mut Vec<u8>,
-    ) -> Result<Signature, Unreadable> {
+    ) -> Result<Signature, SignatureFileError> {
         if let Some(start) = record.offset.checked_sub(self.written) {
             let start = usize::try_from(start).unwrap_or(usize::MAX);
             let end = start.saturating_add(record.bytes as usize);
-            let bytes =
-                self.tail.get(start..end).ok_or(Unreadable::Io(io::ErrorKind::UnexpectedEof.into()))?;
+            let bytes = self
+                .tail
+                .get(start..end)
+                .ok_or(SignatureFileError::Io(io::ErrorKind::UnexpectedEof.into()))?;
             return Ok(Signature::from_bytes(bytes)?);
         }
         buffer.resize(record.bytes as usize, 0);
@@ -187,7 +189,7 @@ impl SignatureFile {
 }
 
 /// The sound records of a file, in order.
-pub(crate) struct Records {
+pub(crate) struct SignatureRecords {
     reader: BufReader<File>,
     length: u64,
     /// Offset behind the last sound record.
@@ -197,7 +199,7 @@ pub(crate) struct Records {
     buffer: Vec<u8>,
 }
 
-impl Iterator for Records {
+impl Iterator for SignatureRecords {
     type Item = (SignatureRecord, Signature);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -211,7 +213,7 @@ impl Iterator for Records {
     }
 }
 
-impl Records {
+impl SignatureRecords {
     /// The records of an open file.
     pub(crate) fn of(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
@@ -225,12 +227,12 @@ impl Records {
     }
 
     /// Reads the next record. `None` if the file has only a header.
-    fn read(&mut self) -> Result<Option<(SignatureRecord, Signature)>, Unreadable> {
+    fn read(&mut self) -> Result<Option<(SignatureRecord, Signature)>, SignatureFileError> {
         if self.sound == 0 {
             let mut magic = [0; MAGIC.len()];
             self.reader.read_exact(&mut magic)?;
             if magic != MAGIC {
-                return Err(Unreadable::Version);
+                return Err(SignatureFileError::Version);
             }
             self.sound = MAGIC.len() as u64;
             if self.sound == self.length {
@@ -242,7 +244,7 @@ impl Records {
         let record =
             SignatureRecord { offset: self.sound + LENGTH_BYTES as u64, bytes: u32::from_le_bytes(length) };
         if record.bytes > SIGNATURE_BYTES_MAX {
-            return Err(Unreadable::Length(record.bytes));
+            return Err(SignatureFileError::Length(record.bytes));
         }
         self.buffer.resize(record.bytes as usize, 0);
         self.reader.read_exact(&mut self.buffer)?;
@@ -254,7 +256,7 @@ impl Records {
 
 /// Why a signature cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unreadable {
+pub(crate) enum SignatureFileError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("it has another version, or is not a signature file")]

@@ -4,11 +4,11 @@ use std::hash::BuildHasher;
 
 use doppel_protocol::index_node::HostedPartition;
 
-use super::{EntryRef, LocalIndex, PartitionState, Tables};
+use super::{EntryRef, IndexTables, LocalIndex, PartitionState};
 use crate::node::partition::Partition;
 use crate::node::partition::columns::SignatureRecord;
 
-impl Tables {
+impl IndexTables {
     /// Drops up to `entries` entries of an outgoing partition. Returns their records. Also returns the old
     /// partition once it has no entries left; then its index is free.
     pub(crate) fn drop_partition(

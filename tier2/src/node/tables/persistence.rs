@@ -6,7 +6,7 @@ use doppel_model::InsertSeq;
 use doppel_snapshot::SnapshotWriter;
 use serde::{Deserialize, Serialize};
 
-use super::{EntryRef, LocalIndex, Tables};
+use super::{EntryRef, IndexTables, LocalIndex};
 use crate::node::partition::Partition;
 use crate::node::partition::columns::SignatureRecord;
 use crate::seed::BandSeed;
@@ -18,7 +18,7 @@ pub(crate) struct TableNumbers {
     next_insert_seq: u32,
 }
 
-impl Tables {
+impl IndexTables {
     /// The numbers that continue after a snapshot is restored.
     pub(crate) fn numbers(&self) -> TableNumbers {
         TableNumbers { band_seed: self.band_seed.0, next_insert_seq: self.next_insert_seq.0 }

@@ -2,7 +2,7 @@
 
 use doppel_model::{ContentHash, PageId};
 
-use super::{EntryRef, Tables};
+use super::{EntryRef, IndexTables};
 use crate::node::partition::columns::OWED;
 
 /// How a page is searched for.
@@ -22,7 +22,7 @@ pub(crate) enum QueryRole {
     Copy(EntryRef),
 }
 
-impl Tables {
+impl IndexTables {
     /// Assigns the role of a page that is searched for in the present pass, and a query order to its content.
     /// `None` if the page does not have the content. If the content was not searched for yet, the page
     /// becomes its first page.

@@ -9,7 +9,7 @@
 use doppel_model::{ContentHash, InsertSeq, PartitionId};
 use doppel_protocol::index_node::{
     BATCH_BYTES_MAX, ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, EntryCenter, MovedEntry,
-    NodeError, fitting,
+    NodeError, fitting_count,
 };
 use hashbrown::HashSet;
 
@@ -139,7 +139,7 @@ impl LocalNode {
         let size = |(insert_seq, entry): &(InsertSeq, EntryRef)| {
             if core.tables.is_alive(*entry, *insert_seq) { core.bytes_of(*entry) } else { 0 }
         };
-        fitting(entries.iter().map(size))
+        fitting_count(entries.iter().map(size))
     }
 
     /// Reads entries as they are now.

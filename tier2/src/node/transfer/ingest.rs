@@ -2,7 +2,8 @@
 
 use doppel_model::{ContentHash, NodeId, PageId};
 use doppel_protocol::index_node::{
-    BATCH_MAX, ENTRIES_MAX, EntryCenter, Home, IngestBatch, Ingested, MovedEntry, NodeError, PageContent,
+    BATCH_MAX, ENTRIES_MAX, EntryCenter, HomePartition, IngestAnswer, IngestBatch, MovedEntry, NodeError,
+    PageContent,
 };
 
 use super::MovedCenters;
@@ -22,7 +23,7 @@ impl LocalNode {
         &self,
         change: &mut ChangeState,
         batch: IngestBatch,
-    ) -> Result<Ingested, NodeError> {
+    ) -> Result<IngestAnswer, NodeError> {
         let ChangeState { moved_centers, feedings, .. } = change;
         let mut missing = Vec::new();
         match batch {
@@ -62,7 +63,7 @@ impl LocalNode {
                 }
             }
         }
-        Ok(Ingested { missing, contents: self.read().tables.len() as u64 })
+        Ok(IngestAnswer { missing, contents: self.read().tables.len() as u64 })
     }
 
     /// Takes the claims whose content is stored here. Returns the positions of the others.
@@ -103,7 +104,11 @@ impl LocalNode {
     }
 
     /// Removes earlier copies of these contents from the incoming partitions.
-    fn replace(&self, replaced: &[ContentHash], entries: &[(MovedEntry, Home)]) -> Result<(), NodeError> {
+    fn replace(
+        &self,
+        replaced: &[ContentHash],
+        entries: &[(MovedEntry, HomePartition)],
+    ) -> Result<(), NodeError> {
         // If an answer was lost, the same entries come again, and replace themselves.
         let again = entries.iter().map(|(entry, _)| entry.signature.content());
         for content in replaced.iter().copied().chain(again) {
@@ -124,7 +129,7 @@ impl Core {
         node: NodeId,
         moved_centers: &mut MovedCenters,
         entry: &MovedEntry,
-        home: Home,
+        home: HomePartition,
     ) -> Result<(), NodeError> {
         let MovedEntry { origin, signature, pages, center, is_center, searched } = entry;
         let Some((first, further)) = pages.split_first() else { return Ok(()) };

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, NodeId, PageId, PlanVersion};
 use doppel_partitioning::{LengthVector, Plan};
-use doppel_protocol::index_node::{BATCH_MAX, NodeSearch, SearchBatch, SearchOutcome, fitting};
-use doppel_protocol::{Pair, Search, SearchResult};
+use doppel_protocol::index_node::{BATCH_MAX, NodeSearch, SearchBatch, SearchOutcome, fitting_count};
+use doppel_protocol::{Search, SearchResult, VerifiedPartner};
 
 use crate::router::{Router, RouterError, version};
 
@@ -52,11 +52,11 @@ enum PendingState {
         /// Nodes that have not answered yet.
         left: Vec<NodeId>,
         /// Partners by node.
-        pairs: Vec<(NodeId, Vec<Pair>)>,
+        pairs: Vec<(NodeId, Vec<VerifiedPartner>)>,
         probed: u64,
     },
     /// All partners are known.
-    Answered(Vec<Pair>),
+    Answered(Vec<VerifiedPartner>),
 }
 
 /// Searches that are made together.
@@ -185,7 +185,7 @@ impl Round {
             PendingState::Probing { subject: (signature, _), .. } => signature.as_bytes().len(),
             _ => 0,
         };
-        fitting(due.iter().take(BATCH_MAX).map(size))
+        fitting_count(due.iter().take(BATCH_MAX).map(size))
     }
 
     /// Delivers the answers, in the order of the searches.

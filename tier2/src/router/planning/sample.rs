@@ -8,7 +8,7 @@ use std::sync::Arc;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, NodeId};
 use doppel_partitioning::Plan;
-use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
+use doppel_protocol::index_node::{NodeError, SampleAnswer, SampleRequest};
 
 use crate::router::{Router, RouterError};
 
@@ -46,7 +46,7 @@ fn take_under(router: &Router, plan: &Plan, limit: usize) -> Result<Vec<Arc<Sign
     let mut chosen: Vec<(ContentHash, NodeId)> = Vec::new();
     for node in router.nodes.iter().map(|handle| handle.id) {
         let least = router.call(node, plan, |node, call| node.sample(call, SampleRequest::Least(limit)))?;
-        if let Sampled::Least(least) = least {
+        if let SampleAnswer::Least(least) = least {
             chosen.extend(least.into_iter().map(|content| (content, node)));
         }
     }
@@ -66,7 +66,7 @@ fn take_under(router: &Router, plan: &Plan, limit: usize) -> Result<Vec<Arc<Sign
                 continue;
             }
             let request = SampleRequest::Signatures(contents);
-            if let Sampled::Signatures(signatures) =
+            if let SampleAnswer::Signatures(signatures) =
                 router.call(node, plan, |node, call| node.sample(call, request))?
             {
                 bytes += signatures.iter().map(|one| one.as_bytes().len()).sum::<usize>();

@@ -1,6 +1,6 @@
 //! Manifests are created once and read back; contradictions and damage are refused.
 
-use doppel_contract::Rule;
+use doppel_contract::WinnerRule;
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn ranges_are_kept_and_bring_their_shards() {
 fn the_order_of_winners_is_kept_and_the_usual_one_not_written() {
     let home = tempfile::tempdir().unwrap();
     let [usual, other] = ["usual", "other"].map(|name| home.path().join(name));
-    let order = WinnerOrder::new(&[Rule::Https, Rule::FirstSeen]).unwrap();
+    let order = WinnerOrder::new(&[WinnerRule::Https, WinnerRule::FirstSeen]).unwrap();
     let by = |winners| ManifestRequest { winners: Some(winners), ..ManifestRequest::default() };
     let open = |dir, wanted| Manifest::open_or_create(dir, wanted, DEFAULTS);
     assert_eq!(open(&usual, by(WinnerOrder::DEFAULT)).unwrap().winners, WinnerOrder::DEFAULT);

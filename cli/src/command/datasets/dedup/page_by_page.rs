@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_dataset::accounts::Accounts;
 use doppel_dataset::extracted::{self, BATCH_PAGES, ExtractedPage};
 use doppel_dataset::results::Verdicts;
@@ -19,7 +19,7 @@ use doppel_model::Timestamp;
 use doppel_node::directory::named_by;
 use doppel_node::directory::new_directory::NewDirectory;
 use doppel_node::engine::{CollectionRequest, LocalEngine};
-use doppel_protocol::{Body, Line, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_protocol::{Body, Line, PageScan, Submission, Tier1Api, Tier1Error, Tier2Api};
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
 use doppel_tier1::bulk::Unit;
@@ -115,7 +115,7 @@ impl Dedup {
 
     /// Finds the pages on record whose file has gone, and records that with `--prune`.
     fn look_for_gone(&self, engine: &LocalEngine, fed: &mut Fed) -> anyhow::Result<()> {
-        let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
+        let live = PageScan::new(&*engine.tier1).map(|line| Ok(line?.url));
         let gone = directory::gone(live, self.directories())?;
         if self.count_gone(fed, &gone) {
             let now = Timestamp::now();
@@ -178,14 +178,14 @@ fn live<'t>(
     tier1: &'t dyn Tier1Api,
     winners: &'t mut Option<MarketWinners<'_>>,
 ) -> impl Iterator<Item = Result<Line, Tier1Error>> + 't {
-    Scan::new(tier1).map(|line| match winners.as_mut() {
+    PageScan::new(tier1).map(|line| match winners.as_mut() {
         Some(winners) => winners.apply(line?),
         None => line,
     })
 }
 
 /// Submits until there is room, and until all ranges answer.
-fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
+fn submit(engine: &LocalEngine, submissions: &[Submission]) -> anyhow::Result<Vec<SubmissionOutcome>> {
     loop {
         match engine.tier1.submit(submissions.to_vec()) {
             Ok(outcomes) => return Ok(outcomes),

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use clap::Args;
-use doppel_contract::answer::{LeftOut, MainContent, Measures};
+use doppel_contract::answer::{ComparisonMeasures, MainContentAnswer, OmittedPart};
 use doppel_engine::comparison::{self, MeasuredComparison};
 use doppel_engine::ingest;
 use doppel_inputs::reading::one_page::OnePage;
@@ -54,7 +54,7 @@ struct Compared {
     a: Side,
     b: Side,
     policy: String,
-    measures: Measures,
+    measures: ComparisonMeasures,
     duplicate: bool,
     reason: String,
 }
@@ -70,7 +70,7 @@ struct Side {
     shingles: Option<u32>,
     comparable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    main_content: Option<MainContent>,
+    main_content: Option<MainContentAnswer>,
 }
 
 impl FilesArgs {
@@ -177,10 +177,10 @@ fn print(compared: &Compared, out: &mut dyn Write) -> io::Result<()> {
 
 pub(in crate::command) fn print_main_content(
     name: &str,
-    main_content: &MainContent,
+    main_content: &MainContentAnswer,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let MainContent { part, page_tokens, taken_tokens, left_out_tokens, left_out } = main_content;
+    let MainContentAnswer { part, page_tokens, taken_tokens, left_out_tokens, left_out } = main_content;
     let part = match part.as_str() {
         "main" => "what stands in main",
         "page" => "the page by the rules, without its title",
@@ -193,7 +193,7 @@ pub(in crate::command) fn print_main_content(
         "main content of {name}: {part}; {taken} of {} taken, {left} left out",
         plural(*page_tokens, "token")
     )?;
-    let row = |LeftOut { rule, tokens, text }: &LeftOut| {
+    let row = |OmittedPart { rule, tokens, text }: &OmittedPart| {
         vec![String::new(), rule.clone(), plural(*tokens, "token"), text.clone()]
     };
     table(out, &left_out.iter().map(row).collect::<Vec<_>>())

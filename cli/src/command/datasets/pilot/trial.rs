@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use doppel_contract::Outcome;
+use doppel_contract::SubmissionOutcome;
 use doppel_contract::answer::Savings;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
 use doppel_dataset::extracted::{self, ExtractedPage};
@@ -190,7 +190,7 @@ pub(super) fn of_spool(
     let mut bulk = Bulk::new(&config((policy, unit), group_members_max, temp_dir))?;
     for page in spool.pages() {
         let (input, submission) = page?;
-        let _: Outcome = bulk.submit_record(input, submission)?;
+        let _: SubmissionOutcome = bulk.submit_record(input, submission)?;
     }
     let ((grouped, within), _) = finish(bulk)?;
     Grouping::of((policy, unit), (&grouped, within), weights, temp_dir)

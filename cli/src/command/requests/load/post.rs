@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
-use doppel_contract::Outcome;
-use doppel_contract::answer::{LineAnswer, LineCode, NotTaken, Problem, Taken};
+use doppel_contract::SubmissionOutcome;
+use doppel_contract::answer::{AcceptedPage, LineAnswer, LineCode, ProblemDetails, RejectedLine};
 use doppel_contract::client::{CONTENT_TYPE, Client, ClientError, Method, StatusCode};
 use doppel_contract::page::{LINE_BYTES_MAX, PageItem};
 use doppel_coordinator::limits::WIRE_BYTES;
@@ -77,7 +77,7 @@ struct Acknowledged<'a> {
     url: &'a str,
     #[serde(serialize_with = "date")]
     fetched_at: Option<Timestamp>,
-    outcome: Outcome,
+    outcome: SubmissionOutcome,
 }
 
 /// What the lanes share.
@@ -234,10 +234,10 @@ impl Post {
                 Err(error @ ClientError::Late { .. }) => return Err(self.waits().unwrap_or(error).into()),
                 Err(error) => return Err(error.into()),
             };
-            let retry = |(_, answer): &(&Posted, LineAnswer)| matches!(answer, LineAnswer::NotTaken(NotTaken { error, .. }) if error.code == LineCode::Retry);
+            let retry = |(_, answer): &(&Posted, LineAnswer)| matches!(answer, LineAnswer::Rejected(RejectedLine { error, .. }) if error.code == LineCode::Retry);
             let taken = answers.iter().position(retry).unwrap_or(sent.len());
             self.note(&answers[..taken])?;
-            if let Some((_, LineAnswer::NotTaken(NotTaken { error, .. }))) = answers.get(taken) {
+            if let Some((_, LineAnswer::Rejected(RejectedLine { error, .. }))) = answers.get(taken) {
                 if taken > 0 {
                     progress = Instant::now();
                 } else if progress.elapsed() > self.patience {
@@ -264,7 +264,7 @@ impl Post {
         let answer = request.timeout(READY).send().ok()?;
         let (status, mut text) = (answer.status(), String::new());
         answer.take(READY_BYTES_MAX).read_to_string(&mut text).ok()?;
-        let Problem { detail, .. } = serde_json::from_str(&text).ok()?;
+        let ProblemDetails { detail, .. } = serde_json::from_str(&text).ok()?;
         let seconds = self.patience.as_secs();
         let text = format!(
             "the server has not answered in {seconds} s; asked whether it takes writes it says: {detail}"
@@ -277,8 +277,8 @@ impl Post {
         let mut lines = Vec::new();
         for (page, answer) in answers {
             let outcome = match answer {
-                LineAnswer::Taken(Taken { outcome, .. }) => *outcome,
-                LineAnswer::NotTaken(NotTaken { error, .. }) => {
+                LineAnswer::Accepted(AcceptedPage { outcome, .. }) => *outcome,
+                LineAnswer::Rejected(RejectedLine { error, .. }) => {
                     self.refuse(&page.url, &error.reason);
                     continue;
                 }
@@ -308,8 +308,8 @@ fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted,
     anyhow::ensure!(got == sent.len(), "the server answered {got} of {} pages", sent.len());
     for ((answer, page), line) in answers.iter().zip(sent).zip(1..) {
         let is_its_own = match answer {
-            LineAnswer::Taken(taken) => taken.url == page.url,
-            LineAnswer::NotTaken(not_taken) => not_taken.line == line,
+            LineAnswer::Accepted(taken) => taken.url == page.url,
+            LineAnswer::Rejected(not_taken) => not_taken.line == line,
         };
         anyhow::ensure!(is_its_own, "the answer to line {line}, {}, is about another page", page.url);
     }
@@ -349,9 +349,12 @@ mod tests {
         );
         let answers = paired(&format!("{taken}\n{bad}\n"), &sent).unwrap();
         assert_eq!(answers[0].0.url, "http://a/");
-        assert!(matches!(&answers[0].1, LineAnswer::Taken(Taken { outcome: Outcome::Pending, .. })));
+        assert!(matches!(
+            &answers[0].1,
+            LineAnswer::Accepted(AcceptedPage { outcome: SubmissionOutcome::Pending, .. })
+        ));
         assert_eq!(answers[1].0.url, "http://b/");
-        assert!(matches!(&answers[1].1, LineAnswer::NotTaken(NotTaken { line: 2, .. })));
+        assert!(matches!(&answers[1].1, LineAnswer::Rejected(RejectedLine { line: 2, .. })));
         for (text, reason) in [
             (format!("{taken}\n"), "the server answered 1 of 2 pages"),
             (format!("{taken}\n{bad}\n{bad}\n"), "the server answered 3 of 2 pages"),

@@ -4,8 +4,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use doppel_contract::answer::{LoadBalance, Present};
-use doppel_contract::client::{Answer, Client, ClientError, Method, StatusCode};
+use doppel_contract::answer::{LoadBalance, PresentMapping};
+use doppel_contract::client::{Client, ClientError, Method, ParsedAnswer, StatusCode};
 use doppel_contract::{RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use doppel_terminal::interrupt;
 use doppel_terminal::output::say;
@@ -49,7 +49,7 @@ impl Rebalance {
         &self,
         client: &Client,
         request: RebalanceRequest,
-    ) -> anyhow::Result<Answer<RebalancePlan>> {
+    ) -> anyhow::Result<ParsedAnswer<RebalancePlan>> {
         let body = Request { request, dry_run: self.dry_run };
         let mut said = false;
         let mut busy_since = Instant::now();
@@ -87,7 +87,7 @@ impl Rebalance {
     }
 
     /// The present mapping, once the server answers.
-    fn present(&self, client: &Client) -> anyhow::Result<Present> {
+    fn present(&self, client: &Client) -> anyhow::Result<PresentMapping> {
         self.get(client, &["v1", "rebalance"])
     }
 
@@ -107,7 +107,7 @@ impl Rebalance {
         let begin = Instant::now();
         let (mut pause, mut due) = (ASK_FIRST, begin);
         let (plan_version, outcome) = loop {
-            let Present { plan_version, progress, outcome, .. } = asked()?;
+            let PresentMapping { plan_version, progress, outcome, .. } = asked()?;
             let Some(progress) = progress else { break (plan_version, outcome) };
             if due <= Instant::now() {
                 say!("doppel: {}", describe_progress(&progress));

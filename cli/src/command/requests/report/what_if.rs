@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doppel_contract::answer::WhatIfs;
+use doppel_contract::answer::WhatIfReport;
 use doppel_control::layout;
 use doppel_partitioning::WhatIf;
 use doppel_terminal::output::{headed, of_several, percent, plural};
@@ -10,7 +10,7 @@ use doppel_terminal::svg::{Panel, PlotSeries};
 
 use super::load_balance::IMBALANCE;
 
-pub(super) fn print(report: &WhatIfs, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn print(report: &WhatIfReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "from {}; the present plan first", plural(report.sample, "content"))?;
     let heading = ["dimensions", "nodes", "imbalance", "at random", "fan-out saved", "speed-up"];
     headed(out, &heading, std::iter::once(&report.present).chain(&report.rows).map(cells))?;
@@ -24,7 +24,7 @@ pub(super) fn print(report: &WhatIfs, out: &mut dyn Write) -> io::Result<()> {
     few.map_or(Ok(()), |few| writeln!(out, "warning: {few}"))
 }
 
-pub(super) fn panels(report: &WhatIfs) -> Vec<Panel> {
+pub(super) fn panels(report: &WhatIfReport) -> Vec<Panel> {
     let panel = |title: &str, value: fn(&WhatIf) -> f64| Panel {
         title: title.to_owned(),
         x: "nodes".to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn panels(report: &WhatIfs) -> Vec<Panel> {
 }
 
 /// A figure by the number of nodes, a line for each number of dimensions.
-fn lines(report: &WhatIfs, value: fn(&WhatIf) -> f64) -> Vec<PlotSeries> {
+fn lines(report: &WhatIfReport, value: fn(&WhatIf) -> f64) -> Vec<PlotSeries> {
     let rows = report.rows.chunk_by(|a, b| a.dimensions == b.dimensions);
     let line = |rows: &[WhatIf]| {
         let name = plural(rows.first()?.dimensions.into(), "dimension");
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use doppel_terminal::svg;
 
-    fn report(sample: u64) -> WhatIfs {
+    fn report(sample: u64) -> WhatIfReport {
         let row = |dimensions, nodes| WhatIf {
             dimensions,
             nodes,
@@ -82,7 +82,7 @@ mod tests {
             speed_up: 12.34,
         };
         let rows = [1, 2].into_iter().flat_map(|n| [2, 4, 8].map(|nodes| row(n, nodes))).collect();
-        WhatIfs { sample, present: row(3, 1), rows, age_ms: None }
+        WhatIfReport { sample, present: row(3, 1), rows, age_ms: None }
     }
 
     fn text(sample: u64) -> String {

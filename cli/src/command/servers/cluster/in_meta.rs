@@ -19,7 +19,7 @@ use doppel_control::meta::unavailable::MetaUnavailable;
 use doppel_control::meta::{Described, Meta};
 use doppel_model::RangeId;
 use doppel_protocol::MappingApi as _;
-use doppel_protocol::membership::Membership;
+use doppel_protocol::membership::ClusterMembership;
 use doppel_terminal::output::say;
 use doppel_wire::Runtime;
 use doppel_wire::tier2::RemoteTier2;
@@ -102,8 +102,9 @@ impl<'f> InMeta<'f> {
             "hearing the nodes of the cluster, for {} s at most",
             LISTENS_AGAIN.as_secs()
         ));
-        let membership = Arc::new(Membership::new());
-        let _listening = hear(&self.connection.engine.bulletin(&beats(&description.cluster)), &membership);
+        let membership = Arc::new(ClusterMembership::new());
+        let _listening =
+            hear(&self.connection.engine.news_channel(&beats(&description.cluster)), &membership);
         let began = Instant::now();
         thread::sleep(LISTENS);
         loop {

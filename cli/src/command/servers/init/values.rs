@@ -35,7 +35,7 @@ pub(crate) fn log_replicas(text: &str) -> Result<u16, String> {
 pub(crate) fn node(text: &str) -> Result<Tier2Node, String> {
     let (name, address) =
         text.split_once('=').ok_or("NAME=HOST:PORT is expected, such as index-1=10.0.0.2:7802")?;
-    let name = name.parse().map_err(|error: doppel_wire::InvalidName| error.to_string())?;
+    let name = name.parse().map_err(|error: doppel_wire::InvalidNodeName| error.to_string())?;
     if let Some(all) = unspecified(address) {
         return Err(format!(
             "{all} stands for all addresses of a machine, and under it no other machine reaches this node; name the address that \

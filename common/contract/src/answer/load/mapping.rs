@@ -10,7 +10,8 @@ use crate::rebalance::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
 /// The present mapping of partitions to nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Present {
+#[schema(as = Present)]
+pub struct PresentMapping {
     /// Version of the plan in force.
     pub plan_version: u64,
     /// Number of nodes, including drained nodes.
@@ -28,7 +29,8 @@ pub struct Present {
 
 /// Mappings of the present contents with other numbers of sub-dictionaries and nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct WhatIfs {
+#[schema(as = WhatIfs)]
+pub struct WhatIfReport {
     /// Number of contents from which the figures are computed: all contents, or the 100,000 with the smallest
     /// hashes.
     pub sample: u64,

@@ -7,7 +7,8 @@ use crate::counters::Backlog;
 
 /// Result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Flushed {
+#[schema(as = Flushed)]
+pub struct FlushResult {
     /// Whether every page accepted before the call is decided.
     pub done: bool,
     /// Accepted work that is not done yet, including pages that arrived during the call.

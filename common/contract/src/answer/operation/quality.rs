@@ -28,7 +28,7 @@ pub struct Quality {
     pub reject_share: Option<f64>,
     /// How long pages wait for their decision.
     #[serde(default)]
-    pub decisions: Decisions,
+    pub decisions: DecisionWaits,
     /// Number of ranges that accept no pages because their disk is full.
     #[serde(default)]
     pub full_disks: u64,
@@ -40,7 +40,8 @@ pub struct Quality {
 
 /// How long pages wait for their decision, from being recorded to the end of their comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub struct Decisions {
+#[schema(as = Decisions)]
+pub struct DecisionWaits {
     /// Waiting time of the page that has waited longest, in milliseconds. Null if no page is pending. Time
     /// before the service started does not count.
     pub oldest_pending_ms: Option<u64>,

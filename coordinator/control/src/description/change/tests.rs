@@ -45,8 +45,8 @@ fn apply(change: &ClusterChange, before: &Description) -> Result<Description, St
 }
 
 /// Report of a replica that owns or follows its range.
-fn replica(node: &str, owns: bool) -> Replica {
-    Replica {
+fn replica(node: &str, owns: bool) -> ReportedReplica {
+    ReportedReplica {
         node: node.to_owned(),
         epoch: Epoch(7),
         owns,
@@ -192,7 +192,7 @@ fn no_range_is_left_without_a_copy() {
     // Refused if no owner of a range is heard, or if the other remaining replica does not follow.
     let refused = remove.apply(&more, &heard(&more, &[(2, "r-3")])).unwrap_err();
     assert!(refused.contains("no owner of range 0 is heard"), "{refused}");
-    let others: [fn(&mut Replica); 6] = [
+    let others: [fn(&mut ReportedReplica); 6] = [
         |replica| replica.known = false,
         |replica| replica.trouble = Some("the log is away".to_owned()),
         |replica| replica.index = 3_999,

@@ -1,6 +1,6 @@
 //! Owners that hear of a later owner from another range before their own log tells them.
 
-use doppel_protocol::range_owner::{AppliedUpTo, PeerError, Receipt};
+use doppel_protocol::range_owner::{AppliedPosition, PeerError, Receipt};
 
 use super::*;
 use crate::service::writer::task::Task;
@@ -29,7 +29,7 @@ fn messages_of_a_later_owner_end_an_ownership_and_nothing_else() {
     let owner = nodes[0].tier1.answering_owner(RangeId(0)).unwrap();
     // Range 1 reports that it has applied messages that this owner has never sent.
     let [from, to] = [source, target].map(|page| url(page).id().shard(map().shards()));
-    let receipt = Receipt { applied: vec![AppliedUpTo { from, to, number: 1_000_000 }] };
+    let receipt = Receipt { applied: vec![AppliedPosition { from, to, number: 1_000_000 }] };
     owner.send_task(Task::Receipt { by: RangeId(1), answer: Ok(receipt) }).unwrap();
     wait_for("the ownership to end", || owner.is_stopping());
     wait_for("the range to have an owner again", || {

@@ -8,7 +8,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_protocol::Tier1Error;
 
-use crate::record::ContentComparison;
+use crate::rows::record::ContentComparison;
 use crate::service::upkeep::Upkeep;
 use crate::service::upkeep::job::MemberVerification;
 

@@ -6,7 +6,7 @@
 use std::io;
 
 use doppel_model::parity::{WORDS_MAX, WORDS_MIN};
-use doppel_snapshot::{SnapshotReader, SnapshotWriter, Unreadable};
+use doppel_snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 use super::make_room;
 
@@ -75,7 +75,7 @@ impl Bitmaps {
         })
     }
 
-    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, SnapshotError> {
         let mut bitmaps = Self::default();
         for one in &mut bitmaps.lengths {
             (one.words, one.free) = (input.column()?, input.column()?);

@@ -3,7 +3,7 @@
 use std::io;
 
 use doppel_model::InsertSeq;
-use doppel_snapshot::{SnapshotItem, SnapshotReader, SnapshotWriter, Unreadable};
+use doppel_snapshot::{SnapshotError, SnapshotItem, SnapshotReader, SnapshotWriter};
 
 use super::{BitmapName, Bitmaps, Columns, EntryHead, OWED};
 
@@ -55,7 +55,7 @@ impl Columns {
         out.column(&self.free)
     }
 
-    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, Unreadable> {
+    pub(crate) fn read(input: &mut SnapshotReader) -> Result<Self, SnapshotError> {
         Ok(Self {
             dimensions: input.number()? as usize,
             heads: input.column()?,
