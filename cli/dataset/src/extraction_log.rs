@@ -134,8 +134,8 @@ impl ExtractionLog {
         Ok(())
     }
 
-    /// Appends a batch. The log takes no more batches after a file that has no end in its turn, because a
-    /// later run could not skip the files after it.
+    /// Appends a batch of pages. The log takes no more batches after a file that has no end in its turn,
+    /// because a later run could not skip the files after it.
     ///
     /// # Errors
     /// If the message for signals cannot be changed.

@@ -47,7 +47,7 @@ struct Purpose {
 pub struct LocalEngine {
     /// The system of record.
     pub tier1: Arc<Tier1>,
-    /// The derived index.
+    /// The derived index of tier 2.
     pub tier2: Arc<Tier2>,
     /// Policy by which contents are compared.
     pub policy: Policy,
@@ -186,7 +186,7 @@ impl LocalEngine {
         }
     }
 
-    /// Stops both tiers. Pending pages are decided after the next start.
+    /// Stops both tiers; pending pages are decided after the next start.
     pub fn stop(self) {
         self.tier1.stop();
         self.tier2.stop();

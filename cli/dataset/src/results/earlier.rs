@@ -76,7 +76,7 @@ pub(super) fn name_of(source: &InputSource) -> String {
 #[derive(Debug)]
 pub(super) struct EarlierResults {
     lists: Vec<List>,
-    /// Whether the run writes a collection, which keeps the pages of unreadable inputs, so their results stay.
+    /// Whether the run writes a collection. It keeps the pages of unreadable inputs, so their results stay.
     is_collection: bool,
     inputs: HashMap<String, Reading>,
     named: NamedInputs,
@@ -214,7 +214,7 @@ impl EarlierResults {
     /// Removes the stale results of earlier runs. Call it after all results of this run are written.
     ///
     /// # Errors
-    /// If a list cannot be read or written, a file cannot be removed, or a foreign file is at a result's path.
+    /// If a list cannot be read or written, a file not removed, or a foreign file is at a result's path.
     pub(super) fn end(mut self) -> anyhow::Result<()> {
         let mut findings = Findings::default();
         for mut list in std::mem::take(&mut self.lists) {

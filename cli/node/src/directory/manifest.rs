@@ -108,7 +108,7 @@ pub struct ManifestRequest {
 pub struct Defaults {
     /// Number of shards, raised to the number of ranges if there are more ranges.
     pub shards: u16,
-    /// Number of ranges.
+    /// Number of ranges of a new directory.
     pub ranges: u16,
 }
 

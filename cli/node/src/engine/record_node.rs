@@ -98,7 +98,7 @@ impl RecordNode {
         Ok(Self { tier1, slot, collection, index })
     }
 
-    /// Stops the node. Pending pages are decided after the next start.
+    /// Stops the node; pending pages are decided after the next start.
     pub fn stop(self) {
         self.slot.clear();
         self.tier1.stop();

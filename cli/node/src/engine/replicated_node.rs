@@ -100,7 +100,7 @@ impl ReplicatedNode {
         Ok(Self { tier1, slot, collection, keeper, orders, router, connection })
     }
 
-    /// Stops the node. The next owners decide the pending pages.
+    /// Stops the node; the next owners decide the pending pages.
     pub fn stop(self) {
         self.keeper.stop();
         self.router.stop();

@@ -43,7 +43,7 @@ pub struct Logging {
 }
 
 impl LogArgs {
-    /// Begins to log. The first event has the version of the program, its role, its directory, and its
+    /// Begins to log events. The first event has the version of the program, its role, its directory, and its
     /// options.
     ///
     /// # Errors
