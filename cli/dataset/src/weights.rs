@@ -106,7 +106,8 @@ impl Weights {
         records.get(usize::try_from(record?).ok()?).map(|bytes| u64::from(*bytes))
     }
 
-    /// The kept and removed pages of a collection that was grouped at once, with sizes if they are known by record.
+    /// The kept and removed pages of a collection that was grouped at once, with sizes if they are known by
+    /// record.
     pub fn balance_of(&self, grouped: &Grouped, unit: Unit) -> Balance {
         let mut balance = Balance::default();
         for Judged { status, content, records } in grouped.judged() {
