@@ -266,7 +266,7 @@ impl FrontDoor {
                 let files = files.clone();
                 // Reading a file blocks.
                 if tokio::task::spawn_blocking(move || files.reread()).await.is_err() {
-                    tracing::error!("reading tokens and certificates anew panicked");
+                    tracing::error!("reading tokens and certificates again panicked");
                 }
             }
         });

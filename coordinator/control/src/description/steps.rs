@@ -99,23 +99,23 @@ pub fn changes(before: &Description, after: &Description) -> Vec<String> {
         let (old, new) = (nodes(before, role), nodes(after, role));
         for (name, address) in &new {
             match old.iter().find(|(other, _)| other == name) {
-                None => changes.push(format!("{role} {name} at {address} is in")),
+                None => changes.push(format!("{role} {name} at {address} joins")),
                 Some((_, other)) if other != address => {
-                    changes.push(format!("{role} {name} is at {address}, and no longer at {other}"));
+                    changes.push(format!("{role} {name} moves from {other} to {address}"));
                 }
                 Some(_) => {}
             }
         }
         let gone = old.iter().filter(|(name, _)| !new.iter().any(|(other, _)| other == name));
-        changes.extend(gone.map(|(name, _)| format!("{role} {name} is out")));
+        changes.extend(gone.map(|(name, _)| format!("{role} {name} leaves")));
     }
     for range in (0..after.ranges).map(RangeId) {
         let (old, new) = (replicas(before, range), replicas(after, range));
         if old != new {
             let alone = after.replicas_of(range).len() == 1;
-            let warning = if alone { ". With a single copy nobody can take it over" } else { "" };
+            let warning = if alone { ". With a single replica, no other node can take over" } else { "" };
             changes.push(format!(
-                "range {range}: replicas at {new}, where they were at {old}; the first is to own it{warning}"
+                "range {range}: replicas at {new}, before at {old}; the first node becomes the owner{warning}"
             ));
         }
     }
@@ -164,7 +164,7 @@ pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<Strin
     let all = nodes(after, ProcessRole::Tier1);
     let is_more = !steps.is_empty() || all.iter().any(|(name, _)| has_more(before, after, name));
     if is_more {
-        steps.push(format!("{coordinators}, which show only what they know of"));
+        steps.push(format!("{coordinators}, which show only the nodes that they were started with"));
     }
     let stays = |role: ProcessRole, name: &NodeName| role.is_in(after, name.as_str());
     let concerned = |role: ProcessRole| {
@@ -179,7 +179,7 @@ pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<Strin
     tier1.sort_by_key(|name| (!gains(name), loses(name)));
     if !tier1.is_empty() {
         let wait = if tier1.iter().any(gains) {
-            "; where a node is to have a range anew, wait until it follows it"
+            "; if a node gains a range, also wait until it follows that range"
         } else {
             ""
         };

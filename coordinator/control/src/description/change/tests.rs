@@ -83,14 +83,11 @@ fn a_new_node_follows_its_share_and_owns_nothing() {
     let after = apply(&ClusterChange::AddTier1 { node: node("r-4", 1), follow: named }, &before).unwrap();
     assert_eq!(names(&after, 1), ["r-2", "r-3", "r-4"]);
     let told = changes(&before, &after);
-    assert_eq!(told[0], "tier-1 node r-4 at 10.0.0.9:1 is in");
-    assert!(
-        told[1].starts_with("range 1: replicas at r-2, r-3, r-4, where they were at r-2, r-3"),
-        "{told:?}"
-    );
+    assert_eq!(told[0], "tier-1 node r-4 at 10.0.0.9:1 joins");
+    assert!(told[1].starts_with("range 1: replicas at r-2, r-3, r-4, before at r-2, r-3;"), "{told:?}");
     let steps = steps(&before, &after, "c.toml");
     assert_eq!(steps[0], "start the new node: doppel tier1 --cluster c.toml --name r-4 --data DIR");
-    assert_eq!(steps[1], "restart the coordinators, which show only what they know of");
+    assert_eq!(steps[1], "restart the coordinators, which show only the nodes that they were started with");
     assert!(
         steps[2].starts_with("restart the nodes of tier 1 r-1, r-2, r-3, one after the other"),
         "{steps:?}"
@@ -169,7 +166,10 @@ fn no_range_is_left_without_a_copy() {
     let alone = apply(&remove, &unsettled(before.clone())).unwrap();
     assert_eq!((names(&alone, 1), names(&alone, 4)), (vec!["r-3".to_owned()], vec!["r-1".to_owned()]));
     let told = changes(&unsettled(before.clone()), &alone);
-    assert!(told.iter().any(|told| told.ends_with("With a single copy nobody can take it over")), "{told:?}");
+    assert!(
+        told.iter().any(|told| told.ends_with("With a single replica, no other node can take over")),
+        "{told:?}"
+    );
     // Other nodes get the ranges first.
     let mut more = before.clone();
     for (range, nodes) in [
@@ -226,7 +226,7 @@ fn a_range_moves_only_while_a_node_with_a_replica_stays() {
     // The node that gains the range is restarted before the node that loses it.
     assert!(done[0].starts_with("restart the coordinators") && done.len() == 2, "{done:?}");
     assert!(done[1].starts_with("restart the nodes of tier 1 r-3, r-1, r-2, one"), "{done:?}");
-    assert!(done[1].ends_with("wait until it follows it"), "{done:?}");
+    assert!(done[1].ends_with("wait until it follows that range"), "{done:?}");
     let heard = heard(&before, &[(0, "r-2")]);
     for (change, says) in [
         (replicas(9, &["r-1"]), "there is no range 9; they are 0 to 5"),
@@ -261,10 +261,7 @@ fn a_range_moves_only_while_a_node_with_a_replica_stays() {
 fn an_address_and_the_log_change() {
     let before = three();
     let after = apply(&ClusterChange::Address(node("index-1", 7)), &before).unwrap();
-    assert_eq!(
-        changes(&before, &after),
-        ["tier-2 node index-1 is at 10.0.0.9:7, and no longer at 127.0.0.1:2"]
-    );
+    assert_eq!(changes(&before, &after), ["tier-2 node index-1 moves from 127.0.0.1:2 to 10.0.0.9:7"]);
     assert!(
         apply(&ClusterChange::Address(node("index-9", 7)), &before).unwrap_err().contains("no node index-9")
     );
