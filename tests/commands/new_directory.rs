@@ -164,7 +164,7 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
             fs::write(data.join("manifest.json.new1"), "{").unwrap();
             let refused = run(["backup", "--out", "-", "--data", data.to_str().unwrap()]);
             assert_eq!(code(&refused), 1);
-            let says = "give that command again, or name another directory. Nothing in it counts yet";
+            let says = "run that command again, or name another directory. The directory has no data yet";
             assert!(errors(&refused).contains(says), "{}", errors(&refused));
             assert_eq!(meaning(&dedup(&data, options, &files)), meaning(&expected));
             assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
@@ -230,7 +230,7 @@ fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
         assert!(errors(&second).contains("another process is making it"), "{}", errors(&second));
     }
     let served = run(["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
-    assert!(errors(&served).contains("or is under way"), "{}", errors(&served));
+    assert!(errors(&served).contains("or still runs"), "{}", errors(&served));
     interrupt(&first, "INT");
     interrupt(&first, "CONT");
     let output = finished(first);

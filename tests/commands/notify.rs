@@ -48,6 +48,6 @@ fn a_server_runs_without_the_manager_that_was_named() {
     ]);
     command.arg(home.path().join("data"));
     let server = Server::start_command(command);
-    assert!(server.log().contains("the service manager cannot be told"), "{}", server.log());
+    assert!(server.log().contains("cannot notify the service manager"), "{}", server.log());
     assert!(server.terminate());
 }

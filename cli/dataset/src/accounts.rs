@@ -1,4 +1,5 @@
-//! What became of the records that were read. Every record is counted once: read = kept + removed + superseded + bad + skipped.
+//! Counts of the records of a run by their outcome. Every record is counted once:
+//! read = kept + removed + superseded + bad + skipped.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,35 +12,36 @@ use doppel_terminal::output::{bytes, count};
 use doppel_tier1::bulk::{Grouped, Unit};
 use serde::Serialize;
 
-/// The records of a run, by what became of them. A record is a capture, a row, or a file of a directory of pages.
+/// Numbers of records of a run, by outcome. A record is a capture, a row, or a file of a directory of pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Accounts {
-    /// Records that were read.
+    /// Number of records that were read.
     pub read: u64,
-    /// Records that stand for themselves.
+    /// Number of records that stand for themselves.
     pub kept: u64,
-    /// Records that are near-duplicates of kept ones; where pages are judged, also redirects to kept pages and pages that are gone.
+    /// Numbers of removed records by reason: near-duplicates of kept records and, if pages are judged, also
+    /// redirects to kept pages and pages that are gone.
     pub removed: BTreeMap<Removal, u64>,
-    /// Records of which there is a newer version; absent where each record is judged on its own.
+    /// Number of records with a newer version. `None` if each record is judged on its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded: Option<u64>,
-    /// Records that could not be read or used.
+    /// Number of records that could not be read or used.
     pub bad: u64,
-    /// Sound records that are not judged, such as images.
+    /// Number of sound records that are not judged, such as images.
     pub skipped: u64,
 }
 
-/// Counts of the records that could be used, by whether each is kept or why it is removed.
+/// Numbers of usable records: the kept ones, and the removed ones by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
-    /// Records that are kept.
+    /// Number of kept records.
     pub kept: u64,
-    /// Records that are removed, by reason.
+    /// Numbers of removed records by reason.
     pub removed: BTreeMap<Removal, u64>,
 }
 
 impl DecisionCounts {
-    /// Counts the record that stands for a page, or one that is judged on its own.
+    /// Counts the record of a page, or a record that is judged on its own.
     pub(crate) fn count(&mut self, removal: Option<Removal>) {
         *match removal {
             None => &mut self.kept,
@@ -60,7 +62,8 @@ impl DecisionCounts {
     }
 }
 
-/// Why the record behind a page with this status and content is removed; none where it is kept. Redirects are removed where pages are judged.
+/// Why the record of a page with this status and content is removed. `None` if the record is kept. Redirects
+/// are removed only if pages are judged.
 pub fn removal(judged: (Status, Option<ContentHash>), unit: Unit) -> Option<Removal> {
     match judged {
         (Status::Duplicate, Some(_)) => Some(Removal::Duplicate),
@@ -70,7 +73,8 @@ pub fn removal(judged: (Status, Option<ContentHash>), unit: Unit) -> Option<Remo
 }
 
 impl Accounts {
-    /// The records of a run. `taken` of them could be used, and `bad` ones were met besides those of the tally.
+    /// Counts the records of a run. `taken` records could be used, and `bad` records are bad in addition to
+    /// those of the tally.
     pub fn new(tally: &Tally, taken: u64, bad: u64, unit: Unit, decided: DecisionCounts) -> Self {
         let bad = bad + tally.bad.values().sum::<u64>();
         let skipped = tally.skipped_records + tally.crawl_files.values().sum::<u64>();
@@ -80,7 +84,8 @@ impl Accounts {
         Self { read: taken + bad + skipped, kept, removed, superseded, bad, skipped }
     }
 
-    /// Moves originals that are kept for a revisit from the reason for which they would not have been kept to `kept`.
+    /// Moves originals that are kept for a revisit to `kept`, from the reason for which they would have been
+    /// removed.
     pub fn keep_originals(&mut self, originals: &BTreeMap<Removal, u64>) {
         for (removal, records) in originals {
             let from = match removal {
@@ -93,7 +98,7 @@ impl Accounts {
         self.removed.retain(|_, records| *records > 0);
     }
 
-    /// Records that are removed, for any reason.
+    /// Number of removed records, for any reason.
     pub fn removed(&self) -> u64 {
         self.removed.values().sum()
     }
@@ -104,7 +109,7 @@ impl Accounts {
         reasons.collect::<Vec<_>>().join(", ")
     }
 
-    /// The terms of the equation, each with what it means: the first is the sum of the others.
+    /// The terms of the equation, each with an explanation. The first term is the sum of the others.
     pub fn terms(&self, read_bytes: Option<u64>) -> Vec<(&'static str, u64, String)> {
         let mut terms = vec![
             (
@@ -126,7 +131,7 @@ impl Accounts {
     /// The equation as one line of text.
     ///
     /// # Errors
-    /// When `out` cannot be written.
+    /// If `out` cannot be written.
     pub fn write_line(&self, out: &mut dyn Write) -> io::Result<()> {
         write!(
             out,

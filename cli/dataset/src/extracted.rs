@@ -1,5 +1,7 @@
-//! Crawls on disk as pages with signatures: read on one thread, extracted on all cores, and handed over on the
-//! caller's thread in the order of the inputs. Those that have no signature are bad records.
+//! Reads crawls on disk as pages with signatures.
+//!
+//! One thread reads, all cores extract, and the caller's thread gets the pages in the order of the inputs.
+//! Pages without a signature are bad records.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -22,67 +24,67 @@ use doppel_text::Extractor;
 use doppel_tier1::bulk::InputRecord;
 use serde::{Deserialize, Serialize};
 
-/// Pages of a batch.
+/// Largest number of pages in a batch.
 pub const BATCH_PAGES: usize = 1_024;
-// Tier 1 refuses more.
+// Tier 1 refuses larger batches.
 const _: () = assert!(BATCH_PAGES <= doppel_protocol::BATCH_MAX);
 const BATCH: BatchSize = BatchSize { pages: BATCH_PAGES, bytes: 4 << 20 };
-/// Batches that are read and extracted ahead.
+/// Number of batches that are read and extracted ahead of the caller.
 const BATCHES_AHEAD: usize = 2;
 
-/// A page with its signature.
+/// A page with its signature, its size and its origin.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExtractedPage {
-    /// How many pages come before it in the inputs, those that have no signature, too.
+    /// Number of pages before this page in the inputs, including pages without a signature.
     pub record: u64,
-    /// The page with its signature, as tier 1 takes it.
+    /// The page with its signature, in the form that tier 1 takes.
     pub submission: Submission,
-    /// Bytes of its text or HTML, as it was read.
+    /// Size of the text or HTML as it was read, in bytes.
     pub bytes: u64,
-    /// Where it comes from.
+    /// File and position of the record.
     pub origin: Origin,
 }
 
 impl ExtractedPage {
-    /// The record that it is read from.
+    /// The record from which the page was read.
     pub fn input_record(&self) -> InputRecord {
         InputRecord { number: self.record, is_reference: self.origin.refers_back.is_some() }
     }
 
-    /// The number of the record whose content it has, if it stores none of its own.
+    /// Number of the record that stores the content, if this record refers back to another one.
     pub fn original(&self) -> Option<u64> {
         self.origin.refers_back.and_then(|back| self.record.checked_sub(back))
     }
 
-    /// Whether it is a redirect.
+    /// Whether the page is a redirect.
     pub fn is_redirect(&self) -> bool {
         matches!(self.submission.body, Body::Redirect(_))
     }
 }
 
-/// Pages that are being extracted.
+/// A batch of pages that is being extracted.
 struct Extracting {
     batch: ExtractionBatch,
-    /// The URL of each page, and its bytes.
+    /// URL and size in bytes of each page.
     named: Vec<(PageUrl, u64)>,
     origins: Vec<Origin>,
-    /// The files that end with them.
+    /// Files whose last record is in this batch.
     ended: Vec<FileEnd>,
 }
 
-/// Pages with their signatures, and the files of which all pages are among these and those before.
+/// A batch of pages with signatures, and the files that are complete with this batch.
 #[derive(Debug)]
 pub struct ExtractedBatch {
-    /// The pages that have a signature, in the order of the inputs.
+    /// Pages with a signature, in the order of the inputs.
     pub pages: Vec<ExtractedPage>,
-    /// The files whose last record is in this batch.
+    /// Files whose last record is in this batch.
     pub ended: Vec<FileEnd>,
 }
 
-/// Extractors with this signer, on all cores.
+/// Starts extractors with this signer on all cores.
 ///
 /// # Errors
-/// When the operating system gives no thread.
+/// If the operating system cannot start a thread.
 pub fn extractors(signer: Signer, detect_language: bool) -> anyhow::Result<Ingest> {
     let ingest = Ingest::with(processor::cores(), move || {
         let extractor = Extractor::signing(signer.clone());
@@ -94,7 +96,7 @@ pub fn extractors(signer: Signer, detect_language: bool) -> anyhow::Result<Inges
 /// Hands the pages of all inputs to `take`, in batches.
 ///
 /// # Errors
-/// When an input is not there, or what `take` fails with.
+/// If an input cannot be opened; or the error of `take`.
 pub fn pages(
     inputs: &InputArgs,
     extractor: (Signer, bool),
@@ -103,10 +105,10 @@ pub fn pages(
     files(inputs, extractor, None, |ExtractedBatch { pages, .. }| take(pages))
 }
 
-/// The same for a collection: files that `reading` knows are left out.
+/// Like [`pages`], for a collection: skips the files that `reading` knows, and passes on the ends of files.
 ///
 /// # Errors
-/// The same.
+/// See [`pages`].
 pub fn files(
     inputs: &InputArgs,
     (signer, detect_language): (Signer, bool),
@@ -121,7 +123,7 @@ pub fn files(
         let replayed = reading.map_or(0, ReadingPlan::replayed_pages);
         let taken = dispatch(batches, replayed, UnusablePages::of(inputs), take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
-        // When `take` fails, reading stops because of that; so its error comes first.
+        // If `take` fails, reading stops as a consequence, so the error of `take` is returned first.
         let (unusable, mut tally) = (taken?, read?);
         tally.without(unusable);
         Ok(tally)
@@ -140,18 +142,19 @@ fn read(
         let named = pages.iter().map(|page| (page.url.clone(), content_bytes(page))).collect();
         let batch = ingest.start(pages.into_iter().map(PageSource::Fetched).collect(), now);
         let extracting = Extracting { batch, named, origins, ended };
-        batches.send(extracting).map_err(|_| anyhow!("nobody takes the pages"))
+        batches.send(extracting).map_err(|_| anyhow!("the receiver of the pages has stopped"))
     })
 }
 
-/// Gives the pages that have a signature. The first page of the batches has the number `record`.
+/// Hands the pages with a signature to `take`, and notes the others as unusable. The first page has the
+/// number `record`.
 fn dispatch(
     batches: impl IntoIterator<Item = Extracting>,
     mut record: u64,
     mut unusable: UnusablePages,
     mut take: impl FnMut(ExtractedBatch) -> anyhow::Result<()>,
 ) -> anyhow::Result<UnusablePages> {
-    // Those that could not be used since the last end of a file, in their order.
+    // Unusable records since the last end of a file, in order.
     let mut without: VecDeque<u64> = VecDeque::new();
     for Extracting { batch, named, origins, ended: ends } in batches {
         let mut pages = Vec::with_capacity(named.len());
@@ -179,7 +182,7 @@ fn dispatch(
     Ok(unusable)
 }
 
-/// The kind of an error, to count by.
+/// The kind of an error, by which unusable pages are counted.
 fn class(error: &IngestError) -> String {
     match error {
         IngestError::NoText { .. } => "binary or compressed data, not text".to_owned(),

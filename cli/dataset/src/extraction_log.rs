@@ -1,13 +1,16 @@
-//! What was extracted while a data directory is made as a whole, so that a run that was interrupted goes on where it was.
+//! A log of the pages extracted by a command that writes a whole data directory, so that an interrupted run
+//! can go on.
 //!
-//! The pages of each batch are a frame, or two: its length (4 bytes, little-endian), a 64-bit hash of the rest, and the rest by postcard. A frame in which files
-//! end has no page of the file behind them. The log is removed when the directory is whole.
+//! The pages of each batch are one or two frames. A frame is its length (4 bytes, little-endian), a 64-bit
+//! hash of the rest, and the rest in postcard format. A frame in which files end has no pages of later files.
+//! The log is removed when the directory is complete.
 //!
 //! Invariants:
-//! - a run goes on behind the last file that ends in the log such that this and all files before it are the first inputs, and are as they were:
-//!   pages are replayed in the order in which they would be read;
-//! - what is behind that, or cannot be read, is cut off;
-//! - the log saves time and holds nothing else: where it cannot be written, or leaves less room than it takes, it is given up, and the run goes on.
+//! - A run goes on after the last file that ends in the log, provided that this file and all files before it
+//!   are the first inputs and unchanged. Pages are replayed in the order in which they would be read.
+//! - The rest of the log, and any unreadable part, is cut off.
+//! - The log only saves time. If it cannot be written, or the disk has less free space than the log takes,
+//!   the log is given up, and the run goes on without it.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -25,53 +28,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::extracted::{ExtractedBatch, ExtractedPage};
 
-/// The version of the frames: others are not replayed.
+/// Version of the frames. Frames of other versions are not replayed.
 pub const FRAMES_VERSION: u32 = 3;
 
-/// Bytes before the rest of a frame.
+/// Size of the head of a frame (length and hash), in bytes.
 const HEAD: usize = 12;
 
-/// The most bytes of a frame. A batch has 4 MiB of text or one page more, and a signature is smaller than its text, but for short texts.
+/// Largest size of a frame, in bytes. A batch has 4 MiB of text, or one page more, and a signature is smaller
+/// than its text unless the text is short.
 const FRAME_MAX: u32 = 1 << 30;
 
-/// What is said when a signal ends a run with a log, and without.
+/// Message of an interrupted run whose log lets the next run go on.
 pub const GOES_ON: &str =
     "interrupted; the same command goes on behind the last file that was read to its end";
 /// Message of an interrupted run that leaves nothing behind.
 pub const BEGINS_ANEW: &str = "interrupted; nothing is kept, and the same command begins anew";
 
-/// What is written of a batch.
+/// A frame as it is written.
 #[derive(Serialize)]
 struct FrameRef<'f> {
     ended: &'f [FileEnd],
     pages: &'f [ExtractedPage],
 }
 
-/// What is read of it.
+/// A frame as it is read.
 #[derive(Deserialize)]
 struct Frame {
     ended: Vec<FileEnd>,
     pages: Vec<ExtractedPage>,
 }
 
-/// A log that is being written.
+/// The log of extracted pages, open for replay and writing.
 #[derive(Debug)]
 pub struct ExtractionLog {
     path: PathBuf,
-    /// None since it was given up.
+    /// The open file; `None` after the log was given up.
     file: Option<File>,
-    /// The place of the file that has to end next, among the files and directories that are read.
+    /// Position of the input that has to end next, among all inputs.
     next: usize,
-    /// Where in the log the pages are that are replayed.
+    /// Range of bytes of the log that is replayed.
     replayed: Range<u64>,
 }
 
 impl ExtractionLog {
-    /// Opens the log of a run that was interrupted, or begins one. `maker` says what makes signatures: those of another one are not replayed.
-    /// Gives the files that are not to be read again, which are the first ones, once their pages are [replayed](Self::replay).
+    /// Opens the log of an interrupted run, or begins a new one. `maker` identifies the maker of the
+    /// signatures; pages of another maker are not replayed.
+    ///
+    /// Also returns the files that need not be read again, which are the first inputs. The caller must
+    /// [replay](Self::replay) their pages.
     ///
     /// # Errors
-    /// When signals cannot be waited for.
+    /// If the message for signals cannot be set.
     pub fn open(
         path: PathBuf,
         maker: &str,
@@ -96,15 +103,15 @@ impl ExtractionLog {
         }
     }
 
-    /// Whether a run that goes on would leave a file out.
+    /// Whether at least one file is complete in the log, so that the next run could skip it.
     pub fn has_files(&self) -> bool {
         self.next > 0
     }
 
-    /// Hands the pages of the files that are not to be read again to `take`.
+    /// Hands the pages of the files that need not be read again to `take`.
     ///
     /// # Errors
-    /// When the log cannot be read, or what `take` fails with.
+    /// If the log cannot be read; or the error of `take`.
     pub fn replay(
         &mut self,
         mut take: impl FnMut(ExtractedBatch) -> anyhow::Result<()>,
@@ -127,10 +134,11 @@ impl ExtractionLog {
         Ok(())
     }
 
-    /// Writes a batch. The log ends where a file has not ended that could be listed.
+    /// Appends a batch of pages. The log takes no more batches after a file that has no end in its turn,
+    /// because a later run could not skip the files after it.
     ///
     /// # Errors
-    /// When it cannot be announced that an interrupted run begins anew.
+    /// If the message for signals cannot be changed.
     pub fn add(&mut self, ExtractedBatch { pages, ended }: &ExtractedBatch) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if !has_room(file) {
@@ -154,7 +162,7 @@ impl ExtractionLog {
         if !is_broken {
             return Ok(());
         }
-        // What has been read so far stays.
+        // The frames written so far stay useful.
         if self.next == 0 {
             return self.end();
         }
@@ -168,7 +176,7 @@ impl ExtractionLog {
         self.end()
     }
 
-    /// Removes the log.
+    /// Closes and removes the log, and changes the message of an interruption.
     fn end(&mut self) -> io::Result<()> {
         (self.file, self.next) = (None, 0);
         let _is_removed = fs::remove_file(&self.path);
@@ -176,7 +184,7 @@ impl ExtractionLog {
     }
 }
 
-/// The part of a log that a run goes on from.
+/// The part of a log that a run can replay.
 struct Usable {
     file: File,
     begin: u64,
@@ -184,7 +192,7 @@ struct Usable {
     ended: Vec<IngestedFile>,
 }
 
-/// Looks through a log, and cuts off what is not used. One of another maker is begun anew.
+/// Reads a log and cuts off the part that cannot be replayed. A log of another maker is emptied.
 fn usable(
     mut file: File,
     maker: &str,
@@ -218,7 +226,8 @@ fn usable(
     Ok(Usable { file, begin, end, ended })
 }
 
-/// Whether there is as much room as the log takes: the collection needs it, too.
+/// Whether the disk has at least as much free space as the log takes, because the collection needs space,
+/// too.
 fn has_room(file: &File) -> bool {
     let taken = file.metadata().map_or(0, |metadata| metadata.len());
     rustix::fs::fstatvfs(file).map_or(true, |disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= taken)
@@ -236,7 +245,8 @@ fn put(file: &mut File, rest: &[u8]) -> io::Result<()> {
     file.write_all(rest)
 }
 
-/// The rest of the next frame; none at the end, and where the log is damaged or was cut off.
+/// Reads the rest of the next frame. Returns `None` at the end of the log, or at a damaged or incomplete
+/// frame.
 fn next(frames: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::with_capacity(HEAD);
     frames.take(HEAD as u64).read_to_end(&mut head)?;

@@ -1,6 +1,8 @@
-//! The records of a data set: pages with signatures from inputs, the account of what became of each record, and the files of results.
+//! The records of a data set: pages with signatures read from inputs, the counts of kept and removed records,
+//! and the files of results.
 //!
-//! Every record is counted once, and every record that results leave out names the record that stands for it.
+//! Every record is counted once. Annotations name, for every removed duplicate, the record that stands for
+//! it.
 #![forbid(unsafe_code)]
 
 pub mod accounts;

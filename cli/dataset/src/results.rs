@@ -1,24 +1,26 @@
-//! The original records of the inputs as sets of files: those that are kept, those that are removed, and those that are superseded.
+//! Copies the original records of the inputs into up to three directories: the kept, the removed and the
+//! superseded ones. Each directory is called a *side*.
 //!
-//! While the inputs are read, [`Verdicts`](verdicts::Verdicts) notes which record of each page is its present version. When the
-//! groups are known, that becomes what is decided of each record, by its number in the order of the inputs. Then the inputs are read once more, and each
-//! record is copied to its side.
+//! While the inputs are read first, [`Verdicts`](verdicts::Verdicts) notes which record of each page is its
+//! present version. When the groups are known, every record gets a decision, by its number in the order of
+//! the inputs. Then the inputs are read a second time, and each record is copied to its side.
 //!
 //! Invariants:
-//! - each file is written under another name and renamed when it is whole and on disk; a run that is killed and started again ends in
-//!   the same files;
-//! - a record is copied only where the second reading meets what the first one met: an input that has changed is an error;
-//! - memory is bounded by the number of records and pages, whatever their sizes.
+//! - Each file is written under a temporary name and renamed when it is complete and on disk. A run that is
+//!   killed and started again produces the same files.
+//! - A record is copied only if the second reading finds the same records as the first. A changed input is an
+//!   error.
+//! - Memory is bounded by the number of records and pages, independently of their sizes.
 
 mod checked;
 mod earlier;
+mod input_paths;
 mod locks;
 mod notes;
 mod originals;
 mod part_file;
 mod places;
 mod record_verdicts;
-mod taken;
 mod verdicts;
 mod writing;
 
@@ -30,44 +32,48 @@ use doppel_terminal::exit::Failure;
 pub use checked::Results;
 pub use verdicts::{RecordDecisions, TakenRecords, Verdicts};
 
-/// Bytes of inputs from which on it is said what memory a run takes.
+/// Size of the inputs from which a run reports its memory needs, in bytes.
 const MEMORY_TOLD: u64 = 64 << 20;
-/// What grouping takes for each page, in bytes, as measured (docs/evaluation/memory-and-disk.md: 460 with 10 million pages, 600 with 5 million short rows that have ids).
+/// Memory of grouping for each page, in bytes, as measured (docs/evaluation/memory-and-disk.md: 460 with 10
+/// million pages, 600 with 5 million short rows that have ids).
 const GROUPING_PAGE_BYTES: u64 = 600;
-/// What the first reading takes for each page beside what grouping takes, in bytes: an entry of a table that may be half empty.
+/// Memory of the first reading for each page, in addition to grouping, in bytes: an entry of a table that may
+/// be half empty.
 pub(crate) const PAGE_BYTES: u64 = 58;
-/// What both readings take for each record.
+/// Memory of both readings for each record, in bytes.
 pub(crate) const RECORD_BYTES: u64 = 1;
-/// The same with annotations.
+/// Memory of both readings for each record with annotations, in bytes.
 pub(crate) const ANNOTATED_RECORD_BYTES: u64 = 9;
 
-/// Where the original records go.
+/// Options that name the directories of results.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ResultArgs {
-    /// Write the records that are kept to this directory: the original records, file by file, in the format and order of the inputs
-    /// (docs/reference/results.md). The inputs are read twice.
+    /// Write the kept records to this directory: the original records, file by file, in the format and order
+    /// of the inputs (docs/reference/results.md). The inputs are read twice.
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub kept: Option<PathBuf>,
-    /// Write the records that are removed to this directory: near-duplicates of records that are kept; with --latest or --data also
-    /// redirects and pages that are gone. Bad records are in neither; --bad has them.
+    /// Write the removed records to this directory: near-duplicates of kept records and, with --latest or
+    /// --data, also redirects and pages that are gone. Bad records are in neither directory; --bad writes
+    /// them.
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub removed: Option<PathBuf>,
-    /// Write the records of which there is a newer version to this directory, with --latest or --data.
+    /// Write the records with a newer version to this directory. Needs --latest or --data.
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub superseded: Option<PathBuf>,
-    /// Write beside each of these records its group, the winner of that, the kept page that it is a duplicate of, the files and ids of these two
-    /// records, how similar it is to the kept one, and why it is removed (docs/reference/results.md has the fields).
+    /// Annotate each written record with its group, the winner of the group, the kept page of which it is a
+    /// duplicate, the files and ids of these two records, its similarity to the kept record, and the reason
+    /// of its removal (fields: docs/reference/results.md).
     #[arg(long, help_heading = "Results")]
     pub annotate: bool,
 }
 
 impl ResultArgs {
-    /// Whether any are wanted.
+    /// Whether the options name at least one directory.
     pub fn is_wanted(&self) -> bool {
         self.dirs().next().is_some()
     }
 
-    /// The directories that are wanted, each with its option.
+    /// The named directories, each with its option.
     fn dirs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let dirs = [("--kept", &self.kept), ("--removed", &self.removed), ("--superseded", &self.superseded)];
         dirs.into_iter().filter_map(|(option, dir)| Some((option, dir.as_deref()?)))

@@ -1,4 +1,4 @@
-//! How many bytes the pages have that are kept, and those that can be removed.
+//! Sizes of the kept pages and of the removable pages, in bytes.
 
 use std::collections::HashMap;
 
@@ -10,32 +10,34 @@ use serde::Serialize;
 
 use crate::accounts::{self, DecisionCounts};
 
-/// The bytes of what was read.
+/// The sizes of the pages or records that were read.
 #[derive(Debug)]
 pub enum Weights {
-    /// Of the newest version of every page that was read. It takes about 20 bytes a page.
+    /// Size of the newest version of every page. Takes about 20 bytes of memory for each page.
     ByPage(HashMap<u64, PageWeight>),
-    /// Of every record, by its number in the order of the inputs. It takes 4 bytes a record.
+    /// Size of every record, by its number in the order of the inputs. Takes 4 bytes of memory for each
+    /// record.
     ByRecord(Vec<u32>),
 }
 
-/// What is known of the newest version of a page that was read.
+/// Size and kind of the newest version of a page that was read.
 #[derive(Debug, Clone, Copy)]
 pub struct PageWeight {
     bytes: u32,
     is_redirect: bool,
 }
 
-/// Pages and their bytes.
+/// A number of pages and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Weight {
-    /// Number of pages.
+    /// Number of pages that were counted.
     pub pages: u64,
-    /// Of their text or HTML as it was read; null where pages are on record that were not read now.
+    /// Size of their text or HTML as it was read. `None` if the collection has pages that this run has not
+    /// read.
     pub bytes: Option<u64>,
 }
 
-/// What is to be kept of a collection, and what can be removed: the duplicates.
+/// The pages of a collection that are kept, and the duplicates that can be removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Balance {
     /// Pages that are kept.
@@ -45,14 +47,14 @@ pub struct Balance {
 }
 
 impl Default for Weight {
-    /// No page, which has no bytes.
+    /// No pages, with a size of 0 bytes.
     fn default() -> Self {
         Self { pages: 0, bytes: Some(0) }
     }
 }
 
 impl Weight {
-    /// Counts a page.
+    /// Counts one more page with its size.
     pub fn add(&mut self, bytes: Option<u64>) {
         self.pages += 1;
         self.bytes = self.bytes.zip(bytes).map(|(sum, bytes)| sum + bytes);
@@ -60,17 +62,17 @@ impl Weight {
 }
 
 impl Weights {
-    /// Of pages that are recorded one by one.
+    /// Sizes by page, for a run that submits pages one by one.
     pub fn by_page() -> Self {
         Self::ByPage(HashMap::new())
     }
 
-    /// Of records that are grouped at once.
+    /// Sizes by record, for a run that groups all records at once.
     pub fn by_record() -> Self {
         Self::ByRecord(Vec::new())
     }
 
-    /// Takes note of a record that was read.
+    /// Notes the size of a record that was read.
     pub fn note(
         &mut self,
         (record, page): (u64, PageId),
@@ -90,7 +92,7 @@ impl Weights {
         }
     }
 
-    /// The bytes of a page that was read.
+    /// The size of a page that was read, in bytes.
     pub fn of(&self, page: &PageWithContent) -> Option<u64> {
         match self {
             Self::ByPage(pages) => pages.get(&number(page.line.url.id())).map(|page| u64::from(page.bytes)),
@@ -98,13 +100,14 @@ impl Weights {
         }
     }
 
-    /// The bytes of a record that was read, where they are known by record.
+    /// The size of a record in bytes, if sizes are known by record.
     fn of_record(&self, record: Option<u64>) -> Option<u64> {
         let Self::ByRecord(records) = self else { return None };
         records.get(usize::try_from(record?).ok()?).map(|bytes| u64::from(*bytes))
     }
 
-    /// What is kept and removed of a collection that was grouped at once, where bytes are known by record.
+    /// The kept and removed pages of a collection that was grouped at once, with sizes if they are known by
+    /// record.
     pub fn balance_of(&self, grouped: &Grouped, unit: Unit) -> Balance {
         let mut balance = Balance::default();
         for Judged { status, content, records } in grouped.judged() {
@@ -115,11 +118,11 @@ impl Weights {
         balance
     }
 
-    /// What is kept and removed of all live pages on record, and what is decided of those that were read, where pages are recorded one by
-    /// one. Each live page comes once.
+    /// The kept and removed pages among all live pages of a collection, and the numbers of decisions on the
+    /// pages that this run has read. Each live page comes once. Both are empty if sizes are known by record.
     ///
     /// # Errors
-    /// When pages cannot be read.
+    /// The first error of `live`.
     pub fn decided<E>(
         &self,
         live: impl Iterator<Item = Result<(PageId, Status), E>>,
@@ -139,21 +142,21 @@ impl Weights {
                 decided.count((status == Status::Duplicate).then_some(reason));
             }
         }
-        // These were read and are not live.
+        // The remaining pages were read and are not live.
         (0..gone).for_each(|_| decided.count(Some(Removal::Dead)));
         Ok((balance, decided))
     }
 }
 
 impl Balance {
-    /// The share of pages that can be removed, in percent.
+    /// Share of pages that can be removed, in percent.
     pub fn removed_percent(&self) -> f64 {
         let pages = (self.kept.pages + self.removed.pages).max(1);
         self.removed.pages as f64 * 100.0 / pages as f64
     }
 }
 
-/// Half of an id, which is a hash.
+/// The first half of a page id. The id is a hash, so half of it identifies the page well enough.
 fn number(page: PageId) -> u64 {
     page.bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
 }
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_those_of_the_newest_versions() {
+    fn only_the_newest_version_of_a_page_is_weighed() {
         let page = |name: &str| PageUrl::parse(&format!("http://h/{name}")).unwrap().id();
         let weights = || {
             let mut weights = Weights::by_page();

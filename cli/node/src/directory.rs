@@ -1,4 +1,5 @@
-//! The data directory of a collection: its manifest, the files beside the tiers, and how a directory is made as a whole.
+//! The data directory of a collection: its manifest, the files beside the tiers, and the creation of a
+//! directory with all its contents by one command.
 
 pub mod manifest;
 pub mod named_by;

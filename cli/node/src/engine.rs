@@ -1,4 +1,4 @@
-//! Puts the roles together on one data directory: the one place that names them all.
+//! Assembles the roles on one data directory. Only this module and its children name all roles.
 
 pub mod record_node;
 pub mod replicated_node;
@@ -27,57 +27,58 @@ use crate::directory::policy_tables;
 use crate::directory::served;
 use crate::winners::WinnerSettings;
 
-/// What a new data directory has. One range costs the least on two cores (docs/evaluation/speed.md).
+/// Defaults of a new data directory. A single range costs the least on two cores (docs/evaluation/speed.md).
 pub const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
 
-/// The name of the only node.
+/// Name of the only node of a process that has all roles.
 const NODE: &str = "local";
 
-/// What a directory is opened for.
+/// The purpose for which a directory is opened.
 #[derive(Clone, Copy)]
 struct Purpose {
+    /// Whether writes are flushed to disk.
     durable: bool,
-    /// Whether pages are asked for meanwhile.
+    /// Whether the process answers questions about pages, so that the status table is kept in memory.
     answers: bool,
     rules: Rules,
 }
 
-/// Both tiers, started.
+/// Both tiers, started in this process.
 pub struct LocalEngine {
     /// The system of record.
     pub tier1: Arc<Tier1>,
-    /// The index.
+    /// The derived index of tier 2.
     pub tier2: Arc<Tier2>,
-    /// The pairwise function.
+    /// Policy by which contents are compared.
     pub policy: Policy,
-    /// Makes signatures of it.
+    /// Makes the signatures of the policy.
     pub signer: Signer,
-    /// By which rules winners are elected.
+    /// Rules by which winners are elected.
     pub winners: WinnerOrder,
-    /// The markets that have a name.
+    /// Markets with a name.
     pub markets: Markets,
-    /// Tier-1 shards.
+    /// Number of tier-1 shards.
     pub shards: u16,
 }
 
-/// What the command line asks for.
+/// The collection that the command line asks for.
 pub struct CollectionRequest {
-    /// Of a collection.
+    /// Fixed properties of the collection.
     pub wanted: ManifestRequest,
-    /// The tables that it names or has learnt.
+    /// Tables of the policy, from a file or learnt by the command.
     pub tables: Option<Arc<Tables>>,
-    /// The markets that it names.
+    /// Markets in the file of `--winners`.
     pub markets: Markets,
 }
 
-/// What the command line asks for.
+/// Reads the options and the files that they name.
 ///
 /// # Errors
-/// When a file that it names cannot be used.
+/// If options contradict each other or a file cannot be used.
 pub fn asked(args: &EngineArgs) -> anyhow::Result<CollectionRequest> {
     let WinnerSettings { order, markets } = winners(&args.tuning)?;
     let policy = args.policy.policy()?;
-    let tables = policy_tables::given(&args.policy)?;
+    let tables = policy_tables::from_args(&args.policy)?;
     let hash = tables.as_deref().map(Tables::hash);
     let wanted = ManifestRequest {
         policy,
@@ -90,28 +91,31 @@ pub fn asked(args: &EngineArgs) -> anyhow::Result<CollectionRequest> {
     Ok(CollectionRequest { wanted, tables, markets })
 }
 
-/// The rules and markets of the file of `--winners`; none where there is none.
+/// Reads the rules and markets in the file of `--winners`; empty settings if the option is not given.
 ///
 /// # Errors
-/// When the file cannot be used.
+/// If the file cannot be used.
 pub fn winners(tuning: &TuningArgs) -> anyhow::Result<WinnerSettings> {
     Ok(tuning.winners.as_deref().map(WinnerSettings::read).transpose()?.unwrap_or_default())
 }
 
 impl LocalEngine {
-    /// Opens or creates a data directory, recovers tier 1, brings tier 2 in line with it, and starts
-    /// both. Without `durable` nothing is flushed to disk: for a directory that is removed anyway.
+    /// Opens or creates a data directory, recovers tier 1, brings tier 2 in line with tier 1, and starts
+    /// both.
+    ///
+    /// Without `durable`, no write is flushed to disk. That is for directories that are removed afterwards.
     ///
     /// # Errors
-    /// When the directory cannot be used as asked, or a tier does not open.
+    /// If the directory contradicts the options, or a tier does not open.
     pub fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
         Self::open_asked(dir, asked(args)?, args, durable)
     }
 
-    /// The same with what the command line asks for, or the command has learnt.
+    /// Like [`open`](Self::open), with a request that the command has completed, for example with learnt
+    /// tables.
     ///
     /// # Errors
-    /// The same.
+    /// See [`open`](Self::open).
     pub fn open_asked(
         dir: &Path,
         asked: CollectionRequest,
@@ -121,18 +125,19 @@ impl LocalEngine {
         Self::open_for(dir, asked, args, Purpose { durable, answers: false, rules: Rules::EXACT })
     }
 
-    /// The same, to answer questions meanwhile: what is mostly asked is kept in memory.
+    /// Like [`open`](Self::open), for a process that answers questions: the status table is kept in memory.
     ///
     /// # Errors
-    /// The same.
+    /// See [`open`](Self::open).
     pub fn open_to_serve(dir: &Path, args: &EngineArgs) -> anyhow::Result<Self> {
         Self::open_for(dir, asked(args)?, args, Purpose { durable: true, answers: true, rules: Rules::EXACT })
     }
 
-    /// The same for a directory that is removed anyway, with other rules for background work, for comparison.
+    /// Like [`open_to_serve`](Self::open_to_serve), for a comparison with other rules for background work.
+    /// Writes are not flushed, because the directory is removed afterwards.
     ///
     /// # Errors
-    /// The same.
+    /// See [`open`](Self::open).
     pub fn open_to_compare(dir: &Path, args: &EngineArgs, rules: Rules) -> anyhow::Result<Self> {
         Self::open_for(dir, asked(args)?, args, Purpose { durable: false, answers: true, rules })
     }
@@ -144,7 +149,7 @@ impl LocalEngine {
         purpose: Purpose,
     ) -> anyhow::Result<Self> {
         let manifest = Manifest::open_or_create_with(dir, wanted, DEFAULTS, tables.as_deref())?;
-        let signer = policy_tables::of_directory(dir, (manifest.policy, manifest.tables), tables)?;
+        let signer = policy_tables::signer_of_directory(dir, (manifest.policy, manifest.tables), tables)?;
         let tier1 = open_tier1(dir, (&manifest, &manifest), &args.tuning, purpose, OtherRanges::new())?;
         ensure_not_lost(dir, &tier1)?;
         let config = doppel_tier2::Config { nodes: args.index_nodes, ..index(dir, &manifest, &args.tuning) };
@@ -156,7 +161,7 @@ impl LocalEngine {
         Ok(Self { tier1, tier2, policy, signer, winners, markets, shards: manifest.shards })
     }
 
-    /// What a front door over this process alone needs.
+    /// The services of a coordinator in this process.
     pub fn services(&self, ingest: Ingest, dir: &Path, temp_dir: PathBuf) -> Services {
         Services {
             tier1: Arc::clone(&self.tier1) as Arc<dyn Tier1Api>,
@@ -181,14 +186,15 @@ impl LocalEngine {
         }
     }
 
-    /// Ends both; what is pending is decided after the next start.
+    /// Stops both tiers; pending pages are decided after the next start.
     pub fn stop(self) {
         self.tier1.stop();
         self.tier2.stop();
     }
 }
 
-/// Opens the ranges of a data directory but for those of other processes. The second manifest is that of backups.
+/// Opens the ranges of a data directory, except for the ranges of other processes. The second manifest is
+/// written to backups.
 fn open_tier1(
     dir: &Path,
     (manifest, of_backups): (&Manifest, &Manifest),
@@ -196,7 +202,8 @@ fn open_tier1(
     purpose: Purpose,
     others: OtherRanges,
 ) -> anyhow::Result<Arc<Tier1>> {
-    // Tier 1 is made first. If its files are lost, an empty collection in their place would look sound.
+    // Tier 1 is created before tier 2. If its files are lost, an empty collection in their place would look
+    // sound.
     let lost = dir.join("tier1");
     anyhow::ensure!(
         lost.exists() || !dir.join("tier2").exists(),
@@ -207,15 +214,15 @@ fn open_tier1(
     let config = config(dir, (manifest, of_backups), args, purpose)?;
     let tier1 = Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()));
     let tier1 = tier1.map_err(|error| served::name_server(dir, error))?;
-    // Now the directory is this process's alone.
+    // From here on, this process holds the directory.
     atomic_file::remove_temporary_files(dir, |name| {
         manifest::is_aside(name) || policy_tables::is_aside(name)
     });
-    new_directory::remove_left(dir);
+    new_directory::remove_leftovers(dir);
     Ok(tier1)
 }
 
-/// What tier 1 of a data directory is opened with. The second manifest is that of backups.
+/// Configuration of tier 1 in a data directory. The second manifest is written to backups.
 fn config(
     dir: &Path,
     (manifest, of_backups): (&Manifest, &Manifest),
@@ -243,12 +250,12 @@ fn config(
         snapshot_pause: args.snapshot_every.0,
         durable,
         collection: manifest.collection(),
-        manifest: of_backups.seal().context("cannot write the manifest down")?,
+        manifest: of_backups.seal().context("cannot encode the manifest of backups")?,
     })
 }
 
-/// Ensures that pages which the index beside them knows are there. The storage engine takes a file that was overwritten for
-/// one that was never written.
+/// Ensures that tier 1 has not lost its pages while the index still has contents. The check is needed because
+/// the storage engine takes an overwritten file for one that was never written.
 fn ensure_not_lost(dir: &Path, tier1: &Tier1) -> anyhow::Result<()> {
     anyhow::ensure!(
         tier1.own_counters().submissions > 0 || doppel_tier2::check::is_empty(&dir.join("tier2")),
@@ -259,7 +266,7 @@ fn ensure_not_lost(dir: &Path, tier1: &Tier1) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the index of a data directory is opened with.
+/// Configuration of the index in a data directory.
 fn index(dir: &Path, manifest: &Manifest, args: &TuningArgs) -> doppel_tier2::Config {
     doppel_tier2::Config {
         partitions: args.partitions,

@@ -1,6 +1,8 @@
-//! How a server listens to clients: names, tokens, TLS, a listener for operators, and how much one client may take.
+//! The options and listeners of a server for clients: host names, tokens, TLS, a listener for operators, and
+//! limits for each client.
 //!
-//! Invariant: without tokens nobody is answered at an address that other machines reach, unless the operator has said so in so many words.
+//! Invariant: without tokens, a server never listens on an address that other machines reach, unless the
+//! operator passes `--no-tokens-on-any-address`.
 
 pub mod token_file;
 
@@ -23,79 +25,87 @@ use crate::process::notify;
 use crate::process::{self, LISTEN};
 use token_file::Census;
 
-/// The least memory for bodies: four requests of the least that `--body-memory` leaves for one.
+/// Smallest memory for bodies, in bytes: enough for four clients with [`CLIENT_MEMORY_MIN`] each.
 const BODY_MEMORY_MIN: u64 = 16 << 20;
 
-/// The least of it for one client.
+/// Smallest memory for the bodies of one client, in bytes.
 const CLIENT_MEMORY_MIN: usize = 4 << 20;
 
-/// How a server listens to clients.
+/// Options of a server that answers clients.
 #[derive(Debug, Args)]
 pub struct FrontDoorArgs {
-    /// Address and port to listen on; port 0 is any free one. One that other machines reach needs --tokens.
+    /// Address and port to listen on. Port 0 takes any free port. An address that other machines reach needs
+    /// --tokens.
     #[arg(long, value_name = "IP:PORT", env = "DOPPEL_LISTEN", default_value = "127.0.0.1:7700", value_parser = process::address)]
     listen: SocketAddr,
-    /// A name under which clients may ask, beside localhost and addresses, such as doppel.example.org; give it where the name
-    /// of a machine, a service or a proxy is asked. May be given several times, or as a list with commas. Others are refused, so that
-    /// no page in a browser can read or change anything by leading its own name here.
+    /// Host name that clients may use, in addition to localhost and IP addresses, such as doppel.example.org.
+    /// Needed if clients use the name of a machine, a service or a proxy. May be repeated, or be a list with
+    /// commas. The server refuses other names, so that no page in a browser can read or change data by
+    /// pointing its own name here.
     #[arg(long = "allow-host", value_name = "NAME", env = "DOPPEL_ALLOW_HOST", value_delimiter = ',')]
     names: Vec<HostName>,
-    /// A file of tokens, to which `doppel token new` adds; read anew on SIGHUP. With it every request needs a token whose role allows
-    /// it, but for health, the contract and the files of the dashboard.
+    /// File of tokens, to which `doppel token new` adds. The server reads it again on SIGHUP. With this file,
+    /// every request needs a token whose role allows it, except for health, the contract and the files of the
+    /// dashboard.
     #[arg(long, value_name = "FILE", env = "DOPPEL_TOKENS")]
     tokens: Option<PathBuf>,
-    /// Listen without tokens on an address that other machines reach: whoever reaches it may read and change everything.
+    /// Listen without tokens on an address that other machines reach. Everyone who reaches it may read and
+    /// change everything.
     #[arg(long, conflicts_with = "tokens")]
     no_tokens_on_any_address: bool,
-    /// A second address and port, at which alone purges, repairs, rebalancing, backups and take-overs are answered.
+    /// A second address and port. If given, the server answers purges, repairs, rebalancing, backups and
+    /// take-overs only there.
     #[arg(long, value_name = "IP:PORT", env = "DOPPEL_OPERATE_LISTEN", value_parser = process::address)]
     operate_listen: Option<SocketAddr>,
-    /// The server's certificate and those that lead to its authority, in PEM: clients ask with https then. Read anew on SIGHUP.
+    /// Certificate of the server, followed by its chain of authorities, in PEM. Clients then use https. The
+    /// server reads the file again on SIGHUP.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The private key of the certificate, in PEM.
+    /// Private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Certificates in PEM: a client has to show one that is signed by one of these.
+    /// Certificates of authorities, in PEM. Every client must then show a certificate that one of them has
+    /// signed.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_client_ca: Option<PathBuf>,
-    /// Memory for request bodies, packed and unpacked, and the answers to their lines, of all requests together; at least 16MiB.
+    /// Memory for all requests together, at least 16MiB: for their bodies, compressed and decompressed, and
+    /// the answers to their lines.
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     body_memory: ByteSize,
-    /// Requests that one client may have in work at once. A client is a token, or else an address; one on this machine that needs no
-    /// token has no limits.
+    /// Number of requests that one client may have in work at once. A client is a token, or an address if
+    /// the request has no token. A client on this machine that needs no token has no limits.
     #[arg(long, value_name = "N", default_value_t = LIMITS.requests, value_parser = up_to::<REQUESTS>)]
     client_requests: usize,
-    /// Long polls of the change feed that one client may have at once.
+    /// Number of long polls of the change feed that one client may have at once.
     #[arg(long, value_name = "N", default_value_t = LIMITS.long_polls, value_parser = up_to::<LONG_POLLS>)]
     client_long_polls: usize,
-    /// The part of --body-memory that one client may have at once, at least 4MiB; half of it is for a body as it came, or for what it
-    /// unpacks to [default: half of --body-memory].
+    /// Part of --body-memory that one client may use at once, at least 4MiB. A body may take up to half of
+    /// it, compressed or decompressed [default: half of --body-memory].
     #[arg(long, value_name = "SIZE")]
     client_body_memory: Option<ByteSize>,
 }
 
 const LIMITS: ClientLimits = CLIENT;
 
-/// The option of the address for operators.
+/// Name of the option with the address for operators.
 const OPERATE_LISTEN: &str = "--operate-listen";
 
-/// A number from 1 to what all clients may have.
+/// Reads a number from 1 to `ALL`, the limit of all clients together.
 fn up_to<const ALL: usize>(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|n| (1..=ALL).contains(n));
     number.ok_or_else(|| format!("a number of at least 1 and at most {ALL} is expected"))
 }
 
-/// Listeners that are taken, and what is read anew.
+/// Bound listeners of a server, its limits, and the files that it reads again on SIGHUP.
 pub struct FrontDoor {
-    /// Where it listens, and whom it answers.
+    /// Listeners, and the rules of who may ask.
     pub listeners: ServerListeners,
-    /// How much it takes.
+    /// Limits of requests and bodies.
     pub limits: Limits,
     files: Files,
 }
 
-/// All who ask would be refused.
+/// The token file has no valid token, so the server would refuse every request.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{path} has no token that is taken{}: `doppel token new NAME --role ROLE --tokens {path}` adds one",
@@ -111,7 +121,7 @@ fn have(expired: usize) -> String {
     if expired == 1 { "1 has".to_owned() } else { format!("{expired} have") }
 }
 
-/// The files that are read anew on SIGHUP.
+/// Files that the server reads again on SIGHUP, with the objects that they fill.
 #[derive(Clone)]
 struct Files {
     tokens: Option<(PathBuf, Tokens)>,
@@ -119,10 +129,10 @@ struct Files {
 }
 
 impl FrontDoorArgs {
-    /// Reads the files, and takes the addresses.
+    /// Reads the files and binds the addresses.
     ///
     /// # Errors
-    /// When the options do not go together, a file cannot be used or an address cannot be had.
+    /// If options contradict each other, a file cannot be used, or an address cannot be bound.
     pub async fn open(self) -> anyhow::Result<FrontDoor> {
         let limits = self.limits()?;
         for (address, option) in [(Some(self.listen), LISTEN), (self.operate_listen, OPERATE_LISTEN)] {
@@ -131,16 +141,16 @@ impl FrontDoorArgs {
             };
             if self.tokens.is_none() && !self.no_tokens_on_any_address {
                 return Err(Failure::Usage(format!(
-                    "{option} {address} is reached by other machines, and without tokens whoever reaches it may change everything: \
-                     make one with `doppel token new NAME --role operate --tokens FILE` and give --tokens FILE, or say \
-                     --no-tokens-on-any-address"
+                    "{option} {address} is reached by other machines, and without tokens everyone who reaches it may \
+                     change everything: make a token with `doppel token new NAME --role operate --tokens FILE` and \
+                     give --tokens FILE, or give --no-tokens-on-any-address"
                 ))
                 .into());
             }
         }
         if self.tokens.is_none() && !self.names.is_empty() {
             tracing::warn!(
-                "names are allowed and there are no tokens: whoever reaches a proxy in front of this server may read and change everything"
+                "--allow-host is given and --tokens is not: everyone who reaches a proxy in front of this server may read and change everything"
             );
         }
         let tokens = match self.tokens {
@@ -192,8 +202,8 @@ impl FrontDoorArgs {
             return Err(Failure::Usage("--client-body-memory is at least 4MiB".to_owned()).into());
         }
         let default = Limits::default();
-        // A request that is within the limits has room while nothing else of the client is in work: its body as it came and as it
-        // is unpacked, or that and the answers to its lines.
+        // A single request within the limits always fits into the memory of its client: its body compressed
+        // and decompressed, or decompressed with the answers to its lines.
         let body_bytes = default.body_bytes.min(of_client / 2);
         Ok(Limits {
             body_memory_bytes: all,
@@ -215,18 +225,19 @@ impl FrontDoorArgs {
 }
 
 impl FrontDoor {
-    /// The URL of the listener for clients.
+    /// URL of the listener for clients.
     ///
     /// # Errors
-    /// When the system does not say its address.
+    /// If the system does not report the bound address.
     pub fn url(&self) -> io::Result<String> {
         url(&self.listeners.clients)
     }
 
-    /// Says where it listens, once requests are answered, also to the service manager that may have started the process.
+    /// Announces on standard output, and to the service manager if there is one, that the server answers
+    /// requests.
     ///
     /// # Errors
-    /// When standard output cannot be written.
+    /// If standard output cannot be written.
     pub fn announce(&self, who: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "{who} is listening on {}", self.url()?)?;
@@ -238,12 +249,13 @@ impl FrontDoor {
         Ok(())
     }
 
-    /// Reads tokens and certificates anew whenever the process gets SIGHUP. Those that cannot be used change nothing.
+    /// Reads tokens and certificates again at every SIGHUP. A file that cannot be used changes nothing.
     ///
     /// # Errors
-    /// When the system refuses the signal.
+    /// If the system refuses to handle the signal.
     pub fn reread_on_hangup(&self) -> anyhow::Result<()> {
-        // Otherwise the signal ends the process, as when its terminal is closed.
+        // Without files, SIGHUP keeps its default action: it ends the process, as when its terminal is
+        // closed.
         if self.files.tokens.is_none() && self.files.tls.is_none() {
             return Ok(());
         }
@@ -254,7 +266,7 @@ impl FrontDoor {
                 let files = files.clone();
                 // Reading a file blocks.
                 if tokio::task::spawn_blocking(move || files.reread()).await.is_err() {
-                    tracing::error!("reading tokens and certificates anew panicked");
+                    tracing::error!("reading tokens and certificates again panicked");
                 }
             }
         });
@@ -272,7 +284,7 @@ impl Files {
                     census.log("the tokens were read anew");
                     if census.valid() == 0 {
                         tracing::warn!(
-                            "no token is taken any more: whoever asks is refused until the file has one"
+                            "no token is taken any more: every request is refused until the file has a valid token"
                         );
                     }
                 }

@@ -1,6 +1,7 @@
-//! A node of Doppel: the data directory of a collection, the tiers that are assembled on it, and what every server process does.
+//! A node of Doppel: the data directory of a collection, the tiers assembled on it, and the parts that all
+//! server processes share.
 //!
-//! This crate is the one place that names all roles. The command line and the evaluation start nodes through it.
+//! Only this crate names all roles. The command line and the evaluation start nodes through it.
 #![forbid(unsafe_code)]
 
 pub mod args;

@@ -1,4 +1,5 @@
-//! What every server process does: it has threads, listens, and ends when it is told to.
+//! The parts that all server processes share: the runtime, the listening socket, the shutdown signals, and
+//! the announcement that the process is ready.
 
 pub mod logging;
 pub mod notify;
@@ -17,29 +18,30 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::process::logging::LogArgs;
 
-/// Threads that calls may block, at most. More than all calls that a process answers at once.
+/// Largest number of threads for calls that block: more than the calls that a process answers at once.
 const BLOCKING_THREADS: usize = 1_024;
 
-/// How long the process waits at its end for calls that block. Their callers have gone, and the engine has ended.
+/// Time for which the process waits at its end for calls that block. Their callers are gone, and the engine
+/// has stopped.
 const LEFT_BEHIND: Duration = Duration::from_secs(1);
 
-/// The option of the address at which a process listens first of all.
+/// Name of the option with the main address of a process.
 pub(crate) const LISTEN: &str = "--listen";
 
-/// Which node of which cluster a process is.
+/// Options of a process that is a node of a cluster.
 #[derive(Debug, Args)]
 pub struct NodeArgs {
-    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    /// File of the cluster, as written by `doppel init`. The secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     pub cluster: PathBuf,
-    /// The name of this node in the cluster.
+    /// Name of this node in the cluster.
     #[arg(long, value_name = "NAME", env = "DOPPEL_NAME")]
     pub name: NodeName,
-    /// The node's directory; made if it is not there. No other node may have it.
+    /// Directory of this node alone. The node creates it if it does not exist.
     #[arg(long, value_name = "DIR", env = "DOPPEL_DATA")]
     pub data: PathBuf,
-    /// Address and port to listen on for the other nodes [default: its address in the cluster, which has to be one of this
-    /// machine].
+    /// Address and port to listen on for the other nodes [default: the address of the node in the cluster,
+    /// which has to be an address of this machine].
     #[arg(long, value_name = "IP:PORT", env = "DOPPEL_LISTEN", value_parser = address)]
     pub listen: Option<SocketAddr>,
     /// Options of the log of the process.
@@ -47,10 +49,11 @@ pub struct NodeArgs {
     pub log: LogArgs,
 }
 
-/// Runs a server on the threads of async work, until it has ended. Calls that still block then are left behind after [`LEFT_BEHIND`].
+/// Runs a server on a new async runtime until it ends. Calls that still block then are abandoned after
+/// [`LEFT_BEHIND`].
 ///
 /// # Errors
-/// When the system gives no threads, and when the server fails.
+/// If the system cannot start threads, or the server fails.
 pub fn run(server: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build();
@@ -60,10 +63,11 @@ pub fn run(server: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<(
     ended
 }
 
-/// Takes an address, of this option: a port in use is known before anything else is done.
+/// Binds an address, which `option` gave. Call this first, so that a port in use is noticed before any other
+/// work.
 ///
 /// # Errors
-/// When the address cannot be had; the message says what to do.
+/// If the address cannot be bound; the message says what to do.
 pub async fn listen(listen: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(listen).await.map_err(|error| {
         let advice = match error.kind() {
@@ -78,10 +82,11 @@ pub async fn listen(listen: SocketAddr, option: &str) -> anyhow::Result<TcpListe
     })
 }
 
-/// The same for a node that others reach under a name and port: there, unless it is to listen elsewhere.
+/// Like [`listen`], for a node: binds `wanted` if given, otherwise the address at which other nodes reach
+/// this node.
 ///
 /// # Errors
-/// The same, and when the name is none of this machine.
+/// See [`listen`]; also if the host name of `address` cannot be resolved.
 pub async fn listen_as(wanted: Option<SocketAddr>, address: &str) -> anyhow::Result<TcpListener> {
     if let Some(wanted) = wanted {
         return listen(wanted, LISTEN).await;
@@ -91,10 +96,11 @@ pub async fn listen_as(wanted: Option<SocketAddr>, address: &str) -> anyhow::Res
     listen(found.next().with_context(|| format!("{address} has no address"))?, LISTEN).await
 }
 
-/// Completes when the process is told to end. Made first of all, so that a signal during the start is not lost.
+/// Returns a future that completes at SIGTERM or SIGINT. Call this first, so that a signal during the start
+/// is not lost.
 ///
 /// # Errors
-/// When the system refuses the signals.
+/// If the system refuses to handle the signals.
 pub fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -108,18 +114,18 @@ pub fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// An address and a port to listen on, from the command line.
+/// Reads an IP address and a port from the command line.
 ///
 /// # Errors
-/// When it is none.
+/// If the text is not an IP address with a port.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an IP address and a port are expected, such as 127.0.0.1:7700".to_owned())
 }
 
-/// Says that a node is ready, also to the service manager that may have started it.
+/// Announces on standard output, and to the service manager if there is one, that a node is ready.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// If standard output cannot be written.
 pub fn announce(role: &str, name: &NodeName, cluster: &str, address: SocketAddr) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "doppel {role} {name} of cluster {cluster} is listening for its peers on {address}")?;

@@ -1,7 +1,7 @@
-//! The file of `--winners`: by which rules winners are elected, and which markets have a name.
+//! The file of `--winners`: the rules by which winners are elected, and the named markets.
 //!
-//! TOML of at most [`BYTES_MAX`] bytes. Everything in it is optional; what is unknown, repeated or out of
-//! bounds is refused with its line.
+//! The file is TOML of at most [`BYTES_MAX`] bytes, and all its fields are optional. Errors name the line of
+//! an unknown, repeated or invalid field.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use doppel_terminal::toml_file::{self, TomlFault, TomlFileError};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The largest file that is read: as many markets as are possible have room in it.
+/// Largest accepted file, in bytes: enough for the largest number of markets.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// What a file says.
+/// Settings in a file of `--winners`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WinnerSettings {
-    /// The rules, if it names any.
+    /// Order of the rules, if the file has one.
     pub order: Option<WinnerOrder>,
-    /// The markets.
+    /// Markets with their names.
     pub markets: Markets,
 }
 
-/// The file as it is written.
+/// Contents of the file, as TOML.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WinnersToml {
@@ -35,10 +35,10 @@ struct WinnersToml {
 }
 
 impl WinnerSettings {
-    /// Reads a file.
+    /// Reads a file of rules and markets.
     ///
     /// # Errors
-    /// When it cannot be read or used; the message names file, line and reason.
+    /// If the file cannot be read or used; the message names file, line and reason.
     pub fn read(path: &Path) -> Result<Self, TomlFileError> {
         toml_file::read(path, BYTES_MAX, Self::parse)
     }
@@ -76,7 +76,7 @@ fn order(names: &[Spanned<String>]) -> Result<WinnerOrder, TomlFault> {
 mod tests {
     use super::*;
 
-    /// What `read` says of a text, without the name of the file.
+    /// Result of reading a file with this text. The error message is without the name of the file.
     fn read(text: impl AsRef<[u8]>) -> Result<WinnerSettings, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();

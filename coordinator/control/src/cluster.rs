@@ -1,5 +1,5 @@
-//! A cluster as its processes know it: its name, its secret, its collection, its log, and the nodes of both tiers with their
-//! addresses.
+//! A cluster as its processes know it: its id, its secret, its collection, its log, and the nodes of both
+//! tiers with their addresses.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -26,16 +26,16 @@ use crate::status::log::LogAt;
 use crate::status::processes::Processes;
 use crate::status::{ClusterNodes, IndexAt, RecordAt, Replicas};
 
-/// A cluster as it is described.
+/// A cluster by its description, with what the file of this process adds: the secret and replaced addresses.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Names it: no other cluster has the same.
+    /// Unique id of the cluster.
     pub id: Arc<str>,
-    /// The pairwise function.
+    /// Policy by which contents are compared.
     pub policy: Policy,
-    /// By which rules winners are elected.
+    /// Rules by which winners are elected.
     pub winners: WinnerOrder,
-    /// All that is said of it.
+    /// Description of the cluster.
     pub description: Description,
     map: RangeMap,
     reach: BTreeMap<NodeName, String>,
@@ -61,28 +61,28 @@ pub enum ClusterError {
     /// The secret beside the file is not the secret of the cluster.
     #[error("the secret beside the file is not that of the cluster: copy it from a machine that takes part")]
     Secret,
-    /// The name of the cluster cannot be sent in a header.
-    #[error("the name of the cluster cannot be sent: {0}")]
+    /// The id of the cluster cannot be sent in a header.
+    #[error("the id of the cluster cannot be sent in a header: {0}")]
     Name(#[from] InvalidHeaderValue),
 }
 
-/// What other processes say, as far as they are listened to.
+/// Reports of the other processes, which arrive through the log of the cluster.
 pub struct ClusterNews {
-    /// The nodes of tier 1 of their replicas.
+    /// Reports of the nodes of tier 1 about their replicas.
     pub membership: Arc<ClusterMembership>,
-    /// All of the description that they run with.
+    /// Reports of all processes about the description that they run with.
     pub processes: Arc<Processes>,
-    /// The log, and where its servers are.
+    /// Client of the log.
     pub engine: LogEngine,
     /// Addresses of the servers of the log.
     pub servers: Vec<String>,
 }
 
 impl Cluster {
-    /// The cluster of a file, as it is described.
+    /// Creates the cluster from a file and its description.
     ///
     /// # Errors
-    /// When the ranges cannot be cut like that.
+    /// If the secret beside the file is another one, or the shards cannot be divided into the ranges.
     pub fn new(file: &ClusterFile, description: Description) -> Result<Self, ClusterError> {
         if !description.is_secret(&file.secret) {
             return Err(ClusterError::Secret);
@@ -94,41 +94,41 @@ impl Cluster {
         Ok(Self { id, policy, winners, description, map, reach, secret })
     }
 
-    /// A process of this cluster.
+    /// Identity with which a process of this cluster calls the others.
     pub fn identity(&self, node: &NodeName) -> Identity {
         Identity { cluster: Arc::clone(&self.id), node: node.clone(), secret: self.secret.clone() }
     }
 
-    /// The lines of the table `reach` that count for nothing, as those of nodes that were taken out do: what is wrong, and what
-    /// to do. They keep no process from its work.
+    /// A warning about lines of the table `reach` that name unknown nodes, such as nodes that were removed.
+    /// Such lines have no effect and do not prevent a start.
     pub(crate) fn idle_reach(&self) -> Option<Attention> {
         let is_in = |name: &NodeName| self.description.nodes().any(|(other, _)| other == name);
         let idle: Vec<&str> = self.reach.keys().filter(|name| !is_in(name)).map(NodeName::as_str).collect();
         let known: Vec<&str> = self.description.nodes().map(|(name, _)| name.as_str()).collect();
         (!idle.is_empty()).then(|| Attention {
             what: format!(
-                "the table [reach] in the file of this process names {}, and the cluster has no such node; it has {}",
+                "the table [reach] in the cluster file of this process names {}, and the cluster has no such node; it has {}",
                 idle.join(", "),
                 known.join(", ")
             ),
-            remedy: "take the line out of the file, or correct the name: until then it counts for nothing".to_owned(),
+            remedy: "remove the line from the file, or correct the name: until then the line has no effect".to_owned(),
         })
     }
 
-    /// The log; without one nothing is replicated.
+    /// Settings of the log. `None` if the cluster has no log, so that nothing is replicated.
     pub fn log(&self) -> Option<&LogSettings> {
         self.description.log.as_ref()
     }
 
-    /// The stream that is the log of a range.
+    /// Name of the stream that is the log of a range.
     pub fn stream(&self, range: RangeId) -> String {
         log::stream(&self.id, range)
     }
 
-    /// A node of tier 1 by its name.
+    /// Finds a node of tier 1 by its name.
     ///
     /// # Errors
-    /// When there is none.
+    /// [`ClusterError::Unknown`] if no node of tier 1 has the name.
     pub fn tier1_node(&self, name: &NodeName) -> Result<&Tier1Node, ClusterError> {
         let nodes = self.tier1_nodes();
         find(nodes.iter().map(|node| &node.name), "tier-1", name).map(|at| &nodes[at])
@@ -144,17 +144,17 @@ impl Cluster {
         self.tier1_nodes().iter().map(|node| node.name.clone()).collect()
     }
 
-    /// Which range has which shards.
+    /// The division of the shards into ranges.
     pub fn map(&self) -> RangeMap {
         self.map
     }
 
-    /// The nodes that have a replica of a range, the one first that owns it unless something happens.
+    /// The nodes that store a replica of a range. The owner that the description names is first.
     pub fn replicas_of(&self, range: RangeId) -> Vec<NodeName> {
         self.description.replicas_of(range)
     }
 
-    /// All ranges that a node has a replica of, by their numbers.
+    /// All ranges of which a node stores a replica, in ascending order.
     pub fn ranges_of(&self, name: &NodeName) -> Vec<RangeId> {
         self.description.ranges_of(name)
     }
@@ -163,22 +163,23 @@ impl Cluster {
         self.replicas_of(range).iter().map(ToString::to_string).collect()
     }
 
-    /// The node of tier 1 that owns each shard; with a log, at first.
+    /// The position of the node of tier 1 that owns each shard by the description. In a cluster with a log,
+    /// another replica can become the owner later.
     pub fn owners(&self) -> Vec<usize> {
         let nodes = self.tier1_nodes();
         let of_range = |range| nodes.iter().position(|node| node.ranges.contains(&range)).unwrap_or(0);
         (0..self.map.shards()).map(|shard| of_range(self.map.of_shard(ShardId(shard)))).collect()
     }
 
-    /// The node of tier 1 that tells the index what to compare: the owner of the first range.
+    /// The node of tier 1 that runs the router of the index: the owner of the first range.
     pub fn router(&self) -> &Tier1Node {
         &self.tier1_nodes()[self.owners().first().copied().unwrap_or(0)]
     }
 
-    /// A node of tier 2 by its name, with its number in the plan.
+    /// Finds a node of tier 2 by its name; returns it with its number in the plan.
     ///
     /// # Errors
-    /// When there is none.
+    /// [`ClusterError::Unknown`] if no node of tier 2 has the name.
     pub fn tier2_node(&self, name: &NodeName) -> Result<(NodeId, &Tier2Node), ClusterError> {
         let nodes = self.index_nodes();
         find(nodes.iter().map(|node| &node.name), "tier-2", name).map(|at| (NodeId(at as u32), &nodes[at]))
@@ -189,16 +190,17 @@ impl Cluster {
         &self.description.tier2
     }
 
-    /// All nodes, as a front door asks them how they are.
+    /// Connections to all nodes, through which a coordinator asks for their status. `news` has the reports
+    /// that arrive through the log; without them nothing is known about replicas.
     ///
     /// # Errors
-    /// When the cluster's name cannot be sent.
+    /// If the id of the cluster cannot be sent in a header.
     pub fn nodes(
         &self,
         runtime: &Runtime,
         own: &Identity,
         router: Arc<RoutedTier2>,
-        told: Option<ClusterNews>,
+        news: Option<ClusterNews>,
     ) -> Result<ClusterNodes, ClusterError> {
         let record = |node: &Tier1Node| {
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
@@ -221,14 +223,14 @@ impl Cluster {
             let (meta, copies) = (log::meta(&self.id), u64::from(self.log()?.replicas));
             Some(LogAt { engine, servers, streams, meta, copies })
         };
-        let log = told.as_ref().and_then(log);
+        let log = news.as_ref().and_then(log);
         Ok(ClusterNodes {
             cluster: Arc::clone(&self.id),
             map: self.map,
             tier1: self.tier1_nodes().iter().map(record).collect::<Result<_, ClusterError>>()?,
             tier2: self.index_nodes().iter().map(index).collect::<Result<_, ClusterError>>()?,
             router,
-            replicas: told.map(|ClusterNews { membership, processes, .. }| Replicas {
+            replicas: news.map(|ClusterNews { membership, processes, .. }| Replicas {
                 membership,
                 processes,
                 nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),
@@ -240,10 +242,11 @@ impl Cluster {
         })
     }
 
-    /// Another node, as this process asks it: at its address, unless the file says otherwise.
+    /// The connection of this process to another node, at `address` or at the address that the file gives
+    /// instead.
     ///
     /// # Errors
-    /// When the cluster's name cannot be sent.
+    /// If the id of the cluster cannot be sent in a header.
     pub fn peer(
         &self,
         runtime: &Runtime,
@@ -256,7 +259,7 @@ impl Cluster {
     }
 }
 
-/// The place of a name.
+/// Position of a name in the list.
 fn find<'n>(
     names: impl Iterator<Item = &'n NodeName> + Clone,
     role: &'static str,

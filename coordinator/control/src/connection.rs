@@ -1,4 +1,5 @@
-//! What a process of a replicated cluster hears: what the cluster is, and which node owns which range at present.
+//! The connection of a process to the log of its cluster. Through it the process learns the description of
+//! the cluster and which node owns which range at present.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,28 +28,30 @@ use crate::startup_wait::StartupWait;
 /// The pause between two attempts to reach the log.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The connection to the log of the cluster, and what the nodes say there of themselves.
+/// Connection to the log of the cluster, and the reports that nodes publish there.
 pub struct ClusterConnection {
     /// The client of the log.
     pub engine: LogEngine,
-    /// The beats of the nodes of tier 1.
+    /// Latest beats of the nodes of tier 1.
     pub membership: Arc<ClusterMembership>,
-    /// The stream that has the description of the cluster.
+    /// The stream that stores the description of the cluster.
     pub meta: Meta,
-    /// What META said at the start.
+    /// The description that META had at the start.
     pub(crate) described: Described,
     channel: NewsChannel,
     _listening: BulletinSubscription,
 }
 
-/// A cluster, and what is heard in it; without a log, nothing.
+/// A cluster and the connection to its log; `None` if the cluster has no log.
 pub type JoinedCluster = (Cluster, Option<Box<ClusterConnection>>);
 
-/// Learns what the cluster of a file is: from the file where it has no log, else from its META; tries until that answers. None
-/// when the process is to end before.
+/// Reads the description of a cluster: from META if the cluster has a log, otherwise from the file.
+///
+/// If META does not answer, the call tries again until META answers. Returns `None` if `shutdown` completes
+/// first. `awaited` records what the process is waiting for.
 ///
 /// # Errors
-/// When what answers cannot be used.
+/// If the log or the description cannot be used.
 pub async fn join(
     file: &ClusterFile,
     name: &NodeName,
@@ -73,8 +76,8 @@ pub async fn join(
                 if let Some(Attention { what, remedy }) = cluster.idle_reach() {
                     tracing::warn!("{what}: {remedy}");
                 }
-                let hearing = ClusterConnection::begin(engine, meta, *described, &file.id);
-                return Ok(Some((cluster, Some(Box::new(hearing)))));
+                let connection = ClusterConnection::begin(engine, meta, *described, &file.id);
+                return Ok(Some((cluster, Some(Box::new(connection)))));
             }
             JoinAttempt::NotYet(connected, reason) => {
                 engine = connected;
@@ -88,10 +91,10 @@ pub async fn join(
     }
 }
 
-/// How far an attempt came.
+/// Result of one attempt to read the description from META.
 enum JoinAttempt {
     All(LogEngine, Meta, Box<Described>),
-    /// Where it may come further later; with the reason.
+    /// A later attempt may succeed. Has the connection, if there is one, and the reason.
     NotYet(Option<LogEngine>, String),
 }
 
@@ -132,32 +135,32 @@ impl ClusterConnection {
         Self { engine, membership, meta, described, channel, _listening: listening }
     }
 
-    /// How a node of tier 1 tells the others its beats.
+    /// Returns the function with which a node of tier 1 publishes its beats.
     pub fn tell(&self) -> impl Fn(&Beat) + Send + Sync + 'static {
         let (channel, membership) = (self.channel.clone(), Arc::clone(&self.membership));
         move |beat| {
-            // What this process says it need not hear.
+            // A process does not receive its own beats from the news channel.
             membership.take(beat.clone(), Instant::now());
             match serde_json::to_vec(beat) {
                 Ok(news) => channel.tell(Bytes::from(news)),
-                Err(error) => tracing::error!(%error, "a beat cannot be written"),
+                Err(error) => tracing::error!(%error, "cannot encode a beat of this node"),
             }
         }
     }
 }
 
-/// Takes note of the beats of all nodes.
+/// Records the beats of all nodes in the membership, until the subscription is dropped.
 pub fn hear(beats: &NewsChannel, membership: &Arc<ClusterMembership>) -> BulletinSubscription {
     let membership = Arc::clone(membership);
     beats.listen(move |news| match serde_json::from_slice::<Beat>(news) {
         Ok(beat) => membership.take(beat, Instant::now()),
-        Err(error) => tracing::debug!(%error, "a beat that cannot be read"),
+        Err(error) => tracing::debug!(%error, "cannot decode a beat of another node"),
     })
 }
 
-/// Has what goes to the log and comes from it counted with all else that the process sends and receives.
-pub fn count(runtime: &Runtime, hearing: Option<&ClusterConnection>) {
-    if let Some(ClusterConnection { engine, .. }) = hearing {
+/// Adds the bytes sent to and received from the log to the traffic of the process.
+pub fn count(runtime: &Runtime, connection: Option<&ClusterConnection>) {
+    if let Some(ClusterConnection { engine, .. }) = connection {
         let engine = engine.clone();
         runtime.traffic().add_source("log", move || {
             let LogTraffic { received, sent } = engine.traffic();
@@ -166,14 +169,14 @@ pub fn count(runtime: &Runtime, hearing: Option<&ClusterConnection>) {
     }
 }
 
-/// Which node of tier 1 owns each shard: as the description of the cluster says it, or as the nodes do.
-/// `own` is the asker, if it is one of them.
+/// The owners of all shards: by the description if the cluster has no log, otherwise by the claims of the
+/// nodes. `own` is the name of this process if it is a node of tier 1.
 pub fn owners(
     cluster: &Cluster,
-    hearing: Option<&ClusterConnection>,
+    connection: Option<&ClusterConnection>,
     own: Option<&NodeName>,
 ) -> Arc<dyn OwnerLookup> {
-    let Some(ClusterConnection { membership, .. }) = hearing else {
+    let Some(ClusterConnection { membership, .. }) = connection else {
         return Arc::new(FixedOwners(cluster.owners()));
     };
     let names = cluster.tier1_names().iter().map(ToString::to_string).collect();
@@ -181,12 +184,12 @@ pub fn owners(
     Arc::new(ClaimedOwners { membership: Arc::clone(membership), map: cluster.map(), names, own })
 }
 
-/// The node that has the router of the index: the owner of the first shard.
+/// Position of the node that runs the router of the index: the owner of the first shard.
 pub fn router(owners: &dyn OwnerLookup) -> Option<usize> {
     owners.of_shard(ShardId(0))
 }
 
-/// Owners as they claim it themselves.
+/// Owners of shards by the claims that nodes make in their beats.
 struct ClaimedOwners {
     membership: Arc<ClusterMembership>,
     map: RangeMap,

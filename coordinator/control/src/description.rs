@@ -1,7 +1,8 @@
-//! The description of a cluster: its collection, its log, and the nodes of both tiers with their addresses and ranges; and
-//! whether its parts go together.
+//! The description of a cluster: its collection, its log, and the nodes of both tiers with their addresses
+//! and ranges. [`Description::check`] tests whether its parts are consistent.
 //!
-//! It is the same for all processes. A cluster with a log has it in META, one without has it in its file.
+//! All processes of a cluster use the same description. A cluster with a log stores it in META; a cluster
+//! without a log stores it in the file of the cluster.
 
 pub mod change;
 pub mod file;
@@ -19,16 +20,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::{LogSettings, is_url};
 
-/// What a cluster is.
+/// Description of a cluster, which all its processes share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// 32 hex digits.
+    /// Id of the cluster: 32 hex digits.
     pub cluster: String,
-    /// That of the secret; none where each process has it beside the description.
+    /// Mark of the cluster's secret. `None` if the file of the cluster stores the description beside the
+    /// secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_mark: Option<String>,
-    /// The pairwise function.
+    /// Policy by which contents are compared.
     pub policy: Policy,
     /// The tables of the policy, if it reads any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,11 +47,11 @@ pub struct Description {
     pub log: Option<LogSettings>,
     /// The nodes of tier 1.
     pub tier1: Vec<Tier1Node>,
-    /// In the order of their numbers in the plan of the index.
+    /// The nodes of tier 2, in the order of their numbers in the plan of the index.
     pub tier2: Vec<Tier2Node>,
 }
 
-/// A node of a cluster.
+/// A node of tier 2, by its name and address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier2Node {
@@ -59,7 +61,7 @@ pub struct Tier2Node {
     pub address: String,
 }
 
-/// A node of tier 1, and the ranges that it has.
+/// A node of tier 1, and the ranges of which it stores a replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tier1Node {
@@ -67,32 +69,34 @@ pub struct Tier1Node {
     pub name: NodeName,
     /// Host and port at which the other nodes reach it.
     pub address: String,
-    /// Those that it owns; with a log, at first.
+    /// Ranges that the node owns. In a cluster with a log, another replica can become the owner later.
     #[serde(default)]
     pub ranges: Vec<RangeId>,
-    /// Those of other nodes that it has a replica of.
+    /// Ranges that the node follows: another node owns them, and this one stores a replica.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standby: Vec<RangeId>,
 }
 
 impl Tier1Node {
-    /// Whether it has a replica of a range.
+    /// Whether the node stores a replica of a range.
     pub(crate) fn has(&self, range: RangeId) -> bool {
         self.ranges.contains(&range) || self.standby.contains(&range)
     }
 }
 
-/// Whether a text names a cluster.
+/// Whether a text is the id of a cluster: 32 hex digits.
 pub(super) fn is_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether a text is a host and a port, as they are in a URL.
+/// Whether a text is a host and a port, in the spelling of a URL.
 pub(super) fn is_address(text: &str) -> bool {
     is_url("http://", text)
 }
 
-/// The IP address in an address that stands for all of a machine, where no other machine can reach anything.
+/// The unspecified IP address (`0.0.0.0` or `::`) of an address, or `None` if its host is another one.
+///
+/// A process can listen at an unspecified address, but no other machine can reach it there.
 pub fn unspecified(address: &str) -> Option<IpAddr> {
     let (host, _) = address.rsplit_once(':')?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -100,15 +104,15 @@ pub fn unspecified(address: &str) -> Option<IpAddr> {
 }
 
 impl Description {
-    /// Whether this is the secret of the cluster, as far as the description says it.
+    /// Whether a secret has the mark of the description. A description without a mark accepts every secret.
     pub(crate) fn is_secret(&self, secret: &Secret) -> bool {
         self.secret_mark.as_ref().is_none_or(|mark| *mark == secret.mark())
     }
 
-    /// Whether its parts go together.
+    /// Checks that the parts of the description are consistent.
     ///
     /// # Errors
-    /// When they do not; with the reason.
+    /// The reason, if two parts contradict each other or a value is out of range.
     pub fn check(&self) -> Result<(), String> {
         if !is_id(&self.cluster) {
             return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
@@ -144,7 +148,7 @@ impl Description {
         Ok(())
     }
 
-    /// Whether every range has one owner, and its replicas are on other nodes.
+    /// Checks that every range has one owner, and that its other replicas are on other nodes.
     fn check_ranges(&self) -> Result<(), String> {
         let mut owners = vec![None; usize::from(self.ranges)];
         for Tier1Node { name, ranges, standby, .. } in &self.tier1 {
@@ -174,7 +178,7 @@ impl Description {
                     ));
                 }
                 if standby[..at].contains(range) {
-                    return Err(format!("{name}: standby: range {range} is there twice"));
+                    return Err(format!("{name}: standby: range {range} is listed twice"));
                 }
                 if ranges.contains(range) {
                     return Err(format!(
@@ -189,13 +193,13 @@ impl Description {
         }
     }
 
-    /// Whether every range has the replicas without which nothing of it could be settled.
+    /// Checks that every range has as many replicas as the settlement of commits needs.
     fn check_copies(&self, log: &LogSettings) -> Result<(), String> {
         let alone = |range: &RangeId| self.replicas_of(*range).len() < 2;
         match (log.settlement, (0..self.ranges).map(RangeId).find(alone)) {
             (Settlement::Standby, Some(range)) => Err(format!(
-                "range {range} is on one node alone: with settlement `standby` a write counts when a second node has it on its \
-                 disk, so that every range needs two"
+                "range {range} is on one node alone: with settlement `standby` a write counts when a second node \
+                 has it on its disk; give the range to a second node"
             )),
             _ => Ok(()),
         }
@@ -207,8 +211,10 @@ impl Description {
         tier1.chain(self.tier2.iter().map(|node| (&node.name, &node.address)))
     }
 
-    /// The nodes that have a replica of a range: first the one that owns it unless something happens, then the others in
-    /// the order of the nodes from that one on, so that the ranges of a node that is lost come to different nodes.
+    /// The nodes that store a replica of a range. The owner that the description names is first.
+    ///
+    /// The others follow in the order of the nodes, beginning after the owner. If a node is lost, different
+    /// nodes therefore take over its ranges.
     pub fn replicas_of(&self, range: RangeId) -> Vec<NodeName> {
         let owner = self.tier1.iter().position(|node| node.ranges.contains(&range));
         let Some(owner) = owner else { return Vec::new() };
@@ -216,7 +222,7 @@ impl Description {
         from.iter().chain(before).filter(|node| node.has(range)).map(|node| node.name.clone()).collect()
     }
 
-    /// All ranges that a node has a replica of, by their numbers.
+    /// All ranges of which a node stores a replica, in ascending order.
     pub fn ranges_of(&self, name: &NodeName) -> Vec<RangeId> {
         let node = self.tier1.iter().find(|node| node.name == *name);
         let ranges = (0..self.ranges).map(RangeId);

@@ -1,4 +1,4 @@
-//! How contents lie on nodes: by a learned plan, or by the paper's grid.
+//! How contents are mapped to nodes: by a learned plan, or by the grid of the paper.
 
 use clap::{Args, ValueEnum};
 use doppel_model::signature::Signature;
@@ -10,38 +10,40 @@ use doppel_terminal::exit::Failure;
 use doppel_terminal::output::plural;
 use serde::Serialize;
 
-/// Contents of a node below which its load is mostly chance.
+/// Number of contents of a node below which its load is mostly chance.
 const NODE_MIN: usize = 100;
-/// What the figure `speed_up` is, for people.
+/// Explanation of the figure `speed_up` for a human reader.
 pub const SPEED_UP: &str = "speed-up: all pairs over the work (stored x received) of the busiest node";
-/// Rho unless told otherwise.
+/// Default of `--rho` for the paper's mapping.
 pub const RHO_DEFAULT: &str = "1.1";
 /// The largest delta and epsilon, in percent, that alone leave rho in its range.
 const TOLERANCE_MAX: u8 = 81;
 
-/// Which mapping, and its tolerances.
+/// Options that choose a mapping and its tolerances.
 #[derive(Debug, Clone, Args)]
 pub struct LayoutArgs {
     /// How contents are mapped to nodes.
     #[arg(long, value_enum, default_value_t = Mapping::Learned)]
     pub mapping: Mapping,
-    /// Of the paper's mapping: by how much the interval of a length is widened, 1 to 10 [default there: 1.1].
+    /// Factor by which the paper's mapping widens the interval of a length, 1 to 10 [default with --mapping
+    /// paper: 1.1].
     #[arg(long, value_name = "RHO", default_value_if("mapping", "paper", RHO_DEFAULT),
         conflicts_with_all = ["delta", "epsilon"], allow_negative_numbers = true)]
     rho: Option<Rho>,
-    /// Of the paper's mapping, in place of rho: by what share the mean length of a page's sub-documents may differ
-    /// from one of them, 0 to 0.81. Rho is (1 + delta) (1 + epsilon) / ((1 - delta) (1 - epsilon)), and 10 at most.
+    /// Share by which the mean length of a page's sub-documents may differ from one of them, 0 to 0.81. For
+    /// the paper's mapping, in place of --rho: rho is then (1 + delta) (1 + epsilon) / ((1 - delta) (1 -
+    /// epsilon)), at most 10.
     #[arg(long, value_name = "SHARE", requires = "epsilon", value_parser = share::<TOLERANCE_MAX>,
         allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Of the paper's mapping, with delta: by what share the number of distinct shingles may differ from the length,
-    /// 0 to 0.81.
+    /// Share by which the number of distinct shingles may differ from the length, 0 to 0.81. For the paper's
+    /// mapping, together with --delta.
     #[arg(long, value_name = "SHARE", requires = "delta", value_parser = share::<TOLERANCE_MAX>,
         allow_negative_numbers = true)]
     epsilon: Option<f64>,
 }
 
-/// A share from 0 to so many percent.
+/// Reads a share from 0 to `MOST` percent, written as a fraction.
 fn share<const MOST: u8>(text: &str) -> Result<f64, String> {
     let most = f64::from(MOST) / 100.0;
     text.parse()
@@ -56,24 +58,25 @@ fn share<const MOST: u8>(text: &str) -> Result<f64, String> {
 pub enum Mapping {
     /// Joint cuts learned from a sample, with the exact bound: no pair is lost.
     Learned,
-    /// The paper's: each dimension cut for itself, a grid of boxes that are dealt to the nodes; pairs may be lost.
+    /// The paper's grid: each dimension is cut for itself, and the boxes are dealt to the nodes. Pairs may be
+    /// lost.
     Paper,
 }
 
-/// Nodes, partitions of a node, threshold and dimensions.
+/// The size of a mapping: nodes, partitions of a node, threshold and dimensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Nodes that share the contents.
+    /// Number of nodes that share the contents.
     pub nodes: u32,
-    /// Partitions of a node, or boxes of the paper's grid; fewer where there would be too many in all.
+    /// Partitions of a node, or boxes of the paper's grid. Reduced if there would be too many in all.
     pub each: u32,
-    /// The threshold.
+    /// Threshold of the policy.
     pub tau: Tau,
-    /// Dimensions of the length vector.
+    /// Number of dimensions of the length vector.
     pub dimensions: usize,
 }
 
-/// A mapping that was learned.
+/// A mapping of contents to nodes that was learned from a sample.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ContentLayout {
@@ -88,15 +91,15 @@ pub enum ContentLayout {
 pub struct ContentHome {
     /// The partition, or the box of the grid.
     pub partition: PartitionIndex,
-    /// Its node.
+    /// The node that has the partition.
     pub node: NodeId,
 }
 
 impl LayoutArgs {
-    /// Rho of the paper's mapping; none for a learned one.
+    /// Rho of the paper's mapping; `None` for a learned mapping.
     ///
     /// # Errors
-    /// [`Failure::Usage`] when the options do not go together.
+    /// [`Failure::Usage`] if the options contradict each other.
     pub fn rho(&self) -> Result<Option<Rho>, Failure> {
         match (self.mapping, self.rho, self.delta, self.epsilon) {
             (Mapping::Learned, None, None, None) => Ok(None),
@@ -108,7 +111,7 @@ impl LayoutArgs {
                 let rho = Rho::of(delta, epsilon).map(Some);
                 rho.map_err(|_| {
                     Failure::Usage(format!(
-                        "--delta {delta} and --epsilon {epsilon} make a rho above 10; give a smaller one of them"
+                        "--delta {delta} and --epsilon {epsilon} make a rho above 10; make one of them smaller"
                     ))
                 })
             }
@@ -117,8 +120,8 @@ impl LayoutArgs {
     }
 }
 
-/// A warning where so many contents are so few on some of these numbers of nodes that their load is mostly
-/// chance. On one node there is no imbalance.
+/// A warning if there are too few contents for some of these numbers of nodes, so that imbalance is mostly
+/// chance. A single node has no imbalance, so it causes no warning.
 pub fn few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> {
     let few = |nodes: &&u32| **nodes > 1 && contents < NODE_MIN * **nodes as usize;
     let on: Vec<String> = nodes.iter().filter(few).map(u32::to_string).collect();
@@ -132,13 +135,13 @@ pub fn few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> {
     })
 }
 
-/// What ends a run whose source has nothing that lies on a node.
+/// The failure of a command whose source has no content that could be mapped to a node.
 pub fn no_content(source: &str) -> Failure {
     Failure::BadInput(format!("no live page of {source} has a text, so there is nothing to map"))
 }
 
 impl Shape {
-    /// Nodes, and partitions of a node.
+    /// Number of nodes, and of partitions on each, within the limit of partitions in all.
     fn size(self) -> PlanSize {
         let most = PARTITIONS_MAX as u32 / self.nodes.max(1);
         PlanSize { nodes: self.nodes, each: self.each.min(most).max(1) }
@@ -149,7 +152,7 @@ impl ContentLayout {
     /// Learns joint cuts from a sample.
     ///
     /// # Errors
-    /// When the shape is out of range.
+    /// If the shape is out of range.
     pub fn learned(sample: &[&Signature], shape: Shape) -> Result<Self, MappingError> {
         let Shape { tau, dimensions, .. } = shape;
         Ok(Self::Learned(Box::new(Plan::learn(sample, shape.size(), tau, dimensions, 1)?)))
@@ -158,13 +161,13 @@ impl ContentLayout {
     /// Learns the paper's grid from a sample.
     ///
     /// # Errors
-    /// When the shape is out of range.
+    /// If the shape is out of range.
     pub fn paper(sample: &[&Signature], shape: Shape, rho: Rho) -> Result<Self, MappingError> {
         let Shape { tau, dimensions, .. } = shape;
         Ok(Self::Paper(PaperMap::learn(sample, shape.size(), tau, dimensions, rho)?))
     }
 
-    /// Dimensions of the length vector.
+    /// Number of dimensions of the length vector.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         match self {
@@ -182,7 +185,8 @@ impl ContentLayout {
         }
     }
 
-    /// Where a content is stored; writes the nodes it is compared on to `probed_nodes`, ascending.
+    /// Returns where a content is stored. Writes the nodes on which it is compared to `probed_nodes`,
+    /// ascending.
     pub fn home(&self, signature: &Signature, probed_nodes: &mut Vec<NodeId>) -> ContentHome {
         match self {
             Self::Learned(plan) => {
@@ -200,7 +204,7 @@ impl ContentLayout {
         }
     }
 
-    /// What it makes of contents, by node.
+    /// Measures the load that contents put on each node.
     pub fn measure<'s>(&self, contents: impl Iterator<Item = &'s Signature>) -> MappingLoad {
         match self {
             Self::Learned(plan) => {
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_is_of_the_papers_mapping() {
+    fn rho_is_refused_for_a_learned_mapping() {
         assert_eq!(rho("").unwrap(), None);
         assert_eq!(rho("--mapping paper").unwrap(), Some(1.1));
         assert_eq!(rho("--mapping paper --rho 1.2").unwrap(), Some(1.2));
@@ -249,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn few_contents_are_told() {
+    fn too_few_contents_cause_a_warning() {
         assert_eq!(few(400, "", &[1, 2, 4]), None);
         assert_eq!(few(1, "", &[1]), None);
         let text = few(399, " to learn from", &[1, 2, 4, 8]).unwrap();

@@ -1,5 +1,5 @@
-//! The control plane of a cluster: its description in META, the placement of replicas, the settings and monitors of its log, and the
-//! status of all its nodes.
+//! The control plane of a cluster: its description in the META stream, the placement of replicas, the
+//! settings and monitors of its log, and the status of all its nodes.
 //!
 //! The control plane plans and watches. It never stores a page and never answers a client.
 #![forbid(unsafe_code)]

@@ -1,12 +1,15 @@
-//! META: the stream in which a cluster with a log has its description, the same for everybody.
+//! META: the stream in which a cluster with a log stores its description, for all processes.
 //!
-//! Every entry is a whole description with its version. `doppel init` writes the first, and each change appends the next,
-//! which names the last entry that it has seen: of two changes of one description only one is made. Everybody folds the stream
-//! by one rule, so everybody agrees: an entry counts if it is whole, of this cluster, and of a greater version than the one
-//! that counted before; the last that counts is the description. All else is void. An entry of a newer form is not passed over,
-//! but refused, for an older description must not be taken for the present one.
+//! Every entry is a whole description with its version. `doppel init` writes the first entry. Each change
+//! appends the next one, on condition that the last entry is still the one that the change has read. Of two
+//! changes of one description, only one is therefore made.
 //!
-//! Older entries are removed in time, the last one never is. A stream that is not there is never made anew.
+//! All processes fold the stream by the same rule, so they agree on the description. An entry counts if it is
+//! whole, belongs to this cluster, and has a greater version than the entry that counted before. The last
+//! entry that counts is the description; all others are ignored. An entry in a newer form is an error: to
+//! ignore it would mean to take an older description for the present one.
+//!
+//! Old entries are removed in time, but never the last one. A missing stream is never created again.
 
 pub mod unavailable;
 
@@ -26,42 +29,42 @@ use serde::{Deserialize, Serialize};
 use crate::description::Description;
 use crate::log;
 
-/// What an entry begins with.
+/// First bytes of every entry.
 const MARK: &str = "doppel-meta";
 
-/// The form of entries.
+/// Version of the format of entries.
 const FORM: u32 = 1;
 
-/// The longest entry: hundreds of nodes have room in it.
+/// Longest entry, in bytes: enough for hundreds of nodes.
 const ENTRY_BYTES_MAX: usize = 256 << 10;
 
-/// Entries that are kept, the last one among them.
+/// Number of entries that are kept, including the last one.
 const KEPT: u64 = 32;
 
-/// Bytes that the stream may have: twice what is kept.
+/// Size limit of the stream, in bytes: twice the size of the kept entries.
 pub(super) const STREAM_BYTES: u64 = 2 * KEPT * ENTRY_BYTES_MAX as u64;
 
-/// Bytes that are read at once.
+/// Number of bytes to read at once.
 const READ: usize = 1 << 20;
 
-/// How long it is tried to find out what became of a change.
+/// Time limit for finding out whether a change was made.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads that begin anew because entries were removed meanwhile.
+/// Number of times that a read begins anew because entries were removed meanwhile.
 const READS: usize = 8;
 
-/// The description of a cluster at a moment.
+/// A description of a cluster with its version, as it was read from META.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
     /// The number of the description, from 1 on.
     pub version: u64,
     /// The description of the cluster.
     pub description: Description,
-    /// The last entry that was seen.
+    /// Last entry of the stream when the description was read.
     end: Sequence,
 }
 
-/// Why META does not say what the cluster is, or a change was not made.
+/// Why the description cannot be read from META, or a change was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetaError {
     /// The log cannot be read or written.
@@ -69,14 +72,14 @@ pub enum MetaError {
     Log(#[from] LogError),
     /// The stream has no description.
     #[error(
-        "the stream {0} has no description of the cluster: it is not the one that `doppel init` has made. Restore the cluster \
-         from a backup, or name its own log servers"
+        "the stream {0} has no description of the cluster: it is not the stream that `doppel init` has created. Restore the \
+         cluster from a backup, or name its own log servers"
     )]
     Empty(String),
     /// The description has a newer form than this program reads.
     #[error(
-        "the stream {log} has a description in form {form}, and this program reads form {FORM}: use the release that has \
-         written it"
+        "the stream {log} has a description in form {form}, and this program reads form {FORM}: use the release that \
+         wrote it"
     )]
     Form {
         /// Name of the stream.
@@ -93,36 +96,39 @@ pub enum MetaError {
         reason: String,
     },
     /// Another change of the description was made first.
-    #[error("another change of the cluster came first, and this one was not made: look at it, and try again")]
-    Outrun,
-    /// The append failed, and whether the log has taken it is not known.
     #[error(
-        "whether the change was made is not known: {0}; see with `doppel cluster show`, and make it again if it is not there"
+        "another change of the cluster came first, so this one was not made: see `doppel cluster show`, and try again"
+    )]
+    Outrun,
+    /// The append failed, and it is not known whether the log has stored the entry.
+    #[error(
+        "it is not known whether the change was made: {0}; run `doppel cluster show`, and repeat the change if it is missing"
     )]
     Unsure(LogError),
     /// The description is longer than an entry of the log may be, in bytes.
-    #[error("the description has {0} bytes, and {ENTRY_BYTES_MAX} are the most")]
+    #[error("the description of the cluster has {0} bytes, and at most {ENTRY_BYTES_MAX} are allowed")]
     TooLong(usize),
 }
 
 impl MetaError {
-    /// Whether the same call may succeed later: a stream is not known for some seconds after its servers were started.
+    /// Whether the same call may succeed later. For some seconds after a start, servers do not know their
+    /// streams.
     pub fn passes(&self) -> bool {
         matches!(self, Self::Log(LogError::Unavailable { .. } | LogError::Missing { .. }))
     }
 }
 
-/// What an entry says.
+/// The body of an entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
     version: u64,
-    /// Drawn anew, so that the same change by two operators is two.
+    /// A random number, so that the same change by two operators makes two different entries.
     change: u64,
     description: Description,
 }
 
-/// The stream of a cluster.
+/// The META stream of a cluster.
 #[derive(Clone)]
 pub struct Meta {
     name: String,
@@ -131,15 +137,15 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The META of a cluster, in this log.
+    /// Uses a log as the META stream of a cluster.
     pub fn new(cluster: Arc<str>, log: Arc<dyn SharedLog>) -> Self {
         Self { name: log::meta(&cluster), cluster, log }
     }
 
-    /// Opens the stream that was made before.
+    /// Opens the existing stream.
     ///
     /// # Errors
-    /// When it is not there, does not answer, or loses entries by itself.
+    /// If the stream does not exist, does not answer, or is set to drop entries by itself.
     pub fn open(engine: &LogEngine, cluster: Arc<str>) -> Result<Self, EngineError> {
         let log = engine.open(&log::meta(&cluster), 1)?;
         Ok(Self::new(cluster, Arc::new(log)))
@@ -148,15 +154,15 @@ impl Meta {
     /// Writes the first description.
     ///
     /// # Errors
-    /// When there is one, or the log does not take it.
+    /// [`MetaError::Outrun`] if the stream has an entry already; otherwise if the append fails.
     pub fn begin(&self, description: &Description) -> Result<(), MetaError> {
         self.append(Sequence(0), 1, description).map(drop)
     }
 
-    /// The present description.
+    /// Reads the present description.
     ///
     /// # Errors
-    /// When the log does not answer, or does not say it.
+    /// If the log does not answer, or has no description that can be used.
     pub fn read(&self) -> Result<Described, MetaError> {
         let mut attempts = 0..READS;
         loop {
@@ -167,11 +173,11 @@ impl Meta {
         }
     }
 
-    /// The present description, where it is another one than this.
+    /// Reads the description if the stream has new entries since `seen`; otherwise returns `None`.
     ///
     /// # Errors
-    /// The same.
-    pub(crate) fn read_behind(&self, seen: &Described) -> Result<Option<Described>, MetaError> {
+    /// See [`Self::read`].
+    pub(crate) fn read_if_newer(&self, seen: &Described) -> Result<Option<Described>, MetaError> {
         if self.log.end()? == seen.end { Ok(None) } else { self.read().map(Some) }
     }
 
@@ -189,16 +195,16 @@ impl Meta {
         }
     }
 
-    /// Makes a change of the description that was read, unless another one came first.
+    /// Writes a changed description, unless another change came after `seen`.
     ///
     /// # Errors
-    /// [`MetaError::Outrun`] in that case; else when the log does not take it.
+    /// [`MetaError::Outrun`] if another change came first; otherwise if the append fails.
     pub fn change(&self, seen: &Described, description: &Description) -> Result<Described, MetaError> {
         let version = seen.version + 1;
         let end = self.append(seen.end, version, description)?;
         let old = Sequence(end.0.saturating_sub(KEPT));
         if let Err(error) = self.log.trim(old) {
-            tracing::debug!(%error, "old descriptions are left");
+            tracing::debug!(%error, "cannot remove old descriptions from META");
         }
         Ok(Described { version, description: description.clone(), end })
     }
@@ -226,7 +232,7 @@ impl Meta {
     }
 }
 
-/// What was found so far.
+/// State of a fold over the stream: the description that counts so far, and the last entry read.
 struct Fold<'m> {
     cluster: &'m str,
     log: &'m str,
@@ -253,7 +259,7 @@ impl Fold<'_> {
     }
 }
 
-/// An entry: a line with the mark, the form and a checksum, then JSON.
+/// Encodes an entry: a line with the mark, a checksum and the form, then JSON.
 fn encode(change: &Change) -> serde_json::Result<Bytes> {
     Ok(framed(FORM, &serde_json::to_string(change)?))
 }
@@ -263,7 +269,7 @@ fn framed(form: u32, body: &str) -> Bytes {
     Bytes::from(format!("{MARK} {:016x} {sealed}", stable_hash64(sealed.as_bytes())))
 }
 
-/// The form and the body of an entry; none where it is not whole.
+/// Returns the form and the body of an entry, or `None` if the entry is not whole.
 fn open(entry: &[u8]) -> Option<(u32, &[u8])> {
     let rest = entry.strip_prefix(MARK.as_bytes())?.strip_prefix(b" ")?;
     let (sum, sealed) = (rest.get(..16)?, rest.get(16..)?.strip_prefix(b" ")?);

@@ -1,7 +1,8 @@
-//! The directory of a node: its files, and whose they are.
+//! The directory of a node, and the file in it that names the owner.
 //!
-//! `node.json` says which node of which cluster has them. It is written before anything else is, and never replaced: a node
-//! that comes back takes its place again, and another node's directory is refused.
+//! `node.json` names the node and the cluster to which the directory belongs. The file is written before
+//! anything else and never replaced. A restarted node therefore recognises its own directory and refuses the
+//! directory of another node.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,13 +12,13 @@ use doppel_snapshot::create_directories;
 use doppel_wire::{Identity, NodeName};
 use serde::{Deserialize, Serialize};
 
-/// The name of the file.
+/// Name of the file that names the owner.
 const NAME: &str = "node.json";
 
-/// The collection of a node of tier 1, in its directory.
+/// Name of the collection's directory in the directory of a node of tier 1.
 pub const COLLECTION: &str = "collection";
 
-/// Whether a collection from a backup belongs to whoever is started on it.
+/// Whether a node accepts a directory with a collection that was restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restored {
     /// The node takes the directory of the backup as its own.
@@ -26,7 +27,7 @@ pub enum Restored {
     Refused,
 }
 
-/// Whose directory it is.
+/// The node that owns a directory: contents of `node.json`.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     cluster: String,
@@ -34,7 +35,7 @@ pub struct Owner {
     node: NodeName,
 }
 
-/// Why a directory is not that of the node.
+/// Why a node cannot use a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeDirError {
     /// A file of the directory cannot be read or written.
@@ -50,8 +51,9 @@ pub enum NodeDirError {
     Foreign(PathBuf),
     /// The directory was restored from a backup, and no node has taken it yet.
     #[error(
-        "{}/{COLLECTION} was restored from a backup, and cannot be used in a cluster with a log, where a node copies its ranges \
-         from the others and the log: start it on an empty directory (docs/guides/grow-and-repair-a-cluster.md says where a backup can be restored)", .0.display()
+        "{}/{COLLECTION} was restored from a backup, and cannot be used in a cluster with a log, where a node copies its \
+         ranges from the others and the log: start it on an empty directory (docs/guides/grow-and-repair-a-cluster.md says \
+         where a backup can be restored)", .0.display()
     )]
     Restored(PathBuf),
     /// The file that names the owner is damaged.
@@ -77,11 +79,13 @@ pub enum NodeDirError {
     },
 }
 
-/// Makes a directory that of a node, or finds that it is. A collection that was restored there is taken where the node has
-/// no other source of what it is to have.
+/// Claims a directory for a node, or checks that the directory belongs to it already.
+///
+/// A restored collection in the directory is accepted only with [`Restored::Taken`], for a node without
+/// another source of its data.
 ///
 /// # Errors
-/// When it is another node's or another program's, or cannot be used.
+/// If the directory belongs to another node or another program, or cannot be used.
 pub fn claim(dir: &Path, own: &Identity, role: &'static str, restored: Restored) -> Result<(), NodeDirError> {
     let path = dir.join(NAME);
     let failed = |source| NodeDirError::Io { path: dir.to_owned(), source };
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_takes_its_place_again_and_no_other_does() {
+    fn a_node_accepts_its_own_directory_and_refuses_others() {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("node");
         let own = identity("one", "index-1");
@@ -166,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_collection_is_refused_where_a_log_has_what_the_node_is_to_have() {
+    fn a_restored_collection_is_refused_in_a_cluster_with_a_log() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join(COLLECTION)).unwrap();
         let own = identity("one", "record-1");
         let refused = claim(home.path(), &own, "tier-1", Restored::Refused).unwrap_err().to_string();
         assert!(refused.contains("was restored from a backup"), "{refused}");
         claim(home.path(), &own, "tier-1", Restored::Taken).unwrap();
-        // It is that of the node from then on.
+        // From then on, the directory belongs to the node.
         claim(home.path(), &own, "tier-1", Restored::Refused).unwrap();
     }
 }

@@ -1,7 +1,8 @@
-//! What a front door knows of its cluster: it asks every node, and says what is not as it should be.
+//! The status of a cluster as a coordinator sees it. The coordinator asks every node, and reports what needs
+//! attention together with a remedy.
 
-mod asking;
 pub(crate) mod log;
+mod questions;
 mod running;
 mod troubles;
 
@@ -27,20 +28,20 @@ use doppel_wire::tier2::RoutedTier2;
 use doppel_wire::traffic::WireTraffic;
 
 use crate::status::processes::Processes;
-use asking::{NodeAnswer, PATIENCE, Waiting, begin, states_of, text};
-use log::{LogAt, LogSaid};
-use running::{Running, untold};
+use log::{LogAt, LogReport};
+use questions::{NodeAnswer, PATIENCE, PendingAnswer, begin, states_of, text};
+use running::{Running, waiting_for_contents};
 
-/// The log is asked for a little less.
+/// Time limit for questions to the log: a little less than the [`PATIENCE`] for nodes.
 const LOG_PATIENCE: Duration = Duration::from_millis(2_800);
 
-/// A node of tier 1 that has not been heard of for so long has none that follows.
+/// A replica whose node was not heard for this time does not count as following.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// An answer is given again for so long.
+/// Time for which an answer is reused.
 const AGE: Duration = Duration::from_millis(100);
 
-/// The nodes of a cluster.
+/// All nodes of a cluster and its log, with the connections to them.
 pub struct ClusterNodes {
     /// Id of the cluster.
     pub cluster: Arc<str>,
@@ -50,52 +51,53 @@ pub struct ClusterNodes {
     pub tier1: Vec<RecordAt>,
     /// The nodes of tier 2.
     pub tier2: Vec<IndexAt>,
-    /// The router of the index, wherever it is.
+    /// Client of the router of the index, at whichever node it runs.
     pub router: Arc<RoutedTier2>,
-    /// What the nodes of tier 1 say of their replicas, and which have one of each range; none where nothing is replicated.
+    /// Replicas of the ranges, as their nodes report them. `None` if the cluster has no log.
     pub replicas: Option<Replicas>,
-    /// The log; none where nothing is replicated.
+    /// The log of the cluster, if it has one.
     pub log: Option<LogAt>,
-    /// What is wrong with the file of the cluster that this process has.
+    /// Warning about the file of the cluster that this process has read.
     pub(crate) file: Option<Attention>,
-    /// This process, and what it sends and receives.
+    /// Name of this process, and its traffic.
     pub(crate) own: (String, WireTraffic),
+    /// The last answers and when they were given.
     pub(crate) last: Mutex<Option<(Instant, Answers)>>,
 }
 
-/// What all have said.
+/// The answers of all nodes to one round of questions.
 #[derive(Clone)]
 pub struct Answers {
     status: ClusterStatus,
     traffic: Vec<NodeTraffic>,
 }
 
-/// The replicas of all ranges.
+/// The replicas of all ranges, and the reports about them.
 pub struct Replicas {
-    /// The beats of the nodes of tier 1.
+    /// Latest beats of the nodes of tier 1.
     pub membership: Arc<ClusterMembership>,
-    /// With which description of the cluster each process runs.
+    /// Presences of all processes, with the description that each runs with.
     pub processes: Arc<Processes>,
-    /// The nodes that have one, by range.
+    /// Names of the nodes that store a replica, for each range.
     pub nodes: Vec<Vec<String>>,
 }
 
-/// A node of tier 1.
+/// A node of tier 1 and the connection to it.
 #[derive(Clone)]
 pub struct RecordAt {
     /// Name of the node.
     pub name: String,
     /// Address of the node in the description.
     pub address: String,
-    /// Those that it owns where nothing is replicated.
+    /// Ranges that the node owns by the description. In a cluster with a log, claims decide instead.
     pub ranges: Vec<RangeId>,
-    /// The ranges of the node, as other nodes call them.
+    /// Client of the node's ranges.
     pub owner: RemoteRanges,
-    /// The way to the node.
+    /// Connection to the node.
     pub peer: Peer,
 }
 
-/// A node of tier 2.
+/// A node of tier 2 and the connection to it.
 #[derive(Clone)]
 pub struct IndexAt {
     /// Name of the node.
@@ -103,7 +105,7 @@ pub struct IndexAt {
     /// Address of the node in the description.
     pub address: String,
     pub(crate) node: Arc<RemoteNode>,
-    /// The way to the node.
+    /// Connection to the node.
     pub peer: Peer,
 }
 
@@ -118,11 +120,11 @@ impl doppel_protocol::ClusterApi for ClusterNodes {
         for at in self.tier1.iter().cloned() {
             let sender = sender.clone();
             let ask = move || sender.send(states_of(&at.owner, &[]).is_ok());
-            // Without a thread there is no answer.
+            // If the system starts no thread, the node counts as silent.
             let _ = thread::Builder::new().name("cluster-answers".to_owned()).spawn(ask);
         }
         drop(sender);
-        // It ends when all have said that they do not, too.
+        // The channel also closes, and so ends the loop, when all nodes have failed to answer.
         std::iter::from_fn(|| answers.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
             .any(|answers| answers)
     }
@@ -145,9 +147,9 @@ impl doppel_protocol::ClusterApi for ClusterNodes {
 }
 
 impl ClusterNodes {
-    /// What was said a moment ago, or else what all say now.
+    /// Returns the last answers if they are younger than [`AGE`]; otherwise asks all nodes.
     fn present(&self) -> Answers {
-        // Whoever asks meanwhile waits for the same answer.
+        // Concurrent callers wait for the lock and share one answer.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, answers)) = &*last
             && at.elapsed() < AGE
@@ -202,8 +204,8 @@ impl ClusterNodes {
         Answers { status, traffic: std::iter::once(own).chain(others).collect() }
     }
 
-    /// Asks all nodes what they have sent and received.
-    fn begin_traffic(&self) -> Vec<(String, Waiting<Vec<CallTraffic>>)> {
+    /// Begins to ask all nodes for their traffic.
+    fn begin_traffic(&self) -> Vec<(String, PendingAnswer<Vec<CallTraffic>>)> {
         let tier1 = self.tier1.iter().map(|at| (&at.name, &at.peer));
         let tier2 = self.tier2.iter().map(|at| (&at.name, &at.peer));
         let ask = |(name, peer): (&String, &Peer)| {
@@ -219,16 +221,16 @@ impl ClusterNodes {
         applied: &[NodeAnswer<BTreeMap<RangeId, AppliedState>>],
         load: Option<&LoadReport>,
         waiting: Option<usize>,
-        engine: Option<LogSaid>,
+        engine: Option<LogReport>,
     ) -> ClusterStatus {
         let (mut attention, mut causes) = (Vec::new(), Vec::new());
-        let running = Running::heard(self.replicas.as_ref(), Instant::now());
+        let running = Running::of(self.replicas.as_ref(), Instant::now());
         let all_states: BTreeMap<RangeId, &RangeState> =
             states.iter().flatten().flatten().map(|(range, state)| (*range, state)).collect();
         let mut nodes = Vec::new();
         for (at, said) in self.tier1.iter().zip(states) {
             if let Err(reason) = said {
-                attention.push(running.tier1((&at.name, &at.address), &self.owned_by(at), reason));
+                attention.push(running.tier1(at.into(), &self.owned_by(at), reason));
             }
             nodes.push(ClusterNode {
                 name: at.name.clone(),
@@ -245,13 +247,13 @@ impl ClusterNodes {
         for ((id, at), said) in (0..).map(NodeId).zip(&self.tier2).zip(applied) {
             let lag = said.as_ref().ok().and_then(|applied| lag(applied, &all_states));
             match said {
-                Err(reason) => attention.push(running.tier2((&at.name, &at.address), reason)),
+                Err(reason) => attention.push(running.tier2(at.into(), reason)),
                 Ok(applied) if lag.is_none() => {
                     let by = applied.iter().filter(|(_, applied)| applied.position.is_none());
                     let by: Vec<RangeId> = by.map(|(range, _)| *range).collect();
                     let silent: Vec<RangeId> =
                         by.iter().filter(|range| !all_states.contains_key(range)).copied().collect();
-                    attention.push(untold(&at.name, &by, &silent));
+                    attention.push(waiting_for_contents(&at.name, &by, &silent));
                 }
                 Ok(_) => {}
             }
@@ -285,10 +287,10 @@ impl ClusterNodes {
                 });
             }
         }
-        // Without its log most of a cluster is not as it should be, so what is wrong with the log comes first.
+        // A failure of the log causes most other failures, so it is listed first.
         causes.extend(self.file.clone());
         causes.extend(engine.iter().flat_map(|log| log::troubles(&log.status, &ranges)));
-        let (engine, meta) = engine.map(|LogSaid { status, meta }| (status, meta)).unzip();
+        let (engine, meta) = engine.map(|LogReport { status, meta }| (status, meta)).unzip();
         causes.extend(meta.flatten());
         causes.append(&mut attention);
         let orders_waiting = waiting.map(|waiting| waiting as u64);
@@ -303,7 +305,7 @@ impl ClusterNodes {
         }
     }
 
-    /// The ranges that a node owns, as far as this process knows.
+    /// Ranges that a node owns, by the description or by the claims that this process has heard.
     fn owned_by(&self, at: &RecordAt) -> Vec<RangeId> {
         match &self.replicas {
             None => at.ranges.clone(),
@@ -341,20 +343,20 @@ impl ClusterNodes {
         }
     }
 
-    /// Replicas that a range is to have.
+    /// Number of replicas that a range should have.
     fn replicas_of(&self, range: RangeId) -> u64 {
         let nodes = self.replicas.as_ref().and_then(|replicas| replicas.nodes.get(usize::from(range.0)));
         nodes.map_or(1, |nodes| nodes.len() as u64)
     }
 
-    /// Whether writes of a range wait at its owner, for its log or a standby.
+    /// Whether the owner of a range reports that writes wait for the log or a standby.
     fn waits(&self, range: RangeId, owner: Option<&str>) -> bool {
         let Some(Replicas { membership, .. }) = &self.replicas else { return false };
         let heard = membership.replicas(range, Instant::now());
         heard.iter().any(|replica| Some(&*replica.node) == owner && replica.trouble.is_some())
     }
 
-    /// The nodes that have a replica of a range and do not own it.
+    /// The replicas of a range at other nodes than its owner.
     fn standbys(&self, range: RangeId, owner: Option<&str>) -> Vec<Standby> {
         let Some(Replicas { membership, nodes, .. }) = &self.replicas else { return Vec::new() };
         let now = Instant::now();
@@ -368,8 +370,8 @@ impl ClusterNodes {
             let trouble = replica.and_then(|replica| replica.trouble.clone());
             let silence = membership.silence(node, now);
             let unheard = match silence.filter(|silence| *silence < SILENCE) {
-                Some(_) if replica.is_none() => "it runs, and has no replica of it yet",
-                _ => "it was not heard of lately",
+                Some(_) if replica.is_none() => "the node runs, and has no replica of the range yet",
+                _ => "the node was not heard lately",
             };
             Standby {
                 node: node.clone(),
@@ -382,7 +384,8 @@ impl ClusterNodes {
     }
 }
 
-/// How far a node is behind the range that is furthest ahead; none where one has not told it what it has.
+/// Largest number of orders of one range that a node of tier 2 has not applied yet. `None` if a range has
+/// still to send the node its contents.
 fn lag(applied: &BTreeMap<RangeId, AppliedState>, states: &BTreeMap<RangeId, &RangeState>) -> Option<u64> {
     let behind = |(range, applied): (&RangeId, &AppliedState)| {
         let (_, index) = applied.position?;

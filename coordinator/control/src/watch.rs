@@ -1,7 +1,7 @@
-//! A process of a replicated cluster watches META, and says with which description of the cluster it runs.
+//! Watches META in a process of a replicated cluster, and publishes which description the process runs with.
 //!
-//! A process goes on with the description that it was started with. It says once in its log when there is another one, and the
-//! front doors say which processes are to be restarted.
+//! A process keeps the description that it was started with. When META has a new one, the process logs that
+//! once. The coordinators report which processes must be restarted.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -20,10 +20,10 @@ use crate::log;
 use crate::meta::{Described, Meta};
 use crate::status::processes::{Presence, Processes};
 
-/// Time between two looks at META.
+/// Pause between two reads of META.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Watches until it is dropped.
+/// A thread that watches META until this is dropped.
 pub struct Watch {
     processes: Arc<Processes>,
     stopping: Arc<(Mutex<bool>, Condvar)>,
@@ -35,39 +35,40 @@ struct Watching {
     meta: Meta,
     channel: NewsChannel,
     processes: Arc<Processes>,
-    /// With what this process runs, and what META has.
+    /// The description that this process runs with.
     own: Description,
-    seen: Described,
+    /// The last description that was read from META.
+    last_read: Described,
     presence: Presence,
     changed: Box<dyn Fn(&Description) + Send>,
 }
 
 impl Watch {
-    /// Begins to watch. `changed` is called with every other description that META has from now on.
+    /// Begins to watch META. `changed` is called with every new description.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start(
-        hearing: &ClusterConnection,
+        connection: &ClusterConnection,
         (role, name): (ProcessRole, &NodeName),
         changed: impl Fn(&Description) + Send + 'static,
     ) -> io::Result<Self> {
-        let Described { version, description, .. } = hearing.described.clone();
+        let Described { version, description, .. } = connection.described.clone();
         let processes = Arc::new(Processes::new(version, description.clone()));
-        let channel = hearing.engine.news_channel(&log::processes(&description.cluster));
+        let channel = connection.engine.news_channel(&log::processes(&description.cluster));
         let listening = {
             let processes = Arc::clone(&processes);
             channel.listen(move |news| match serde_json::from_slice::<Presence>(news) {
                 Ok(presence) => processes.take(presence, Instant::now()),
-                Err(error) => tracing::debug!(%error, "what a process says cannot be read"),
+                Err(error) => tracing::debug!(%error, "cannot decode the presence of another process"),
             })
         };
         let mut watching = Watching {
-            meta: hearing.meta.clone(),
+            meta: connection.meta.clone(),
             channel,
             processes: Arc::clone(&processes),
             own: description,
-            seen: hearing.described.clone(),
+            last_read: connection.described.clone(),
             presence: Presence {
                 role,
                 name: name.to_string(),
@@ -96,7 +97,7 @@ impl Watch {
         Ok(Self { processes, stopping, thread: Some(thread), _listening: listening })
     }
 
-    /// What all processes say of themselves.
+    /// The presences of all processes of the cluster.
     pub fn processes(&self) -> Arc<Processes> {
         Arc::clone(&self.processes)
     }
@@ -104,26 +105,26 @@ impl Watch {
 
 impl Watching {
     fn turn(&mut self) {
-        match self.meta.read_behind(&self.seen) {
-            Ok(Some(described)) => self.see(described),
+        match self.meta.read_if_newer(&self.last_read) {
+            Ok(Some(described)) => self.accept(described),
             Ok(None) => {}
-            Err(error) => tracing::debug!(%error, "the description of the cluster is not read"),
+            Err(error) => tracing::debug!(%error, "cannot read the description of the cluster from META"),
         }
-        // What this process says it does not hear from the log.
+        // A process does not receive its own presence from the news channel.
         self.processes.take(self.presence.clone(), Instant::now());
         match serde_json::to_vec(&self.presence) {
             Ok(news) => self.channel.tell(Bytes::from(news)),
-            Err(error) => tracing::error!(%error, "what this process is cannot be written"),
+            Err(error) => tracing::error!(%error, "cannot encode the presence of this process"),
         }
     }
 
-    fn see(&mut self, described: Described) {
-        let is_other = described.version != self.seen.version;
-        self.seen = described;
+    fn accept(&mut self, described: Described) {
+        let is_other = described.version != self.last_read.version;
+        self.last_read = described;
         if !is_other {
             return;
         }
-        let Described { version, description, .. } = &self.seen;
+        let Described { version, description, .. } = &self.last_read;
         let Presence { role, name, version: own, .. } = &self.presence;
         let of = |description| part(description, *role, name);
         let restart = of(&self.own) != of(description);
@@ -131,7 +132,7 @@ impl Watching {
             tracing::error!(
                 version,
                 own,
-                "META has lost its end: this process runs with a newer description of the cluster"
+                "META has lost its last entries: this process runs with a newer description of the cluster; repeat the lost change"
             );
         } else if !role.is_in(description, name) {
             tracing::warn!(version, "this node is not in the cluster any more: stop it");
@@ -140,7 +141,7 @@ impl Watching {
         } else {
             tracing::info!(
                 version,
-                "the description of the cluster has changed, but nothing of this process"
+                "the description of the cluster has changed, but not the part that concerns this process"
             );
         }
         self.presence.restart = restart;

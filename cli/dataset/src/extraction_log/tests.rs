@@ -30,7 +30,7 @@ fn page(record: u64) -> ExtractedPage {
         canonical: None,
         body: Body::Content(Arc::new(signature)),
     };
-    // A path need not be UTF-8.
+    // This path is not UTF-8.
     let path = Path::new(OsStr::from_bytes(b"a\xff.jsonl")).into();
     let id = record.is_multiple_of(2).then(|| format!("id {record}").into());
     let origin = Origin {
@@ -47,7 +47,8 @@ fn ingested(source: &InputSource) -> IngestedFile {
     reading().ended(source, source.version(), had).unwrap()
 }
 
-/// Three files of two pages each, in two batches: one ends in the first file's middle, and the last file does not end.
+/// Three files of two pages each, in three batches. The first batch ends in the middle of the first file, and
+/// the last file has no end.
 fn batches(sources: &Sources) -> Vec<ExtractedBatch> {
     let end =
         |at: usize| FileEnd { source: at, before: 2 * (at as u64 + 1), ingested: ingested(&sources.all[at]) };
@@ -65,7 +66,7 @@ fn files(home: &Path) -> Sources {
     sources::sources(&[home.join("*.jsonl")]).unwrap()
 }
 
-/// What another run takes from the log: the records, and how many files it leaves out.
+/// The numbers of the records that another run replays from the log, and the number of files that it skips.
 fn replayed(path: &Path, maker: &str, sources: &[InputSource]) -> (Vec<u64>, usize) {
     let mut records = Vec::new();
     let take = |extracted: ExtractedBatch| {
@@ -103,13 +104,13 @@ fn a_run_goes_on_behind_the_last_file_that_ended() {
     batches(&sources).iter().for_each(|batch| written.add(batch).unwrap());
     let whole = fs::read(&path).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1, 2, 3], 2));
-    // What was cut off is not replayed, and what is added follows what is kept.
+    // The part that was cut off is not replayed, and new batches follow the kept part.
     assert!(fs::metadata(&path).unwrap().len() < whole.len() as u64);
     let (mut log, _) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
     let end = FileEnd { source: 2, before: 2, ingested: ingested(&sources.all[2]) };
     log.add(&ExtractedBatch { pages: vec![page(0), page(1)], ended: vec![end] }).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1, 2, 3, 0, 1], 3));
-    // Cut anywhere, or with any byte changed, it gives whole files or nothing.
+    // A log that is cut anywhere, or has any byte changed, replays whole files or nothing.
     for at in 0..whole.len() {
         for damaged in [whole[..at].to_vec(), {
             let mut bytes = whole.clone();
@@ -140,7 +141,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
         let replayed = replayed(&path, maker, &sources::sources(&inputs).unwrap().all);
         assert_eq!(replayed, (vec![], 0), "{maker} {names:?}");
     }
-    // Behind a file that has not ended there is nothing to go on from.
+    // Nothing after a file without an end is replayed.
     let _ = fs::remove_file(&path);
     let (mut log, _) = ExtractionLog::open(path.clone(), "maker", (&sources.all, &reading())).unwrap();
     let [first, mut second, _] = batches(&sources).try_into().unwrap();
@@ -150,7 +151,7 @@ fn other_signatures_and_other_inputs_are_not_replayed() {
     assert!(log.has_files());
     log.add(&ExtractedBatch { pages: vec![page(6)], ended: vec![] }).unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![0, 1], 1));
-    // A file that has changed is read, and so are those behind it.
+    // A changed file is read again, and so are all files after it.
     write();
     fs::write(home.path().join("b.jsonl"), "changed").unwrap();
     assert_eq!(replayed(&path, "maker", &sources.all), (vec![], 0));

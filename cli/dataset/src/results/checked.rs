@@ -1,4 +1,4 @@
-//! What can be wrong with the directories of results is found before the inputs are read, which may take hours.
+//! Checks the directories of results before the inputs are read, because reading may take hours.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,32 +16,32 @@ use doppel_snapshot::create_directories;
 use doppel_terminal::exit::Failure;
 use doppel_terminal::output::say;
 
+use super::input_paths::{InputPaths, canonical_paths};
 use super::locks::Locks;
 use super::part_file::{PartFile, Prepared};
 use super::places::{places, resolved};
-use super::taken::{InputPaths, one_paths};
 use super::{ANNOTATED_RECORD_BYTES, GROUPING_PAGE_BYTES, MEMORY_TOLD, PAGE_BYTES, RECORD_BYTES, ResultArgs};
 
-/// What is to be written, and where.
+/// The results that a run writes: directories, paths and options, after all checks.
 #[derive(Debug)]
 pub struct Results {
-    /// The directories.
+    /// The directory of each side.
     pub(super) dirs: Sides<PathBuf>,
-    /// The path of each source below them, and what its file was like.
+    /// Path of the results of each source, relative to a directory, and the version of the source's file.
     pub(super) places: Vec<(PathBuf, Option<Version>)>,
     pub(super) annotate: bool,
-    /// Whether a collection is kept, which still has the pages of inputs that cannot be read any more.
+    /// Whether the run writes a collection, which still has the pages of inputs that are no longer readable.
     pub(super) is_collection: bool,
-    /// Those on the directories, which are held until the end: two runs that write there would take each other's files away.
+    /// Locks on the directories, held until the end. Without them, two runs would remove each other's files.
     pub(super) _locks: Locks,
 }
 
 impl Results {
-    /// Checks the directories. `None` where no results are wanted. `others` are what else is written, each with its option, and `data` is the
-    /// data directory.
+    /// Checks and locks the directories. Returns `None` if no results are wanted. `others` are the other
+    /// outputs of the command, each with its option, and `data` is the data directory.
     ///
     /// # Errors
-    /// When a directory cannot be written, or a file in it would replace an input or what else is written.
+    /// If a directory cannot be written, or a file in it would replace an input or another output.
     pub fn check(
         args: &ResultArgs,
         inputs: &InputArgs,
@@ -70,7 +70,7 @@ impl Results {
         let taken = InputPaths::by(sources)?;
         let mut beside: Vec<(&str, PathBuf)> = Vec::new();
         for (option, path) in others {
-            beside.extend(one_paths(path)?.into_iter().map(|path| (*option, path)));
+            beside.extend(canonical_paths(path)?.into_iter().map(|path| (*option, path)));
         }
         if let Some(data) = data {
             beside.push(("--data", directory(data)?));
@@ -110,8 +110,8 @@ impl Results {
                     return Err(wrong(if is_it { "is an input" } else { &input }).into());
                 }
                 let pattern = inputs.inputs.iter().find(|input| matches(input, &path));
-                ensure!(pattern.is_none(), wrong("an input's pattern matches, too"));
-                // By a link in the directory.
+                ensure!(pattern.is_none(), wrong("also matches the pattern of an input"));
+                // A link in the directory can lead elsewhere.
                 if !path.starts_with(dir) {
                     let other = dirs.iter().find(|(_, _, other)| path.starts_with(other));
                     ensure!(other.is_none(), wrong("is a place of another option's results"));
@@ -124,7 +124,7 @@ impl Results {
             create_directories(given).with_context(|| cannot(given))?;
             locks.lock(dir, given)?;
             Prepared::default().prepare(given, given).with_context(|| cannot(given))?;
-            // Nothing of it stays.
+            // Try to write. Dropping the part file removes it.
             PartFile::begin(&given.join("results")).with_context(|| cannot(given))?;
         }
         for dir in elsewhere.iter().filter(|dir| dir.is_dir()) {
@@ -148,7 +148,8 @@ impl Results {
         }))
     }
 
-    /// Says what memory a run takes over inputs of so many bytes, unless it is little.
+    /// Reports on standard error how much memory a run takes, unless the inputs are small. `bytes` is their
+    /// size.
     pub fn say_memory(&self, bytes: u64) {
         if bytes < MEMORY_TOLD {
             return;
@@ -163,7 +164,7 @@ impl Results {
     }
 }
 
-/// Types of columns may be none that can be written.
+/// Checks that files have only types of columns that can be written.
 fn check_types(inputs: &InputArgs, sources: &[InputSource]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     for source in sources.iter().filter(|source| is_file(source)) {
@@ -174,12 +175,12 @@ fn check_types(inputs: &InputArgs, sources: &[InputSource]) -> anyhow::Result<()
     Ok(())
 }
 
-/// Pages that are files of their own and records of ARC have no place for annotations.
+/// Refuses inputs that cannot be annotated: directories of pages, and ARC files.
 fn check_annotations(inputs: &InputArgs, sources: &[InputSource]) -> anyhow::Result<()> {
     let options = inputs.records.fields.options(Limits::at(Timestamp::now()));
     for source in sources {
         let path = source.path();
-        // What cannot be opened is told of by whoever reads it.
+        // An input that cannot be opened is reported when it is read.
         let has_no_place = source.is_pages()
             || is_file(source) && source.open(options.clone()).is_ok_and(|input| !input.takes_annotations());
         let path = path.display();
@@ -191,12 +192,12 @@ fn check_annotations(inputs: &InputArgs, sources: &[InputSource]) -> anyhow::Res
     Ok(())
 }
 
-/// The one path of a directory, there or not.
+/// The canonical path of a directory, which need not exist.
 fn directory(dir: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(dir).or_else(|_| resolved(dir))
 }
 
-/// Whether it is a file, which can be opened more than once.
+/// Whether a source is a regular file, which can be opened more than once.
 fn is_file(source: &InputSource) -> bool {
     matches!(&source.kind, SourceKind::File(path, _) if path.is_file())
 }

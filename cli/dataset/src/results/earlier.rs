@@ -1,11 +1,12 @@
 //! Results of earlier runs in the directories that a run writes to.
 //!
-//! Each directory has a list of the results that runs have put there: the path, the input, and what the file was like. A run removes a
-//! result of an earlier run if it reads the input and writes no such file, or if the input has gone from a directory that the run names. It
-//! never removes a file that no run has noted, or that has changed since then: such a file is an error that names the file.
+//! Each directory has a list of its results, with the path, the input, and the size and time of each file. A
+//! run removes a result of an earlier run if the run reads the input and writes no such file, or if the input
+//! has gone from a directory that the run names. A run never removes a file that is not in the list or has
+//! changed since. Such a file in the place of a result is an error that names the file.
 //!
-//! The list is a file of lines of JSON. A line is written before its file gets its name, so a run that is killed has no result that the
-//! list does not have. At the end of a run the list is written anew without the lines that are of no use any more.
+//! The list is a file of JSON lines. A line is written before its file gets its final name, so the list of a
+//! killed run is complete. At the end of a run, the list is written anew without obsolete lines.
 
 mod named_inputs;
 #[cfg(test)]
@@ -31,40 +32,41 @@ use super::part_file::PartFile;
 pub(super) use named_inputs::NamedInputs;
 use named_inputs::UnreadFile;
 
-/// The list of a directory.
+/// Name of the list in a directory.
 pub(super) const NAME: &str = ".doppel-results";
 
 /// The first line of a list.
 const HEAD: &[u8] = b"{\"doppel_results\":1}\n";
 
-/// Removed files that are named one by one.
+/// Largest number of removed files that are reported one by one.
 const NAMED: usize = 20;
 
-/// A result.
+/// A result in a list.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
-    /// Its path below the directory, and the path of its input. Each character is a byte.
+    /// Path of the result below the directory. Each character stands for a byte.
     path: String,
+    /// Path of the input. Each character stands for a byte.
     input: String,
     bytes: u64,
     /// Time of the last change, in seconds and nanoseconds.
     modified: (i64, i64),
 }
 
-/// What a run has read of an input.
+/// How a run has read an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// A file, of which the results are written.
+    /// A file whose results are written.
     File,
     /// A file that cannot be read at all.
     Bad,
-    /// A directory of pages: what this run has not written is of pages that are bad or have gone.
+    /// A directory of pages, read completely. Results that this run lacks belong to bad or missing pages.
     Pages,
-    /// A directory that was read in part, or in which nothing is. It may be one that is not mounted.
+    /// A directory of pages that was read in part, or is empty. It may be an unmounted directory.
     PagesInPart,
 }
 
-/// An input, as the list names it.
+/// Name of an input in the list.
 pub(super) fn name_of(source: &InputSource) -> String {
     let path = source.path();
     to_text(fs::canonicalize(path).as_deref().unwrap_or(path))
@@ -72,54 +74,57 @@ pub(super) fn name_of(source: &InputSource) -> String {
 
 /// The results of earlier runs, and of this one.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub(super) struct EarlierResults {
     lists: Vec<List>,
-    /// Whether a collection is kept: what it has of an input stays, also if the input cannot be read any more.
+    /// Whether the run writes a collection. It keeps the pages of unreadable inputs, so their results stay.
     is_collection: bool,
     inputs: HashMap<String, Reading>,
     named: NamedInputs,
-    /// Hashes of the sides and paths of results of this run, and of the paths of what it has read and could not use.
+    /// Hashes of side and path of the results of this run.
     written: HashSet<u64>,
+    /// Hashes of the paths of results that this run does not have, because the input is bad.
     bad: HashSet<u64>,
     hasher: RandomState,
-    /// Files in the place of results that this run does not have.
+    /// Files at paths where this run has no result.
     in_place: Vec<PathBuf>,
 }
 
-/// The list of a directory.
+/// The list of results of a directory.
 #[derive(Debug)]
 struct List {
     side: CopySide,
     dir: PathBuf,
-    /// None before the first line.
+    /// The open file; `None` before the first line.
     file: Option<File>,
-    /// Bytes that earlier runs have written.
+    /// Size of the part that earlier runs have written, in bytes.
     earlier: u64,
 }
 
-/// What becomes of a line of an earlier run.
+/// The decision about a line of an earlier run.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    /// The line goes: there is a newer one, or no such file.
+enum EntryFate {
+    /// The line is dropped, because this run has written a newer one.
     Forgotten,
+    /// Line and file stay.
     Kept,
+    /// The file is removed.
     Stale,
-    /// It may be stale, and its input does not tell.
+    /// The file may be stale, and the input does not show whether it is.
     Unknown,
 }
 
-/// What was found at the end.
+/// Results of earlier runs, by what happened to them at the end of a run.
 #[derive(Debug, Default)]
 struct Findings {
     removed: Vec<PathBuf>,
     not_removed: usize,
     unknown: Option<(PathBuf, String)>,
-    /// Results of inputs that are bad or have gone.
+    /// Number of results that stay although their inputs are bad or have gone.
     stays: u64,
 }
 
-impl Earlier {
-    /// Reads which lists there are.
+impl EarlierResults {
+    /// Opens the lists of all directories.
     pub(super) fn of(dirs: &Sides<PathBuf>, is_collection: bool, named: NamedInputs) -> anyhow::Result<Self> {
         let dirs = [
             (CopySide::Kept, &dirs.kept),
@@ -144,7 +149,7 @@ impl Earlier {
         self.hasher.hash_one((side.map(|side| side as u8), below.as_os_str()))
     }
 
-    /// Notes a result that is about to get its name.
+    /// Notes a result that is about to get its final name.
     pub(super) fn note(
         &mut self,
         (side, below): (CopySide, &Path),
@@ -163,12 +168,12 @@ impl Earlier {
         Ok(())
     }
 
-    /// Notes what was read of an input.
+    /// Notes how an input was read.
     pub(super) fn note_input(&mut self, input: String, reading: Reading) {
         self.inputs.insert(input, reading);
     }
 
-    /// Notes that this run has a result on one side alone, or on none, because the input is bad.
+    /// Notes that this run has a result at a path on `side` alone, or on no side because the input is bad.
     pub(super) fn note_side(&mut self, below: &Path, side: Option<CopySide>) {
         let hash = self.hash(side, below);
         let is_bad = side.is_none();
@@ -182,35 +187,34 @@ impl Earlier {
         self.in_place.extend(others.filter(|path| fs::symlink_metadata(path).is_ok()));
     }
 
-    fn fate(&self, side: CopySide, below: &Path, entry: &Entry) -> Fate {
+    fn fate(&self, side: CopySide, below: &Path, entry: &Entry) -> EntryFate {
         let is_written = |side| self.written.contains(&self.hash(Some(side), below));
         if is_written(side) {
-            return Fate::Forgotten;
+            return EntryFate::Forgotten;
         }
         if CopySide::ALL.into_iter().any(is_written) {
-            return Fate::Stale;
+            return EntryFate::Stale;
         }
         let is_bad = self.bad.contains(&self.hash(None, below));
         match self.inputs.get(&entry.input) {
-            None if self.is_collection => Fate::Kept,
+            None if self.is_collection => EntryFate::Kept,
             None => match self.named.unread(&to_path(&entry.input)) {
-                UnreadFile::NotNamed => Fate::Kept,
-                UnreadFile::Gone => Fate::Stale,
-                UnreadFile::Unreachable => Fate::Unknown,
+                UnreadFile::NotNamed => EntryFate::Kept,
+                UnreadFile::Gone => EntryFate::Stale,
+                UnreadFile::Unreachable => EntryFate::Unknown,
             },
-            Some(Reading::File) => Fate::Stale,
-            Some(_) if self.is_collection => Fate::Kept,
-            Some(Reading::Bad | Reading::Pages) => Fate::Stale,
-            Some(Reading::PagesInPart) if is_bad => Fate::Stale,
-            Some(Reading::PagesInPart) => Fate::Unknown,
+            Some(Reading::File) => EntryFate::Stale,
+            Some(_) if self.is_collection => EntryFate::Kept,
+            Some(Reading::Bad | Reading::Pages) => EntryFate::Stale,
+            Some(Reading::PagesInPart) if is_bad => EntryFate::Stale,
+            Some(Reading::PagesInPart) => EntryFate::Unknown,
         }
     }
 
-    /// Removes what earlier runs have written for the inputs of this run, and this one has not. All results of this run are written.
+    /// Removes the stale results of earlier runs. Call it after all results of this run are written.
     ///
     /// # Errors
-    /// When a list cannot be read or written, a file cannot be removed, or one stands in the place of a result and is not Doppel's to
-    /// remove.
+    /// If a list cannot be read or written, a file not removed, or a foreign file is at a result's path.
     pub(super) fn end(mut self) -> anyhow::Result<()> {
         let mut findings = Findings::default();
         for mut list in std::mem::take(&mut self.lists) {
@@ -230,7 +234,7 @@ impl Earlier {
         }
         if stays > 0 {
             say!(
-                "doppel: {} results of earlier runs stay whose inputs are bad or have gone: the collection still has their pages",
+                "doppel: {} results of earlier runs stay, although their inputs are bad or have gone: the collection still has their pages",
                 count(stays)
             );
         }
@@ -239,15 +243,16 @@ impl Earlier {
             let more = self.in_place.len() - 1;
             let others = if more > 0 { format!(" and {} more", count(more as u64)) } else { String::new() };
             bail!(
-                "{}{others} would be taken for a result of this run, and is none; Doppel does not remove it, because the file has changed \
-                 since a run wrote it, or none did: move it away, and run the command again",
+                "{}{others} would be taken for a result of this run, and is none; Doppel does not remove it, because \
+                 it has changed since a run wrote it, or no run wrote it: move it away, and run the command again",
                 path.display()
             );
         }
         if let Some((path, input)) = unknown {
             bail!(
-                "{} is a result of an earlier run, and it is unknown whether it still holds: {input} was not read to its end, has \
-                 no pages, or has gone with its directory; run the command again when it can be read, or remove the results",
+                "{} is a result of an earlier run, and it is unknown whether it still holds: {input} was not read to its \
+                 end, has no pages, or has gone with its directory; run the command again when it can be read, or \
+                 remove the results",
                 path.display()
             );
         }
@@ -267,7 +272,7 @@ impl Earlier {
         let mut lines = BufReader::new(&*file).take(list.earlier - HEAD.len() as u64);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line)? > 0 {
-            // A run that was killed may have left a part of a line.
+            // A killed run may have left an incomplete line.
             if let Ok(entry) = serde_json::from_slice::<Entry>(&line)
                 && self.keeps((list.side, &list.dir), &entry, findings)?
             {
@@ -280,7 +285,7 @@ impl Earlier {
         Ok(anew.finish(|_| Ok(()))?)
     }
 
-    /// Whether a line of an earlier run stays. A result that is stale is removed.
+    /// Whether a line of an earlier run stays. Removes the file of a stale result.
     fn keeps(
         &mut self,
         (side, dir): (CopySide, &Path),
@@ -294,13 +299,13 @@ impl Earlier {
         let is_as_written = there.is_file()
             && (there.len(), (there.mtime(), there.mtime_nsec())) == (entry.bytes, entry.modified);
         match self.fate(side, &below, entry) {
-            Fate::Forgotten => return Ok(false),
-            Fate::Kept => {
+            EntryFate::Forgotten => return Ok(false),
+            EntryFate::Kept => {
                 let is_read = self.inputs.contains_key(&entry.input);
                 findings.stays += u64::from(is_as_written && is_read);
                 return Ok(is_as_written);
             }
-            Fate::Unknown => {
+            EntryFate::Unknown => {
                 if is_as_written {
                     findings
                         .unknown
@@ -308,10 +313,10 @@ impl Earlier {
                 }
                 return Ok(is_as_written);
             }
-            Fate::Stale => {}
+            EntryFate::Stale => {}
         }
         if !is_as_written {
-            // A later line may be of this file as it is.
+            // A later line may describe the file in its present state.
             self.in_place.push(path);
             return Ok(false);
         }
@@ -346,7 +351,7 @@ impl List {
             path.display()
         );
         if head.len() < HEAD.len() {
-            // The run that began it was killed.
+            // The run that began the list was killed.
             (&file).write_all(&HEAD[head.len()..]).with_context(cannot)?;
             bytes = HEAD.len() as u64;
         }
@@ -364,7 +369,7 @@ impl List {
         self.dir.join(NAME)
     }
 
-    /// Adds a line, in one call, so that a run that is killed leaves at most its last line in part.
+    /// Adds a line with a single write, so that a killed run leaves at most its last line incomplete.
     fn add(&mut self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
@@ -382,12 +387,12 @@ impl List {
     }
 }
 
-/// A path as text in which each character is a byte.
+/// Converts a path to text in which each character stands for a byte.
 fn to_text(path: &Path) -> String {
     path.as_os_str().as_bytes().iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// The path that such a text is of.
+/// Converts the text of [`to_text`] back to the path.
 fn to_path(text: &str) -> PathBuf {
     let bytes = text.chars().map(|byte| u8::try_from(u32::from(byte)).unwrap_or(b'?')).collect();
     std::ffi::OsString::from_vec(bytes).into()

@@ -1,8 +1,10 @@
-//! Locks on the directories of results: no two runs write to one directory, or to directories of which one contains the other.
+//! Locks on the directories of results. Two runs never write to the same directory, or to directories of
+//! which one contains the other.
 //!
-//! A run holds an exclusive lock on each directory that it writes to, and shared locks on all directories above it. So a run
-//! meets the exclusive lock of a run that writes above it, and the shared locks of runs that write below it. The operating system
-//! releases the locks when the run ends, however it ends. A file system without locks keeps nobody away.
+//! A run holds an exclusive lock on each directory that it writes to, and shared locks on all directories
+//! above it. A run therefore conflicts with the exclusive lock of a run that writes above it, and with the
+//! shared locks of runs that write below it. The operating system releases the locks when the run ends, in
+//! whatever way. On a file system without locks, there is no such protection.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use walkdir::WalkDir;
 
-/// Directories that are looked through, at most, for the one that another run writes to.
+/// Largest number of entries that are searched for the directory that another run writes to.
 const LOOKED_AT: usize = 10_000;
 
 const WHAT_TO_DO: &str = "wait until it ends, or name another directory";
@@ -22,16 +24,16 @@ const WHAT_TO_DO: &str = "wait until it ends, or name another directory";
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     files: Vec<File>,
-    /// The device and the number of each directory that is locked already.
+    /// Device and inode number of each directory that is locked already.
     exclusive: HashSet<(u64, u64)>,
     shared: HashSet<(u64, u64)>,
 }
 
 impl Locks {
-    /// Locks a directory that exists for this run alone. `shown` is how the user named it.
+    /// Locks an existing directory for this run alone. `shown` is the user's name of the directory.
     ///
     /// # Errors
-    /// When another run writes to it, to a directory that contains it, or to one inside it.
+    /// If another run writes to the directory, to a directory that contains it, or to one inside it.
     pub(super) fn lock(&mut self, dir: &Path, shown: &Path) -> anyhow::Result<()> {
         let cannot = || format!("cannot write to {}", shown.display());
         let dir = fs::canonicalize(dir).with_context(cannot)?;
@@ -39,7 +41,8 @@ impl Locks {
         let number = number(&file).with_context(cannot)?;
         if !self.exclusive.contains(&number) {
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
-                // Shared locks alone are those of runs that write to directories inside.
+                // If a shared lock succeeds, all other locks are shared: other runs write to directories
+                // inside.
                 if file.try_lock_shared().is_ok() {
                     let inside =
                         locked_below(&dir).map_or("a directory".to_owned(), |dir| dir.display().to_string());
@@ -53,9 +56,10 @@ impl Locks {
         dir.ancestors().skip(1).try_for_each(|above| self.share(above, shown))
     }
 
-    /// Shows to other runs that this run writes inside a directory.
+    /// Takes a shared lock on a directory above, which shows other runs that this run writes inside it.
     fn share(&mut self, above: &Path, shown: &Path) -> anyhow::Result<()> {
-        // What this user cannot read has no lock of this run. The names of part files are checked all the same.
+        // A directory that this user cannot read cannot be locked. Part files are still checked by their
+        // names.
         let Ok(file) = File::open(above) else { return Ok(()) };
         let number = number(&file).with_context(|| format!("cannot read {}", above.display()))?;
         if self.exclusive.contains(&number) || self.shared.contains(&number) {
@@ -78,7 +82,7 @@ fn number(file: &File) -> io::Result<(u64, u64)> {
     file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// The first directory below one that is locked for one run alone, among the first ones that are found.
+/// The first directory below `dir` with an exclusive lock, among the first [`LOOKED_AT`] entries.
 fn locked_below(dir: &Path) -> Option<PathBuf> {
     let below = WalkDir::new(dir).min_depth(1).into_iter().flatten().take(LOOKED_AT);
     let mut dirs = below.filter(|entry| entry.file_type().is_dir());
@@ -94,7 +98,8 @@ fn locked_below(dir: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Locks of one process stand for those of several: each is of an open file.
+    /// Locks a directory. In a test, one process can stand for several, because a lock belongs to an open
+    /// file.
     fn try_to(dir: &Path) -> Result<Locks, String> {
         let mut locks = Locks::default();
         match locks.lock(dir, dir) {
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_for_one_run_with_all_that_it_contains() {
+    fn a_run_locks_a_directory_and_everything_inside() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| fs::canonicalize(home.path()).unwrap().join(name);
         for dir in ["k/sub/deep", "k/other", "beside"] {
@@ -130,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_not_in_its_own_way() {
+    fn a_run_does_not_conflict_with_its_own_locks() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         fs::create_dir_all(at("kept/linked")).unwrap();

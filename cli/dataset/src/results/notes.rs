@@ -1,4 +1,4 @@
-//! What is said of records, in a temporary file until they are copied.
+//! Annotations of records, stored in a temporary file until the records are copied.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,12 +9,12 @@ use doppel_crawls::copy::{Note, RecordName};
 use doppel_protocol::Line;
 use serde::{Deserialize, Serialize};
 
-/// What is said of a page.
+/// Annotation of the record of a page, without the reason of its removal.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PageNote {
     group: Option<String>,
     winner: Option<String>,
-    /// The file and the id of its record.
+    /// File and id of the winner's record.
     winner_record: (Option<String>, Option<String>),
     duplicate_of: Option<String>,
     duplicate_of_record: (Option<String>, Option<String>),
@@ -22,7 +22,7 @@ pub(super) struct PageNote {
 }
 
 impl PageNote {
-    /// What a line says, with the names of the records of its winner and of the kept page.
+    /// Creates the annotation from a line, with the names of the records of the winner and of the kept page.
     pub(super) fn of(line: Line, (winner_record, duplicate_of_record): (RecordName, RecordName)) -> Self {
         let Line { group, winner, duplicate_of, similarity, .. } = line;
         let parts = |name: RecordName| (name.file, name.id);
@@ -44,14 +44,14 @@ impl PageNote {
     }
 }
 
-/// What is said of pages, in a temporary file, and where in it for each record.
+/// All annotations: a temporary file, and the offset in it for each record.
 #[derive(Debug)]
 pub(super) struct Notes {
     places: Vec<u64>,
     file: File,
 }
 
-/// No place.
+/// Offset of a record without an annotation.
 const NOWHERE: u64 = u64::MAX;
 
 pub(super) struct NotesOut {
@@ -66,8 +66,8 @@ impl NotesOut {
         Ok(Self { places: vec![NOWHERE; records], out: BufWriter::new(file), end: 0 })
     }
 
-    pub(super) fn add(&mut self, record: u64, said: &PageNote) -> io::Result<()> {
-        let text = serde_json::to_vec(said)?;
+    pub(super) fn add(&mut self, record: u64, note: &PageNote) -> io::Result<()> {
+        let text = serde_json::to_vec(note)?;
         let length = u32::try_from(text.len()).map_err(io::Error::other)?;
         self.out.write_all(&length.to_le_bytes())?;
         self.out.write_all(&text)?;

@@ -1,5 +1,5 @@
-//! The originals of kept records: a revisit of a WARC stores no content of its own, so the record that stores it is kept as well, whatever
-//! becomes of its page.
+//! The originals of kept records. A revisit record of a WARC file stores no content of its own, so the record
+//! with the content is kept as well, whatever the verdict on its page.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,31 @@ use doppel_crawls::copy::Removal;
 
 use super::record_verdicts::{Records, Verdict};
 
-/// Records that store no content of their own, such as revisits, each with its original: the record that stores the content.
+/// Records that store no content of their own, such as revisits, each with its original: the record that
+/// stores the content.
 #[derive(Debug, Default)]
-pub(super) struct References(Vec<(u64, u64)>);
+pub(super) struct References(Vec<ContentReference>);
 
-/// How many originals are kept for a revisit, by the reason for which they would not have been kept.
-/// Records that are kept because a kept revisit refers to them, by the reason for which they would be removed.
+/// Numbers of a record without content and of its original.
+#[derive(Debug)]
+struct ContentReference {
+    record: u64,
+    original: u64,
+}
+
+/// Numbers of records that are kept because a kept revisit refers to them, by the reason for which they would
+/// have been removed.
 pub(crate) type KeptOriginals = BTreeMap<Removal, u64>;
 
 impl References {
     pub(super) fn note(&mut self, record: u64, original: Option<u64>) {
-        self.0.extend(original.map(|original| (record, original)));
+        self.0.extend(original.map(|original| ContentReference { record, original }));
     }
 
-    /// Keeps the originals of kept records, whose contents would be lost otherwise.
+    /// Keeps the originals of kept records, because the content would be lost otherwise.
     pub(super) fn keep_originals(&self, records: &mut Records) -> KeptOriginals {
         let mut kept = KeptOriginals::default();
-        for (record, original) in &self.0 {
+        for ContentReference { record, original } in &self.0 {
             if records.verdict(*record) == Verdict::Kept
                 && let Some(removal) = records.verdict(*original).removal()
             {
@@ -40,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_original_of_a_kept_record_is_kept_whatever_becomes_of_its_page() {
+    fn the_original_of_a_kept_record_is_kept_with_any_verdict_on_its_page() {
         for (verdict, removal) in
             [(Verdict::Duplicate, Removal::Duplicate), (Verdict::Superseded, Removal::Superseded)]
         {

@@ -1,9 +1,11 @@
-//! A file that is written under a name of its own in its directory, and gets its final name when it is whole and on disk.
+//! A file that is written under a temporary name in its directory, and gets its final name when it is
+//! complete and on disk. Until then it is called a *part file*.
 //!
 //! Invariants:
-//! - two processes never write to one part file: each has a name that no other file has, and holds a lock on it;
-//! - a file gets its final name only if what stands under the name of the part file is still what was written;
-//! - a part file that a killed process has left is removed, and never one of a process that lives.
+//! - Two processes never write to one part file: each part file has a unique name and is locked by its
+//!   process.
+//! - A file gets its final name only if the name of the part file still leads to the written file.
+//! - Part files of killed processes are removed, and part files of running processes are not.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,11 +19,12 @@ use doppel_snapshot::{create_directories, sync_directory};
 use doppel_terminal::destination::{directory_of, is_same_file};
 use doppel_terminal::interrupt;
 
-/// How the names of part files begin and end. Random letters and digits are between.
+/// Prefix of the names of part files. Random letters and digits follow, then [`SUFFIX`].
 const PREFIX: &str = ".doppel-result-";
+/// Suffix of the names of part files.
 const SUFFIX: &str = ".part";
 
-/// Part files that are created, at most, until one is locked that nobody has removed meanwhile.
+/// Largest number of attempts to create a part file that no other process removes before it is locked.
 const TRIES: usize = 8;
 
 /// The directories that a run has prepared for its part files.
@@ -29,17 +32,18 @@ const TRIES: usize = 8;
 pub(super) struct Prepared(HashSet<PathBuf>);
 
 impl Prepared {
-    /// Creates a directory below `root`, and returns when its name and the names of all directories between are on disk. The part files
-    /// that killed processes have left in it are removed. A directory is prepared once.
+    /// Creates a directory below `root`, and returns when its name and the names of all directories between
+    /// are on disk. Removes the part files of killed processes in the directory. A second call for the same
+    /// directory does nothing.
     pub(super) fn prepare(&mut self, root: &Path, dir: &Path) -> io::Result<()> {
         if self.0.contains(dir) {
             return Ok(());
         }
         create_directories(dir)?;
-        // A run that was killed may have created some of them without syncing their names.
+        // A killed run may have created some of these directories without syncing their names.
         if dir == root {
             match sync_directory(directory_of(root)) {
-                // A directory that this user may not list is synced by whoever made `root` in it.
+                // If this user may not list the directory above, another user has created `root` in it.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 synced => synced?,
             }
@@ -56,7 +60,7 @@ impl Prepared {
     }
 }
 
-/// A file that is being written. Unless it is finished, nothing of it stays.
+/// A file that is being written. Unless it is finished, it is removed on drop.
 #[derive(Debug)]
 pub(super) struct PartFile {
     file: File,
@@ -67,7 +71,7 @@ pub(super) struct PartFile {
 }
 
 impl PartFile {
-    /// Begins a file in a directory that exists.
+    /// Begins a file in an existing directory.
     pub(super) fn begin(path: &Path) -> io::Result<Self> {
         let dir = directory_of(path);
         for _ in 0..TRIES {
@@ -78,7 +82,8 @@ impl PartFile {
             let (file, part) = made.keep().map_err(|error| error.error)?;
             let this =
                 Self { file, part, path: path.to_owned(), written: Arc::default(), is_finished: false };
-            // A run that removes what killed runs have left may have come between. A file system without locks has no such run.
+            // Another run that removes old part files may have come between creation and lock. On a file
+            // system without locks, no run removes part files.
             let is_locked = !matches!(this.file.try_lock(), Err(TryLockError::WouldBlock));
             if is_locked && is_at(&this.file, &this.part)? {
                 return Ok(this);
@@ -88,15 +93,16 @@ impl PartFile {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// How many bytes are written, also when this is elsewhere.
+    /// Shared counter of the written bytes, which can be read after the file was moved away.
     pub(super) fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written)
     }
 
-    /// Gives the file its name. `before` is told of the file as it will be, when it is on disk.
+    /// Syncs the file and gives it its final name. `before` is called between, with the metadata of the
+    /// synced file.
     ///
     /// # Errors
-    /// What `before` fails with, or when the file cannot be synced or renamed, or another process has replaced it.
+    /// The error of `before`; or if the file cannot be synced or renamed, or another process has replaced it.
     pub(super) fn finish(mut self, before: impl FnOnce(&Metadata) -> io::Result<()>) -> io::Result<()> {
         self.file.sync_all()?;
         self.check(&self.part)?;
@@ -107,7 +113,7 @@ impl PartFile {
         self.check(&self.path)
     }
 
-    /// Ensures that a name is that of this file.
+    /// Ensures that a path leads to this file.
     fn check(&self, name: &Path) -> io::Result<()> {
         if is_at(&self.file, name)? {
             return Ok(());
@@ -134,9 +140,9 @@ impl Write for PartFile {
 
 impl Drop for PartFile {
     fn drop(&mut self) {
-        // What another process has put in its place is not removed.
+        // If another process has replaced the file, its file is not removed.
         if !self.is_finished && is_at(&self.file, &self.part).unwrap_or(false) {
-            // What cannot be removed is left to the next run.
+            // The next run removes the file if this fails.
             let _ = fs::remove_file(&self.part);
         }
         interrupt::forget(&self.part);
@@ -157,8 +163,8 @@ fn is_part(name: &OsStr) -> bool {
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
 
-/// Removes the part files of processes that do not live any more: nobody holds their locks. Where the file system has no locks,
-/// all of them stay.
+/// Removes the part files of processes that have ended, which no process has locked. On a file system without
+/// locks, all part files stay.
 fn remove_left(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -166,7 +172,7 @@ fn remove_left(dir: &Path) -> io::Result<()> {
             continue;
         }
         let path = entry.path();
-        // A part file that has gone, or that cannot be opened, does not keep this run from writing its own.
+        // A part file that has gone or cannot be opened does not prevent this run from writing its own.
         let Ok(file) = File::open(&path) else { continue };
         if file.try_lock().is_ok() && is_at(&file, &path)? {
             let _ = fs::remove_file(&path);
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_there_as_a_whole_or_not_at_all() {
+    fn a_file_is_complete_or_does_not_exist() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file");
         let mut file = PartFile::begin(&path).unwrap();
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_before_the_name_is_given_decides_whether_it_is_given() {
+    fn a_failure_before_the_rename_leaves_no_file() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file");
         let mut file = PartFile::begin(&path).unwrap();
@@ -236,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_has_put_in_its_place_gets_no_name() {
+    fn a_file_of_another_process_never_gets_the_final_name() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file");
         fs::write(&path, "of an earlier run").unwrap();
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_processes_have_left_is_removed_and_nothing_else() {
+    fn only_part_files_of_killed_processes_are_removed() {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("a/b");
         fs::create_dir_all(&dir).unwrap();
@@ -274,7 +280,7 @@ mod tests {
         live.write_all(b"whole").unwrap();
         finish(live).unwrap();
         assert_eq!(fs::read(dir.join("live")).unwrap(), b"whole");
-        // Once is enough.
+        // A directory is prepared only once.
         fs::write(dir.join(&left), "").unwrap();
         prepared.prepare(home.path(), &dir).unwrap();
         assert!(dir.join(&left).exists());

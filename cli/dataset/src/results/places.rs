@@ -1,4 +1,5 @@
-//! Where the files of results are: below a directory, at the paths that the inputs have below their common root.
+//! The paths of results below the directory of a side: the paths of the inputs below their common root. The
+//! code calls such a relative path a *place*.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,10 +9,10 @@ use std::path::{Component, Path, PathBuf};
 use doppel_inputs::sources::{self, InputSource, SourceKind};
 use doppel_terminal::exit::Failure;
 
-/// Where the results of each source are, relative to the directory of a side.
+/// The path of the results of each source, relative to the directory of a side.
 ///
 /// # Errors
-/// When an input has gone, or two have one place.
+/// If an input has gone, is an object in a store, or has the same path as another one.
 pub(super) fn places(sources: &[InputSource], inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(object) = sources.iter().find(|source| matches!(source.kind, SourceKind::Object(_))) {
         return Err(no_object(object.path()).into());
@@ -45,7 +46,8 @@ pub(super) fn places(sources: &[InputSource], inputs: &[PathBuf]) -> anyhow::Res
     Ok(places)
 }
 
-/// The records of a WACZ file are written as one file of WARC, because its indexes would be those of other records.
+/// The path with the extension of the written format. The records of a WACZ file are written as one WARC
+/// file, because the indexes in the WACZ file would not fit the written records.
 fn as_written(place: PathBuf) -> PathBuf {
     if place.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("wacz")) {
         return place;
@@ -55,21 +57,22 @@ fn as_written(place: PathBuf) -> PathBuf {
     place.into()
 }
 
-/// Results are files beside files; a reader of an object may be far away from it.
+/// The failure for an input that is an object in a store. Results are local files, and objects have no local
+/// path.
 pub(super) fn no_object(path: &Path) -> Failure {
     Failure::Usage(format!(
-        "{}: the records of an object in a store are not written; get the object, and name the file",
+        "{}: the records of an object in a store cannot be written as results; download the object, and name the file",
         path.display()
     ))
 }
 
-/// Whether it is a file or a directory, and not a pipe.
+/// Whether an input is a file or a directory, and not standard input or a pipe.
 fn has_place(input: &Path) -> bool {
     !sources::is_standard(input)
         && fs::metadata(input).map_or(true, |there| there.is_file() || there.is_dir())
 }
 
-/// The directory that an input names files in.
+/// The directory below which an input names files.
 fn root_of(input: &Path) -> io::Result<PathBuf> {
     match fs::metadata(input) {
         Ok(there) if there.is_dir() => fs::canonicalize(input),
@@ -81,8 +84,8 @@ fn root_of(input: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The one path of the directory in which an input names files, with the path that a file has below it: directories that a pattern
-/// matches may be links to elsewhere.
+/// The canonical path of the input's directory, followed by the path of a file below it as the pattern
+/// matches it. Links below the directory are not followed, because they may lead elsewhere.
 fn as_named(path: &Path, input: &Path) -> io::Result<PathBuf> {
     if input.exists() {
         return resolved(path);
@@ -102,7 +105,8 @@ fn below(root: Option<&Path>, path: &Path) -> Option<PathBuf> {
     path.strip_prefix(root?).ok().map(Path::to_owned)
 }
 
-/// The one path of what is at a path, there or not: links of the directories on the way are followed, but not the last name.
+/// The canonical path of a file that need not exist. Links of directories on the way are followed, but not a
+/// link with the last name.
 pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let has_name = matches!(path.components().next_back(), Some(Component::Normal(_)));
@@ -125,7 +129,7 @@ pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Refuses inputs whose results would have one place, or one inside the other.
+/// Refuses inputs whose results would have the same path, or of which one would be inside the other.
 fn check_apart(sources: &[InputSource], places: &[PathBuf]) -> Result<(), Failure> {
     let mut sorted: Vec<(&PathBuf, &InputSource)> = places.iter().zip(sources).collect();
     sorted.sort_by_key(|(place, _)| *place);
@@ -133,10 +137,10 @@ fn check_apart(sources: &[InputSource], places: &[PathBuf]) -> Result<(), Failur
         let (first, second) = (first.path().display(), second.path().display());
         let place = place.display();
         Err(Failure::Usage(format!(
-            "{first} and {second} would both have their results at {place}: name each input once, and rename one of two that have one name"
+            "{first} and {second} would both have their results at {place}: name each input once, and rename one of two inputs with the same name"
         )))
     };
-    // What is at or inside a place follows it in the order of paths.
+    // In the order of paths, equal paths and paths inside follow directly.
     for (at, (place, first)) in sorted.iter().enumerate() {
         if let Some((inner, second)) = sorted.get(at + 1).filter(|(other, _)| other.starts_with(place)) {
             return refuse((inner, first), second);
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_there_has_one_name() {
+    fn a_path_that_does_not_exist_has_one_canonical_form() {
         let home = tempfile::tempdir().unwrap();
         let real = fs::canonicalize(home.path()).unwrap();
         fs::create_dir(real.join("dir")).unwrap();

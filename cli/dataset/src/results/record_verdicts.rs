@@ -1,22 +1,22 @@
-//! The verdict of each record, by its number in the order of the inputs.
+//! The verdict on each record, by its number in the order of the inputs, in one byte each.
 
 use doppel_crawls::copy::Removal;
 use doppel_model::PageId;
 
-/// What becomes of a record.
+/// The verdict on a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was read and could not be used.
+    /// The record was read and could not be used.
     Bad,
-    /// There is a newer version of its page.
+    /// The page has a newer version.
     Superseded,
-    /// The newest version of a page, which is not live.
+    /// The newest version of a page that is not live.
     Dead,
-    /// The newest version of a page, a redirect that is not live.
+    /// The newest version of a page, which is a redirect and not live.
     DeadRedirect,
     /// The newest version of a page that stands for itself.
     Kept,
-    /// The newest version of a page for which another one stands.
+    /// The newest version of a page that is a duplicate of another page.
     Duplicate,
     /// The newest version of a redirect to a page on record.
     Redirect,
@@ -33,7 +33,7 @@ impl Verdict {
         Self::Redirect,
     ];
 
-    /// Why the record is not kept; none of one that is kept, or could not be used.
+    /// Why the record is removed. `None` if the record is kept or could not be used.
     pub(super) fn removal(self) -> Option<Removal> {
         match self {
             Self::Bad | Self::Kept => None,
@@ -45,11 +45,11 @@ impl Verdict {
     }
 }
 
-/// The bits of a verdict in a byte. The others are of the id of the page: where the second reading meets other pages than the first, that is
-/// seen after few of them.
+/// Mask of the bits of the verdict in a byte. The other bits are from the id of the page. If the second
+/// reading finds other pages than the first, these bits show it after a few records.
 const VERDICT: u8 = 7;
 
-/// A record: its verdict, and bits of its page.
+/// The verdict on a record, and bits of the id of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record(u8);
 
@@ -88,7 +88,7 @@ impl Records {
         record.map_or(Verdict::Bad, |record| record.verdict())
     }
 
-    /// Sets the verdict of a record that was taken.
+    /// Changes the verdict on a record that was set before.
     pub(super) fn judge(&mut self, number: u64, verdict: Verdict) {
         if let Some(record) = usize::try_from(number).ok().and_then(|at| self.0.get_mut(at)) {
             *record = Record(record.0 & !VERDICT | verdict as u8);

@@ -1,4 +1,5 @@
-//! What is decided of each record, by its number in the order of the inputs.
+//! The decision on each record, by its number in the order of the inputs: collected in the first reading, and
+//! queried in the second.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,7 +18,7 @@ use super::originals::{KeptOriginals, References};
 use super::record_verdicts::{Record, Records, Verdict};
 use crate::accounts;
 
-/// Records that are grouped at once: which could be used, so far.
+/// The usable records so far, in a run that groups all records at once.
 #[derive(Debug, Default)]
 pub struct TakenRecords {
     records: Records,
@@ -25,17 +26,19 @@ pub struct TakenRecords {
 }
 
 impl TakenRecords {
-    /// A record was taken, which may have the content of an earlier one, its original. Those between it and the one before could not be used.
+    /// Notes a usable record. `original` is an earlier record that stores its content, if it stores none.
+    /// Skipped numbers are records that could not be used.
     pub fn note(&mut self, (record, original): (u64, Option<u64>), page: PageId) {
-        // A record that no page names in the end has a newer version.
+        // Until a page names this record, its page counts as having a newer version.
         self.records.set(record, Record::new(page, Verdict::Superseded));
         self.references.note(record, original);
     }
 
-    /// Decides which records are kept. With `annotate`, which gives their names, the annotation of each record can be read as well.
+    /// Decides which records are kept. With `annotate`, which has the names of records, also writes their
+    /// annotations.
     ///
     /// # Errors
-    /// Those of the temporary file.
+    /// If the temporary file of annotations cannot be written.
     pub fn decide(
         mut self,
         grouped: &Grouped,
@@ -68,7 +71,7 @@ impl TakenRecords {
 
 const CANNOT_NOTE: &str = "cannot write to a temporary file";
 
-/// Records that are recorded page by page: which is the present version of its page, so far.
+/// The present version of each page so far, in a run that submits pages one by one.
 #[derive(Debug, Default)]
 pub struct Verdicts {
     present: HashMap<PageId, u64>,
@@ -77,8 +80,8 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// A record of a page, which may be a redirect, was taken. It may have the content of an earlier one, its original. Those between it
-    /// and the one before could not be used.
+    /// Notes a usable record of a page and the outcome of its submission. `original` is an earlier record
+    /// that stores its content, if it stores none. Skipped numbers are records that could not be used.
     pub fn note(
         &mut self,
         (record, original): (u64, Option<u64>),
@@ -89,7 +92,7 @@ impl Verdicts {
         let verdict = if outcome == SubmissionOutcome::Stale {
             Verdict::Superseded
         } else {
-            // Whether the page is live is known in the end.
+            // Only `decide` knows whether the page is live.
             if let Some(earlier) = self.present.insert(page, record) {
                 self.records.judge(earlier, Verdict::Superseded);
             }
@@ -98,10 +101,10 @@ impl Verdicts {
         self.records.set(record, Record::new(page, verdict));
     }
 
-    /// Decides which records of these live pages are kept. With `annotate` the annotation of each record can be read as well.
+    /// Decides which records of the live pages are kept. With `annotate`, also writes their annotations.
     ///
     /// # Errors
-    /// Those of the lines, or of the temporary file.
+    /// If a line is an error, or the temporary file of annotations cannot be written.
     pub fn decide<E>(
         mut self,
         live: impl Iterator<Item = Result<Line, E>>,
@@ -122,7 +125,7 @@ impl Verdicts {
             };
             self.records.judge(record, verdict);
             if let Some(notes) = &mut notes {
-                // Pages on record have no records.
+                // The collection does not know the names of records.
                 notes.add(record, &PageNote::of(line, Default::default())).context(CANNOT_NOTE)?;
             }
         }
@@ -132,31 +135,42 @@ impl Verdicts {
     }
 }
 
-/// What is decided of all records. It is told in their order.
+/// The decisions on all records, which the second reading queries in the order of the records.
 #[derive(Debug)]
 pub struct RecordDecisions {
     records: Vec<Record>,
-    /// How many originals are kept for a revisit.
+    /// Numbers of originals that are kept for a revisit.
     originals: KeptOriginals,
-    /// The number of the next record.
+    /// Number of the next record.
     next: u64,
-    /// How many of them could not be used.
+    /// Number of queried records that could not be used.
     unusable: u64,
     notes: Option<Notes>,
 }
 
+/// How many records the second reading has queried.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QueriedRecords {
+    /// Number of queried records.
+    pub(super) all: u64,
+    /// Number of queried records that could not be used.
+    pub(super) unusable: u64,
+}
+
 impl RecordDecisions {
-    /// How many originals are kept for a revisit, by the reason for which they would not have been kept.
+    /// Numbers of originals that are kept for a revisit, by the reason for which they would have been
+    /// removed.
     pub fn originals(&self) -> &KeptOriginals {
         &self.originals
     }
 
-    /// How many records were asked for, and how many of them could not be used.
-    pub(super) fn asked(&self) -> (u64, u64) {
-        (self.next, self.unusable)
+    /// The records that were queried so far.
+    pub(super) fn queried(&self) -> QueriedRecords {
+        QueriedRecords { all: self.next, unusable: self.unusable }
     }
 
-    /// Judges the records of a file; `read` is told how many bytes of it were read.
+    /// Returns the judge of the next file's records. `read` is called with the number of bytes read of the
+    /// file.
     pub(super) fn judge<'d>(&'d mut self, read: &'d dyn Fn(u64)) -> impl Judge + 'd {
         FileJudge { decisions: self, read }
     }
@@ -165,12 +179,12 @@ impl RecordDecisions {
         let number = self.next;
         self.next += 1;
         let Some(record) = usize::try_from(number).ok().and_then(|at| self.records.get(at)) else {
-            // Bad ones at the end are not noted.
+            // Bad records at the end have no entry.
             self.unusable += 1;
             return Ok(None);
         };
         if !record.is_of(page.url.id()) {
-            return Err(io::Error::other("it has changed since it was read first"));
+            return Err(io::Error::other("the file has changed since it was read first"));
         }
         if record.verdict() == Verdict::Bad {
             self.unusable += 1;
@@ -233,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_version_that_is_not_stale_stands_for_its_page() {
+    fn the_last_version_that_is_not_stale_represents_its_page() {
         let mut verdicts = Verdicts::default();
         for (record, name, outcome, is_redirect) in [
             (0, "a", SubmissionOutcome::Pending, false),

@@ -1,4 +1,4 @@
-//! The second reading: each record goes to its side.
+//! The second reading of the inputs, which copies each record to its side.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -20,20 +20,20 @@ use doppel_terminal::output::{count, plural};
 use doppel_terminal::progress;
 
 use super::checked::Results;
-use super::earlier::{self, Earlier, NamedInputs, Reading};
+use super::earlier::{self, EarlierResults, NamedInputs, Reading};
 use super::part_file::{PartFile, Prepared};
 use super::places::no_object;
-use super::verdicts::RecordDecisions;
+use super::verdicts::{QueriedRecords, RecordDecisions};
 
-/// What is written at a time.
+/// Size of a write buffer, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// A file of a side: its path, and how many bytes were written.
+/// A file of a side: its path, and the counter of its written bytes.
 type SideFile = (PathBuf, Arc<AtomicU64>);
 
-/// What a run has written so far, and the input that is copied.
+/// State of the second reading: the results so far, and the name of the present input.
 struct Writing {
-    earlier: Earlier,
+    earlier: EarlierResults,
     prepared: Prepared,
     input: String,
 }
@@ -45,25 +45,27 @@ impl Writing {
         prepared.and_then(|()| PartFile::begin(path)).with_context(|| cannot(path))
     }
 
-    /// Gives the file of a side its name.
+    /// Gives the file of a side its final name.
     fn finish(&mut self, file: PartFile, side: CopySide, below: &Path) -> io::Result<()> {
         file.finish(|written| self.earlier.note((side, below), &self.input, written))
     }
 }
 
-/// Checks what was copied, and the input that it is of, before the files get their names.
-type IsAsItWas<'f> = &'f dyn Fn(&Copied, &RecordDecisions) -> anyhow::Result<()>;
+/// Checks that an input is unchanged, from the counts of its copied records, before the files get their final
+/// names.
+type CheckUnchanged<'f> = &'f dyn Fn(&Copied, &RecordDecisions) -> anyhow::Result<()>;
 
-/// What the first reading met of a source, which the second has to meet again: an end that comes early would be no error else.
-struct First<'s> {
+/// What the first reading found in a source. The second reading has to find the same; otherwise a file that
+/// has become shorter would not be noticed.
+struct FirstReading<'s> {
     path: &'s Path,
     seen: Option<&'s Version>,
     met: SourceCounts,
-    /// The pages that were asked for before it, and those of them that could not be used.
-    asked: (u64, u64),
+    /// Records that the second reading has queried before this source.
+    queried: QueriedRecords,
 }
 
-impl First<'_> {
+impl FirstReading<'_> {
     fn check_seen(&self, source: &InputSource) -> anyhow::Result<()> {
         let is_as_seen = |seen: &Version| source.version().is_some_and(|now| now.is_as_written(seen));
         let has_changed = !self.seen.is_none_or(is_as_seen);
@@ -72,9 +74,9 @@ impl First<'_> {
     }
 
     fn check_met(&self, copied: &Copied, decisions: &RecordDecisions) -> anyhow::Result<()> {
-        let (asked, unusable) = decisions.asked();
-        let pages = asked - self.asked.0;
-        let bad = copied.bad.saturating_sub(unusable - self.asked.1);
+        let QueriedRecords { all, unusable } = decisions.queried();
+        let pages = all - self.queried.all;
+        let bad = copied.bad.saturating_sub(unusable - self.queried.unusable);
         let is_same = SourceCounts { pages, bad } == self.met;
         let told = |met: SourceCounts| {
             format!("{} and {}", plural(met.pages, "page"), plural(met.bad, "bad record"))
@@ -91,11 +93,12 @@ impl First<'_> {
 }
 
 impl Results {
-    /// Copies all records. The inputs were read first at `now`, when they had what was `met`.
+    /// Copies all records to their sides. `now` is the time of the first reading, and `met` are the counts
+    /// that it found.
     ///
     /// # Errors
-    /// When a file cannot be written, an input has changed, or what is no result of this run would be taken for one. Files that were
-    /// finished before are whole, and stay.
+    /// If a file cannot be written, an input has changed, or a foreign file is at the path of a result. Files
+    /// that were finished before stay.
     pub fn write(
         &self,
         inputs: &InputArgs,
@@ -104,17 +107,17 @@ impl Results {
     ) -> anyhow::Result<Copied> {
         let sources = &inputs.sources()?.all;
         let is_same = sources.len() == self.places.len() && sources.len() == met.len();
-        ensure!(is_same, "there are other inputs than when they were read first");
+        ensure!(is_same, "the inputs are others than at the first reading; run the command again");
         let options = inputs.records.fields.options(Limits::at(now));
         let bar = progress::bytes(sources.iter().map(|source| source.bytes).sum(), "writing");
         let mut copied = Copied::default();
-        let earlier = Earlier::of(&self.dirs, self.is_collection, NamedInputs::of(&inputs.inputs))?;
+        let earlier = EarlierResults::of(&self.dirs, self.is_collection, NamedInputs::of(&inputs.inputs))?;
         let mut writing = Writing { earlier, prepared: Prepared::default(), input: String::new() };
         for ((source, (place, seen)), met) in sources.iter().zip(&self.places).zip(met) {
             let path = source.path();
             let before = bar.position();
             let read = |bytes| bar.set_position(before + bytes);
-            let first = First { path, seen: seen.as_ref(), met: *met, asked: decisions.asked() };
+            let first = FirstReading { path, seen: seen.as_ref(), met: *met, queried: decisions.queried() };
             first.check_seen(source)?;
             writing.input = earlier::name_of(source);
             let reading;
@@ -137,7 +140,7 @@ impl Results {
                         first.check_met(here, decisions)?;
                         first.check_seen(source)
                     };
-                    let file = (&**path, name, &is_as_it_was as IsAsItWas<'_>);
+                    let file = (&**path, name, &is_as_it_was as CheckUnchanged<'_>);
                     let of = (&mut decisions, &read as &dyn Fn(u64));
                     let here = self.file(file, place, &options, of, &mut writing)?;
                     reading = if here.is_some() { Reading::File } else { Reading::Bad };
@@ -152,23 +155,23 @@ impl Results {
         Ok(copied)
     }
 
-    /// Copies the records of a file; none where it cannot be opened as what it is.
+    /// Copies the records of a file. Returns `None` if the file cannot be opened in its format.
     fn file(
         &self,
-        (path, name, is_as_it_was): (&Path, &RecordFile, IsAsItWas<'_>),
+        (path, name, is_as_it_was): (&Path, &RecordFile, CheckUnchanged<'_>),
         place: &Path,
         options: &InputOptions,
         (decisions, read): (&mut RecordDecisions, &dyn Fn(u64)),
         writing: &mut Writing,
     ) -> anyhow::Result<Option<Copied>> {
-        let mut told: Vec<(CopySide, SideFile)> = Vec::new();
+        let mut files: Vec<(CopySide, SideFile)> = Vec::new();
         let Sides { kept, removed, superseded } = &self.dirs;
         let sides =
             Sides { kept: kept.as_deref(), removed: removed.as_deref(), superseded: superseded.as_deref() };
         let sides = sides.try_map(|side, dir| {
             let path = dir.join(place);
             let file = writing.begin(dir, &path)?;
-            told.push((side, (path, file.written())));
+            files.push((side, (path, file.written())));
             Ok::<_, anyhow::Error>(BufWriter::with_capacity(BUFFER, file))
         })?;
         let mut judge = decisions.judge(read);
@@ -176,26 +179,27 @@ impl Results {
         drop(judge);
         let (copied, sides) = match done {
             Ok(done) => done,
-            // The first reading has told of it, and had no page of it.
+            // The first reading has reported the file and found no page in it.
             Err(CopyError::Open(_)) => {
                 let copied = Copied { bad: 1, ..Copied::default() };
                 is_as_it_was(&copied, decisions)?;
                 writing.earlier.note_side(place, None);
                 return Ok(None);
             }
-            Err(CopyError::Write(side, error)) => return Err(failed(side, error, &told)),
+            Err(CopyError::Write(side, error)) => return Err(failed(side, error, &files)),
             Err(other) => return Err(other.into()),
         };
         is_as_it_was(&copied, decisions)?;
         sides.try_map(|side, out| {
             let file = out.into_inner().map_err(io::IntoInnerError::into_error);
             let finished = file.and_then(|file| writing.finish(file, side, place));
-            finished.map_err(|error| failed(side, error, &told))
+            finished.map_err(|error| failed(side, error, &files))
         })?;
         Ok(Some(copied))
     }
 
-    /// Copies the files of a directory of pages. Gives as well whether all of it could be read.
+    /// Copies the files of a directory of pages. The result says as well whether the whole directory could be
+    /// read.
     fn directory(
         &self,
         (dir, place): (&Path, &Path),
@@ -204,7 +208,7 @@ impl Results {
         writing: &mut Writing,
     ) -> anyhow::Result<(Copied, bool)> {
         let mut judge = decisions.judge(read);
-        // The failure of a file, which is told with its path.
+        // The error of a file, with its path.
         let mut failure = None;
         let copied = copy_directory(dir, options, &mut judge, &mut |side, below, file| {
             let place = place.join(below);
@@ -222,7 +226,7 @@ impl Results {
         }
     }
 
-    /// Copies the file of a page. What an earlier run has put on another side goes in the end.
+    /// Copies the file of a page. A result of an earlier run on another side is removed at the end.
     fn page(&self, side: CopySide, place: &Path, file: &Path, writing: &mut Writing) -> anyhow::Result<()> {
         let Sides { kept, removed, superseded } = &self.dirs;
         let dir = match side {
@@ -240,9 +244,9 @@ impl Results {
     }
 }
 
-/// Why the file of a side is not there.
-fn failed(side: CopySide, error: io::Error, told: &[(CopySide, SideFile)]) -> anyhow::Error {
-    let Some((_, (path, written))) = told.iter().find(|(of, _)| *of == side) else {
+/// The error for a file of a side that could not be written, with its path and the number of written bytes.
+fn failed(side: CopySide, error: io::Error, files: &[(CopySide, SideFile)]) -> anyhow::Error {
+    let Some((_, (path, written))) = files.iter().find(|(of, _)| *of == side) else {
         return anyhow!(error);
     };
     let bytes = count(written.load(Ordering::Relaxed));
@@ -266,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_input_that_is_not_what_it_was_gives_no_file() {
+    fn a_changed_input_produces_no_file() {
         let home = tempfile::tempdir().unwrap();
         let (path, kept) = (home.path().join("a.jsonl"), home.path().join("kept"));
         let urls = ["http://a/0", "http://a/1"];

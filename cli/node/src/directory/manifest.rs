@@ -1,11 +1,14 @@
-//! `manifest.json`: what a data directory is, fixed when it is created.
+//! `manifest.json`: the properties of a data directory that are fixed when it is created.
 //!
-//! Groups are a function of the threshold and the tokeniser, winners one of the order of rules, and records
-//! are placed by the number of shards, so all of them belong to the directory and not to the command line.
-//! The manifest is complete or absent: it is written aside, fsynced, renamed, and the directory is fsynced, before anything else is
-//! created but for the tables that it names. These are on disk before it, so that a collection has them from its first
-//! moment on. It is never replaced: processes that create a directory at once take turns, one does, and the others open what
-//! it made. It carries a checksum.
+//! Groups depend on the policy and the tokeniser, winners on the order of the rules, and the location of
+//! records on the number of shards. All of these therefore belong to the directory, not to the command line.
+//!
+//! The manifest is complete or absent. It is written under a temporary name, fsynced and renamed, and then
+//! the directory is fsynced. This happens before anything else is created, except for the tables that the
+//! manifest names. The tables are on disk before the manifest, so that a collection always has them.
+//!
+//! The manifest is never replaced and carries a checksum. If several processes create a directory at once,
+//! they take turns: one creates the manifest, and the others open it.
 
 mod error;
 mod of_cluster;
@@ -27,54 +30,54 @@ use serde::{Deserialize, Serialize};
 use crate::directory::policy_tables::{self, PolicyTablesError};
 pub use error::ManifestError;
 
-/// The layout of the data directory that this program reads and writes.
+/// Version of the layout of the data directory that this program reads and writes.
 const FORMAT: u32 = 8;
 /// Name of the manifest in a data directory.
 pub const NAME: &str = "manifest.json";
-/// Where everything is while a directory is made as a whole.
+/// Name of the folder that contains all files until one command has written the whole directory.
 pub(crate) const UNFINISHED: &str = "unfinished";
-/// How the names begin under which it is written.
+/// Prefix of the temporary names under which the manifest is written.
 const ASIDE: &str = "manifest.json.new";
 
-/// Whether a command that makes the directory as a whole has not come to its end.
+/// Whether a command that writes the whole directory has not finished.
 pub(crate) fn is_unfinished(dir: &Path) -> bool {
     dir.join(UNFINISHED).is_dir() && !dir.join(NAME).exists()
 }
 
-/// Refuses a path at which there is something that is no directory.
+/// Refuses a path that exists and is not a directory.
 ///
 /// # Errors
-/// When there is such a thing.
+/// [`ManifestError::NoDirectory`] in that case.
 pub fn require_directory(dir: &Path) -> Result<(), ManifestError> {
     let is_other = fs::metadata(dir).is_ok_and(|there| !there.is_dir());
     if is_other { Err(ManifestError::NoDirectory(dir.to_owned())) } else { Ok(()) }
 }
 
-/// Whether a name is that of a manifest whose writing was interrupted.
+/// Whether a name is a temporary name of a manifest.
 pub(crate) fn is_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// What a data directory is.
+/// The fixed properties of a data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Layout version.
     format: u32,
-    /// 16 hex digits, drawn at random: names the collection in feed cursors.
+    /// Id of the collection in feed cursors: 16 random hex digits.
     collection: String,
-    /// The pairwise function, with its parameters.
+    /// Policy by which contents are compared, with its parameters.
     pub policy: Policy,
-    /// The version of the tokeniser that its signatures depend on.
+    /// Version of the tokeniser with which signatures are made.
     tokeniser: u16,
-    /// Tier-1 shards.
+    /// Number of tier-1 shards.
     pub shards: u16,
-    /// Their ranges.
+    /// Number of ranges into which the shards are divided.
     pub ranges: u16,
-    /// By which rules winners are elected; the default is not written.
+    /// Rules by which winners are elected. The default is not written to the file.
     #[serde(default, skip_serializing_if = "is_default")]
     pub winners: WinnerOrder,
-    /// The tables of its policy, if that reads any.
+    /// Hash of the policy's tables, if the policy reads any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables: Option<TablesHash>,
 }
@@ -83,33 +86,33 @@ fn is_default(order: &WinnerOrder) -> bool {
     *order == WinnerOrder::DEFAULT
 }
 
-/// What the command line asks for; none leaves what the directory has.
+/// Properties that the command line asks for. `None` accepts what the directory has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ManifestRequest {
-    /// `--policy` and `--tau`.
+    /// Policy of `--policy` and `--tau`.
     pub policy: Option<Policy>,
-    /// Whether the policy is asked for by `--tau` alone.
+    /// Whether `--tau` alone names the policy.
     pub by_tau: bool,
-    /// The tables of `--policy-tables`.
+    /// Hash of the tables of `--policy-tables`.
     pub tables: Option<TablesHash>,
-    /// `--shards`.
+    /// Number of shards of `--shards`.
     pub shards: Option<u16>,
-    /// `--ranges`.
+    /// Number of ranges of `--ranges`.
     pub ranges: Option<u16>,
-    /// The rules of the file of `--winners`.
+    /// Rules in the file of `--winners`.
     pub winners: Option<WinnerOrder>,
 }
 
-/// What a new directory has unless something else is asked for.
+/// Default properties of a new directory.
 #[derive(Debug, Clone, Copy)]
 pub struct Defaults {
-    /// Shards, or as many as there are ranges if that is more.
+    /// Number of shards, raised to the number of ranges if there are more ranges.
     pub shards: u16,
-    /// Ranges.
+    /// Number of ranges of a new directory.
     pub ranges: u16,
 }
 
-/// The file: the manifest and a checksum of its own compact JSON.
+/// Contents of the file: the manifest and a checksum of its compact JSON.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     manifest: serde_json::Value,
@@ -117,10 +120,10 @@ struct Sealed {
 }
 
 impl Manifest {
-    /// That of a collection to be made with `wanted` and the defaults given.
+    /// The manifest of a new collection. `defaults` apply where `wanted` says nothing.
     ///
     /// # Errors
-    /// When the numbers do not go together.
+    /// If the numbers of shards and ranges, or the policy and the tables, contradict each other.
     pub fn new(wanted: ManifestRequest, defaults: Defaults) -> Result<Self, ManifestError> {
         let map = Self::map_of(wanted, defaults)?;
         let policy = wanted.policy.unwrap_or_default();
@@ -137,12 +140,12 @@ impl Manifest {
         })
     }
 
-    /// Opens the directory's manifest, or creates directory and manifest with `wanted` and the
-    /// defaults given. The tables that are wanted are elsewhere.
+    /// Opens the manifest of a directory, or creates directory and manifest. `defaults` apply where `wanted`
+    /// says nothing. The tables are not written to the directory.
     ///
     /// # Errors
-    /// When the directory is another program's, the manifest is damaged or of another version, or
-    /// `wanted` contradicts it.
+    /// If the directory belongs to another program, the manifest is damaged or has another version, or
+    /// `wanted` contradicts the manifest.
     pub(crate) fn open_or_create(
         dir: &Path,
         wanted: ManifestRequest,
@@ -151,10 +154,7 @@ impl Manifest {
         Self::open_or_create_with(dir, wanted, defaults, None)
     }
 
-    /// The same; a directory that is created has the tables that are wanted, too.
-    ///
-    /// # Errors
-    /// The same.
+    /// Like [`open_or_create`](Self::open_or_create), but also writes the tables to a new directory.
     pub(crate) fn open_or_create_with(
         dir: &Path,
         wanted: ManifestRequest,
@@ -180,11 +180,11 @@ impl Manifest {
         }
     }
 
-    /// Whether a collection can be made with `wanted` and the defaults given, or the directory has one like that. Nothing is written.
-    /// Tables are not looked at: they may be learnt later.
+    /// Checks that [`open_or_create`](Self::open_or_create) would succeed, without writing. The tables are
+    /// not checked for a new collection, because they may be learnt later.
     ///
     /// # Errors
-    /// Those of [`open_or_create`](Self::open_or_create).
+    /// See [`open_or_create`](Self::open_or_create).
     pub fn try_for(dir: &Path, wanted: ManifestRequest, defaults: Defaults) -> Result<(), ManifestError> {
         require_directory(dir)?;
         let path = dir.join(NAME);
@@ -201,19 +201,19 @@ impl Manifest {
         }
     }
 
-    /// The shards and ranges of a new collection.
+    /// The division into shards and ranges of a new collection.
     ///
     /// # Errors
-    /// When the numbers do not go together.
+    /// If the numbers of shards and ranges contradict each other.
     pub fn map_of(wanted: ManifestRequest, defaults: Defaults) -> Result<RangeMap, ManifestError> {
         let ranges = wanted.ranges.unwrap_or(defaults.ranges);
         Ok(RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?)
     }
 
-    /// Opens the manifest of a directory that is there, and makes none.
+    /// Opens the manifest of an existing directory; never creates one.
     ///
     /// # Errors
-    /// When there is none, or it is damaged or of another version.
+    /// If there is no manifest, or it is damaged or has another version.
     pub fn open(dir: &Path) -> Result<Self, ManifestError> {
         require_directory(dir)?;
         let path = dir.join(NAME);
@@ -227,29 +227,27 @@ impl Manifest {
         }
     }
 
-    /// Makes the directory a data directory, when all else is in it.
-    ///
-    /// # Errors
-    /// When it has a manifest already, or cannot be written.
+    /// Writes the manifest to a directory that has all other files. This makes it a data directory.
+    /// Fails if the directory has a manifest already, or cannot be written.
     pub(crate) fn install(&self, dir: &Path) -> Result<(), ManifestError> {
         let path = dir.join(NAME);
         self.write(dir, &path).map_err(|source| ManifestError::Io { action: "write", path, source })
     }
 
-    /// Which range has which shards.
+    /// The division of the shards into ranges.
     ///
     /// # Errors
-    /// When the numbers do not go together.
+    /// If the numbers of shards and ranges contradict each other.
     pub fn map(&self) -> Result<RangeMap, ManifestError> {
         Ok(RangeMap::new(self.shards, self.ranges)?)
     }
 
-    /// The collection's number.
+    /// Number that identifies the collection in feed cursors.
     pub fn collection(&self) -> u64 {
         stable_hash64(self.collection.as_bytes())
     }
 
-    /// Creates the manifest; none where another process was faster.
+    /// Creates the manifest. Returns `None` if another process was faster.
     fn create(
         dir: &Path,
         wanted: ManifestRequest,
@@ -263,13 +261,13 @@ impl Manifest {
         let path = dir.join(NAME);
         let manifest = Self::new(wanted, defaults)?;
         create_directories(dir).map_err(failed("create", dir))?;
-        // Another process could replace the tables of this one.
+        // Without the lock, another process could replace the tables that this one writes.
         let _alone = alone(dir).map_err(failed("open", dir))?;
         if !is_free(dir, manifest.tables.is_some())? {
             return Ok(None);
         }
         if let Some(tables) = tables {
-            policy_tables::keep(&dir.join(policy_tables::NAME), tables)?;
+            policy_tables::write_unless_present(&dir.join(policy_tables::NAME), tables)?;
         }
         match manifest.write(dir, &path) {
             Ok(()) => Ok(Some(manifest)),
@@ -284,20 +282,20 @@ impl Manifest {
         dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
     }
 
-    /// The file.
+    /// Text of the file, with the checksum.
     ///
     /// # Errors
-    /// None that is known.
+    /// If the manifest cannot be written as JSON, which is not known to happen.
     pub fn seal(&self) -> io::Result<String> {
         let manifest = serde_json::to_value(self)?;
         let checksum = checksum(&manifest);
         Ok(serde_json::to_string_pretty(&Sealed { manifest, checksum })? + "\n")
     }
 
-    /// Reads a file; `path` is where it is from.
+    /// Reads the bytes of a file. `path` is for the messages.
     ///
     /// # Errors
-    /// When it is damaged or of another version.
+    /// If the file is damaged or has another version.
     pub fn read(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
         let damaged = |reason: String| ManifestError::Damaged { path: path.to_owned(), reason };
         let Sealed { manifest, checksum: sealed } =
@@ -336,7 +334,7 @@ impl Manifest {
             ManifestRequest { tables: Some(wanted), .. } if self.tables != Some(wanted) => {
                 Err(match self.tables {
                     None => PolicyTablesError::Unread(self.policy.name()).into(),
-                    Some(has) if policy_tables::are_there(dir, has) => {
+                    Some(has) if policy_tables::has_named_tables(dir, has) => {
                         ManifestError::Tables { path: dir.to_owned(), has, wanted }
                     }
                     Some(has) => ManifestError::OtherTables { path: dir.to_owned(), has, wanted },
@@ -356,11 +354,13 @@ impl Manifest {
     }
 }
 
-/// Whether a manifest can be created in a directory: there is nothing in it but what is left of one that was not, and with
-/// `has_tables` the tables, which are there before the manifest that names them. Otherwise another process has created it.
+/// Whether a manifest can be created in a directory.
+///
+/// The directory may contain only files of an interrupted creation and, with `has_tables`, the tables, which
+/// are written before the manifest. `false` says that another process has created the manifest meanwhile.
 ///
 /// # Errors
-/// When the directory is another program's.
+/// If the directory belongs to another program, or a command that writes it has not finished.
 fn is_free(dir: &Path, has_tables: bool) -> Result<bool, ManifestError> {
     let failed = |action, path: &Path| {
         let path = path.to_owned();
@@ -370,7 +370,7 @@ fn is_free(dir: &Path, has_tables: bool) -> Result<bool, ManifestError> {
         let name = entry.map_err(failed("list", dir))?.file_name();
         let is_of_tables = has_tables && policy_tables::is_name(&name);
         if !is_aside(&name) && !is_of_tables && name != "lost+found" {
-            // A process that was faster made the manifest before all else.
+            // A faster process has written the manifest before all other files.
             let path = dir.join(NAME);
             return match path.try_exists().map_err(failed("read", &path))? {
                 true => Ok(false),
@@ -382,11 +382,10 @@ fn is_free(dir: &Path, has_tables: bool) -> Result<bool, ManifestError> {
     Ok(true)
 }
 
-/// Waits until no other process creates a manifest in a directory, and keeps others waiting as long as the result lives.
+/// Locks a directory against other processes that create a manifest in it, until the result is dropped.
 fn alone(dir: &Path) -> io::Result<File> {
     let opened = File::open(dir)?;
-    // Some file systems have no locks of directories. Without one only two first commands at once, with tables that differ, get into
-    // each other's way.
+    // Without the lock, only two first commands at once with different tables can disturb each other.
     let _ = opened.lock();
     Ok(opened)
 }

@@ -1,7 +1,9 @@
-//! What names the records of a collection's files that have no URL, where their id was guessed: their ids, or their rows because an id repeats.
+//! Remembers how the records of each file are named if they have no URL and their id field was guessed: by
+//! their ids, or by their rows because an id repeats.
 //!
-//! It is chosen when a collection reads a file of a name for the first time, and kept in its data directory, so that later versions of the file have
-//! records of the same names. A choice is on disk before a record is named by it.
+//! The choice is made when a collection reads a file of a name for the first time. The data directory keeps
+//! the choice, so that later versions of the file give their records the same names. A choice is on disk
+//! before it names a record.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,12 +16,12 @@ use doppel_crawls::record::{IdChoices, NamedBy};
 use doppel_terminal::atomic_file::{self, ExistingFile};
 use serde::{Deserialize, Serialize};
 
-/// The name of the list in a data directory: a line of JSON for each file.
+/// Name of the list of choices in a data directory, with a line of JSON for each file.
 pub(crate) const NAME: &str = "named_by.jsonl";
-/// How the names begin under which it is written as a whole.
+/// Prefix of the temporary names under which the whole list is written.
 const ASIDE: &str = "named_by.jsonl.new";
 
-/// Whether a name is that of the list, or of one whose writing was interrupted.
+/// Whether a name is the name of the list, or a temporary name of it.
 pub(crate) fn is_name(name: &OsStr) -> bool {
     name == NAME || name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
@@ -27,22 +29,23 @@ pub(crate) fn is_name(name: &OsStr) -> bool {
 /// A line of the list.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// How the names of the file's records begin.
+    /// Prefix of the names of the file's records.
     records: String,
     named_by: NamedBy,
 }
 
-/// Has `choices` be those of the collection in a directory, and keep new ones there. Only for the process that holds the directory.
+/// Loads the choices of a collection into `choices`, and appends every new choice to the list in its
+/// directory. Only the process that holds the directory may call this.
 ///
 /// # Errors
-/// When the list cannot be read, or a line of it is damaged.
+/// If the list cannot be read, or a line of it is damaged.
 pub fn keep_in(dir: &Path, choices: &IdChoices) -> anyhow::Result<()> {
     let path = dir.join(NAME);
     let text = match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         read => read.with_context(|| format!("cannot read {}", path.display()))?,
     };
-    // A line without an end was not written before a record was named.
+    // A line without an end was never durable, so no record was named by it.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut kept = BTreeMap::new();
     for line in whole.lines() {
@@ -62,7 +65,7 @@ pub fn keep_in(dir: &Path, choices: &IdChoices) -> anyhow::Result<()> {
         let length = file.metadata()?.len();
         let written = file.write_all(&line(records, named_by)?).and_then(|()| file.sync_data());
         written.inspect_err(|_| {
-            // The next line would continue a part of this one.
+            // Without truncation, the next line would continue this incomplete one.
             let _ = file.set_len(length);
         })?;
         if is_new { File::open(&dir)?.sync_all() } else { Ok(()) }
@@ -71,15 +74,16 @@ pub fn keep_in(dir: &Path, choices: &IdChoices) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has `choices` be those of a collection that is made as a whole, and [written](write_new) with it.
+/// Starts `choices` for a new collection. The command [writes](write_new) them together with the whole
+/// collection.
 pub fn keep_for_new(choices: &IdChoices) {
     choices.keep_in(BTreeMap::new(), None::<fn(&str, NamedBy) -> io::Result<()>>);
 }
 
-/// Writes a list of these choices.
+/// Writes the whole list.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the list cannot be written.
 pub fn write_new(path: &Path, choices: &BTreeMap<String, NamedBy>) -> io::Result<()> {
     let lines = choices.iter().map(|(records, named_by)| line(records, *named_by));
     let lines: Vec<_> = lines.collect::<io::Result<_>>()?;
@@ -97,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_there_in_the_next_run() {
+    fn choices_are_kept_for_the_next_run() {
         let home = tempfile::tempdir().unwrap();
         let kept = || {
             let choices = IdChoices::default();
@@ -109,7 +113,7 @@ mod tests {
         let path = home.path().join(NAME);
         write_new(&path, &all).unwrap();
         assert_eq!(kept().unwrap(), all);
-        // A torn line was not told.
+        // A torn line was never used.
         let mut text = fs::read_to_string(&path).unwrap();
         text.push_str("{\"records\":\"rec");
         fs::write(&path, &text).unwrap();

@@ -1,12 +1,13 @@
-//! A data directory that is made as a whole, by one command.
+//! A data directory that one command creates with all its contents.
 //!
-//! Everything is written into [`UNFINISHED`] inside the directory. When all of it is on disk it is moved to its place, and last
-//! of all the manifest is written, without which nothing opens the directory. A run that was killed leaves `UNFINISHED` behind,
-//! and the next one begins anew: nothing in it was ever said to be kept. Only what was extracted may be taken from there.
+//! The command writes all files into the folder [`UNFINISHED`] inside the directory. When they are on disk,
+//! it moves them to their final places and writes the manifest last. Nothing opens a directory without a
+//! manifest. A killed run leaves `UNFINISHED` behind, and the next run begins anew, because the files in it
+//! were never reported as kept. The next run may reuse only the log of extracted pages.
 //!
 //! Invariants:
-//! - nothing is removed from a directory that has a manifest, and nothing of a name that is not known;
-//! - one process at a time makes a directory: it holds a lock on a file in `UNFINISHED`.
+//! - no file is removed from a directory with a manifest, and no file with an unknown name is removed;
+//! - one process at a time writes a directory, and holds a lock on a file in `UNFINISHED`.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -29,29 +30,30 @@ const TIER2: &str = "tier2";
 const LOCK: &str = "lock";
 const LOG: &str = "extracted.log";
 
-/// What is said when a signal ends a run whose directory is whole.
+/// Message of a run that a signal ends after its directory is complete.
 pub const WHOLE: &str = "interrupted; the collection is whole";
 
-/// A directory that is being made. Unless it is finished, nothing stays.
+/// A directory that is being written. Unless it is finished, its files are removed on drop.
 #[derive(Debug)]
 pub struct NewDirectory {
     dir: PathBuf,
-    /// Whether the log stays for another run, should this one fail.
+    /// Whether the log of extracted pages stays for the next run if this run fails.
     keeps_log: Cell<bool>,
-    // Dropped before the lock, and after what was written is removed.
+    // Dropped before the lock, and after the written files are removed.
     _made: CreatedDirectories,
     _lock: File,
 }
 
-/// The directories that were made for another, the innermost first. Those that are empty in the end are removed.
+/// Directories that were created for the new directory, the innermost first. Empty ones are removed on drop.
 #[derive(Debug)]
 struct CreatedDirectories(Vec<PathBuf>);
 
 impl NewDirectory {
-    /// Whether a directory can be made there: it is empty, or none yet, or a run that made it was interrupted.
+    /// Whether a directory can be written at a path: it does not exist, is empty, or is left by an
+    /// interrupted run.
     ///
     /// # Errors
-    /// When it cannot be listed.
+    /// If the path is not a directory or cannot be listed.
     pub fn is_possible(dir: &Path) -> anyhow::Result<bool> {
         manifest::require_directory(dir)?;
         let mut names = names(dir)?;
@@ -65,10 +67,10 @@ impl NewDirectory {
         Ok(names.iter().all(ours))
     }
 
-    /// Begins to make a directory; what an interrupted run has left is removed.
+    /// Begins to write a directory. Removes all files of an interrupted run.
     ///
     /// # Errors
-    /// When there is something else in it, or another process makes it, or it cannot be written.
+    /// If the directory has other files, another process writes it, or it cannot be written.
     pub fn begin(dir: &Path) -> anyhow::Result<Self> {
         let this = Self::resume(dir)?;
         let log = this.extraction_log();
@@ -78,15 +80,15 @@ impl NewDirectory {
         Ok(this)
     }
 
-    /// The same, but the [log](Self::extraction_log) of an interrupted run stays.
+    /// Like [`begin`](Self::begin), but keeps the [log](Self::extraction_log) of an interrupted run.
     ///
     /// # Errors
-    /// The same.
+    /// See [`begin`](Self::begin).
     pub fn resume(dir: &Path) -> anyhow::Result<Self> {
         let cannot = || format!("cannot write {}", dir.display());
         let check = || {
             let is_possible = Self::is_possible(dir)?;
-            ensure!(is_possible, "{} is not empty; name a directory that is, or none yet", dir.display());
+            ensure!(is_possible, "{} is not empty; name an empty or a new directory", dir.display());
             Ok(())
         };
         check()?;
@@ -98,7 +100,7 @@ impl NewDirectory {
                 break lock;
             }
         };
-        // Another process may have finished meanwhile.
+        // Another process may have finished the directory before this one got the lock.
         check()?;
         for name in names(dir)?.into_iter().filter(|name| is_part(name) || manifest::is_aside(name)) {
             remove(&dir.join(name))?;
@@ -112,15 +114,15 @@ impl NewDirectory {
             fs::create_dir(&tier1).map(|()| tier1)
         })
         .with_context(cannot)?;
-        // The name that marks all else as unfinished is on disk before it.
+        // The name `UNFINISHED` is on disk before the files that it marks as unfinished.
         sync(dir).and_then(|()| dir.canonicalize()?.parent().map_or(Ok(()), sync)).with_context(cannot)?;
         Ok(this)
     }
 
-    /// Removes what an interrupted run has left, if that is all there is.
+    /// Removes the files of an interrupted run, if the directory has no other files.
     ///
     /// # Errors
-    /// When another process makes the directory, or it cannot be written.
+    /// If another process writes the directory, or it cannot be written.
     pub fn forget_interrupted(dir: &Path) -> anyhow::Result<()> {
         if is_unfinished(dir) && Self::is_possible(dir)? {
             drop(Self::begin(dir)?);
@@ -128,58 +130,61 @@ impl NewDirectory {
         Ok(())
     }
 
-    /// Where tier 1 is to be written.
+    /// Folder into which the caller writes tier 1.
     pub fn tier1(&self) -> PathBuf {
         self.dir.join(UNFINISHED).join(TIER1)
     }
 
-    /// Where tier 2 may be written.
+    /// Folder into which the caller may write tier 2.
     pub fn tier2(&self) -> PathBuf {
         self.dir.join(UNFINISHED).join(TIER2)
     }
 
-    /// Where the tables of a policy may be written.
+    /// File into which the caller may write the tables of the policy.
     pub fn tables(&self) -> PathBuf {
         self.dir.join(UNFINISHED).join(policy_tables::NAME)
     }
 
-    /// Where the list of the files that were read may be written.
+    /// File into which the caller may write the list of ingested files.
     pub fn ingested(&self) -> PathBuf {
         self.dir.join(UNFINISHED).join(ingested::NAME)
     }
 
-    /// Where it may be written what names the records of files.
+    /// File into which the caller may write the choices of [`named_by`].
     pub fn named_by(&self) -> PathBuf {
         self.dir.join(UNFINISHED).join(named_by::NAME)
     }
 
-    /// Where it may be written what was extracted so far, for a run that goes on after this one was interrupted.
+    /// File into which the caller may write the log of extracted pages, so that a run after an interruption
+    /// can go on.
     pub fn extraction_log(&self) -> PathBuf {
         Self::extraction_log_of(&self.dir)
     }
 
-    /// The same of a directory that is made, or was to be made.
+    /// Like [`extraction_log`](Self::extraction_log), for a directory that this process does not hold.
     pub(crate) fn extraction_log_of(dir: &Path) -> PathBuf {
         dir.join(UNFINISHED).join(LOG)
     }
 
-    /// The log stays for another run, should this one fail.
+    /// Sets whether the log stays for the next run if this run fails.
     pub fn keep_log(&self, keeps: bool) {
         self.keeps_log.set(keeps);
     }
 
-    /// Whether it does.
+    /// Whether the log stays for the next run if this run fails.
     pub fn keeps_log(&self) -> bool {
         self.keeps_log.get()
     }
 
-    /// Makes it a data directory. All files of both tiers are on disk, and so are their names. A signal that ends the process from then on says
-    /// `words`.
+    /// Moves all files to their places and writes the manifest, which makes this a data directory.
+    ///
+    /// The caller must have synced all files and their names to disk. If a signal ends the process later, its
+    /// message is `words`.
     ///
     /// # Errors
-    /// When it cannot be written, or another process has made a manifest meanwhile.
+    /// If the directory cannot be written, or another process has written a manifest meanwhile.
     pub fn finish(self, manifest: &Manifest, words: &'static str) -> anyhow::Result<()> {
-        // An interruption removes what is not finished, and would follow it to its new name.
+        // An interruption removes unfinished files, and would also remove them under their new names.
         interrupt::run_uninterrupted(|| self.move_to_its_place(manifest), words)?;
         self.keeps_log.set(false);
         Ok(())
@@ -210,7 +215,8 @@ impl NewDirectory {
 }
 
 impl Drop for NewDirectory {
-    /// Removes what is not finished, or the empty rest. What cannot be removed is removed by the next run.
+    /// Removes the unfinished files, or the empty rest of a finished directory. The next run removes what
+    /// stays.
     fn drop(&mut self) {
         let is_gone = |path: &PathBuf| remove(path).is_ok() || !path.exists();
         let mut left = vec![self.tier1(), self.tier2(), self.tables(), self.ingested(), self.named_by()];
@@ -218,7 +224,7 @@ impl Drop for NewDirectory {
             left.push(self.extraction_log());
         }
         if !self.dir.join(NAME).exists() {
-            // It failed after they were moved.
+            // The run failed after it moved the files.
             let parts = [TIER1, TIER2, policy_tables::NAME, ingested::NAME, named_by::NAME];
             left.extend(parts.map(|part| self.dir.join(part)));
         }
@@ -229,9 +235,10 @@ impl Drop for NewDirectory {
     }
 }
 
-/// Removes what is left of making a directory that has a manifest since then: the process was killed between. Only for the process that holds the
-/// directory. What cannot be removed does no harm.
-pub(crate) fn remove_left(dir: &Path) {
+/// Removes the rest of `UNFINISHED` that a process left when it was killed after it wrote the manifest.
+///
+/// Only the process that holds the directory may call this. Files that cannot be removed do no harm.
+pub(crate) fn remove_leftovers(dir: &Path) {
     let aside = dir.join(UNFINISHED);
     if dir.join(NAME).exists() {
         let _ = [LOG, LOCK].map(|name| fs::remove_file(aside.join(name)));
@@ -240,7 +247,7 @@ pub(crate) fn remove_left(dir: &Path) {
 }
 
 impl CreatedDirectories {
-    /// Before they are made: what is not there of `path` and of what it is in.
+    /// Lists the directories of `path` that do not exist yet. Call it before they are created.
     fn before(path: &Path) -> Self {
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
         Self(path.ancestors().take_while(is_missing).map(Path::to_owned).collect())
@@ -253,18 +260,19 @@ impl Drop for CreatedDirectories {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         };
-        // One with anything in it stays, and so do those that it is in.
+        // A directory that is not empty stays, and so do its parents.
         let _ = self.0.iter().try_for_each(remove);
     }
 }
 
-/// Whether it is a tier, or the tables or a list of files or what these are written as.
+/// Whether a name belongs to a part of a directory: a tier, the tables, a list of files, or a temporary file
+/// of these.
 fn is_part(name: &OsString) -> bool {
     let is_list = ingested::is_name(name) || named_by::is_name(name);
     name == TIER1 || name == TIER2 || policy_tables::is_name(name) || is_list
 }
 
-/// Locks the directory; none where another process has removed the file meanwhile.
+/// Locks the directory. Returns `None` if another process has removed the lock file meanwhile.
 fn lock(dir: &Path) -> anyhow::Result<Option<File>> {
     let path = dir.join(UNFINISHED).join(LOCK);
     let opened = File::options().create(true).truncate(false).write(true).open(&path);
@@ -282,7 +290,7 @@ fn lock(dir: &Path) -> anyhow::Result<Option<File>> {
     Ok(is_there.then_some(file))
 }
 
-/// The names in a directory; none where there is none.
+/// The names in a directory; empty if the directory does not exist.
 fn names(dir: &Path) -> anyhow::Result<Vec<OsString>> {
     let cannot = || format!("cannot list {}", dir.display());
     let entries = match fs::read_dir(dir) {
@@ -309,7 +317,7 @@ mod tests {
     #[test]
     fn a_directory_that_cannot_be_begun_leaves_nothing() {
         let home = tempfile::tempdir().unwrap();
-        // As long as a path may be, so that the lock in it cannot be made.
+        // The longest possible path, so that the lock file in the directory cannot be created.
         let longest = 4_095 - UNFINISHED.len() - 1;
         let mut dir = home.path().join("a");
         while dir.as_os_str().len() < longest {

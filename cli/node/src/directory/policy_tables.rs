@@ -1,11 +1,13 @@
-//! Tables of a policy: read from a file, learnt from crawls, and kept in a data directory.
+//! Tables of a policy: reads them from a file, learns them from crawls, and keeps them in a data directory.
 //!
-//! A collection of a policy that reads tables names them in its manifest, by their hash, and has them beside it under [`NAME`]. From
-//! then on it is opened with these alone: signatures that were made with others mean something else. They are written before the
-//! manifest, so a process that is killed meanwhile leaves an empty directory, or one with tables alone, in which the next one
-//! begins anew. Where the file is gone or damaged, as after `doppel restore`, the same tables put it back.
+//! If the policy of a collection reads tables, the manifest has their hash, and the data directory has them
+//! in the file [`NAME`]. The collection is always opened with these tables, because signatures made with
+//! other tables cannot be compared with its own. The tables are written before the manifest. A process that
+//! is killed between leaves an empty directory or one with tables alone, in which the next process begins
+//! anew. If the file is missing or damaged, for example after `doppel restore`, giving the same tables
+//! restores it.
 //!
-//! In a cluster the description has the hash. Only coordinators make signatures, so only they need the file.
+//! In a cluster, the description has the hash. Only coordinators make signatures, so only they need the file.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -31,27 +33,28 @@ use doppel_text::Extractor;
 
 use crate::args::PolicyArgs;
 
-/// The name of the file in a data directory.
+/// Name of the file in a data directory.
 pub const NAME: &str = "policy-tables";
-/// How the names begin under which it is written.
+/// Prefix of the temporary names under which the file is written.
 const ASIDE: &str = "policy-tables.new";
-/// What a thread reads at once. Words count the same in any order, so batches need not come back in theirs.
+/// Size of the batches that threads read. The order of words does not matter, so threads may finish in any
+/// order.
 const BATCH: BatchSize = BatchSize { pages: 256, bytes: 4 << 20 };
 
-/// Why there are no tables, or not those that are needed.
+/// Why the tables that a policy needs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyTablesError {
-    /// The operating system said no.
+    /// The operating system reports an error.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On which path.
+        /// The path of the file.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
-    /// A file that cannot be used.
+    /// The file is no valid file of tables.
     #[error("{}: {reason}", path.display())]
     File {
         /// The file.
@@ -59,7 +62,7 @@ pub enum PolicyTablesError {
         /// What is wrong with it.
         reason: TablesError,
     },
-    /// A file with tables of another policy.
+    /// The file has tables of another policy.
     #[error(
         "{} has tables of {of}, not of {policy}; learn others with `doppel policy-tables INPUT... --policy {policy} --out FILE`",
         path.display()
@@ -67,12 +70,12 @@ pub enum PolicyTablesError {
     Another {
         /// The file.
         path: PathBuf,
-        /// The policy whose tables it has.
+        /// Policy whose tables the file has.
         of: String,
-        /// The policy that is asked for.
+        /// Policy that the command line names.
         policy: &'static str,
     },
-    /// Tables that the policy cannot read.
+    /// The policy cannot read these tables.
     #[error("--policy-tables: {0}")]
     Unreadable(TablesError),
     /// The policy needs tables.
@@ -81,23 +84,23 @@ pub enum PolicyTablesError {
          policy-tables INPUT... --policy {0} --out FILE`, and give --policy-tables FILE"
     )]
     Needed(&'static str),
-    /// The policy needs none.
+    /// The policy reads no tables, but a file was given.
     #[error("the policy {0} reads no tables: leave --policy-tables away")]
     Unread(&'static str),
-    /// A collection without its tables.
+    /// The tables of a collection are missing or unusable, and were not given.
     #[error(
         "{} {found}, and no page can be read without it: give the tables of this collection with \
          --policy-tables FILE; their hash is {hash}", path.display()
     )]
     Missing {
-        /// Where they should be.
+        /// Path of the file in the data directory.
         path: PathBuf,
-        /// What is wrong there, such as `is missing`.
+        /// Problem of the file, such as `is missing`.
         found: String,
-        /// Which they are.
+        /// Hash of the tables of the collection.
         hash: TablesHash,
     },
-    /// A cluster whose tables are not given.
+    /// The tables of a cluster were not given.
     #[error(
         "the policy {policy} of this cluster reads tables: give --policy-tables FILE, the file that `doppel init` was given; its \
          hash is {has}"
@@ -105,39 +108,39 @@ pub enum PolicyTablesError {
     NotGiven {
         /// The policy.
         policy: &'static str,
-        /// What the cluster has.
+        /// Hash of the tables of the cluster.
         has: TablesHash,
     },
-    /// Other tables than a cluster has.
+    /// The given tables are not the tables of the cluster.
     #[error(
         "the tables of the cluster are {has}, and those of --policy-tables are {given}: give this process the file that `doppel init` was given"
     )]
     Unlike {
-        /// What the cluster has.
+        /// Hash of the tables of the cluster.
         has: TablesHash,
-        /// What was given.
+        /// Hash of the given tables.
         given: TablesHash,
     },
 }
 
 impl PolicyTablesError {
-    /// Whether the arguments do not go together, whatever is on disk.
+    /// Whether the arguments contradict each other, independently of the files on disk.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Needed(_) | Self::Unread(_) | Self::Another { .. } | Self::Unreadable(_))
     }
 }
 
-// Its text is part of this one's, so it is not named as the source again.
+// The message contains the text of the `TablesError`, so the error is no source as well.
 impl From<TablesError> for PolicyTablesError {
     fn from(error: TablesError) -> Self {
         Self::Unreadable(error)
     }
 }
 
-/// Whether a policy has tables exactly where it reads some.
+/// Checks that tables are given if and only if the policy reads tables.
 ///
 /// # Errors
-/// When it needs some, or has some that it does not read.
+/// If the policy needs tables and has none, or has tables that it does not read.
 pub fn check(policy: Policy, has_tables: bool) -> Result<(), PolicyTablesError> {
     match (policy.reads_tables(), has_tables) {
         (true, false) => Err(PolicyTablesError::Needed(policy.name())),
@@ -146,10 +149,10 @@ pub fn check(policy: Policy, has_tables: bool) -> Result<(), PolicyTablesError> 
     }
 }
 
-/// Reads a file.
+/// Reads a file of tables.
 ///
 /// # Errors
-/// When it cannot be read or used; the message names the file and the reason.
+/// If the file cannot be read or used; the message names the file and the reason.
 pub fn read(path: &Path) -> Result<Arc<Tables>, PolicyTablesError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
@@ -158,11 +161,11 @@ pub fn read(path: &Path) -> Result<Arc<Tables>, PolicyTablesError> {
     tables.map(Arc::new).map_err(|reason| PolicyTablesError::File { path: path.to_owned(), reason })
 }
 
-/// The tables that the command line names.
+/// Reads the tables of `--policy-tables`, if the option is given.
 ///
 /// # Errors
-/// When the file cannot be used, or its tables are those of another policy than the one that is named.
-pub fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
+/// If the file cannot be used, or its tables belong to another policy than the one that the options name.
+pub fn from_args(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
     let Some(path) = &args.policy_tables else { return Ok(None) };
     let tables = read(path)?;
     if let Some(policy) = args.policy()? {
@@ -175,10 +178,10 @@ pub fn given(args: &PolicyArgs) -> anyhow::Result<Option<Arc<Tables>>> {
     Ok(Some(tables))
 }
 
-/// A signer of a policy with the tables given.
+/// Creates a signer of a policy with its tables.
 ///
 /// # Errors
-/// When they do not go together.
+/// If the policy and the tables contradict each other.
 pub fn signer(policy: Policy, tables: Option<Arc<Tables>>) -> Result<Signer, PolicyTablesError> {
     check(policy, tables.is_some())?;
     match tables {
@@ -187,12 +190,12 @@ pub fn signer(policy: Policy, tables: Option<Arc<Tables>>) -> Result<Signer, Pol
     }
 }
 
-/// A signer of a collection in a data directory, whose manifest has this policy and names these tables. Tables that are given have
-/// that name.
+/// Creates a signer of a collection in a data directory, whose manifest has `policy` and the hash `has`. If
+/// the file is missing or unusable, `given` replaces it, provided that its hash is the same.
 ///
 /// # Errors
-/// When the tables of the collection are not there and not given, or cannot be written.
-pub(crate) fn of_directory(
+/// If the tables of the collection are neither in the directory nor given, or cannot be written.
+pub(crate) fn signer_of_directory(
     dir: &Path,
     (policy, has): (Policy, Option<TablesHash>),
     given: Option<Arc<Tables>>,
@@ -217,16 +220,17 @@ pub(crate) fn of_directory(
 }
 
 /// Whether a directory has the tables that its manifest names.
-pub fn are_there(dir: &Path, has: TablesHash) -> bool {
+pub fn has_named_tables(dir: &Path, has: TablesHash) -> bool {
     read(&dir.join(NAME)).is_ok_and(|tables| tables.hash() == has)
 }
 
-/// Whether a directory has no file of tables at all, as after `doppel restore` and in the directories of a cluster.
+/// Whether a directory has no file of tables, as after `doppel restore` and in the directories of a cluster.
 pub fn is_missing(dir: &Path) -> bool {
     !dir.join(NAME).exists()
 }
 
-/// What is wrong with the file of a directory whose manifest names these tables; nothing where it [`is_missing`].
+/// The problem of the file in a directory whose manifest names these tables. `None` if the file is sound or
+/// [missing](is_missing).
 pub fn damage(dir: &Path, has: Option<TablesHash>) -> Option<String> {
     let has = has?;
     match read(&dir.join(NAME)) {
@@ -237,11 +241,11 @@ pub fn damage(dir: &Path, has: Option<TablesHash>) -> Option<String> {
     }
 }
 
-/// A signer of a cluster.
+/// Creates a signer of a cluster, whose description has `policy` and the hash `has`.
 ///
 /// # Errors
-/// When its tables are not given, or others are.
-pub fn of_cluster(
+/// If the cluster has tables, and they are not given or others are.
+pub fn signer_of_cluster(
     (policy, has): (Policy, Option<TablesHash>),
     given: Option<Arc<Tables>>,
 ) -> Result<Signer, PolicyTablesError> {
@@ -252,38 +256,40 @@ pub fn of_cluster(
     }
 }
 
-/// Writes the file of a directory, unless it is there already.
+/// Writes the file of a directory, unless it exists with the same tables.
 ///
 /// # Errors
-/// When it cannot be written.
-pub(crate) fn keep(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
+/// If the file cannot be written.
+pub(crate) fn write_unless_present(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
     if read(path).is_ok_and(|there| there.hash() == tables.hash()) { Ok(()) } else { write(path, tables) }
 }
 
-/// Writes the file of a directory: there is a whole one or none.
+/// Writes the file of a directory atomically.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the file cannot be written.
 pub fn write(path: &Path, tables: &Tables) -> Result<(), PolicyTablesError> {
     let written = atomic_file::write(path, ASIDE, &tables.to_file(), ExistingFile::Replace);
     written.map_err(|source| PolicyTablesError::Io { action: "write", path: path.to_owned(), source })
 }
 
-/// Whether a name in a directory is that of the file, or of what is being written.
+/// Whether a name in a directory is the name of the file, or a temporary name of it.
 pub(crate) fn is_name(name: &OsStr) -> bool {
     name == NAME || is_aside(name)
 }
 
-/// Whether a name is that of a file whose writing was interrupted, or is under way.
+/// Whether a name is a temporary name of the file.
 pub(crate) fn is_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
-/// Learns the tables of a policy from crawls. Tables without a single word would weigh all words alike for as long as the collection
-/// lives, so there are none of them.
+/// Learns the tables of a policy from crawls.
+///
+/// Tables without a word are refused, because they would weigh all words alike for the whole life of the
+/// collection.
 ///
 /// # Errors
-/// Those of [`sample`], and when no word is common to two contents.
+/// See [`sample`]; also if no word occurs in two contents.
 pub fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(Tables, Tally)> {
     let failed = tell.then(|| Mutex::new(UnusablePages::of(inputs)));
     let (sample, mut tally) = sample_noting(inputs, (tell, failed.as_ref()), |_| ())?;
@@ -301,7 +307,7 @@ pub fn learn(inputs: &InputArgs, policy: Policy, tell: bool) -> anyhow::Result<(
     Err(Failure::BadInput(text).into())
 }
 
-/// Why tables have no word, where they have none.
+/// The reason why tables have no word. `None` if they have words.
 pub fn why_empty(tables: &Tables) -> Option<String> {
     match (tables.terms(), tables.contents()) {
         (0, 0) => Some(format!("no page of the input has a word, or all have more than {CONTENT_TERMS_MAX}")),
@@ -310,17 +316,20 @@ pub fn why_empty(tables: &Tables) -> Option<String> {
     }
 }
 
-/// The words of crawls, from which the tables of any policy are learnt, read on all cores. Redirects and dead pages have none.
-/// Bad records are counted, and told; pages that the extractor fails on are told of when they are read for good. `also` is shown
-/// each page, in the order of the inputs.
+/// Reads the words of crawls on all cores. The tables of any policy can be learnt from them.
+///
+/// Redirects and dead pages have no words. Bad records are counted and reported. Pages on which the extractor
+/// fails are only reported when the command reads them again for its own work. `also` gets every page, in the
+/// order of the inputs.
 ///
 /// # Errors
-/// When an input is not there, or a thread cannot be started.
+/// If an input cannot be opened, or a thread cannot be started.
 pub fn sample(inputs: &InputArgs, also: impl FnMut(&FetchedPage)) -> anyhow::Result<(TermSample, Tally)> {
     sample_noting(inputs, (true, None), also)
 }
 
-/// The same; bad records are told of with `tell`, and pages that the extractor fails on are noted where there is a place for them.
+/// Like [`sample`], but reports bad records only with `tell`, and notes in `failed` the pages on which the
+/// extractor fails.
 fn sample_noting(
     inputs: &InputArgs,
     (tell, failed): (bool, Option<&Mutex<UnusablePages>>),
@@ -337,7 +346,7 @@ fn sample_noting(
         }
         let tally = read_batches(inputs, ("learning", tell), BATCH, |batch| {
             batch.iter().for_each(&mut also);
-            sender.send(batch).map_err(|_| anyhow!("nobody takes the pages"))
+            sender.send(batch).map_err(|_| anyhow!("all threads that read words have ended"))
         })?;
         drop(sender);
         anyhow::Ok(tally)
@@ -345,7 +354,7 @@ fn sample_noting(
     Ok((sample.into_inner().unwrap_or_else(PoisonError::into_inner), tally))
 }
 
-/// Takes the words of pages to the sample.
+/// Adds the words of pages to the sample until the channel closes.
 fn read_words(
     batches: &Mutex<Receiver<Vec<FetchedPage>>>,
     sample: &Mutex<TermSample>,
@@ -376,7 +385,7 @@ fn take_words(extractor: &mut Extractor, page: &FetchedPage, sample: &Mutex<Term
     if sample().wants(words.content) {
         own.clear();
         own.extend(words.terms);
-        // Sorted before the lock is taken again.
+        // Sort before taking the lock again.
         own.sort_unstable();
         own.dedup();
         sample().add(words.content, own);

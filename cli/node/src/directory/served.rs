@@ -1,7 +1,8 @@
-//! Which server has a data directory: a file in it, for the messages of commands that find it in use.
+//! A file in a data directory that names the server that uses it, for the messages of commands that find the
+//! directory in use.
 //!
-//! It is a hint and nothing else: the lock of the storage engine says whether the directory is in use. A server that is killed leaves
-//! it behind, and the next one replaces it.
+//! The file is only a hint: the lock of the storage engine decides whether the directory is in use. A killed
+//! server leaves the file behind, and the next server replaces it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +11,16 @@ use doppel_tier1::StoreError;
 
 const NAME: &str = "served-at";
 
-/// A server has the directory as long as this is kept.
+/// The file that names the server. Dropping this removes the file.
 #[derive(Debug)]
 pub struct Served(PathBuf);
 
 impl Served {
-    /// Notes where this process listens. Without room for that there is no hint.
+    /// Writes the file with the URL at which this process listens. If it cannot be written, there is no hint.
     pub fn at(dir: &Path, url: &str) -> Self {
         let path = dir.join(NAME);
         if let Err(error) = fs::write(&path, format!("{} {url}\n", std::process::id())) {
-            tracing::debug!(%error, "other commands are not told which server has the directory");
+            tracing::debug!(%error, "cannot write the file that tells other commands which server has the directory");
         }
         Self(path)
     }
@@ -36,12 +37,12 @@ fn server(dir: &Path) -> Option<(u32, String)> {
     let noted = fs::read_to_string(dir.join(NAME)).ok()?;
     let (process, address) = noted.trim_end().split_once(' ')?;
     let process = process.parse().ok()?;
-    // One that is no more has left it behind.
+    // A process that has ended may have left the file behind.
     let is_there = !Path::new("/proc/self").exists() || Path::new(&format!("/proc/{process}")).exists();
     is_there.then(|| (process, address.to_owned()))
 }
 
-/// Says which server has a directory, where an error is that another process has it.
+/// Adds the name of the server to an error, if the error says that another process uses the directory.
 pub fn name_server(dir: &Path, error: anyhow::Error) -> anyhow::Error {
     let is_in_use = error.chain().any(|cause| {
         matches!(cause.downcast_ref(), Some(StoreError::InUse))
@@ -49,7 +50,7 @@ pub fn name_server(dir: &Path, error: anyhow::Error) -> anyhow::Error {
     });
     match server(dir).filter(|_| is_in_use) {
         Some((process, address)) => error.context(format!(
-            "{} is open in the server at {address} (process {process}): ask that one, as with \
+            "{} is open in the server at {address} (process {process}): ask that server, as with \
              `doppel backup --server {address} --out FILE`",
             dir.display()
         )),

@@ -1,4 +1,5 @@
-//! A node of tier 1 in a cluster: its ranges, the way to those of the others, and the router of the index or the way to it.
+//! A node of tier 1 in a cluster without a log: its ranges, the connections to the ranges of other nodes, and
+//! the router of the index or the connection to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,39 +22,39 @@ use super::{DEFAULTS, Purpose, ensure_not_lost, index, open_tier1};
 use crate::args::TuningArgs;
 use crate::directory::manifest::{Manifest, ManifestRequest};
 
-/// A node of tier 1 whose ranges are nowhere else, started.
+/// A started node of tier 1 whose ranges have no other replica.
 pub struct RecordNode {
     /// Tier 1 of this node.
     pub tier1: Arc<Tier1>,
-    /// The router of the index, where this node has the first range.
+    /// Place of the router of the index; occupied if this node owns the first range.
     pub slot: Arc<RouterSlot>,
-    /// The collection, as other nodes ask for it.
+    /// Properties of the collection, for other nodes that ask for them.
     pub collection: CollectionInfo,
     index: Index,
 }
 
-/// Where the router of the index is.
+/// The way to the router of the index.
 enum Index {
-    /// In this process.
+    /// The router runs in this process.
     Here(Arc<Tier2>),
-    /// In that of the owner of the first range.
+    /// The router runs at the owner of the first range.
     There(Arc<RemoteOrders>),
 }
 
-/// How the nodes are reached.
+/// Connections to all nodes of the cluster.
 pub struct Peers {
-    /// Those of tier 1, this one among them, in the order of the description.
+    /// Connections to the nodes of tier 1, including this one, in the order of the description.
     pub tier1: Vec<Peer>,
-    /// Those of tier 2.
+    /// Connections to the nodes of tier 2, in the order of the plan.
     pub tier2: Vec<Peer>,
 }
 
 impl RecordNode {
-    /// Opens or creates the collection of a node, recovers it, and starts it. The nodes of the index and the other ranges need
-    /// not be there.
+    /// Opens or creates the collection of a node, recovers it, and starts it. Other nodes of either tier need
+    /// not run.
     ///
     /// # Errors
-    /// When the directory cannot be used as asked, or a tier does not open.
+    /// If the directory contradicts the description, or a tier does not open.
     pub fn open(
         dir: &Path,
         (cluster, name): (&Cluster, &NodeName),
@@ -68,7 +69,7 @@ impl RecordNode {
             let owner: Arc<dyn RangeOwner> = Arc::new(RemoteRanges::new(peer.clone()));
             others.extend(other.ranges.iter().map(|range| (*range, Arc::clone(&owner))));
         }
-        // A single node has all backups, those of its directory among them.
+        // The backups of a single node belong to its directory, so they have its own manifest.
         let is_single = cluster.tier1_nodes().len() == 1;
         let of_backups = if is_single { manifest.clone() } else { manifest.of_cluster(&cluster.id) };
         let tier1 = open_tier1(dir, (&manifest, &of_backups), args, purpose, others)?;
@@ -97,7 +98,7 @@ impl RecordNode {
         Ok(Self { tier1, slot, collection, index })
     }
 
-    /// Ends it; what is pending is decided after the next start.
+    /// Stops the node; pending pages are decided after the next start.
     pub fn stop(self) {
         self.slot.clear();
         self.tier1.stop();

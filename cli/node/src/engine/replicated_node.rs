@@ -1,5 +1,5 @@
-//! A node of tier 1 whose ranges are replicated: its replicas, the ranges that it owns at present, and the router of the index
-//! while it owns the first of them.
+//! A node of tier 1 in a cluster with a log: its replicas, the ranges that it owns at present, and the router
+//! of the index while it owns the first range.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,73 +33,74 @@ use super::{DEFAULTS, Purpose, config, index};
 use crate::args::TuningArgs;
 use crate::directory::manifest::{Manifest, ManifestRequest};
 
-/// The pause before a router that did not open is opened again.
+/// Pause before another attempt to open the router.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A node of tier 1, started.
+/// A started node of tier 1 whose ranges are replicated.
 pub struct ReplicatedNode {
     /// Tier 1 of this node.
     pub tier1: Arc<Tier1>,
-    /// The place of the router of the index, which this node fills while it owns the first range.
+    /// Place of the router of the index; occupied while this node owns the first range.
     pub slot: Arc<RouterSlot>,
-    /// The collection, as other nodes ask for it.
+    /// Properties of the collection, for other nodes that ask for them.
     pub collection: CollectionInfo,
     /// Keeps the replicas of the ranges of this node.
     pub keeper: Arc<Keeper>,
     orders: Arc<RemoteOrders>,
-    router: Arc<RouterHere>,
+    router: Arc<LocalRouter>,
     /// The connection to the log of the cluster.
-    pub hearing: Box<ClusterConnection>,
+    pub connection: Box<ClusterConnection>,
 }
 
 impl ReplicatedNode {
-    /// Opens or creates the replicas of a node, and starts it. It owns nothing before it has taken a range over.
+    /// Opens or creates the replicas of a node, and starts the node. The node owns no range until it takes
+    /// one over.
     ///
     /// # Errors
-    /// When the directory cannot be used as asked, or a thread cannot be started.
+    /// If the directory contradicts the description, or a thread cannot be started.
     pub fn open(
         dir: &Path,
         (cluster, name): (&Cluster, &NodeName),
         args: &TuningArgs,
-        (hearing, owners): (Box<ClusterConnection>, Arc<dyn OwnerLookup>),
+        (connection, owners): (Box<ClusterConnection>, Arc<dyn OwnerLookup>),
         peers: Peers,
     ) -> anyhow::Result<Self> {
         let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
         let manifest = Manifest::open_or_create(dir, ManifestRequest::of_cluster(cluster), DEFAULTS)?;
         let config = doppel_tier1::Config {
-            // The same at every node, for a consumer of the feed goes on at the next owner.
+            // Equal at all nodes, because a consumer of the change feed continues at the next owner.
             collection: stable_hash64(cluster.id.as_bytes()),
             ..config(dir, (&manifest, &manifest.of_cluster(&cluster.id)), args, purpose)?
         };
         let own = cluster.tier1_names().iter().position(|node| node == name);
         let own = own.context("the node is not in the cluster")?;
         let ranges = peers.tier1.iter().map(|peer| Arc::new(RemoteRanges::new(peer.clone())) as _).collect();
-        let membership = Arc::clone(&hearing.membership);
+        let membership = Arc::clone(&connection.membership);
         let directory =
-            Directory { owners: Arc::clone(&owners), membership, map: cluster.map(), own, ranges };
+            PeerRanges { owners: Arc::clone(&owners), membership, map: cluster.map(), own, ranges };
         let tier1 = Tier1::open_none(&config, Arc::new(directory))
             .with_context(|| format!("cannot open {}", dir.display()))?;
         let slot = Arc::new(RouterSlot::new());
-        let place = RouterPlace { slot: Arc::clone(&slot), owners, own, peers: peers.tier1 };
+        let place = RouterLocator { slot: Arc::clone(&slot), owners, own, peers: peers.tier1 };
         let orders = RemoteOrders::start_at(Arc::new(place)).context("cannot start the thread of orders")?;
         tier1.start(Arc::clone(&orders) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
-        let router = Arc::new(RouterHere {
+        let router = Arc::new(LocalRouter {
             dir: dir.to_owned(),
             config: index(dir, &manifest, args),
             nodes: peers.tier2,
             tier1: Arc::clone(&tier1),
             slot: Arc::clone(&slot),
-            wanted: Mutex::default(),
+            term: Mutex::default(),
         });
-        let replication = replication(cluster, name, &hearing, &router);
+        let replication = replication(cluster, name, &connection, &router);
         let keeper = Keeper::start(&tier1, &config, replication).context("cannot start the replicas")?;
         let keeper = Arc::new(keeper);
         let Manifest { policy, winners, shards, tables, .. } = manifest;
         let collection = CollectionInfo { policy, winners, shards, tables };
-        Ok(Self { tier1, slot, collection, keeper, orders, router, hearing })
+        Ok(Self { tier1, slot, collection, keeper, orders, router, connection })
     }
 
-    /// Ends it. What is pending is decided by the next owners.
+    /// Stops the node; the next owners decide the pending pages.
     pub fn stop(self) {
         self.keeper.stop();
         self.router.stop();
@@ -110,12 +111,12 @@ impl ReplicatedNode {
 fn replication(
     cluster: &Cluster,
     name: &NodeName,
-    hearing: &ClusterConnection,
-    router: &Arc<RouterHere>,
+    connection: &ClusterConnection,
+    router: &Arc<LocalRouter>,
 ) -> Replication {
     let copies = cluster.log().map_or(1, |log| usize::from(log.replicas));
     let range = |range: RangeId| {
-        let (engine, stream) = (hearing.engine.clone(), cluster.stream(range));
+        let (engine, stream) = (connection.engine.clone(), cluster.stream(range));
         ReplicatedRange {
             range,
             replicas: cluster.replicas_of(range).iter().map(ToString::to_string).collect(),
@@ -127,20 +128,20 @@ fn replication(
         cluster: cluster.id.to_string(),
         node: name.to_string(),
         ranges: cluster.ranges_of(name).into_iter().map(range).collect(),
-        membership: Arc::clone(&hearing.membership),
+        membership: Arc::clone(&connection.membership),
         settlement: cluster.log().map(|log| log.settlement).unwrap_or_default(),
         log_window: cluster.log().map(LogSettings::window).unwrap_or_default(),
-        tell: Box::new(hearing.tell()),
+        tell: Box::new(connection.tell()),
         owned: Box::new(move |range, owns| match (range, owns) {
-            (ROUTERS, true) => router.want(),
-            (ROUTERS, false) => router.end(),
+            (ROUTERS, true) => router.begin_term(),
+            (ROUTERS, false) => router.end_term(),
             _ => {}
         }),
     }
 }
 
-/// The way to the ranges of the other nodes.
-struct Directory {
+/// Connections to the ranges of the other nodes.
+struct PeerRanges {
     owners: Arc<dyn OwnerLookup>,
     membership: Arc<ClusterMembership>,
     map: RangeMap,
@@ -148,14 +149,14 @@ struct Directory {
     ranges: Vec<Arc<dyn RangeOwner>>,
 }
 
-impl Directory {
-    /// Another node, by its place.
+impl PeerRanges {
+    /// Ranges of another node, by its position in the description. `None` for this node itself.
     fn other(&self, node: usize) -> Option<Arc<dyn RangeOwner>> {
         self.ranges.get(node).filter(|_| node != self.own).cloned()
     }
 }
 
-impl RangeDirectory for Directory {
+impl RangeDirectory for PeerRanges {
     fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
         let shard: ShardId = self.map.run(range).start;
         self.other(self.owners.of_shard(shard)?)
@@ -183,15 +184,15 @@ impl RangeDirectory for Directory {
     }
 }
 
-/// Where the router is: here, or with the node that claims the first range.
-struct RouterPlace {
+/// Finds the router of the index: in this process, or at the node that claims the first range.
+struct RouterLocator {
     slot: Arc<RouterSlot>,
     owners: Arc<dyn OwnerLookup>,
     own: usize,
     peers: Vec<Peer>,
 }
 
-impl CurrentRouter for RouterPlace {
+impl CurrentRouter for RouterLocator {
     fn current(&self) -> Result<RouterLocation, IndexError> {
         if let Ok((router, session)) = self.slot.router() {
             return Ok(RouterLocation::Here(router, session));
@@ -203,45 +204,48 @@ impl CurrentRouter for RouterPlace {
     }
 }
 
-/// The router of the index, while it is at this node. It is opened and ended on threads of its own: the range goes on meanwhile.
-/// What it keeps is in rows of the range, so the next router goes on with it; its directory here has nothing but a lock.
-struct RouterHere {
+/// The router of the index, while this node owns the first range.
+///
+/// The router is opened and stopped on a thread of its own, so that the range is not held up. Its state is
+/// stored in rows of the range, so that the next router continues from it. Its directory at this node has
+/// only a lock.
+struct LocalRouter {
     dir: PathBuf,
     config: doppel_tier2::Config,
     nodes: Vec<Peer>,
     tier1: Arc<Tier1>,
     slot: Arc<RouterSlot>,
-    wanted: Mutex<Option<RouterTerm>>,
+    term: Mutex<Option<RouterTerm>>,
 }
 
-/// One stay of the router at this node.
+/// One term of the router at this node, from winning to losing the first range.
 struct RouterTerm {
     ends: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl RouterHere {
-    /// This node owns the first range now.
-    fn want(self: &Arc<Self>) {
+impl LocalRouter {
+    /// Starts a term: this node has become the owner of the first range.
+    fn begin_term(self: &Arc<Self>) {
         let ends = Arc::<AtomicBool>::default();
         let run = {
             let (this, ends) = (Arc::clone(self), Arc::clone(&ends));
-            move || this.stay(&ends)
+            move || this.run_term(&ends)
         };
         match doppel_threads::spawn_vital("router-seat".to_owned(), run) {
-            Ok(thread) => *self.wanted() = Some(RouterTerm { ends, thread }),
+            Ok(thread) => *self.term() = Some(RouterTerm { ends, thread }),
             Err(error) => {
-                tracing::error!(%error, "no thread for the router of the index; pages stay pending");
+                tracing::error!(%error, "cannot start the thread of the index router; pages stay pending");
             }
         }
     }
 
-    /// Another node owns it.
-    fn end(&self) {
+    /// Ends the term without waiting for the router: this node no longer owns the first range.
+    fn end_term(&self) {
         drop(self.leave());
     }
 
-    /// The process ends: returns when the router has ended.
+    /// Ends the term and waits until the router has stopped, because the process ends.
     fn stop(&self) {
         if self.leave().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread of the router panicked");
@@ -249,14 +253,14 @@ impl RouterHere {
     }
 
     fn leave(&self) -> Option<JoinHandle<()>> {
-        let RouterTerm { ends, thread } = self.wanted().take()?;
+        let RouterTerm { ends, thread } = self.term().take()?;
         ends.store(true, Ordering::Relaxed);
         thread.thread().unpark();
         Some(thread)
     }
 
-    fn wanted(&self) -> MutexGuard<'_, Option<RouterTerm>> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn term(&self) -> MutexGuard<'_, Option<RouterTerm>> {
+        self.term.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> anyhow::Result<Arc<Tier2>> {
@@ -267,15 +271,15 @@ impl RouterHere {
         Ok(Tier2::open_over(self.config.clone(), source, nodes.collect(), state)?)
     }
 
-    /// Has the router until its stay ends. Where it does not open it is tried again: the one before may still have its lock, or the
-    /// range cannot answer now.
-    fn stay(&self, ends: &AtomicBool) {
+    /// Runs the router until the term ends. If the router does not open, tries again: the router of the last
+    /// term may still hold the lock, or the range may not answer yet.
+    fn run_term(&self, ends: &AtomicBool) {
         let mut said = String::new();
         while !ends.load(Ordering::Relaxed) {
             match self.open() {
                 Ok(router) => {
                     self.slot.install(Arc::clone(&router) as _, router.session());
-                    tracing::info!("this node has the router of the index now");
+                    tracing::info!("this node now runs the router of the index");
                     while !ends.load(Ordering::Relaxed) {
                         std::thread::park();
                     }
@@ -285,7 +289,7 @@ impl RouterHere {
                 Err(error) => {
                     if error.to_string() != said {
                         said = error.to_string();
-                        tracing::error!(%error, dir = %self.dir.display(), "the router of the index does not open; pages stay pending");
+                        tracing::error!(%error, dir = %self.dir.display(), "cannot open the router of the index, trying again; pages stay pending");
                     }
                     std::thread::park_timeout(PAUSE);
                 }

@@ -1,7 +1,8 @@
-//! The file of `--tokens`: who may ask a server what.
+//! The file of `--tokens`, which lists the clients of a server and their roles.
 //!
-//! TOML of at most [`BYTES_MAX`] bytes, one `[[token]]` for each. It has hashes and no token, so whoever reads it can ask nothing; whoever
-//! writes it may do everything. What is unknown, repeated or out of form is refused with its line, and then no token of the file counts.
+//! The file is TOML of at most [`BYTES_MAX`] bytes, with one `[[token]]` for each token. It contains hashes
+//! and no tokens, so reading the file gives no access. Writing it gives full access. Errors name the line of
+//! an unknown, repeated or malformed field, and a file with an error has no valid token.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -17,33 +18,34 @@ use doppel_terminal::toml_file::{self, TomlFault, TomlFileError, value};
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The largest file that is read: some 2,000 tokens.
+/// Largest accepted file, in bytes: enough for some 2,000 tokens.
 const BYTES_MAX: u64 = 512 << 10;
 
-/// What a new file is created with, less the umask. A service that has a user of its own has to read it, and hashes are no secret.
+/// Permissions of a new file, before the umask. A service with its own user has to read the file, and hashes
+/// are no secret.
 const PERMISSIONS: u32 = 0o644;
 
-/// What a new file begins with.
+/// Comment at the beginning of a new file.
 const HEADER: &str = "# Tokens of a Doppel server, by their hashes; `doppel token new` adds one. Remove an entry to take a token back, \
                       then send the server SIGHUP.\n";
 
-/// Why a file cannot be used.
+/// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// It cannot be read, or says something that cannot be.
+    /// The file cannot be read or is invalid.
     #[error(transparent)]
     File(#[from] TomlFileError),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot {doing} {}", path.display())]
     Io {
-        /// What was done.
+        /// The action that failed.
         doing: &'static str,
         /// The file.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
-    /// Somebody has a token of this name.
+    /// The file has a token of this name already.
     #[error("{} has a token of the name {name}; take another name, or remove its entry first", path.display())]
     Taken {
         /// The file.
@@ -53,7 +55,7 @@ pub enum TokenFileError {
     },
 }
 
-/// The file as it is written.
+/// Contents of the file, as TOML.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TokensToml {
@@ -70,18 +72,18 @@ struct TokenToml {
     sha256: Spanned<String>,
 }
 
-/// How many tokens are taken now, by role, and how many are not any more.
+/// Numbers of valid tokens by role, and of expired tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Census {
     read: usize,
     write: usize,
     operate: usize,
-    /// Those that are not taken any more.
+    /// Number of expired tokens.
     pub(crate) expired: usize,
 }
 
 impl Census {
-    /// Counts tokens, now.
+    /// Counts the tokens at the present time.
     pub fn of(tokens: &[Token]) -> Self {
         Self::at(tokens, Timestamp::now())
     }
@@ -100,35 +102,35 @@ impl Census {
         census
     }
 
-    /// Those that are taken.
+    /// Number of valid tokens of all roles.
     pub(crate) fn valid(self) -> usize {
         self.read + self.write + self.operate
     }
 
-    /// Says in the log how many there are.
+    /// Logs the numbers with the message `what`.
     pub fn log(self, what: &str) {
         let Self { read, write, operate, expired } = self;
         tracing::info!(tokens = self.valid(), read, write, operate, expired, "{what}");
     }
 }
 
-/// The tokens of a file.
+/// Reads the tokens of a file.
 ///
 /// # Errors
-/// When it cannot be read or used; the message names file, line and reason.
+/// If the file cannot be read or used; the message names file, line and reason.
 pub fn read(path: &Path) -> Result<Vec<Token>, TomlFileError> {
     toml_file::read(path, BYTES_MAX, parse)
 }
 
-/// Adds a token to a file, which is created where it is not there. What is in the file stays as it is.
+/// Appends a token to a file, and creates the file if it does not exist. The present text stays unchanged.
 ///
 /// # Errors
-/// When the file cannot be read, used or written, or has a token of this name.
+/// If the file cannot be read, used or written, or has a token of this name.
 pub fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
     let mut open = OpenOptions::new();
     let file = open.read(true).append(true).create(true).mode(PERMISSIONS).open(path);
     let mut file = file.map_err(|source| failed("write", path, source))?;
-    // Two that add at the same time do so one after the other.
+    // The lock makes concurrent additions wait for each other.
     file.lock().map_err(|source| failed("lock", path, source))?;
     let present = toml_file::bytes(path, BYTES_MAX, &file)?;
     let known = toml_file::of_bytes(path, &present, parse)?;
@@ -141,18 +143,18 @@ pub fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
     let entry = format!(
         "{header}\n[[token]]\nname = \"{name}\"\nrole = \"{role}\"\nexpires = \"{expires}\"\nsha256 = \"{hash}\"\n"
     );
-    // What could not be read again is not written.
+    // Check that the file with the new entry can be read before writing it.
     let whole = [present.as_slice(), entry.as_bytes()].concat();
     if whole.len() as u64 > BYTES_MAX {
         return Err(TomlFileError::TooLarge { path: path.to_owned(), max: BYTES_MAX }.into());
     }
     toml_file::of_bytes(path, &whole, parse)?;
     let written = file.write_all(entry.as_bytes()).and_then(|()| file.sync_all());
-    // The name of a new file is on disk before the token is taken for added.
+    // A token counts as added only after the name of a new file is on disk.
     let written =
         written.and_then(|()| if present.is_empty() { sync_directory(directory_of(path)) } else { Ok(()) });
     written.map_err(|source| {
-        // A part of an entry would make the file useless.
+        // An incomplete entry would make the whole file invalid.
         let _ = file.set_len(length);
         failed("write", path, source)
     })
@@ -171,7 +173,7 @@ fn parse(text: &str) -> Result<Vec<Token>, TomlFault> {
         if !names.insert(token.name.to_string()) {
             return Err((name.span(), format!("{} is the name of a token above", token.name)));
         }
-        // Whoever took one entry back would leave the other.
+        // With two entries for one token, removing one entry would not revoke the token.
         if !hashes.insert(token.hash.to_string()) {
             return Err((sha256.span(), "a token above has the same hash".to_owned()));
         }
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_read() {
+    fn added_tokens_are_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens");
         let tokens = [token("ann", Role::Operate), token("crawler-1", Role::Write)];
@@ -204,11 +206,11 @@ mod tests {
         assert!(text.starts_with("# ") && !text.contains("ann\"\nsha256 = \"ann"));
         let again = add(&path, &token("ann", Role::Read)).unwrap_err();
         assert!(matches!(&again, TokenFileError::Taken { .. }), "{again}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "nothing is written then");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "a refused token is not written");
     }
 
     #[test]
-    fn those_that_have_expired_are_counted_apart() {
+    fn expired_tokens_are_counted_apart() {
         let tokens = [("a", Role::Read), ("b", Role::Write), ("c", Role::Write), ("d", Role::Operate)];
         let tokens = tokens.map(|(name, role)| token(name, role));
         let last = tokens[0].expires.plus_millis(-1);
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn many_may_add_at_the_same_time() {
+    fn tokens_can_be_added_concurrently() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens");
         std::thread::scope(|scope| {
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_their_line() {
         let entry = |name: &str, role: &str, expires: &str, hash: &str| {
             format!("[[token]]\nname = {name:?}\nrole = {role:?}\nexpires = {expires:?}\nsha256 = {hash:?}\n")
         };

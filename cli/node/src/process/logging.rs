@@ -1,4 +1,4 @@
-//! The log of a server process on standard error, and with the feature `otel` its traces.
+//! The log of a server process on standard error, and its traces if the feature `otel` is on.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -13,10 +13,11 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
-/// How a process logs.
+/// Options of the log of a process.
 #[derive(Debug, Args)]
 pub struct LogArgs {
-    /// The form of the log on standard error. RUST_LOG chooses what it says (default: info); why a process fails is always said.
+    /// Form of the log on standard error. RUST_LOG selects the events (default: info). The reason why a
+    /// process fails is always reported.
     #[arg(long, value_name = "FORM", env = "DOPPEL_LOG_FORMAT", default_value = "text")]
     log_format: LogFormat,
 }
@@ -24,13 +25,14 @@ pub struct LogArgs {
 /// The form of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
-    /// A line of text for each event.
+    /// One line of text for each event.
     Text,
-    /// A JSON object a line for each event.
+    /// One line with a JSON object for each event.
     Json,
 }
 
-/// Says in the log that the process ends, when it is dropped, and then sends what is left of its traces.
+/// The running log of a process. On drop, it logs that the process has ended, and then sends the remaining
+/// traces.
 #[must_use]
 pub struct Logging {
     role: &'static str,
@@ -41,27 +43,30 @@ pub struct Logging {
 }
 
 impl LogArgs {
-    /// Begins to log, first of all what was started: the program's version, its role, its directory, and its options.
+    /// Begins to log events. The first event has the version of the program, its role, its directory, and its
+    /// options.
     ///
     /// # Errors
-    /// When traces are to be sent and cannot be.
+    /// If the environment asks for traces and they cannot be set up.
     pub fn begin(&self, role: &'static str, directory: Option<&Path>) -> anyhow::Result<Logging> {
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-        // A message about a line that cannot be written would go to the same full disk, and end the thread in a panic.
+        // A message about a line that cannot be written would go to the same full disk, and the thread would
+        // panic.
         let text = tracing_subscriber::fmt::layer().with_writer(io::stderr).log_internal_errors(false);
         let text = match self.log_format {
             LogFormat::Text => text.with_ansi(io::stderr().is_terminal()).boxed(),
-            // The list of spans has the last one, too.
+            // The list of spans includes the current span.
             LogFormat::Json => text.json().flatten_event(true).with_current_span(false).boxed(),
         };
-        let registry = tracing_subscriber::registry().with(text.with_filter(said(self.log_format, filter)));
+        let registry =
+            tracing_subscriber::registry().with(text.with_filter(log_filter(self.log_format, filter)));
         #[cfg(not(feature = "otel"))]
         registry.init();
         #[cfg(feature = "otel")]
         let traces = traces::Traces::from_environment(role)?;
         #[cfg(feature = "otel")]
         registry.with(traces.as_ref().map(traces::Traces::layer)).init();
-        // No option has a secret: tokens and keys come in files, or in variables.
+        // Options contain no secrets: tokens and keys come from files or environment variables.
         let options: Vec<String> =
             std::env::args_os().skip(2).map(|option| option.to_string_lossy().into_owned()).collect();
         let directory = directory.map(|directory| directory.display().to_string());
@@ -77,8 +82,12 @@ impl LogArgs {
     }
 }
 
-/// What is logged. Where the log alone says why a process fails, no choice leaves that out.
-fn said<S: Subscriber + for<'s> LookupSpan<'s>>(format: LogFormat, chosen: EnvFilter) -> impl Filter<S> {
+/// The filter of the log: the events that the user has chosen. In the JSON form, the final error of the
+/// process is always included, because only the log reports it.
+fn log_filter<S: Subscriber + for<'s> LookupSpan<'s>>(
+    format: LogFormat,
+    chosen: EnvFilter,
+) -> impl Filter<S> {
     let is_end = filter_fn(move |event| {
         format == LogFormat::Json && *event.level() == Level::ERROR && event.target() == module_path!()
     });
@@ -86,10 +95,11 @@ fn said<S: Subscriber + for<'s> LookupSpan<'s>>(format: LogFormat, chosen: EnvFi
 }
 
 impl Logging {
-    /// Runs the process, and says in the log why it fails. In the log's own form nothing else is to be said of that.
+    /// Runs the process, and logs the error if it fails. In the JSON form, the error is marked as
+    /// [`AlreadyLogged`], so that it is not printed again as text.
     ///
     /// # Errors
-    /// What it fails with.
+    /// The error of `run`.
     pub fn of<T>(self, run: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
         run().map_err(|error| {
             tracing::error!(
@@ -113,8 +123,9 @@ impl Drop for Logging {
 
 #[cfg(feature = "otel")]
 mod traces {
-    //! Traces in OpenTelemetry's protocol over HTTP, where `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`
-    //! names who takes them; its other variables count as well.
+    //! Sends traces in the OpenTelemetry protocol over HTTP, if `OTEL_EXPORTER_OTLP_ENDPOINT` or
+    //! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` names a receiver. The other OpenTelemetry variables apply as
+    //! well.
 
     use anyhow::Context as _;
     use opentelemetry::trace::TracerProvider as _;
@@ -128,11 +139,11 @@ mod traces {
 
     const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
-    /// Sends what is left when it is dropped.
+    /// The exporter of traces. On drop, it sends the remaining traces.
     pub(super) struct Traces(SdkTracerProvider);
 
     impl Traces {
-        /// None where nobody is named who takes them.
+        /// Starts the exporter. Returns `None` if the environment names no receiver.
         pub(super) fn from_environment(role: &'static str) -> anyhow::Result<Option<Self>> {
             if ENDPOINTS.into_iter().all(|name| std::env::var_os(name).is_none_or(|value| value.is_empty())) {
                 return Ok(None);
@@ -146,7 +157,7 @@ mod traces {
             Ok(Some(Self(provider.build())))
         }
 
-        /// Spans from the level info on.
+        /// Layer that exports spans of level info and above.
         pub(super) fn layer<S: Subscriber + for<'s> LookupSpan<'s>>(&self) -> impl Layer<S> + use<S> {
             let tracer = self.0.tracer("doppel");
             tracing_opentelemetry::layer().with_tracer(tracer).with_filter(LevelFilter::INFO)
@@ -170,12 +181,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_a_process_fails_is_said_whatever_the_log_leaves_out() {
+    fn the_reason_of_a_failure_is_logged_with_every_filter() {
         for chosen in ["off", "doppel_tier1=debug", "info"] {
             let log = tempfile::NamedTempFile::new().unwrap();
             let file: Arc<File> = Arc::new(log.reopen().unwrap());
             let text = tracing_subscriber::fmt::layer().with_writer(file).json().flatten_event(true);
-            let text = text.with_filter(said(LogFormat::Json, EnvFilter::new(chosen)));
+            let text = text.with_filter(log_filter(LogFormat::Json, EnvFilter::new(chosen)));
             let logging = Logging {
                 role: "serve",
                 format: LogFormat::Json,

@@ -1,12 +1,16 @@
-//! What a server process tells the service manager that has started it: systemd's protocol, over the socket that `NOTIFY_SOCKET`
-//! names. Where no manager asks for it nothing is told. A manager that cannot be told is no reason to end.
+//! Notifies the service manager that has started the process, in systemd's protocol over the socket in
+//! `NOTIFY_SOCKET`.
+//!
+//! Without that variable, no message is sent. A failed notification is logged and never ends the process.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// The process answers. From now on it also says that it is alive, twice in the time that the manager asks for
-/// (`WATCHDOG_USEC`), if it does: from the threads that answer requests, so that it falls silent when these do.
+/// Notifies that the process answers requests.
+///
+/// If the manager sets a watchdog time (`WATCHDOG_USEC`), the process also reports twice in that time that it
+/// is alive. The threads that answer requests send these reports, so the reports stop if the threads hang.
 pub(crate) fn ready() {
     tell(&NotifyState::Ready);
     if let Some(period) = sd_notify::watchdog_enabled().map(|limit| limit / 2).filter(|half| !half.is_zero())
@@ -15,7 +19,7 @@ pub(crate) fn ready() {
     }
 }
 
-/// The process is ending.
+/// Notifies that the process is ending.
 pub(crate) fn stopping() {
     tell(&NotifyState::Stopping);
 }
@@ -30,6 +34,6 @@ async fn stay_alive(period: Duration) {
 
 fn tell(state: &NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
-        tracing::warn!(%error, %state, "the service manager cannot be told");
+        tracing::warn!(%error, %state, "cannot notify the service manager");
     }
 }

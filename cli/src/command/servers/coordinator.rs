@@ -168,7 +168,7 @@ async fn reach(
 ) -> anyhow::Result<Option<ReachedCluster>> {
     let joined: Option<JoinedCluster> = connection::join(file, name, awaited, &mut shutdown).await?;
     let Some((cluster, hearing)) = joined else { return Ok(None) };
-    let signer = policy_tables::of_cluster((cluster.policy, cluster.description.tables), tables)?;
+    let signer = policy_tables::signer_of_cluster((cluster.policy, cluster.description.tables), tables)?;
     let own = cluster.identity(name);
     let runtime = Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
     connection::count(&runtime, hearing.as_deref());

@@ -159,7 +159,7 @@ impl Init {
         let Self { file, tier1, tier2, policy, shards, ranges, winners, log, .. } = self;
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
         let winners = winners.as_deref().map(WinnerSettings::read).transpose()?.unwrap_or_default().order;
-        let tables = policy_tables::given(policy)?.map(|tables| tables.hash());
+        let tables = policy_tables::from_args(policy)?.map(|tables| tables.hash());
         let by_tau = policy.is_by_tau();
         let (policy, ranges) = (policy.policy()?, ranges.or(of_nodes));
         let wanted = ManifestRequest { policy, by_tau, tables, shards: *shards, ranges, winners };

@@ -114,7 +114,7 @@ impl Tier1 {
                 let node = tokio::task::spawn_blocking(open).await.context("the start panicked")??;
                 let (keeper, own) = (Arc::clone(&node.keeper), name.clone());
                 let changed = move |description: &Description| keeper.keep_to(&description.ranges_of(&own));
-                watch = Some(Watch::start(&node.hearing, (ProcessRole::Tier1, &name), changed)?);
+                watch = Some(Watch::start(&node.connection, (ProcessRole::Tier1, &name), changed)?);
                 TierOneNode::Replicated(Box::new(node))
             }
             None => {

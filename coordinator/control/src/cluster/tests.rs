@@ -1,4 +1,4 @@
-//! What is written is read, and mistakes are named.
+//! Files and descriptions of clusters are read back as they were written, and mistakes in them are named.
 
 use std::path::Path;
 use std::{fs, io};
@@ -8,7 +8,7 @@ use doppel_protocol::Settlement;
 use super::*;
 use crate::description::file::{ClusterFileContents, LogLocation, NewFiles};
 
-/// Two nodes of tier 1 with a range each, and two of tier 2.
+/// A cluster without a log: two nodes of tier 1 with a range each, and two nodes of tier 2.
 fn alone(change: impl Fn(&mut Description)) -> Description {
     let node = |name: &str, port: u16| Tier2Node {
         name: name.parse().unwrap(),
@@ -36,7 +36,7 @@ fn alone(change: impl Fn(&mut Description)) -> Description {
     written
 }
 
-/// The same with a log, and each range on both nodes.
+/// Like [`alone`], but with a log, and with each range on both nodes.
 pub(crate) fn replicated(change: impl Fn(&mut Description)) -> Description {
     alone(|written| {
         written.log = Some(LogSettings {
@@ -57,7 +57,7 @@ fn log(written: &mut Description) -> &mut LogSettings {
 }
 
 #[test]
-fn what_is_written_is_read_and_is_not_replaced() {
+fn written_files_are_read_back_and_never_replaced() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("deep/cluster.toml");
     let secret = "s".repeat(64);
@@ -82,7 +82,7 @@ fn what_is_written_is_read_and_is_not_replaced() {
 }
 
 #[test]
-fn a_description_tells_its_secret_from_others() {
+fn a_description_refuses_the_secret_of_another_cluster() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("cluster.toml");
     let contents = ClusterFileContents::LogLocation(LogLocation {
@@ -127,7 +127,7 @@ fn mistakes_are_named() {
     fs::write(&path, "cluster = 'a'\nsecret = 's'\nunknown = 1\n").unwrap();
     let error = ClusterFile::read(&path).unwrap_err().to_string();
     assert!(error.contains("line 3: unknown field `unknown`"), "{error}");
-    // Whoever has mistyped the table of the log is told its name.
+    // The error for a mistyped table of the log names the right table.
     fs::write(&path, "cluster = 'a'\nsecret = 's'\n[lgo]\nservers = ['nats://a:1']\n").unwrap();
     let error = ClusterFile::read(&path).unwrap_err().to_string();
     assert!(error.contains("unknown field `lgo`") && error.contains("`log`"), "{error}");
@@ -154,7 +154,7 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
     let cluster = Cluster::new(&reached, replicated(|_| {})).unwrap();
     assert_eq!(cluster.reach[&"record".parse::<NodeName>().unwrap()], "10.9.9.9:1");
     assert_eq!(cluster.idle_reach(), None);
-    // A node that was taken out, or a name that is mistyped, keeps nobody from starting.
+    // A removed node or a mistyped name does not prevent a start.
     let idle =
         write("[log]\nservers = ['nats://a:1']\n[reach]\nindex-2 = '10.9.9.9:1'\ngone = '10.9.9.9:2'\n")
             .unwrap();
@@ -162,7 +162,7 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
     let said = cluster.idle_reach().unwrap().what;
     assert!(said.contains("names gone, and the cluster has no such node; it has record, other"), "{said}");
     for (text, says) in [
-        // An old copy of what is in META now.
+        // An old copy of a description that is now in META.
         ("policy = 'jaccard'\n[log]\nservers = ['nats://a:1']\n", "line 3: unknown field `policy`"),
         ("[log]\nservers = []\n", "log: servers: 1 to 16"),
         ("[log]\nservers = ['http://a:1']\n", "servers: URL 1: a URL such as nats://"),
@@ -170,7 +170,7 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
         ("[log]\nservers = ['nats://a:1/x']\n", "URL 1: a URL such as"),
         ("[log]\nservers = ['nats://a:0']\n", "URL 1: a URL such as"),
         ("[log]\nservers = ['nats://me:hidden@a:1']\n", "URL 1: credentials are not taken"),
-        ("[log]\nservers = ['nats://a:1', 'nats://a:1']\n", "nats://a:1 is there twice"),
+        ("[log]\nservers = ['nats://a:1', 'nats://a:1']\n", "nats://a:1 is listed twice"),
         ("[log]\nservers = ['nats://a:1']\n[reach]\nrecord = 'a'\n", "reach: record: \"a\" is no address"),
     ] {
         let error = write(text).unwrap_err().to_string();
@@ -179,14 +179,14 @@ fn with_a_log_the_file_says_only_how_to_reach_it() {
 }
 
 #[test]
-fn replicas_and_streams_are_told_by_the_description() {
+fn the_description_determines_replicas_and_streams() {
     let names = |names: Vec<NodeName>| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let at = |text: &str| text.parse::<NodeName>().unwrap();
     let none = alone(|_| {});
     assert_eq!(names(none.replicas_of(RangeId(0))), ["other"]);
     assert_eq!(none.ranges_of(&at("record")), [RangeId(1)]);
     let wanted = replicated(|written| {
-        // A node that follows only, between the two.
+        // A node between the two that only follows.
         let mut third = written.tier1[0].clone();
         (third.name, third.address) = (at("third"), "127.0.0.1:5".to_owned());
         (third.ranges, third.standby) = (Vec::new(), vec![RangeId(1), RangeId(0)]);
@@ -205,7 +205,7 @@ fn replicas_and_streams_are_told_by_the_description() {
 }
 
 #[test]
-fn what_is_left_out_of_a_log_has_a_default() {
+fn missing_settings_of_a_log_have_defaults() {
     let log: LogSettings = toml::from_str("settlement = 'log'").unwrap();
     assert_eq!((log.replicas, log.max_bytes), (3, 8 << 30));
     let error = toml::from_str::<LogSettings>("settlement = 'log'\ncopies = 3").unwrap_err().to_string();
@@ -222,7 +222,7 @@ fn mistakes_of_a_log_are_named() {
         (|w| log(w).monitors = vec!["nats://a:1".to_owned()], "monitors: URL 1: a URL such as http://"),
         (|w| log(w).monitors = vec!["http://a:1/x".to_owned()], "monitors: URL 1: a URL such as http://"),
         (|w| log(w).monitors = vec!["http://:pw@a:1".to_owned()], "monitors: URL 1: a URL such as http://"),
-        (|w| log(w).monitors = vec!["http://a:1".to_owned(); 2], "http://a:1 is there twice"),
+        (|w| log(w).monitors = vec!["http://a:1".to_owned(); 2], "http://a:1 is listed twice"),
         (|w| w.tier1[0].standby.clear(), "range 0 is on one node alone"),
         (|w| log(w).replicas = 2, "log: replicas: 1, 3 or 5"),
         (
@@ -236,7 +236,7 @@ fn mistakes_of_a_log_are_named() {
         (|w| log(w).max_bytes = 1, "log: max_bytes: at least"),
         (|w| log(w).window_minutes = 1_441, "log: window_minutes: at most"),
         (|w| w.tier1[0].standby[0] = RangeId(2), "record: standby: there is no range 2"),
-        (|w| w.tier1[0].standby.push(RangeId(0)), "record: standby: range 0 is there twice"),
+        (|w| w.tier1[0].standby.push(RangeId(0)), "record: standby: range 0 is listed twice"),
         (|w| w.tier1[0].standby.push(RangeId(1)), "record: standby: range 1 is among its own"),
         (|w| w.tier1[0].ranges.clear(), "no node has range 1"),
         (|w| w.tier1[0].ranges = w.tier1[0].standby.split_off(0), "range 0 is at record and at other"),

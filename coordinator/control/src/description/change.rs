@@ -1,10 +1,14 @@
-//! What an operator may change of the description of a cluster that has a log, and when it may not be changed.
+//! Changes that an operator can make to the description of a cluster with a log, and the reasons to refuse
+//! them.
 //!
-//! A change is a function of the description and of what the nodes say at that moment, so that it can be made again after another
-//! one that came first. No change takes the last complete copy of a range away: where replicas go, the owner of the range has to be
-//! heard, and as many of those that stay have to follow it as are needed. A node that is in the description and was never started
-//! has nothing. A node of the index goes when it has no partitions, so that nothing waits for them. Where that cannot be found out,
-//! because machines are lost, a person answers for it.
+//! A change is a function of the description and of the present reports of the nodes. If another change comes
+//! first, the command can therefore apply its own change again.
+//!
+//! No change removes the last complete copy of a range. Before replicas are removed, the owner of the range
+//! must be heard, and enough of the remaining replicas must follow it. The description alone is no proof of a
+//! copy: a node that was never started stores nothing. A node of the index can leave only when it has no
+//! partitions, so that no search waits for them. If machines are lost and these conditions cannot be checked,
+//! the operator passes `--force` and answers for them.
 
 #[cfg(test)]
 mod tests;
@@ -20,43 +24,45 @@ use crate::description::placement;
 use crate::description::steps::{ROUTERS, table};
 use crate::description::{Description, Tier1Node, Tier2Node};
 
-/// Records that a replica may be behind its owner and still follow it: while much is written, every one is behind.
+/// Number of log records by which a replica may be behind its owner and still count as following it.
+/// Under load, every replica is a little behind.
 const LAG: u64 = 1_000;
 
-/// A replica counts if its node was heard so short a time ago.
+/// A replica counts only if its node sent its last report less than this time ago.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// What matters for a change besides the description.
+/// The reports that a change needs besides the description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NeededReports {
-    /// The change asks no node for anything.
+    /// The change needs no reports.
     Nothing,
-    /// What the nodes say of their replicas at present.
+    /// The present reports of the nodes of tier 1 about their replicas.
     Replicas,
-    /// How many partitions the nodes of tier 2 have.
+    /// The numbers of partitions of the nodes of tier 2.
     Partitions,
 }
 
-/// What the nodes of tier 1 have said of their replicas, by range, and whether a person answers for all else.
+/// Reports of the nodes that decide whether a change is safe, and whether the operator overrides them.
 #[derive(Debug, Clone, Default)]
 pub struct NodeReports {
     /// The replicas of each range, as their nodes report them.
     pub replicas: Vec<Vec<ReportedReplica>>,
-    /// Partitions of each node of tier 2, by their numbers, as far as the router has said it.
+    /// Number of partitions of each node of tier 2, in the order of the plan. `None` if the router did not
+    /// report it.
     pub partitions: Option<Vec<usize>>,
     /// Whether the operator passed `--force`.
     pub force: bool,
 }
 
 impl NodeReports {
-    /// Those of a range whose nodes live.
+    /// Reports of a range's replicas whose nodes were heard recently.
     fn of(&self, range: RangeId) -> impl Iterator<Item = &ReportedReplica> {
         let all = self.replicas.get(usize::from(range.0)).into_iter().flatten();
         all.filter(|replica| replica.age < SILENCE)
     }
 
     fn owner_of(&self, range: RangeId) -> Option<&ReportedReplica> {
-        // One that was deposed and has not noticed is of an earlier epoch.
+        // A deposed owner that has not noticed yet has an earlier epoch.
         self.of(range).filter(|replica| replica.owns).max_by_key(|replica| replica.epoch)
     }
 
@@ -65,7 +71,7 @@ impl NodeReports {
         self.owner_of(range).map(|replica| &*replica.node)
     }
 
-    /// The nodes that have all that is settled of a range but for the newest of it, its owner among them.
+    /// The owner of a range and the nodes that follow it, at most [`LAG`] records behind.
     fn follow(&self, range: RangeId) -> Vec<&str> {
         let Some(owner) = self.owner_of(range) else { return Vec::new() };
         let follows = |replica: &&ReportedReplica| {
@@ -75,15 +81,16 @@ impl NodeReports {
         self.of(range).filter(follows).map(|replica| &*replica.node).collect()
     }
 
-    /// Whether a range keeps what it needs when it has replicas at these nodes alone.
+    /// Checks that a range is still safe when only the nodes `stay` store a replica.
     fn check(&self, range: RangeId, stay: &[&NodeName]) -> Result<(), String> {
         if self.force {
             return Ok(());
         }
         if self.owner(range).is_none() {
             return Err(format!(
-                "no owner of range {range} is heard, so that what is taken away may be the only copy of its last pages; see to it \
-                 that the range has an owner before. Where that cannot be, because machines are lost, --force does without"
+                "no owner of range {range} is heard, so the removed replica may be the only copy of its last pages; \
+                 first make sure that the range has an owner. If that is impossible because machines are lost, pass \
+                 --force"
             ));
         }
         let needed = stay.len().min(2);
@@ -96,40 +103,37 @@ impl NodeReports {
         let names: Vec<&str> = stay.iter().map(|name| name.as_str()).collect();
         let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
         Err(format!(
-            "of the nodes that are left of range {range}, which are {}, {needed} have to follow it, and {have} does; start and restart \
-             the others, and wait until `doppel cluster status` shows that they follow. Where that cannot be, because machines are \
-             lost, --force does without",
+            "{needed} of the remaining nodes of range {range}, which are {}, have to follow it; now {have} does. Start \
+             or restart the others, and wait until `doppel cluster status` shows that they follow. If that is \
+             impossible because machines are lost, pass --force",
             names.join(", ")
         ))
     }
 }
 
-/// A change.
+/// A change of the description of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterChange {
-    /// A node more, which follows these ranges, or its share of all.
-    /// A node of tier 1 joins.
+    /// A node of tier 1 joins and follows some ranges.
     AddTier1 {
         /// The new node.
         node: Tier2Node,
-        /// The ranges that it is to follow; `None` leaves the choice to the placement.
+        /// Ranges that the node follows; `None` leaves the choice to the placement.
         follow: Option<Vec<RangeId>>,
     },
-    /// A node more of the index, the last one.
+    /// A node of tier 2 joins, as the last one in the order of the plan.
     AddTier2(Tier2Node),
-    /// A node less.
+    /// A node of either tier leaves.
     Remove(NodeName),
-    /// A node is elsewhere.
+    /// A node of either tier moves to another address.
     Address(Tier2Node),
-    /// The nodes that have a replica of a range, the one first that is to own it.
-    /// The replicas of a range move to other nodes.
+    /// The replicas of a range move to other nodes. The first node becomes the owner.
     Replicas {
         /// The range.
         range: RangeId,
-        /// The nodes that are to have a replica.
+        /// Nodes that store a replica after the change.
         nodes: Vec<NodeName>,
     },
-    /// How the log is kept, as far as it is said.
     /// The settings of the log change; `None` leaves a setting as it is.
     Log {
         /// When a commit is settled.
@@ -142,16 +146,16 @@ pub enum ClusterChange {
 }
 
 impl ClusterChange {
-    /// The description with this change.
+    /// Returns the description with this change.
     ///
     /// # Errors
-    /// When it may not be made; with the reason and what to do.
-    pub fn apply(&self, before: &Description, heard: &NodeReports) -> Result<Description, String> {
+    /// If the change is refused; the message gives the reason and what to do.
+    pub fn apply(&self, before: &Description, reports: &NodeReports) -> Result<Description, String> {
         let mut after = before.clone();
         match self {
             Self::AddTier1 { node, follow } => add(&mut after, node, follow.as_deref())?,
             Self::AddTier2(node) => after.tier2.push(node.clone()),
-            Self::Remove(name) => remove(&mut after, name, heard)?,
+            Self::Remove(name) => remove(&mut after, name, reports)?,
             Self::Address(Tier2Node { name, address }) => {
                 let tier1 = after.tier1.iter_mut().map(|node| (&node.name, &mut node.address));
                 let mut nodes =
@@ -160,7 +164,7 @@ impl ClusterChange {
                     nodes.find(|(other, _)| *other == name).ok_or_else(|| unknown(before, name))?;
                 address.clone_into(found);
             }
-            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, heard)?,
+            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, reports)?,
             Self::Log { settlement, monitors, window_minutes } => {
                 let log = after.log.as_mut().ok_or("the cluster has no log")?;
                 log.settlement = settlement.unwrap_or(log.settlement);
@@ -170,27 +174,28 @@ impl ClusterChange {
         }
         after.check()?;
         if after == *before {
-            return Err("it is so already".to_owned());
+            return Err("nothing to change: the description is so already".to_owned());
         }
         Ok(after)
     }
 
-    /// What else an operator is to know who has made it; with `force` a person has answered for what was not found out.
+    /// Advice for the operator after the change, beyond the [steps](crate::description::steps::steps).
+    /// `force` says whether the operator passed `--force`.
     pub fn note(&self, before: &Description, force: bool) -> Option<String> {
         match self {
             Self::Remove(name) if force && is_index(before, name) => {
                 Some(format!("if {name} has partitions, {FILLED_IN}"))
             }
             Self::Address(Tier2Node { name, .. }) => Some(format!(
-                "{name} has to listen at its new address from its next start on; until the others are restarted they look for it at \
-                 the old one"
+                "{name} has to listen at its new address from its next start on; the other processes use the old \
+                 address until they are restarted"
             )),
             _ => None,
         }
     }
 
-    /// What else matters than the description.
-    pub fn asks(&self, before: &Description) -> NeededReports {
+    /// The reports that [`Self::apply`] needs for this change.
+    pub fn needed_reports(&self, before: &Description) -> NeededReports {
         match self {
             Self::Remove(name) if is_index(before, name) => NeededReports::Partitions,
             Self::Remove(_) | Self::Replicas { .. } => NeededReports::Replicas,
@@ -203,9 +208,9 @@ fn is_index(description: &Description, name: &NodeName) -> bool {
     description.tier2.iter().any(|node| node.name == *name)
 }
 
-/// What becomes of the partitions of a node of tier 2 that is taken out with them.
-const FILLED_IN: &str = "they are filled in at the other nodes from tier 1 as soon as the owner of range 0 is restarted; until that is \
-                         done new pages stay pending, and probes get 503";
+/// Text that says what happens to the partitions of a node of tier 2 that leaves with them.
+const FILLED_IN: &str = "the other nodes get them from tier 1 as soon as the owner of range 0 is restarted; until \
+                         then new pages stay pending, and probes get 503";
 
 fn unknown(description: &Description, name: &NodeName) -> String {
     let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
@@ -219,44 +224,46 @@ fn names(description: &Description) -> Vec<&str> {
 fn add(after: &mut Description, node: &Tier2Node, follow: Option<&[RangeId]>) -> Result<(), String> {
     let Tier2Node { name, address } = node.clone();
     if after.nodes().any(|(other, _)| *other == name) {
-        return Err(format!("there is a node {name} already; `doppel cluster address` says where it is now"));
+        return Err(format!(
+            "there is a node {name} already; to change its address, use `doppel cluster address`"
+        ));
     }
     let standby = follow.map(<[RangeId]>::to_vec).unwrap_or_else(|| {
         let names = [names(after), vec![name.as_str()]].concat();
-        let ranges = placement::for_new(&table(after), &names);
+        let ranges = placement::for_new_node(&table(after), &names);
         ranges.into_iter().map(|range| RangeId(range as u16)).collect()
     });
     after.tier1.push(Tier1Node { name, address, ranges: Vec::new(), standby });
     Ok(())
 }
 
-fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Result<(), String> {
+fn remove(after: &mut Description, name: &NodeName, reports: &NodeReports) -> Result<(), String> {
     if let Some(at) = after.tier2.iter().position(|node| node.name == *name) {
         if at + 1 < after.tier2.len() {
             return Err(format!(
-                "{name} is not the last node of tier 2, and their order is their numbers in the plan of the index: drained, it has to \
-                 go on running"
+                "{name} is not the last node of tier 2, and only the last one can leave, because the plan of the \
+                 index numbers them in order; drain the node and let it run"
             ));
         }
         if at == 0 {
             return Err(format!(
-                "{name} is the only node of tier 2, and a cluster needs one; add another before"
+                "{name} is the only node of tier 2, and a cluster needs one; add another one first"
             ));
         }
-        match heard.partitions.as_ref().map(|all| all.get(at).copied().unwrap_or_default()) {
-            _ if heard.force => {}
+        match reports.partitions.as_ref().map(|all| all.get(at).copied().unwrap_or_default()) {
+            _ if reports.force => {}
             Some(0) => {}
             Some(partitions) => {
                 return Err(format!(
-                    "{name} has {partitions} of the partitions of the index; have it emptied before: `doppel rebalance --drain {at} \
-                     --wait`. Where its machine is lost, --force does without: {FILLED_IN}"
+                    "{name} has {partitions} of the partitions of the index; have it emptied before: \
+                     `doppel rebalance --drain {at} --wait`. If its machine is lost, pass --force: {FILLED_IN}"
                 ));
             }
             None => {
                 return Err(format!(
-                    "whether {name} has partitions of the index is not known, for the owner of range {ROUTERS}, which has the plan, has \
-                     not said it; see that it runs, and that this machine reaches it. --force does without: if there are any, \
-                     {FILLED_IN}"
+                    "it is not known whether {name} has partitions of the index, because the owner of range \
+                     {ROUTERS}, which has the plan, did not report it; check that the owner runs and that this \
+                     machine reaches it, or pass --force: if {name} has partitions, {FILLED_IN}"
                 ));
             }
         }
@@ -266,12 +273,13 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
     let at = after.tier1.iter().position(|node| node.name == *name).ok_or_else(|| unknown(after, name))?;
     let all: Vec<RangeId> = (0..after.ranges).map(RangeId).collect();
     let owned: Vec<&RangeId> =
-        all.iter().filter(|range| heard.owner(**range) == Some(name.as_str())).collect();
+        all.iter().filter(|range| reports.owner(**range) == Some(name.as_str())).collect();
     if let Some(range) = owned.first() {
         let other = after.replicas_of(**range).into_iter().find(|other| other != name);
         let to = other.map_or("NODE".to_owned(), |other| other.to_string());
         return Err(format!(
-            "{name} owns {} at present; have others own them before: `doppel cluster takeover --range {range} --to {to}` and so on",
+            "{name} owns {} at present; first let other nodes take over each of them: \
+             `doppel cluster takeover --range {range} --to {to}`",
             listed(&owned)
         ));
     }
@@ -283,7 +291,8 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
     if !short.is_empty() {
         let commands: Vec<String> = short.iter().map(|range| more(after, **range, at)).collect();
         return Err(format!(
-            "without {name} {} would have too few replicas. Give them to other nodes before, restart these, and wait until they follow:\n  {}",
+            "without {name} {} would have too few replicas. First give them to other nodes, restart those nodes, and \
+             wait until they follow:\n  {}",
             listed(&short),
             commands.join("\n  ")
         ));
@@ -291,12 +300,12 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
     for range in &ranges {
         let replicas = after.replicas_of(*range);
         let stay: Vec<&NodeName> = replicas.iter().filter(|other| *other != name).collect();
-        heard.check(*range, &stay)?;
+        reports.check(*range, &stay)?;
     }
     let node = after.tier1.remove(at);
     for range in node.ranges {
-        // The present owner, or else the first of those that follow.
-        let owner = heard.owner(range);
+        // The present owner, or the first follower if no owner is heard.
+        let owner = reports.owner(range);
         let is_heir = |other: &Tier1Node| {
             other.standby.contains(&range) && owner.is_none_or(|owner| owner == other.name.as_str())
         };
@@ -311,11 +320,11 @@ fn remove(after: &mut Description, name: &NodeName, heard: &NodeReports) -> Resu
     Ok(())
 }
 
-/// The command that gives a range to another node, beside those that have it.
+/// The command that gives a replica of a range to one more node.
 fn more(description: &Description, range: RangeId, leaving: usize) -> String {
     let mut nodes: Vec<String> = description.replicas_of(range).iter().map(ToString::to_string).collect();
     let names = names(description);
-    let other = placement::instead(&table(description), &names, usize::from(range.0), leaving);
+    let other = placement::replacement(&table(description), &names, usize::from(range.0), leaving);
     nodes.push(other.map_or("NODE", |other| names[other]).to_owned());
     format!("doppel cluster replicas --cluster FILE --range {range} --nodes {}", nodes.join(","))
 }
@@ -324,7 +333,7 @@ fn replicas(
     after: &mut Description,
     range: RangeId,
     nodes: &[NodeName],
-    heard: &NodeReports,
+    reports: &NodeReports,
 ) -> Result<(), String> {
     if range.0 >= after.ranges {
         return Err(format!("there is no range {range}; they are 0 to {}", after.ranges - 1));
@@ -343,20 +352,20 @@ fn replicas(
     if !nodes.iter().any(|name| old.contains(name)) {
         let old: Vec<&str> = old.iter().map(NodeName::as_str).collect();
         return Err(format!(
-            "none of these nodes has anything of range {range}; keep one of {} until the others follow",
+            "none of these nodes has a replica of range {range}; keep one of {} until the others follow",
             old.join(", ")
         ));
     }
-    if let Some(owner) = heard.owner(range)
+    if let Some(owner) = reports.owner(range)
         && !nodes.iter().any(|name| name.as_str() == owner)
     {
         return Err(format!(
-            "{owner} owns range {range} at present; name it, too, or have another own the range before: \
+            "{owner} owns range {range} at present; name it too, or first let another node take over the range: \
              `doppel cluster takeover --range {range} --to {first}`"
         ));
     }
     if old.iter().any(|name| !nodes.contains(name)) {
-        heard.check(range, &nodes.iter().collect::<Vec<_>>())?;
+        reports.check(range, &nodes.iter().collect::<Vec<_>>())?;
     }
     for node in &mut after.tier1 {
         node.ranges.retain(|other| *other != range);
@@ -369,7 +378,8 @@ fn replicas(
     }
     if let Some(idle) = after.tier1.iter().find(|node| node.ranges.is_empty() && node.standby.is_empty()) {
         return Err(format!(
-            "{} would have no range; to take it out leave it among the nodes, and `doppel cluster remove {}` when others follow",
+            "{} would have no range; to remove it, leave it among the nodes, and run `doppel cluster remove {}` when \
+             others follow",
             idle.name, idle.name
         ));
     }

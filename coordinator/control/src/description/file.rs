@@ -1,8 +1,10 @@
-//! The file of a cluster, which every machine has a copy of, beside the secret.
+//! The file of a cluster. Every machine has a copy of it beside the secret.
 //!
-//! Where the cluster has a log, the file says no more than how to reach it: all else is in META, so that an old copy cannot
-//! tell a process what is not true any more. Without a log the file has the whole description. It is TOML of at most
-//! [`BYTES_MAX`] bytes. What is unknown, repeated or out of bounds is refused with its line.
+//! If the cluster has a log, the file says only how to reach the log. META stores everything else, so that an
+//! old copy of the file cannot mislead a process. Without a log, the file contains the whole description.
+//!
+//! The file is TOML of at most [`BYTES_MAX`] bytes. Errors name the line of an unknown, repeated or invalid
+//! field.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,27 +25,27 @@ use serde::{Deserialize, Serialize};
 use crate::description::{Description, Tier1Node, Tier2Node, is_address, is_id};
 use crate::log::check_servers;
 
-/// The largest file that is read: hundreds of nodes have room in it.
+/// Largest accepted file, in bytes: enough for hundreds of nodes.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// A file that was read, and the secret beside it.
+/// The file of a cluster as it was read, with the secret beside it.
 #[derive(Debug, Clone)]
 pub struct ClusterFile {
-    /// Where it was read.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Names the cluster: no other has the same.
+    /// Unique id of the cluster.
     pub id: Arc<str>,
     pub(crate) secret: Secret,
-    /// What the file says of the cluster.
+    /// Contents of the file, without the id.
     pub contents: ClusterFileContents,
 }
 
-/// What is in the file of a cluster.
+/// The contents of the file of a cluster, which depend on whether the cluster has a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterFileContents {
-    /// There is no log.
+    /// The whole description, because the cluster has no log.
     All(Description),
-    /// The way to the log, in which META is.
+    /// The way to the log, which stores the description in META.
     LogLocation(LogLocation),
 }
 
@@ -52,7 +54,8 @@ pub enum ClusterFileContents {
 pub struct LogLocation {
     /// URLs of the servers, such as `nats://10.0.0.1:4222`.
     pub servers: Vec<String>,
-    /// Nodes that whoever has this file reaches at another address than the description has, as through a tunnel.
+    /// Addresses that replace those of the description for processes with this file, such as those of a
+    /// tunnel.
     pub reach: BTreeMap<NodeName, String>,
 }
 
@@ -75,12 +78,12 @@ pub enum FileError {
     Secret(#[from] SecretError),
 }
 
-/// The file of a cluster without a log, as it is written.
+/// The file of a cluster without a log, as TOML.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Whole {
     cluster: String,
-    /// The file of the secret, beside this one.
+    /// Name of the file with the secret, beside this file.
     secret: PathBuf,
     policy: Policy,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,15 +92,19 @@ struct Whole {
     ranges: u16,
     #[serde(default)]
     winners: WinnerOrder,
-    /// Never there, for a file that has it is a [`Pointing`].
+    /// Always `None`, because a file with `log` is read as [`Pointing`]. The field exists so that serde lists
+    /// `log` among the expected fields.
     #[serde(default, skip_serializing)]
-    #[expect(dead_code, reason = "it is among what is expected when somebody has mistyped it")]
+    #[expect(
+        dead_code,
+        reason = "serde lists `log` among the expected fields when somebody has mistyped it"
+    )]
     log: Option<Servers>,
     tier1: Vec<Tier1Node>,
     tier2: Vec<Tier2Node>,
 }
 
-/// The file of a cluster with a log, as it is written.
+/// The file of a cluster with a log, as TOML.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pointing {
@@ -118,7 +125,7 @@ impl ClusterFile {
     /// Reads the file and the secret beside it.
     ///
     /// # Errors
-    /// When one of them cannot be used; the message names file, line and reason.
+    /// If the file or the secret cannot be used; the message names the file, the line and the reason.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let failed = |source| TomlFileError::Io { path: path.to_owned(), source };
         let mut text = String::new();
@@ -159,7 +166,7 @@ impl ClusterFile {
         Ok(Self { path: path.to_owned(), id: id.into(), secret, contents })
     }
 
-    /// The servers of the log; none where there is no log.
+    /// URLs of the servers of the log. `None` if the cluster has no log.
     pub fn servers(&self) -> Option<&[String]> {
         match &self.contents {
             ClusterFileContents::All(_) => None,
@@ -167,7 +174,7 @@ impl ClusterFile {
         }
     }
 
-    /// Where this machine reaches some nodes.
+    /// Addresses at which this machine reaches some nodes, in place of those in the description.
     pub(crate) fn reach(&self) -> BTreeMap<NodeName, String> {
         match &self.contents {
             ClusterFileContents::All(_) => BTreeMap::new(),
@@ -195,35 +202,36 @@ impl LogLocation {
     }
 }
 
-/// The files of a new cluster.
+/// The files that describe a new cluster and store its secret.
 #[derive(Debug)]
 pub struct NewFiles<'f> {
-    /// That of the cluster.
+    /// Path of the file of the cluster.
     pub path: &'f Path,
-    /// The name of that of the secret, beside it.
+    /// Name of the file of the secret, beside the file of the cluster.
     pub secret: &'f Path,
 }
 
 impl NewFiles<'_> {
-    /// Whether one of them is there already.
+    /// Whether at least one of the two files exists already.
     pub fn are_there(&self) -> bool {
         self.path.exists() || self.path.with_file_name(self.secret).exists()
     }
 
-    /// Whether only the secret is there, as where it was broken off that they were written.
+    /// Whether only the file of the secret exists, for example because an earlier [`Self::create`] was
+    /// interrupted.
     pub fn is_only_the_secret_there(&self) -> bool {
         !self.path.exists() && self.path.with_file_name(self.secret).exists()
     }
 
-    /// Finds out whether they can be written.
+    /// Writes and removes a temporary file, to find out whether the files can be created.
     ///
     /// # Errors
-    /// When they cannot.
+    /// If the directory cannot be created or the temporary file cannot be written.
     pub fn try_to(&self) -> io::Result<()> {
         let dir = self.dir();
         create_directories(dir)?;
         let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        // A full disk has no room for this either.
+        // A full disk has no room for this file either.
         io::Write::write_all(&mut file, &[b'#'; 4_096])?;
         file.as_file().sync_all()
     }
@@ -232,15 +240,15 @@ impl NewFiles<'_> {
         directory_of(self.path)
     }
 
-    /// Writes them, so that only their owner may read them. Neither is replaced.
+    /// Writes both files, readable by their owner alone. Existing files are never replaced.
     ///
     /// # Errors
-    /// When one of them is there, or cannot be written.
+    /// If one of the files exists or cannot be written.
     pub fn create(&self, cluster: &str, contents: &ClusterFileContents, secret: &str) -> io::Result<()> {
         let dir = self.dir();
         create_directories(dir)?;
         let put = |path: &Path, text: &str| {
-            // Readable by its owner alone from the beginning on.
+            // A temporary file is readable by its owner alone from the beginning.
             let mut file = tempfile::NamedTempFile::new_in(dir)?;
             io::Write::write_all(&mut file, text.as_bytes())?;
             file.as_file().sync_all()?;
@@ -278,8 +286,8 @@ impl NewFiles<'_> {
             ClusterFileContents::LogLocation(LogLocation { servers, reach }) => {
                 let pointing = Pointing { cluster, secret, log: Servers { servers }, reach };
                 let text = toml::to_string(&pointing).map_err(io::Error::other)?;
-                let about = "How to reach a cluster of Doppel. Every process reads a copy of this file and of the secret; all \
-                             else is in its log: `doppel cluster show --cluster FILE`.";
+                let about = "How to reach a cluster of Doppel. Every process reads a copy of this file and of the \
+                             secret. The log stores everything else: see `doppel cluster show --cluster FILE`.";
                 Ok((about, text))
             }
         }

@@ -1,24 +1,27 @@
-//! Which nodes of tier 1 should have a replica of each range. This only *proposes*: what counts is the table in META.
+//! Proposes which nodes of tier 1 should store a replica of each range. The table in META decides; this
+//! module only proposes.
 //!
-//! The consistent-hash ring gives an order of nodes for each range, so that a node more takes some ranges and leaves the others
-//! where they are. A ring is lumpy with few ranges, so loads are bounded: each node owns its share of the ranges and follows
-//! its share, up to one, and the standbys of an owner are spread over all others, which share its work when it is lost.
+//! A consistent-hash ring orders the nodes for each range. A new node therefore takes over some ranges and
+//! leaves the others where they are. With few ranges, a ring distributes unevenly, so loads are bounded. Each
+//! node owns its share of the ranges and follows its share, to within one range. The standbys of one owner
+//! are spread over all other nodes, which share its work when it is lost.
 
 use std::collections::VecDeque;
 
 use doppel_engine::ring::Ring;
 use doppel_model::stable_hash64;
 
-/// The nodes of each range, by their places: first the one that is to own it.
+/// The nodes of each range, as positions in the list of names. The proposed owner is first.
 pub type Table = Vec<Vec<usize>>;
 
-/// A range on the ring: the stable hash of `range` and its number in two bytes, low first.
+/// Key of a range on the ring: the stable hash of the bytes `range` and the range's number in two bytes,
+/// little-endian.
 fn key(range: usize) -> u64 {
     let [low, high] = (range as u16).to_le_bytes();
     stable_hash64(&[b'r', b'a', b'n', b'g', b'e', low, high])
 }
 
-/// So many things for so many takers: everyone has the floor of the share, and some have one more.
+/// Distributes things evenly: every taker gets the same number of things, and some takers get one more.
 struct Share {
     floor: usize,
     more: usize,
@@ -42,7 +45,7 @@ impl Share {
     }
 }
 
-/// Proposes the nodes of each range, each with so many replicas; no more than there are nodes.
+/// Proposes the nodes of each range. A range gets `replicas` nodes, or all nodes if there are fewer.
 pub fn propose(ranges: usize, names: &[&str], replicas: usize) -> Table {
     let nodes = names.len();
     if nodes == 0 {
@@ -54,13 +57,13 @@ pub fn propose(ranges: usize, names: &[&str], replicas: usize) -> Table {
     let mut table: Table = Vec::new();
     let mut owners = Share::new(ranges, nodes);
     for order in &orders {
-        // One has room as long as there is a range left.
+        // As long as a range is left, some node has room.
         let owner = order.iter().copied().find(|node| owners.has_room(*node)).unwrap_or(order[0]);
         owners.take(owner);
         table.push(vec![owner]);
     }
     let mut followers = Share::new(ranges * copies, nodes);
-    // What each of the others follows of an owner.
+    // For each owner, how many of its ranges each other node follows.
     let mut spread: Vec<Share> = owners
         .taken
         .iter()
@@ -90,7 +93,7 @@ pub fn propose(ranges: usize, names: &[&str], replicas: usize) -> Table {
     table
 }
 
-/// Moves standbys until the nodes follow as many ranges, up to one.
+/// Moves standbys until the numbers of ranges that the nodes follow differ by at most one.
 fn even_out(table: &mut Table, nodes: usize) {
     loop {
         let (_, follows) = followed(table, nodes);
@@ -106,9 +109,11 @@ fn even_out(table: &mut Table, nodes: usize) {
     }
 }
 
-/// Moves standbys of an owner from a node that follows much of it to one that follows less, once; the nodes follow as many ranges
-/// as before, up to one. Whether there was such a move: each makes the sum of the squares of what nodes follow of an owner
-/// less, so they come to an end.
+/// Moves one standby of an owner from a node that follows many ranges of the owner to a node that follows
+/// fewer. Returns whether such a move was possible.
+///
+/// The numbers of ranges that the nodes follow in all stay even, to within one. Every move reduces the sum of
+/// the squared numbers of ranges that a node follows of an owner, so the moves come to an end.
 fn spread_out(table: &mut Table, nodes: usize) -> bool {
     let (of_owner, follows) = followed(table, nodes);
     let least = follows.iter().copied().min().unwrap_or_default();
@@ -120,7 +125,7 @@ fn spread_out(table: &mut Table, nodes: usize) -> bool {
                 let mut moved = table.clone();
                 replace(&mut moved[range], from, to);
                 if follows[from] <= follows[to] {
-                    // Standbys of other owners go the other way, where that does no harm.
+                    // Standbys of other owners move the other way, if that makes no owner's spread worse.
                     let may = |of: &[usize], node: usize, next: usize| {
                         of[0] != owner && of_owner[of[0]][next] < of_owner[of[0]][node]
                     };
@@ -138,7 +143,7 @@ fn spread_out(table: &mut Table, nodes: usize) -> bool {
     false
 }
 
-/// What each node follows of each owner, and in all.
+/// How many ranges each node follows, of each owner and in all.
 fn followed(table: &Table, nodes: usize) -> (Table, Vec<usize>) {
     let (mut of_owner, mut follows) = (vec![vec![0; nodes]; nodes], vec![0; nodes]);
     for of in table {
@@ -154,7 +159,7 @@ fn squares(of_owner: &Table) -> usize {
     of_owner.iter().flatten().map(|count| count * count).sum()
 }
 
-/// Puts one standby in the place of another.
+/// Replaces one standby of a range with another.
 fn replace(of: &mut [usize], from: usize, to: usize) {
     for node in &mut of[1..] {
         if *node == from {
@@ -163,8 +168,11 @@ fn replace(of: &mut [usize], from: usize, to: usize) {
     }
 }
 
-/// Moves of standbys, each as a range with the node before and after, by which `from` follows one less and a node at the end one
-/// more. Only such that `may` be.
+/// Finds a chain of moves of standbys after which `from` follows one range less and the last node one range
+/// more.
+///
+/// A move is a range with its node before and after. `may` says which moves are allowed, and `ends` at which
+/// nodes the chain may end. The search is breadth-first, so the chain is a shortest one.
 fn path(
     table: &Table,
     nodes: usize,
@@ -196,9 +204,11 @@ fn path(
     None
 }
 
-/// The ranges that a new node should follow, which is the last of the names: its share of all replicas, of those that have the
-/// most and are proposed for it first.
-pub(crate) fn for_new(table: &Table, names: &[&str]) -> Vec<usize> {
+/// The ranges that a new node, the last of `names`, should follow.
+///
+/// The new node gets its share of all replicas. Ranges on the most loaded nodes come first, and among these
+/// the ranges for which the ring proposes the new node earliest.
+pub(crate) fn for_new_node(table: &Table, names: &[&str]) -> Vec<usize> {
     let new = names.len().saturating_sub(1);
     let ring = Ring::new(names.iter().copied());
     let place = |range: usize| ring.order(key(range)).position(|node| node == new);
@@ -208,7 +218,8 @@ pub(crate) fn for_new(table: &Table, names: &[&str]) -> Vec<usize> {
     table.iter().flatten().for_each(|node| loads[*node] += 1);
     let mut chosen = Vec::new();
     while chosen.len() < share.min(table.len()) {
-        // The load of the heaviest node that has it goes first, so that what it may drop then evens the nodes out.
+        // Ranges of the most loaded node come first: the node can then drop its replica, which evens out the
+        // loads.
         let heaviest = |range: usize| table[range].iter().map(|node| loads[*node]).max().unwrap_or_default();
         ranges.sort_by_key(|range| (std::cmp::Reverse(heaviest(*range)), place(*range)));
         let range = ranges.remove(0);
@@ -221,9 +232,9 @@ pub(crate) fn for_new(table: &Table, names: &[&str]) -> Vec<usize> {
     chosen
 }
 
-/// The node that should have a replica in the place of one that leaves: of those that have the fewest the one that is proposed
-/// first.
-pub(crate) fn instead(table: &Table, names: &[&str], range: usize, leaving: usize) -> Option<usize> {
+/// The node that should get a replica of a range in place of the leaving node: the least loaded node that has
+/// no replica yet. If several have the least load, the ring decides.
+pub(crate) fn replacement(table: &Table, names: &[&str], range: usize, leaving: usize) -> Option<usize> {
     let mut loads = vec![0; names.len()];
     table.iter().flatten().for_each(|node| loads[*node] += 1);
     let order = Ring::new(names.iter().copied()).order(key(range)).collect::<Vec<_>>();
@@ -246,7 +257,7 @@ mod tests {
         propose(ranges, &names.iter().map(String::as_str).collect::<Vec<_>>(), replicas)
     }
 
-    /// The most and the least.
+    /// Difference between the largest and the smallest count.
     fn uneven(counts: &[usize]) -> usize {
         counts.iter().max().unwrap() - counts.iter().min().unwrap()
     }
@@ -291,10 +302,10 @@ mod tests {
         }
 
         #[test]
-        fn a_node_more_moves_few(nodes in 2..16_usize, replicas in 1..4_usize) {
+        fn a_new_node_moves_few_replicas(nodes in 2..16_usize, replicas in 1..4_usize) {
             let (before, after) = (proposed(64, nodes, replicas), proposed(64, nodes + 1, replicas));
             let moved = before.iter().zip(&after).filter(|(old, new)| old[0] != new[0]).count();
-            // A plan without a ring moves most of them.
+            // A proposal without a ring would move most of the ranges.
             prop_assert!(moved <= 64 / (nodes + 1) * 3 + 6, "{} of 64 for {} nodes", moved, nodes);
             let left = |(old, new): (&Vec<usize>, &Vec<usize>)| {
                 old.iter().filter(|node| !new.contains(node)).count()
@@ -307,16 +318,16 @@ mod tests {
         fn a_new_node_takes_its_share(nodes in 2..16_usize, replicas in 1..4_usize) {
             let table = proposed(64, nodes, replicas);
             let all = names(nodes + 1);
-            let chosen = for_new(&table, &all.iter().map(String::as_str).collect::<Vec<_>>());
+            let chosen = for_new_node(&table, &all.iter().map(String::as_str).collect::<Vec<_>>());
             prop_assert_eq!(chosen.len(), 64 * replicas.min(nodes) / (nodes + 1));
             prop_assert!(chosen.windows(2).all(|pair| pair[0] < pair[1]));
         }
     }
 
     #[test]
-    fn whoever_has_the_fewest_comes_in_the_place_of_one_that_leaves() {
+    fn the_least_loaded_node_replaces_a_leaving_node() {
         let table = vec![vec![0, 1], vec![1, 2], vec![2, 0], vec![0, 1]];
-        assert_eq!(instead(&table, &["a", "b", "c"], 0, 1), Some(2));
-        assert_eq!(instead(&vec![vec![0, 1]], &["a", "b"], 0, 1), None);
+        assert_eq!(replacement(&table, &["a", "b", "c"], 0, 1), Some(2));
+        assert_eq!(replacement(&vec![vec![0, 1]], &["a", "b"], 0, 1), None);
     }
 }

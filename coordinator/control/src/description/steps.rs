@@ -1,9 +1,10 @@
-//! What a change of the description means: in words, and which processes are to be started, restarted or stopped, in which
-//! order.
+//! Describes a change of the description in words, and lists the processes that the operator must start,
+//! restart or stop afterwards, in order.
 //!
-//! A process takes part with the description that it was started with, so it is to be restarted where what concerns it has
-//! changed. What concerns it is its [`part`] of the description. Where nodes or replicas come, the coordinators are first, for
-//! they say when the others follow; where they only go, the coordinators are last.
+//! A process runs with the description that it was started with. It must therefore be restarted if its
+//! [`part`] of the description has changed. If nodes or replicas are added, the coordinators are restarted
+//! first, because they report when the others follow. If nodes or replicas are only removed, the coordinators
+//! are restarted last.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ pub enum ProcessRole {
     Tier1,
     /// A node of tier 2.
     Tier2,
-    /// A front door.
+    /// A coordinator, which answers clients.
     Coordinator,
 }
 
@@ -36,7 +37,8 @@ impl fmt::Display for ProcessRole {
 }
 
 impl ProcessRole {
-    /// Whether a process of this name may take part. Coordinators are in no list.
+    /// Whether a process of this role and name may take part. A description does not list the coordinators,
+    /// so every coordinator may.
     pub(crate) fn is_in(self, description: &Description, name: &str) -> bool {
         match self {
             Self::Tier1 => description.tier1.iter().any(|node| node.name.as_str() == name),
@@ -46,10 +48,11 @@ impl ProcessRole {
     }
 }
 
-/// The range whose owner has the router of the index, and so its plan.
+/// The range whose owner runs the router of the index, and so has the plan.
 pub const ROUTERS: RangeId = RangeId(0);
 
-/// What a process makes use of: the description without what does not concern it.
+/// The part of the description that concerns a process. A change outside this part needs no restart of the
+/// process.
 pub(crate) fn part(description: &Description, role: ProcessRole, name: &str) -> Description {
     let mut part = description.clone();
     match role {
@@ -61,7 +64,8 @@ pub(crate) fn part(description: &Description, role: ProcessRole, name: &str) -> 
                 node.ranges.retain(has);
                 node.standby.retain(has);
             }
-            // The router alone asks the index, and a node that is not to have it never does.
+            // Only the router calls the index, and only a node with a replica of its range can run the
+            // router.
             if !has(&ROUTERS) {
                 part.tier2.clear();
             }
@@ -77,41 +81,41 @@ pub(crate) fn part(description: &Description, role: ProcessRole, name: &str) -> 
     part
 }
 
-/// A change as an operator is told of it.
+/// A change as the operator reads it: the new version, what has changed, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangeReport {
-    /// The version of the description from now on.
+    /// Version of the description after the change.
     pub version: u64,
-    /// What is another.
+    /// Differences from the description before, in words.
     pub changes: Vec<String>,
-    /// What is to be done, in order.
+    /// Steps that the operator must take, in order.
     pub steps: Vec<String>,
 }
 
-/// What is another in the second description, in words.
+/// Describes in words how the second description differs from the first.
 pub fn changes(before: &Description, after: &Description) -> Vec<String> {
     let mut changes = Vec::new();
     for role in [ProcessRole::Tier1, ProcessRole::Tier2] {
         let (old, new) = (nodes(before, role), nodes(after, role));
         for (name, address) in &new {
             match old.iter().find(|(other, _)| other == name) {
-                None => changes.push(format!("{role} {name} at {address} is in")),
+                None => changes.push(format!("{role} {name} at {address} joins")),
                 Some((_, other)) if other != address => {
-                    changes.push(format!("{role} {name} is at {address}, and no longer at {other}"));
+                    changes.push(format!("{role} {name} moves from {other} to {address}"));
                 }
                 Some(_) => {}
             }
         }
         let gone = old.iter().filter(|(name, _)| !new.iter().any(|(other, _)| other == name));
-        changes.extend(gone.map(|(name, _)| format!("{role} {name} is out")));
+        changes.extend(gone.map(|(name, _)| format!("{role} {name} leaves")));
     }
     for range in (0..after.ranges).map(RangeId) {
         let (old, new) = (replicas(before, range), replicas(after, range));
         if old != new {
             let alone = after.replicas_of(range).len() == 1;
-            let warning = if alone { ". With a single copy nobody can take it over" } else { "" };
+            let warning = if alone { ". With a single replica, no other node can take over" } else { "" };
             changes.push(format!(
-                "range {range}: replicas at {new}, where they were at {old}; the first is to own it{warning}"
+                "range {range}: replicas at {new}, before at {old}; the first node becomes the owner{warning}"
             ));
         }
     }
@@ -142,7 +146,8 @@ fn replicas(description: &Description, range: RangeId) -> String {
     names.join(", ")
 }
 
-/// What is to be done after a change, in order; `file` is what the operator calls the file of the cluster.
+/// The steps that the operator must take after a change, in order. `file` is the operator's path of the
+/// cluster file.
 pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<String> {
     let mut steps = Vec::new();
     for (role, command) in [(ProcessRole::Tier1, "tier1"), (ProcessRole::Tier2, "tier2")] {
@@ -154,11 +159,12 @@ pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<Strin
         }));
     }
     let coordinators = "restart the coordinators".to_owned();
-    // They have nothing to lose, and show and ask only the nodes of the description of their own start.
+    // A coordinator stores nothing, and shows and asks only the nodes of the description that it was started
+    // with.
     let all = nodes(after, ProcessRole::Tier1);
     let is_more = !steps.is_empty() || all.iter().any(|(name, _)| has_more(before, after, name));
     if is_more {
-        steps.push(format!("{coordinators}, which show only what they know of"));
+        steps.push(format!("{coordinators}, which show only the nodes that they were started with"));
     }
     let stays = |role: ProcessRole, name: &NodeName| role.is_in(after, name.as_str());
     let concerned = |role: ProcessRole| {
@@ -166,20 +172,20 @@ pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<Strin
             nodes(before, role).into_iter().map(|(name, _)| name).filter(move |name| stays(role, name));
         both.filter(move |name| part(before, role, name.as_str()) != part(after, role, name.as_str()))
     };
-    // Whoever is to have more copies first, so that no range has fewer meanwhile.
+    // Nodes that gain replicas come first, so that no range has fewer copies meanwhile.
     let mut tier1: Vec<NodeName> = concerned(ProcessRole::Tier1).collect();
     let (gains, loses) =
         (|name: &NodeName| has_more(before, after, name), |name: &NodeName| has_more(after, before, name));
     tier1.sort_by_key(|name| (!gains(name), loses(name)));
     if !tier1.is_empty() {
         let wait = if tier1.iter().any(gains) {
-            "; where a node is to have a range anew, wait until it follows it"
+            "; if a node gains a range, also wait until it follows that range"
         } else {
             ""
         };
         steps.push(format!(
-            "restart the nodes of tier 1 {}, one after the other, each when `doppel cluster status` says that the one before \
-             follows{wait}",
+            "restart the nodes of tier 1 {}, one after the other, each when `doppel cluster status` says that the one \
+             before follows{wait}",
             listed(&tier1)
         ));
     }
@@ -200,7 +206,7 @@ pub fn steps(before: &Description, after: &Description, file: &str) -> Vec<Strin
     steps
 }
 
-/// Whether a node has a range in the second description that it has not in the first.
+/// Whether a node has a replica in the second description that it does not have in the first.
 fn has_more(before: &Description, after: &Description, name: &NodeName) -> bool {
     let old = before.ranges_of(name);
     after.ranges_of(name).iter().any(|range| !old.contains(range))
@@ -210,7 +216,7 @@ fn listed(names: &[NodeName]) -> String {
     names.iter().map(NodeName::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// The nodes of each range, as [`placement`](crate::description::placement) takes them.
+/// The nodes of each range, in the form that [`placement`](crate::description::placement) works with.
 pub(crate) fn table(description: &Description) -> Vec<Vec<usize>> {
     let place = |name: &NodeName| description.tier1.iter().position(|node: &Tier1Node| node.name == *name);
     let of = |range| description.replicas_of(range).iter().filter_map(place).collect();

@@ -1,8 +1,9 @@
-//! Whether the monitors that are named are those of all servers that keep the log.
+//! Checks that the named monitors cover all servers of the log.
 //!
-//! With settlement `log` one server that does not sync is enough for a write to be lost, and a server that nobody has asked may
-//! be that one. So every server that has a part in the log must be among those that a monitor has answered for: the one behind
-//! each URL of the file, and those that have a copy of a stream, of which the leader of the stream knows the names.
+//! With settlement `log`, a single server that does not sync can lose a write, and a server without a monitor
+//! may be such a server. A monitor must therefore have answered for every server of the log: the server
+//! behind each URL of the file, and each server with a copy of a stream. The leader of a stream knows the
+//! names of the latter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -14,21 +15,23 @@ use doppel_shared_log::{EngineState, LogEngine};
 use crate::log::LogSettings;
 use crate::log::monitors::{LogServer, Objections, PAUSE, look, objections};
 
-/// How long servers and streams have for an answer.
+/// Time limit for the answers of servers and streams.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// Where a log is.
+/// The log to check: its client, its servers and its streams.
 pub struct LogTarget<'p> {
     /// The client of the log.
     pub engine: &'p LogEngine,
     /// The URLs of the file.
     pub servers: &'p [String],
-    /// All streams of the cluster, as soon as they are made.
+    /// Names of all streams of the cluster; empty before they are created.
     pub streams: &'p [String],
 }
 
-/// What speaks against a log as it is to be kept: how its servers are set, and with settlement `log` also which of them no
-/// monitor answers for. What does not answer is asked until a moment.
+/// Finds reasons against using a log with some settings.
+///
+/// The reasons are wrong settings of servers and, with settlement `log`, servers for which no monitor
+/// answers. If something does not answer, the question is repeated until `until`.
 pub fn speaks_against(settings: &LogSettings, place: &LogTarget<'_>, until: Instant) -> Objections {
     let LogSettings { settlement, monitors, .. } = settings;
     let LogTarget { engine, servers, streams } = place;
@@ -47,15 +50,19 @@ pub fn speaks_against(settings: &LogSettings, place: &LogTarget<'_>, until: Inst
     }
 }
 
-/// The servers of a log that no monitor has answered for. Those that may be behind monitors that do not answer are not known to
-/// be without one.
+/// Finds the servers of a log for which no monitor has answered.
+///
+/// If no more servers are uncovered than monitors are silent, each of them may be behind a silent monitor.
+/// They then count as silent, otherwise as wrong.
 fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
     let mut all = Objections::default();
-    // By its name, what a server is there for.
+    // Where each server was found, by its name.
     let mut keepers: BTreeMap<&str, String> = BTreeMap::new();
     for server in &state.servers {
         match &server.greeting {
-            Ok(said) => drop(keepers.entry(&said.name).or_insert_with(|| format!("at {}", server.url))),
+            Ok(greeting) => {
+                drop(keepers.entry(&greeting.name).or_insert_with(|| format!("at {}", server.url)))
+            }
             Err(reason) => {
                 all.silent.push(format!("the log server at {} does not answer: {reason}", server.url));
             }
@@ -70,20 +77,20 @@ fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
                 }
             }
             Err(reason) => all.silent.push(format!(
-                "which servers keep the stream {} is not known, for its leader does not answer: {reason}",
+                "it is not known which servers keep the stream {}, because its leader does not answer: {reason}",
                 stream.stream
             )),
         }
     }
     let confirmed: BTreeSet<&str> =
-        found.iter().filter_map(|server| Some(server.said.as_ref().ok()?.name.as_str())).collect();
+        found.iter().filter_map(|server| Some(server.report.as_ref().ok()?.name.as_str())).collect();
     keepers.retain(|name, _| !confirmed.contains(name));
-    let away = found.iter().filter(|server| server.said.is_err()).count();
+    let away = found.iter().filter(|server| server.report.is_err()).count();
     let without = keepers.iter().map(|(name, is)| {
         let confirmed = confirmed.iter().copied().collect::<Vec<_>>().join(", ");
         format!(
-            "the log server {name} {is} is none of those whose monitors answer, which are {confirmed}; name its monitor, too, with \
-             --log-monitor"
+            "the log server {name} {is} is none of those whose monitors answer, which are {confirmed}; name its \
+             monitor too, with --log-monitor"
         )
     });
     if keepers.len() > away {
@@ -122,14 +129,14 @@ mod tests {
     }
 
     fn monitor(n: u16) -> LogServer {
-        let said = ServerReport {
+        let report = ServerReport {
             id: format!("id-{n}"),
             name: format!("log-{n}"),
             version: "2.12.0".to_owned(),
             has_jetstream: true,
             syncs: true,
         };
-        LogServer { monitor: format!("http://10.0.0.{n}:8222"), said: Ok(said) }
+        LogServer { monitor: format!("http://10.0.0.{n}:8222"), report: Ok(report) }
     }
 
     #[test]
@@ -138,18 +145,18 @@ mod tests {
             EngineState { servers: vec![server(1), server(2)], streams: vec![stream("range-0", 2, &[1, 3])] };
         let all = [monitor(1), monitor(2), monitor(3)];
         assert_eq!(uncovered(&state, &all), Objections::default());
-        // One good monitor does not speak for three servers, and a copy counts that no URL leads to.
+        // One good monitor does not cover three servers, and a server without a URL counts if it has a copy.
         let Objections { wrong, silent } = uncovered(&state, &all[..1]);
         assert_eq!((wrong.len(), silent.len()), (2, 0), "{wrong:?}");
         assert!(wrong[0].starts_with("the log server log-2 at nats://10.0.0.2:4222 is none"), "{wrong:?}");
         assert!(wrong[1].starts_with("the log server log-3 which keeps range-0 is none"), "{wrong:?}");
-        // One that does not answer may be the one that is missed, but not two.
-        let away = LogServer { said: Err("refused".to_owned()), ..monitor(3) };
+        // One silent monitor may belong to one uncovered server, but not to two.
+        let away = LogServer { report: Err("refused".to_owned()), ..monitor(3) };
         let some = [monitor(1), monitor(2), away.clone()];
         let Objections { wrong, silent } = uncovered(&state, &some);
         assert_eq!((wrong.len(), silent.len()), (0, 1), "{wrong:?}");
         assert_eq!(uncovered(&state, &[monitor(1), away]).wrong.len(), 2);
-        // Who does not say is not known to be without one.
+        // A server or stream that does not answer is silent, not wrong.
         state.servers[0].greeting = Err("refused".to_owned());
         state.streams[0].contents = Err("no leader".to_owned());
         let Objections { wrong, silent } = uncovered(&state, &all);

@@ -1,9 +1,10 @@
-//! How the servers of the log are set, as each says it on its monitoring port, and whether that is enough for the mode in which
-//! commits are settled.
+//! Reads the settings of the log servers from their monitoring ports, and decides whether they suffice for
+//! the settlement of commits.
 //!
-//! With settlement `log` a commit counts when the log has acknowledged it. That is honest only where each server writes to its
-//! disk first: from 2.12 on with `sync_interval: always`. What the port shows was seen with 2.9.10 and 2.15.1: the first says
-//! nothing of it, the second `sync_always` in `jetstream.config` of `/varz`.
+//! With settlement `log`, a commit counts when the log has acknowledged it. That is safe only if each server
+//! writes to its disk before it acknowledges. Servers can do so since version 2.12, with `sync_interval:
+//! always`. Version 2.15.1 shows this setting as `sync_always` in `jetstream.config` of `/varz`; version
+//! 2.9.10 does not show it.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -17,65 +18,65 @@ use reqwest::StatusCode;
 use reqwest::redirect::Policy;
 use serde::Deserialize;
 
-/// The oldest version that streams are kept on.
+/// Oldest supported version of a log server.
 pub const OLDEST: ServerVersion = (2, 9, 10);
 
-/// The oldest version that can sync what it acknowledges.
+/// Oldest version of a log server that can sync what it acknowledges.
 pub const SYNCS: ServerVersion = (2, 12, 0);
 
-/// How long a server is waited for.
+/// Time limit for the answer of a monitor.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// The longest answer that is read, in bytes; servers say some thousands.
+/// Longest answer that is read, in bytes. Usual answers have some thousands.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// What a log server says first to each of its clients.
+/// First bytes that a log server sends to each of its clients.
 const GREETING: &[u8; 5] = b"INFO ";
 
-/// Why the port for clients is none of a monitor.
-const CLIENT_PORT: &str = "a log server answers there as it does on the port for its clients, and a monitor has a port of its own; \
-                           name the one that is `http` or `http_port` in the configuration of that server, or -m on its command line, \
-                           mostly 8222";
+/// Reason and remedy if a URL names the port for clients instead of the monitoring port.
+const CLIENT_PORT: &str = "a log server answers there as it does on the port for its clients, and a monitor has \
+                           a port of its own; name the port that is `http` or `http_port` in the configuration of \
+                           that server, or -m on its command line, mostly 8222";
 
 /// The pause before servers that do not answer are asked again.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
-/// The version of a server, as in 2.15.1.
+/// Version of a server: the major, minor and patch number, as in 2.15.1.
 pub type ServerVersion = (u32, u32, u32);
 
-/// A server of the log, as its monitor shows it.
+/// The answer of one monitor of a log server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogServer {
     /// The URL of the monitor.
     pub(crate) monitor: String,
-    /// What it says, or why nothing.
-    pub(crate) said: Result<ServerReport, String>,
+    /// The report of the server, or the reason why there is none.
+    pub(crate) report: Result<ServerReport, String>,
 }
 
-/// What a server says of itself.
+/// Settings of a log server, as its monitor reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerReport {
-    /// Id that the server has drawn at its start.
+    /// Id that the server draws at each start.
     pub id: String,
     /// Name of the server in its own configuration.
     pub name: String,
-    /// As it writes it.
+    /// Version, in the spelling of the server.
     pub version: String,
     pub(crate) has_jetstream: bool,
-    /// Whether it syncs before it acknowledges.
+    /// Whether the server syncs an entry to its disk before it acknowledges the entry.
     pub(crate) syncs: bool,
 }
 
-/// What speaks against a mode of settlement.
+/// Reasons against a mode of settlement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Objections {
-    /// What servers say.
+    /// Settings of servers that do not suffice.
     pub wrong: Vec<String>,
-    /// Servers that say nothing.
+    /// Servers or streams that do not answer.
     pub silent: Vec<String>,
 }
 
-/// The numbers of a version; none where it has not three.
+/// Reads the three numbers of a version. Returns `None` if the text does not begin with three numbers.
 pub fn version(text: &str) -> Option<ServerVersion> {
     let numbers: Vec<u32> = text.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
     let [major, minor, patch, ..] = *numbers else { return None };
@@ -86,23 +87,23 @@ pub fn version(text: &str) -> Option<ServerVersion> {
 pub(crate) fn look(monitors: &[String]) -> Vec<LogServer> {
     let asked = monitors.iter().map(|monitor| {
         let url = monitor.clone();
-        let asking = thread::Builder::new().name("log-monitor".to_owned()).spawn(move || ask(&url));
-        (monitor, asking)
+        let thread = thread::Builder::new().name("log-monitor".to_owned()).spawn(move || ask(&url));
+        (monitor, thread)
     });
     let asked: Vec<_> = asked.collect();
-    let answered = asked.into_iter().map(|(monitor, asking)| {
-        let said = asking.map_err(|error| error.to_string());
-        let said = said.and_then(|thread| thread.join().map_err(|_| "the question panicked".to_owned()));
-        LogServer { monitor: monitor.clone(), said: said.and_then(|said| said) }
+    let answered = asked.into_iter().map(|(monitor, thread)| {
+        let report = thread.map_err(|error| error.to_string());
+        let report = report.and_then(|thread| thread.join().map_err(|_| "the question panicked".to_owned()));
+        LogServer { monitor: monitor.clone(), report: report.and_then(|report| report) }
     });
     answered.collect()
 }
 
-/// The same, and again those that do not answer, until a moment.
+/// Like [`look`], but repeats the question until all monitors answer or `until` is reached.
 pub fn look_until(monitors: &[String], until: Instant) -> Vec<LogServer> {
     loop {
         let found = look(monitors);
-        if found.iter().all(|server| server.said.is_ok()) || Instant::now() >= until {
+        if found.iter().all(|server| server.report.is_ok()) || Instant::now() >= until {
             return found;
         }
         thread::sleep(PAUSE);
@@ -117,10 +118,10 @@ fn ask(monitor: &str) -> Result<ServerReport, String> {
         }
         cause.to_string()
     };
-    // What a monitor says is of itself, and not of where it sends whoever asks.
+    // A redirect would lead to the report of another server, so redirects are not followed.
     let http = builder_without_tls().timeout(ANSWER).redirect(Policy::none()).build().map_err(text)?;
     let answer = http.get(format!("{}/varz", monitor.trim_end_matches('/'))).send().map_err(|error| {
-        // Something is there, and it speaks another language.
+        // Something listens at the port, but does not speak HTTP.
         if !error.is_connect() && !error.is_timeout() && greets(monitor) {
             CLIENT_PORT.to_owned()
         } else {
@@ -136,7 +137,7 @@ fn ask(monitor: &str) -> Result<ServerReport, String> {
         return Err(format!("it answers with more than {ANSWER_BYTES_MAX} bytes"));
     }
     let Varz { server_id, server_name, version, jetstream } =
-        serde_json::from_slice(&body).map_err(|error| format!("what it answers cannot be read: {error}"))?;
+        serde_json::from_slice(&body).map_err(|error| format!("its answer cannot be read: {error}"))?;
     let Config { store_dir, sync_always } = jetstream.config.unwrap_or_default();
     Ok(ServerReport {
         id: server_id,
@@ -147,7 +148,8 @@ fn ask(monitor: &str) -> Result<ServerReport, String> {
     })
 }
 
-/// Whether a log server greets whoever connects, as on the port for its clients; on that of its monitor it waits to be asked.
+/// Whether a log server sends a greeting at once, as on the port for its clients. On its monitoring port, a
+/// server waits for a request.
 fn greets(monitor: &str) -> bool {
     let address = monitor.strip_prefix("http://").unwrap_or(monitor).trim_end_matches('/');
     let found = address.to_socket_addrs().ok().and_then(|mut found| found.next());
@@ -183,25 +185,25 @@ struct Config {
     sync_always: bool,
 }
 
-/// What speaks against this mode, as the servers are set.
+/// Finds reasons against a mode of settlement in the answers of the monitors.
 pub fn objections(settlement: Settlement, servers: &[LogServer]) -> Objections {
     let mut objections = Objections::default();
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
-    for LogServer { monitor, said } in servers {
-        let said = match said {
-            Ok(said) => said,
+    for LogServer { monitor, report } in servers {
+        let report = match report {
+            Ok(report) => report,
             Err(reason) => {
                 objections.silent.push(format!("no monitor of a log server answers at {monitor}: {reason}"));
                 continue;
             }
         };
-        objections.wrong.extend(said.objection(settlement).map(|what| {
-            format!("the log server {} at {monitor}, version {}, {what}", said.name, said.version)
+        objections.wrong.extend(report.objection(settlement).map(|what| {
+            format!("the log server {} at {monitor}, version {}, {what}", report.name, report.version)
         }));
-        if let Some(other) = seen.insert(&said.id, monitor) {
+        if let Some(other) = seen.insert(&report.id, monitor) {
             objections.wrong.push(format!(
                 "{other} and {monitor} are one log server, {}: name the monitor of each",
-                said.name
+                report.name
             ));
         }
     }
@@ -248,14 +250,14 @@ mod tests {
     use super::*;
 
     fn server(at: u16, version: &str, syncs: bool) -> LogServer {
-        let said = ServerReport {
+        let report = ServerReport {
             id: format!("id-{at}"),
             name: format!("log-{at}"),
             version: version.to_owned(),
             has_jetstream: true,
             syncs,
         };
-        LogServer { monitor: format!("http://10.0.0.{at}:8222"), said: Ok(said) }
+        LogServer { monitor: format!("http://10.0.0.{at}:8222"), report: Ok(report) }
     }
 
     #[test]
@@ -281,7 +283,7 @@ mod tests {
             let found = objections(Settlement::Log, &[&good[..], &[other]].concat());
             assert!(found.wrong.len() == 1 && found.wrong[0].contains(says), "{found:?}");
         }
-        let away = LogServer { monitor: "http://a:1".to_owned(), said: Err("refused".to_owned()) };
+        let away = LogServer { monitor: "http://a:1".to_owned(), report: Err("refused".to_owned()) };
         let found = objections(Settlement::Log, &[&good[..], &[away]].concat());
         assert_eq!((found.wrong.len(), found.silent.len()), (0, 1));
     }
@@ -291,17 +293,17 @@ mod tests {
         assert_eq!(objections(Settlement::Standby, &[server(1, "2.9.10", false)]), Objections::default());
         assert_eq!(objections(Settlement::Standby, &[server(1, "2.8.0", false)]).wrong.len(), 1);
         let mut none = server(1, "2.15.1", true);
-        none.said.as_mut().unwrap().has_jetstream = false;
+        none.report.as_mut().unwrap().has_jetstream = false;
         assert!(objections(Settlement::Standby, &[none]).wrong[0].contains("has no JetStream"));
     }
 
     #[test]
     fn a_monitor_that_does_not_answer_says_why() {
         let found = look(&["http://127.0.0.1:9".to_owned()]);
-        assert!(found[0].said.is_err(), "{found:?}");
+        assert!(found[0].report.is_err(), "{found:?}");
     }
 
-    /// Answers once, with this head and so many bytes.
+    /// Starts a server that answers one request with this head and a body of `bytes` spaces. Returns its URL.
     fn answering(head: &'static str, bytes: usize) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -317,14 +319,14 @@ mod tests {
     }
 
     #[test]
-    fn the_port_for_clients_is_known_from_a_server_that_is_away() {
+    fn the_port_for_clients_is_distinguished_from_a_server_that_is_away() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let monitor = format!("http://{}", listener.local_addr().unwrap());
         thread::spawn(move || {
             for connection in listener.incoming() {
                 let mut connection = connection.unwrap();
                 let _ = connection.write_all(b"INFO {\"server_name\":\"log-1\"}\r\n");
-                // Until the other side has read it.
+                // Keep the connection open until the other side has read the greeting.
                 let _ = connection.read(&mut [0; 4_096]);
             }
         });
@@ -336,17 +338,17 @@ mod tests {
         );
         assert!(said.contains("`http_port`") && said.contains("-m on its command line"), "{said}");
         let other = answering("nonsense", 0);
-        let said = look(&[other])[0].said.clone().unwrap_err();
+        let said = look(&[other])[0].report.clone().unwrap_err();
         assert!(!said.contains("clients"), "{said}");
     }
 
     #[test]
-    fn a_monitor_sends_nobody_elsewhere_and_its_answer_has_an_end() {
+    fn redirects_are_not_followed_and_long_answers_are_refused() {
         let elsewhere = answering("302 Found\r\nLocation: http://127.0.0.1:9/varz", 0);
         let endless = answering("200 OK", 2 << 20);
         for (monitor, says) in [(elsewhere, "status 302"), (endless, "more than 1048576 bytes")] {
             let found = look(&[monitor]);
-            let said = found[0].said.as_ref().unwrap_err();
+            let said = found[0].report.as_ref().unwrap_err();
             assert!(said.contains(says), "{said}");
         }
     }

@@ -1,4 +1,5 @@
-//! The streams of a new cluster are made at the servers of its log, and those of an old one are waited for.
+//! Creates the streams of a new cluster at the servers of its log, and waits for the streams of an existing
+//! cluster.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -14,23 +15,25 @@ use crate::meta::{Described, Meta, STREAM_BYTES};
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The least time that an attempt to connect has.
+/// Shortest time limit of an attempt to connect.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// A connection to the log, for a command.
+/// A command's connection to the log.
 pub struct Connection {
     /// The client of the log.
     pub engine: LogEngine,
     until: Instant,
-    // Connections live in its tasks.
+    // The connection runs in tasks of this runtime, so the runtime must live as long.
     runtime: Runtime,
 }
 
-/// Whether each server of a log answers. Servers that have just been started are asked again for as
-/// long as `patience`; `tell` is told why, once for each server.
+/// Checks that each server of a log answers.
+///
+/// A server may just have been started, so it is asked again for as long as `patience`. `tell` is called with
+/// the error of the first failed attempt, once for each server.
 ///
 /// # Errors
-/// When a server cannot be reached or is too old.
+/// If a server cannot be reached or is too old.
 pub fn servers(servers: &[String], patience: Duration, tell: &dyn Fn(&EngineError)) -> anyhow::Result<()> {
     let (until, runtime) = (Instant::now() + patience, runtime()?);
     servers.iter().try_for_each(|server| {
@@ -40,25 +43,26 @@ pub fn servers(servers: &[String], patience: Duration, tell: &dyn Fn(&EngineErro
 }
 
 impl Connection {
-    /// Connects to a log. Servers that have no leader yet, or do not answer, are asked again for as long as `patience`.
+    /// Connects to a log. If the servers have no leader yet or do not answer, tries again for as long as
+    /// `patience`.
     ///
     /// # Errors
-    /// [`EngineError`] when none answers, and when the system gives no threads.
+    /// [`EngineError`] if no server answers. Another error if the system cannot start threads.
     pub fn new(servers: &[String], patience: Duration) -> anyhow::Result<Self> {
         let (until, runtime) = (Instant::now() + patience, runtime()?);
         let engine = connect(&runtime, servers, until, &|_| {})?;
         Ok(Self { engine, until, runtime })
     }
 
-    /// Where its tasks run.
+    /// Handle of the runtime in which the tasks of the connection run.
     pub fn handle(&self) -> Handle {
         self.runtime.handle().clone()
     }
 
-    /// Makes the streams of a new cluster, each of which must not have been before, and then its META with this description.
+    /// Creates the streams of a new cluster, META last, and writes the first description to META.
     ///
     /// # Errors
-    /// When a stream is there already or cannot be made. The message says which were made.
+    /// If a stream exists already or cannot be created. The message names the streams that were created.
     pub fn make(&self, log: &LogSettings, description: &Description) -> anyhow::Result<()> {
         let ranges = log::streams(&description.cluster, description.ranges);
         let meta = log::meta(&description.cluster);
@@ -69,14 +73,14 @@ impl Connection {
             self.make_one(name, settings).map_err(|error| {
                 let room = match &error {
                     EngineError::NotMade { .. } => format!(
-                        "; each log server has to be able to set {} bytes aside for each of {} streams: `max_file_store` in its \
-                         configuration, --log-max-bytes here",
+                        "; each log server must be able to set {} bytes aside for each of {} streams: raise \
+                         `max_file_store` in its configuration, or lower --log-max-bytes here",
                         log.max_bytes,
                         ranges.len()
                     ),
                     EngineError::Log(LogError::Unavailable { .. }) => {
-                        "; see that more than half of the log servers run, and reach each other by their `routes`; a single log server \
-                         has no `cluster` block in its configuration"
+                        "; check that more than half of the log servers run, and that they reach each other by their \
+                         `routes`; a single log server has no `cluster` block in its configuration"
                             .to_owned()
                     }
                     _ => String::new(),
@@ -91,7 +95,7 @@ impl Connection {
     fn make_one(&self, name: &str, settings: StreamSettings) -> Result<(), EngineError> {
         let mut is_unsure = false;
         again(self.until, passes, || match self.engine.create(name, settings) {
-            // The answer to an earlier attempt was lost.
+            // An earlier attempt has created the stream, and its answer was lost.
             Err(EngineError::Exists(_)) if is_unsure => self.engine.open(name, settings.replicas).map(drop),
             made => {
                 is_unsure |= made.as_ref().is_err_and(passes);
@@ -100,18 +104,18 @@ impl Connection {
         })
     }
 
-    /// Opens the META of a cluster.
+    /// Opens the META stream of a cluster.
     ///
     /// # Errors
-    /// When it is not there, or does not answer in time.
+    /// If the stream does not exist or does not answer in time.
     pub fn meta(&self, cluster: &Arc<str>) -> Result<Meta, EngineError> {
         again(self.until, passes, || Meta::open(&self.engine, Arc::clone(cluster)))
     }
 
-    /// Waits until all streams of a cluster answer; its description.
+    /// Waits until all streams of a cluster answer, and returns its description.
     ///
     /// # Errors
-    /// When one does not in time, or is not as it was made.
+    /// If a stream does not answer in time, or has other settings than it was created with.
     pub fn wait(&self, cluster: &Arc<str>) -> anyhow::Result<Described> {
         let meta = self.meta(cluster)?;
         let described = again(self.until, crate::meta::MetaError::passes, || meta.read())?;
@@ -123,7 +127,7 @@ impl Connection {
     }
 }
 
-/// What is to be done with streams that were made for nothing.
+/// Says what to do with streams that were created before a failure.
 pub fn left(made: &[String]) -> String {
     match made {
         [] => "no stream was made".to_owned(),
@@ -134,7 +138,8 @@ pub fn left(made: &[String]) -> String {
     }
 }
 
-/// Connections live in tasks, so they need a thread that goes on while this one waits.
+/// Starts a runtime with a thread of its own, so that the tasks of a connection go on while the calling
+/// thread waits.
 fn runtime() -> anyhow::Result<Runtime> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.context("cannot start the runtime")
@@ -148,7 +153,6 @@ fn connect(
 ) -> Result<LogEngine, EngineError> {
     let mut is_told = false;
     again(until, passes, || {
-        // As which the servers show this connection.
         let left = until.saturating_duration_since(Instant::now()).max(LEAST);
         let connected = LogEngine::connect_within(runtime.handle().clone(), servers, "doppel", left);
         if let Err(error) = &connected
@@ -161,7 +165,7 @@ fn connect(
     })
 }
 
-/// Asks until it succeeds, fails for good, or it is too late.
+/// Repeats an operation until it succeeds, fails for good, or `until` is reached.
 fn again<T, E>(
     until: Instant,
     passes: impl Fn(&E) -> bool,
@@ -175,7 +179,8 @@ fn again<T, E>(
     }
 }
 
-/// Whether it may succeed later: servers that elect a leader, or do not know each other yet, say all of these.
+/// Whether the operation may succeed later. Servers give these errors while they elect a leader or do not
+/// know each other yet.
 pub fn passes(error: &EngineError) -> bool {
     match error {
         EngineError::Unreachable { .. } | EngineError::NotMade { .. } => true,

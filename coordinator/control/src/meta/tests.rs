@@ -1,4 +1,4 @@
-//! Everybody that folds the stream agrees, and of two changes in one place one is made.
+//! All readers of the stream agree on the description, and of two concurrent changes only one is made.
 
 use doppel_shared_log::memory::{LogFault, MemoryLog};
 use proptest::prelude::*;
@@ -32,9 +32,9 @@ fn a_change_is_read_by_all() {
     assert_eq!(meta.begin(&described(8)), Err(MetaError::Outrun));
     let first = meta.read().unwrap();
     assert_eq!((first.version, &first.description), (1, &described(7)));
-    assert_eq!(meta.read_behind(&first), Ok(None));
+    assert_eq!(meta.read_if_newer(&first), Ok(None));
     let second = meta.change(&first, &described(8)).unwrap();
-    assert_eq!(meta.read_behind(&first), Ok(Some(second.clone())));
+    assert_eq!(meta.read_if_newer(&first), Ok(Some(second.clone())));
     assert_eq!(meta.read(), Ok(second));
 }
 
@@ -45,18 +45,18 @@ fn of_two_changes_of_one_description_one_is_made() {
     meta.begin(&described(7)).unwrap();
     let seen = meta.read().unwrap();
     meta.change(&seen, &described(8)).unwrap();
-    // Also where both want the same.
+    // The second change is refused even if it wants the same description.
     for wanted in [8, 9] {
         assert_eq!(meta.change(&seen, &described(wanted)), Err(MetaError::Outrun));
     }
     assert_eq!(meta.read().unwrap().description, described(8));
-    // Looking again helps.
+    // After reading again, a change succeeds.
     meta.change(&meta.read().unwrap(), &described(9)).unwrap();
     assert_eq!(meta.read().unwrap().version, 3);
 }
 
 #[test]
-fn what_is_not_whole_or_of_another_is_void_and_a_newer_form_is_refused() {
+fn damaged_and_foreign_entries_are_ignored_and_a_newer_form_is_refused() {
     let log = MemoryLog::default();
     let meta = meta(&log);
     put(&log, &Bytes::from_static(b"rubbish"));
@@ -66,11 +66,11 @@ fn what_is_not_whole_or_of_another_is_void_and_a_newer_form_is_refused() {
     let mut torn = entry(4, described(8)).to_vec();
     *torn.last_mut().unwrap() ^= 1;
     put(&log, &Bytes::from(torn));
-    // Somebody has published an old one again.
+    // An entry with an old version is published again.
     put(&log, &entry(3, described(8)));
     let found = meta.read().unwrap();
     assert_eq!((found.version, &found.description), (3, &described(7)));
-    // It goes on behind what is void.
+    // A change can follow ignored entries.
     meta.change(&found, &described(8)).unwrap();
     assert_eq!(meta.read().unwrap().version, 4);
     put(&log, &framed(FORM + 1, "{}"));
@@ -93,7 +93,7 @@ fn a_description_that_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn a_stream_that_is_gone_is_said_to_be_and_is_never_made_anew() {
+fn a_missing_stream_is_an_error_and_is_never_created_again() {
     let log = MemoryLog::default();
     let meta = meta(&log);
     meta.begin(&described(7)).unwrap();
@@ -101,14 +101,14 @@ fn a_stream_that_is_gone_is_said_to_be_and_is_never_made_anew() {
     log.set_missing(true);
     for refused in [meta.read().unwrap_err(), meta.change(&seen, &described(8)).unwrap_err()] {
         assert!(matches!(refused, MetaError::Log(LogError::Missing { .. })), "{refused}");
-        assert!(refused.passes(), "it may come back");
+        assert!(refused.passes(), "a missing stream may come back");
     }
     log.set_missing(false);
     assert_eq!(meta.read(), Ok(seen));
 }
 
 #[test]
-fn old_descriptions_go_and_the_last_stays() {
+fn old_descriptions_are_removed_and_the_last_stays() {
     let log = MemoryLog::default();
     let meta = meta(&log);
     meta.begin(&described(1)).unwrap();
@@ -120,10 +120,10 @@ fn old_descriptions_go_and_the_last_stays() {
     assert_eq!(extent.end.0 - extent.trimmed.0, KEPT);
 }
 
-/// What is put into the stream.
+/// A step of the random test.
 #[derive(Debug, Clone)]
 enum Put {
-    /// By whoever has looked so many changes ago.
+    /// A change by a reader that has read the stream this many steps ago.
     Change(usize),
     Rubbish,
     Replay(u64),
@@ -156,7 +156,7 @@ proptest! {
         let log = MemoryLog::default();
         let meta = meta(&log);
         meta.begin(&described(1)).unwrap();
-        // What each place in the stream was read as, and the changes that were made.
+        // The descriptions that were read after each step.
         let mut looks = vec![meta.read().unwrap()];
         for (n, put_in) in (2..).zip(puts) {
             match put_in {
@@ -178,7 +178,7 @@ proptest! {
                     }
                 }
                 Put::Trim(ahead) => {
-                    // The entry that counts stays.
+                    // Trim only entries before the one that counts.
                     let last = looks.iter().find(|look| look.version == looks.last().unwrap().version);
                     let through = last.unwrap().end.0.saturating_sub(1 + ahead);
                     log.trim(Sequence(through)).unwrap();

@@ -1,5 +1,7 @@
-//! Why the description of a cluster cannot be read from its log, for whoever has the file of the cluster: which servers were asked,
-//! and what to do. What is most likely comes first: a stream that is not there is mostly that of another name.
+//! Errors for an operator whose process cannot read the description of its cluster from the log.
+//!
+//! A message names the servers that were asked, and what to do, the most likely cause first. A missing
+//! stream, for example, is most often a wrong `cluster` in the file.
 
 use std::path::PathBuf;
 
@@ -8,13 +10,13 @@ use doppel_shared_log::{EngineError, LogError};
 use crate::description::file::ClusterFile;
 use crate::meta::MetaError;
 
-/// Why there is no description.
+/// Why the description of a cluster cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum MetaUnavailable {
     /// No server of the log can be reached.
     #[error(
-        "no log server answers at {servers}: {why}. Start them, and see that this machine reaches them; where they are elsewhere \
-         now, correct `servers` below [log] in {}",
+        "no log server answers at {servers}: {why}. Start them, and check that this machine reaches them; if they have moved, \
+         correct `servers` below [log] in {}",
         file.display()
     )]
     Unreachable {
@@ -27,8 +29,8 @@ pub enum MetaUnavailable {
     },
     /// The servers can be reached, but the log does not answer.
     #[error(
-        "{error}. Start those of the log servers {servers} that are away: more than half of those that keep the stream have to \
-         run"
+        "{error}. Start those of the log servers {servers} that do not run: more than half of the servers that keep the \
+         stream have to run"
     )]
     Silent {
         /// Addresses of the servers.
@@ -38,9 +40,10 @@ pub enum MetaUnavailable {
     },
     /// The log has no stream of this cluster.
     #[error(
-        "the stream {stream} is not there, at the log servers {servers}. See that `cluster` in {} is what `doppel init` has written \
-         there, and that `servers` below [log] are the log servers of this cluster. Where these have just been started, wait some \
-         seconds. Otherwise the stream is lost: put it back with `nats stream restore`, or come back from a backup (docs/guides/grow-and-repair-a-cluster.md)",
+        "the stream {stream} is not there, at the log servers {servers}. Check that `cluster` in {} is what `doppel init` has \
+         written there, and that `servers` below [log] are the log servers of this cluster. If these have just been started, \
+         wait some seconds. Otherwise the stream is lost: put it back with `nats stream restore`, or restore a backup \
+         (docs/guides/grow-and-repair-a-cluster.md)",
         file.display()
     )]
     Missing {
@@ -60,7 +63,7 @@ pub enum MetaUnavailable {
 }
 
 impl MetaUnavailable {
-    /// What the servers of a file say when they are connected to, or the stream is opened.
+    /// Explains an error that occurred while connecting to the servers of a file or opening META.
     pub fn opening(file: &ClusterFile, error: EngineError) -> Self {
         match error {
             EngineError::Unreachable { servers, why } => {
@@ -71,7 +74,7 @@ impl MetaUnavailable {
         }
     }
 
-    /// What they say when the stream is read.
+    /// Explains an error that occurred while reading META.
     pub fn reading(file: &ClusterFile, error: MetaError) -> Self {
         let servers = file.servers().unwrap_or_default().join(", ");
         match error {

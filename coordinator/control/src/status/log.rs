@@ -1,4 +1,5 @@
-//! The log of a cluster as its servers and the leaders of its streams describe it, and what is not as it should be with it.
+//! The status of the log of a cluster, as its servers and the leaders of its streams report it, and what
+//! needs attention.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,37 +8,37 @@ use doppel_contract::answer::{Attention, ClusterRange, EngineServer, EngineStatu
 use doppel_model::RangeId;
 use doppel_shared_log::{EngineState, LogEngine, ServerState, StreamState};
 
-/// Percent of its bytes from which a stream is nearly full. With two replicas or more that follow it is trimmed from half on, and
-/// without delay from three quarters on.
+/// Share of its size limit, in percent, from which a stream counts as nearly full. If two replicas or more
+/// follow, the stream is trimmed from 50 % on, and without delay from 75 % on.
 const NEARLY_FULL_PERCENT: u128 = 85;
 
-/// Percent from which a long entry may have no room.
+/// Share of its size limit, in percent, from which a stream may have no room for a long entry.
 const FULL_PERCENT: u128 = 99;
 
-/// The log of a cluster.
+/// The log of a cluster and its client.
 #[derive(Clone)]
 pub struct LogAt {
     pub engine: LogEngine,
     /// The URLs of the servers.
     pub servers: Vec<String>,
-    /// The streams, by the numbers of their ranges.
+    /// Names of the streams, in the order of their ranges.
     pub streams: Vec<String>,
-    /// The stream of the description of the cluster.
+    /// Name of META, the stream of the description of the cluster.
     pub meta: String,
-    /// Copies that each is to have.
+    /// Number of copies that each stream should have.
     pub(crate) copies: u64,
 }
 
-/// What was found out of a log.
-pub(super) struct LogSaid {
+/// The status of a log, with a warning about META.
+pub(super) struct LogReport {
     pub(super) status: EngineStatus,
-    /// What is wrong with the stream of the description.
+    /// Warning about META, if it is not as it should be.
     pub(super) meta: Option<Attention>,
 }
 
 impl LogAt {
     /// Asks all servers and streams, for `limit` at most.
-    pub(super) fn ask(&self, limit: Duration) -> LogSaid {
+    pub(super) fn ask(&self, limit: Duration) -> LogReport {
         let all = [&self.streams[..], std::slice::from_ref(&self.meta)].concat();
         let EngineState { servers, mut streams } = self.engine.state(&self.servers, &all, limit);
         let meta = streams.pop();
@@ -47,11 +48,11 @@ impl LogAt {
             streams: (0..).zip(streams).map(stream).collect(),
         };
         let meta = meta.and_then(|state| trouble_of_meta(&state, self.copies, &status));
-        LogSaid { status, meta }
+        LogReport { status, meta }
     }
 
-    /// When nobody has said anything.
-    pub(super) fn unknown(&self, reason: &str) -> LogSaid {
+    /// The status if no server and no stream has answered.
+    pub(super) fn unknown(&self, reason: &str) -> LogReport {
         let servers =
             self.servers.iter().map(|url| ServerState { url: url.clone(), greeting: Err(reason.to_owned()) });
         let streams = (0..).zip(&self.streams).map(|(range, stream)| {
@@ -59,7 +60,7 @@ impl LogAt {
             self.stream(RangeId(range), state)
         });
         let status = EngineStatus { servers: servers.map(server).collect(), streams: streams.collect() };
-        LogSaid { status, meta: None }
+        LogReport { status, meta: None }
     }
 
     fn stream(&self, range: RangeId, StreamState { stream, contents }: StreamState) -> EngineStream {
@@ -89,7 +90,7 @@ fn server(ServerState { url, greeting }: ServerState) -> EngineServer {
     let (name, version, reason) = match greeting {
         Ok(said) => {
             let reason =
-                (!said.has_jetstream).then(|| "it keeps no streams: its JetStream has ended".to_owned());
+                (!said.has_jetstream).then(|| "it keeps no streams: its JetStream has stopped".to_owned());
             (Some(said.name), Some(said.version), reason)
         }
         Err(reason) => (None, None, Some(reason)),
@@ -97,12 +98,12 @@ fn server(ServerState { url, greeting }: ServerState) -> EngineServer {
     EngineServer { name, address: url, version, answers: reason.is_none(), reason }
 }
 
-/// The log servers that do not answer, or keep no streams any more.
+/// Addresses of the log servers that do not answer or no longer keep streams.
 pub(super) fn servers_away(log: &EngineStatus) -> Vec<&str> {
     log.servers.iter().filter(|server| !server.answers).map(|server| &*server.address).collect()
 }
 
-/// Whether a stream may have no room for an entry.
+/// Whether a stream may have no room for another long entry.
 pub(super) fn is_full(stream: &EngineStream) -> bool {
     percent(stream).is_some_and(|percent| percent >= FULL_PERCENT)
 }
@@ -111,14 +112,15 @@ fn percent(EngineStream { bytes, limit, .. }: &EngineStream) -> Option<u128> {
     bytes.zip(*limit).map(|(bytes, limit)| u128::from(bytes) * 100 / u128::from(limit.max(1)))
 }
 
-/// Servers that are away, copies that are missing or behind, and streams that are nearly full or say nothing.
+/// Warnings about servers that are away, copies that are missing or behind, and streams that are nearly full
+/// or silent.
 pub(super) fn troubles(log: &EngineStatus, ranges: &[ClusterRange]) -> Vec<Attention> {
     let mut troubles = Vec::new();
     for EngineServer { name, address, reason, .. } in log.servers.iter().filter(|server| !server.answers) {
         let reason = reason.as_deref().unwrap_or("it does not say why");
-        // Only one that answers says its name.
+        // Only a server that answers has a name here.
         let (state, remedy) = match name {
-            Some(_) => ("takes no part", "see to its disk, and start it again"),
+            Some(_) => ("takes no part", "check its disk, and start it again"),
             None => {
                 ("does not answer", "start it with its configuration and its directory, if it does not run")
             }
@@ -126,7 +128,7 @@ pub(super) fn troubles(log: &EngineStatus, ranges: &[ClusterRange]) -> Vec<Atten
         troubles.push(Attention {
             what: format!("the log server at {address} {state}: {reason}"),
             remedy: format!(
-                "{remedy}; without more than half of the copies of a stream nothing is written to it"
+                "{remedy}; a stream takes no writes unless more than half of its copies are available"
             ),
         });
     }
@@ -135,7 +137,7 @@ pub(super) fn troubles(log: &EngineStatus, ranges: &[ClusterRange]) -> Vec<Atten
         let standbys = ranges.iter().find(|range| range.range == stream.range).map(|range| &*range.standbys);
         troubles.extend(trouble(stream, standbys.unwrap_or_default(), &away));
     }
-    // A server that is away has a copy of many streams.
+    // One absent server has copies of many streams, so it is reported once for all of them.
     let mut behind: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for stream in &log.streams {
         for server in &stream.behind {
@@ -154,7 +156,7 @@ pub(super) fn troubles(log: &EngineStatus, ranges: &[ClusterRange]) -> Vec<Atten
     troubles
 }
 
-/// What to do about servers that are away or behind with their copies.
+/// The remedy for servers that are away or behind with their copies.
 fn copies(behind: &[&str], log: &EngineStatus) -> String {
     let answers =
         |name: &str| log.servers.iter().any(|server| server.answers && server.name.as_deref() == Some(name));
@@ -162,14 +164,15 @@ fn copies(behind: &[&str], log: &EngineStatus) -> String {
     if away.is_empty() {
         return "wait: they run, and copy what they lack".to_owned();
     }
-    format!("start {}, as far as they do not run; then they copy what they lack", away.join(", "))
+    format!("start {}, if they do not run; then they copy what they lack", away.join(", "))
 }
 
-/// What to do about a stream that does not answer, as a stream without a leader.
+/// The remedy for a stream that does not answer, which usually has no leader.
 fn election(away: &[&str]) -> String {
     match away {
-        // nats-server 2.9.10 was seen to lose sight of a stream that it has, after all servers were killed and one was cut off.
-        [] => "wait some seconds for an election; where it stays so, restart the log servers, one after the other".to_owned(),
+        // After all servers were killed and one was cut off, nats-server 2.9.10 lost sight of a stream that
+        // it had.
+        [] => "wait some seconds for an election; if that does not help, restart the log servers, one after the other".to_owned(),
         away => format!("start the log servers that are away: {}", away.join(", ")),
     }
 }
@@ -180,7 +183,7 @@ fn trouble(stream: &EngineStream, standbys: &[Standby], away: &[&str]) -> Option
         return Some(Attention {
             what: format!("{name}, the stream of range {range}, does not answer: {reason}"),
             remedy: format!(
-                "{}; one that was deleted is an incident (docs/guides/grow-and-repair-a-cluster.md)",
+                "{}; if the stream was deleted, treat that as an incident (docs/guides/grow-and-repair-a-cluster.md)",
                 election(away)
             ),
         });
@@ -203,14 +206,15 @@ fn trouble(stream: &EngineStream, standbys: &[Standby], away: &[&str]) -> Option
         remedy: match &*lost {
             [] => more,
             lost => format!(
-                "see that {} follow the range, for what only one node has is not trimmed; or {more}",
+                "check that {} follow the range, because entries that only one node has are not trimmed; or {more}",
                 lost.join(", ")
             ),
         },
     })
 }
 
-/// What is wrong with META: without it no process can start, and nothing of the cluster can be changed.
+/// A warning if META is not as it should be. Without META no process can start, and the cluster cannot be
+/// changed.
 fn trouble_of_meta(
     StreamState { stream, contents }: &StreamState,
     wanted: u64,
@@ -221,12 +225,12 @@ fn trouble_of_meta(
         Err(reason) => {
             return Some(Attention {
                 what: format!(
-                    "{stream}, the stream of the description of the cluster, does not answer: {reason}; what runs goes on, and no \
-                     process can start"
+                    "{stream}, the stream of the description of the cluster, does not answer: {reason}; running processes \
+                     go on, and no process can start"
                 ),
                 remedy: format!(
-                    "{}; one that was deleted is an incident: put it back with `nats stream restore` (docs/guides/grow-and-repair-a-cluster.md), and stop no \
-                     process before",
+                    "{}; if the stream was deleted, stop no process, and put the stream back with `nats stream restore` \
+                     (docs/guides/grow-and-repair-a-cluster.md)",
                     election(&servers_away(log))
                 ),
             });
@@ -258,7 +262,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// One that is as it should be, with so many of a hundred bytes.
+    /// A healthy stream with `bytes` of at most 100 bytes.
     pub(in super::super) fn stream(range: u16, bytes: u64) -> EngineStream {
         EngineStream {
             range: RangeId(range),
@@ -294,7 +298,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_log_is_said_once() {
+    fn each_trouble_of_the_log_is_reported_once() {
         let mut log = log();
         assert_eq!(whats(&log), [""; 0]);
         log.servers[2].answers = false;
@@ -313,19 +317,19 @@ pub(super) mod tests {
         let remedy = |log: &EngineStatus, at: usize| troubles(log, &[])[at].remedy.clone();
         assert!(remedy(&log, 0).starts_with("start it with its configuration"), "{}", remedy(&log, 0));
         assert!(remedy(&log, 1).starts_with("start log-3"), "{}", remedy(&log, 1));
-        // It answers, but its disk is gone.
+        // The server answers, but its disk is gone.
         log.servers[2].name = Some("log-3".to_owned());
         assert!(
             whats(&log)[0].contains("takes no part: connection")
-                && remedy(&log, 0).starts_with("see to its disk")
+                && remedy(&log, 0).starts_with("check its disk")
         );
-        // It is back.
+        // The server is back.
         log.servers[2].answers = true;
         assert_eq!(remedy(&log, 0), "wait: they run, and copy what they lack");
     }
 
     #[test]
-    fn a_stream_that_is_silent_short_of_copies_or_nearly_full_is_named() {
+    fn a_stream_that_is_silent_or_short_of_copies_or_nearly_full_is_reported() {
         let mut log = log();
         log.streams[0].bytes = Some(84);
         log.streams[1].bytes = Some(85);
@@ -352,7 +356,7 @@ pub(super) mod tests {
         };
         let away = Standby { node: "record-2".to_owned(), follows: false, lag: None, reason: None };
         assert!(troubles(&log, &[range(Vec::new())])[0].remedy.starts_with("give it more bytes"));
-        assert!(troubles(&log, &[range(vec![away])])[0].remedy.starts_with("see that record-2 follow"));
+        assert!(troubles(&log, &[range(vec![away])])[0].remedy.starts_with("check that record-2 follow"));
         log.streams[1].reason = Some("no leader".to_owned());
         assert!(troubles(&log, &[])[0].remedy.starts_with("wait some seconds for an election;"));
         assert_eq!(whats(&log)[0], "range-1, the stream of range 1, does not answer: no leader");

@@ -1,7 +1,8 @@
-//! The processes of a replicated cluster, as each says it with which description of the cluster it runs; and which of them are
-//! to be restarted, or to end.
+//! The processes of a replicated cluster. Each publishes its presence, with the description that it runs
+//! with. From these reports follows which processes must be restarted or stopped.
 //!
-//! What they say may be lost, late, or come twice, so it decides nothing. All is bounded.
+//! A presence can be lost, late or duplicated, so presences serve for advice only and decide nothing. Their
+//! number and size are bounded.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,63 +14,64 @@ use serde::{Deserialize, Serialize};
 use crate::description::Description;
 use crate::description::steps::ProcessRole;
 
-/// A process that has said nothing for so long has ended.
+/// A process that was not heard for this time counts as ended.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// One that has said something within this time runs.
+/// A process that was heard within this time counts as running.
 const RUNS: Duration = Duration::from_secs(5);
 
-/// Processes that are listened to.
+/// Largest number of processes in the table; reports of further ones are dropped.
 const PROCESSES_MAX: usize = 1_024;
 
-/// The longest name.
+/// Longest accepted name, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// What a process says of itself, every few seconds.
+/// What a process publishes about itself every few seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
     pub(crate) role: ProcessRole,
-    /// Name of the node or front door.
+    /// Name of the node or coordinator.
     pub name: String,
-    /// A number that no other life of it has.
+    /// Random number, drawn anew at each start of the process.
     pub(crate) incarnation: u64,
-    /// The version of the description that it runs with.
+    /// Version of the description that the process runs with.
     pub version: u64,
-    /// Whether a newer one says something else of what it does.
+    /// Whether a newer description differs in the part that concerns this process.
     pub(crate) restart: bool,
 }
 
-/// What was heard, and what META says.
+/// The presences that were heard, and the description that META has.
 #[derive(Debug)]
 pub struct Processes(Mutex<ProcessTable>);
 
 #[derive(Debug)]
 struct ProcessTable {
-    /// The last description that META is known to have.
+    /// Version of the last description that was read from META.
     version: u64,
     description: Description,
-    /// The last one of each process; coordinators may share a name.
+    /// The last presence of each process and its time. Coordinators may share a name, so the incarnation is
+    /// in the key.
     heard: BTreeMap<(ProcessRole, String, u64), (Presence, Instant)>,
 }
 
 impl Processes {
-    /// Nothing was heard yet.
+    /// Creates the table, with the description of META and without presences.
     pub fn new(version: u64, description: Description) -> Self {
         Self(Mutex::new(ProcessTable { version, description, heard: BTreeMap::new() }))
     }
 
-    /// What META has now.
+    /// Records the description that META has now.
     pub(crate) fn described(&self, version: u64, description: &Description) {
         let mut known = self.lock();
         (known.version, known.description) = (version, description.clone());
     }
 
-    /// Takes note of what a process says.
+    /// Records the presence of a process.
     pub(crate) fn take(&self, presence: Presence, now: Instant) {
         if presence.name.len() > NAME_BYTES_MAX {
             return;
         }
-        // Nodes have one life at a time.
+        // Only one process of a node runs at a time, so a new incarnation replaces the old one.
         let life = if presence.role == ProcessRole::Coordinator { presence.incarnation } else { 0 };
         let key = (presence.role, presence.name.clone(), life);
         let heard = &mut self.lock().heard;
@@ -79,7 +81,7 @@ impl Processes {
         }
     }
 
-    /// The nodes that were heard a short time ago, and when: each says that it is there every few seconds.
+    /// The nodes that count as running, with the time since each was heard.
     pub fn nodes(&self, now: Instant) -> Vec<(String, Duration)> {
         let all = &self.lock().heard;
         let nodes = all.values().filter(|(presence, _)| presence.role != ProcessRole::Coordinator);
@@ -87,7 +89,7 @@ impl Processes {
         nodes.filter(|(_, silence)| *silence < RUNS).collect()
     }
 
-    /// The processes that run, and do not run as META has it.
+    /// Warnings about processes that run with an outdated description or no longer belong to the cluster.
     pub(crate) fn attention(&self, now: Instant) -> Vec<Attention> {
         let ProcessTable { version: newest, description, heard } = &*self.lock();
         let mut found = Vec::new();
@@ -97,11 +99,11 @@ impl Processes {
             }
             let Presence { role, name, version, restart, .. } = presence;
             let remedy = if !role.is_in(description, name) {
-                format!("stop it; `doppel cluster add` takes {name} in again")
+                format!("stop it; to use {name} again, run `doppel cluster add`")
             } else if version > newest {
-                "make the change again that is missing: `doppel cluster show` shows what META has".to_owned()
+                "repeat the lost change: `doppel cluster show` shows what META has".to_owned()
             } else if *restart {
-                "restart it; nodes of tier 1 one after the other, each when all is well again but for this"
+                "restart it; restart nodes of tier 1 one after the other, each when no other problem is left"
                     .to_owned()
             } else {
                 continue;
@@ -109,8 +111,8 @@ impl Processes {
             let what = match (role.is_in(description, name), version > newest) {
                 (false, _) => format!("{role} {name} runs, and is not in the cluster any more"),
                 (_, true) => format!(
-                    "{role} {name} runs with version {version} of the cluster's description, and META ends with {newest}: it has \
-                     lost its end"
+                    "{role} {name} runs with version {version} of the cluster's description, and META ends with {newest}: \
+                     META has lost its last entries"
                 ),
                 _ => format!(
                     "{role} {name} runs with version {version} of the cluster's description, and the present one is {newest}"
@@ -140,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_to_be_restarted_or_to_end_is_told_of() {
+    fn outdated_and_removed_processes_cause_warnings() {
         let (processes, now) = (Processes::new(2, replicated(|_| {})), Instant::now());
         processes.take(presence(ProcessRole::Tier1, "record", 2, false), now);
-        // It has an older one that says the same of what it does.
+        // An older description without a relevant difference needs no restart.
         processes.take(presence(ProcessRole::Tier2, "index-1", 1, false), now);
         assert_eq!(told(&processes, now), [""; 0]);
         let running: Vec<String> = processes.nodes(now).into_iter().map(|(name, _)| name).collect();
@@ -163,17 +165,17 @@ mod tests {
                 "coordinator front runs with version 1 of the cluster's description, and the present one is 2",
             ]
         );
-        // They are restarted, or have ended.
+        // The processes are restarted or have ended.
         processes.take(presence(ProcessRole::Tier2, "index-2", 2, false), now);
         assert_eq!(told(&processes, now).len(), 2);
         assert_eq!(told(&processes, now + SILENCE), [""; 0]);
-        // META has lost its end.
+        // META has lost its last entries.
         processes.described(1, &replicated(|_| {}));
-        assert!(told(&processes, now)[1].contains("META ends with 1: it has lost its end"));
+        assert!(told(&processes, now)[1].contains("META ends with 1: META has lost its last entries"));
     }
 
     #[test]
-    fn what_is_too_much_is_ignored() {
+    fn long_names_and_too_many_processes_are_ignored() {
         let (processes, now) = (Processes::new(9, replicated(|_| {})), Instant::now());
         processes.take(presence(ProcessRole::Tier1, &"n".repeat(64), 1, true), now);
         assert_eq!(told(&processes, now), [""; 0]);

@@ -1,7 +1,9 @@
-//! Which nodes are known to run, though they may not be reached from here, and what to do about those that do not answer.
+//! Which nodes are known to run, even if this process cannot reach them, and what to do about nodes that do
+//! not answer.
 //!
-//! The nodes of a cluster with a log say by way of it that they are there. So it is known of one that does not answer whether it
-//! is to be started, or the way to it is to be mended; but only where others are heard.
+//! The nodes of a cluster with a log publish through the log that they run. If a node does not answer, these
+//! reports tell whether to start the node or to repair the network. They prove nothing if no node at all is
+//! heard.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,37 +11,56 @@ use std::time::{Duration, Instant};
 use doppel_contract::answer::Attention;
 use doppel_model::RangeId;
 
-use super::{Replicas, SILENCE};
+use super::{IndexAt, RecordAt, Replicas, SILENCE};
 
-/// Those that were heard a short time ago, and when.
+/// A node that does not answer, and the address at which it was asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SilentNode<'n> {
+    pub(super) name: &'n str,
+    pub(super) address: &'n str,
+}
+
+impl<'n> From<&'n RecordAt> for SilentNode<'n> {
+    fn from(RecordAt { name, address, .. }: &'n RecordAt) -> Self {
+        Self { name, address }
+    }
+}
+
+impl<'n> From<&'n IndexAt> for SilentNode<'n> {
+    fn from(IndexAt { name, address, .. }: &'n IndexAt) -> Self {
+        Self { name, address }
+    }
+}
+
+/// Nodes that were heard a short time ago, with the time since then.
 #[derive(Debug, Default)]
 pub(super) struct Running(BTreeMap<String, Duration>);
 
 impl Running {
-    /// The nodes that were heard, as far as anybody listens.
-    pub(super) fn heard(replicas: Option<&Replicas>, now: Instant) -> Self {
+    /// Collects the nodes that were heard through the log. Empty if the cluster has no log.
+    pub(super) fn of(replicas: Option<&Replicas>, now: Instant) -> Self {
         let Some(Replicas { membership, processes, .. }) = replicas else { return Self::default() };
         let beats = membership.nodes(now).into_iter().map(|heard| (heard.node, heard.silence));
         let beats = beats.filter(|(_, silence)| *silence < SILENCE);
         Self(processes.nodes(now).into_iter().chain(beats).collect())
     }
 
-    /// Whether a node runs.
+    /// Whether a node is known to run.
     pub(super) fn has(&self, node: &str) -> bool {
         self.0.contains_key(node)
     }
 
-    /// Whether nobody is heard, so that nothing is known.
+    /// Whether no node was heard, so that a missing node proves nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What to do about a node that does not answer; `start` is the command that starts it.
-    fn remedy(&self, node: &str, address: &str, start: &str) -> String {
-        match self.0.get(node) {
+    /// The remedy for a node that does not answer. `start` says how to start the node.
+    fn remedy(&self, SilentNode { name, address }: SilentNode<'_>, start: &str) -> String {
+        match self.0.get(name) {
             Some(silence) => format!(
-                "it was heard by way of the log {:.1} s ago: ask again in some seconds. Where it is still heard then, it runs, so see that \
-                 this machine reaches {address} (its `--listen`, the network), and what its log says",
+                "the node was heard through the log {:.1} s ago: ask again in some seconds. If it is still heard then, it \
+                 runs; check that this machine reaches {address} (its `--listen`, the network), and read its log",
                 silence.as_secs_f32()
             ),
             None if self.is_empty() => {
@@ -49,48 +70,47 @@ impl Running {
         }
     }
 
-    /// A node of tier 1 that does not answer, and the ranges that it owns.
-    pub(super) fn tier1(&self, (node, address): (&str, &str), ranges: &[RangeId], reason: &str) -> Attention {
+    /// A warning about a node of tier 1 that does not answer, and about the ranges that it owns.
+    pub(super) fn tier1(&self, node: SilentNode<'_>, ranges: &[RangeId], reason: &str) -> Attention {
+        let name = node.name;
         let served = match ranges {
             [] => String::new(),
             [one] => format!(", and range {one} is not served"),
             all => format!(", and ranges {} are not served", listed(all)),
         };
         Attention {
-            what: format!("tier-1 node {node} does not answer{served}: {reason}"),
-            remedy: self.remedy(
-                node,
-                address,
-                &format!("start `doppel tier1 --name {node}` on its directory"),
-            ),
+            what: format!("tier-1 node {name} does not answer{served}: {reason}"),
+            remedy: self.remedy(node, &format!("start `doppel tier1 --name {name}` on its directory")),
         }
     }
 
-    /// A node of tier 2 that does not answer.
-    pub(super) fn tier2(&self, (node, address): (&str, &str), reason: &str) -> Attention {
-        let start = format!("start `doppel tier2 --name {node}`, with an empty directory if its own is lost");
+    /// A warning about a node of tier 2 that does not answer.
+    pub(super) fn tier2(&self, node: SilentNode<'_>, reason: &str) -> Attention {
+        let name = node.name;
+        let start = format!("start `doppel tier2 --name {name}`, with an empty directory if its own is lost");
         Attention {
-            what: format!("tier-2 node {node} does not answer, and new pages stay pending: {reason}"),
-            remedy: self.remedy(node, address, &start),
+            what: format!("tier-2 node {name} does not answer, and new pages stay pending: {reason}"),
+            remedy: self.remedy(node, &start),
         }
     }
 }
 
-/// A node of tier 2 that ranges have still to tell what it has, some of which may have no owner that answers.
-pub(super) fn untold(node: &str, by: &[RangeId], silent: &[RangeId]) -> Attention {
+/// A warning about a node of tier 2 to which some ranges (`by`) have still to send its contents. The owners
+/// of the ranges `silent` do not answer.
+pub(super) fn waiting_for_contents(node: &str, by: &[RangeId], silent: &[RangeId]) -> Attention {
     let of = |ranges: &[RangeId]| match ranges {
         [one] => format!("range {one}"),
         all => format!("ranges {}", listed(all)),
     };
     Attention {
-        what: format!(
-            "tier-2 node {node} is still to be told by {} what it has, and new pages stay pending",
-            of(by)
-        ),
+        what: format!("tier-2 node {node} waits for contents from {}, and new pages stay pending", of(by)),
         remedy: match silent {
-            [] => "wait; its owner does that by itself, and so do those of the others".to_owned(),
+            [] => "wait; the owners of the ranges send the contents by themselves".to_owned(),
             silent => {
-                format!("see to {}, whose owner does not answer; then it goes on by itself", of(silent))
+                format!(
+                    "repair {}, whose owner does not answer; then the contents are sent without further action",
+                    of(silent)
+                )
             }
         },
     }
@@ -104,7 +124,7 @@ pub(super) fn listed(ranges: &[RangeId]) -> String {
 mod tests {
     use super::*;
 
-    const NODE: (&str, &str) = ("record-1", "10.0.0.1:7801");
+    const NODE: SilentNode<'static> = SilentNode { name: "record-1", address: "10.0.0.1:7801" };
 
     fn heard(nodes: &[&str]) -> Running {
         Running(nodes.iter().map(|node| ((*node).to_owned(), Duration::from_millis(300))).collect())
@@ -125,11 +145,14 @@ mod tests {
             "{cut_off:?}"
         );
         assert!(
-            cut_off.remedy.starts_with("it was heard by way of the log 0.3 s ago: ask again in some seconds"),
+            cut_off
+                .remedy
+                .starts_with("the node was heard through the log 0.3 s ago: ask again in some seconds"),
             "{cut_off:?}"
         );
-        // Nobody is heard: the log is away, or there is none.
-        let unknown = heard(&[]).tier2(("index-1", "10.0.0.2:7802"), "refused");
+        // No node is heard: the log is away, or the cluster has none.
+        let index = SilentNode { name: "index-1", address: "10.0.0.2:7802" };
+        let unknown = heard(&[]).tier2(index, "refused");
         assert!(
             unknown.remedy.starts_with("start `doppel tier2 --name index-1`, with an empty"),
             "{unknown:?}"
@@ -138,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn who_has_to_tell_the_index_is_named() {
-        let told = untold("index-1", &[RangeId(0), RangeId(2)], &[]);
-        assert!(told.what.contains("by ranges 0, 2 what") && told.remedy.starts_with("wait"), "{told:?}");
-        let silent = untold("index-1", &[RangeId(0), RangeId(2)], &[RangeId(2)]);
-        assert!(silent.remedy.starts_with("see to range 2, whose owner does not answer"), "{silent:?}");
+    fn the_ranges_that_must_send_contents_are_named() {
+        let told = waiting_for_contents("index-1", &[RangeId(0), RangeId(2)], &[]);
+        assert!(told.what.contains("from ranges 0, 2, and") && told.remedy.starts_with("wait"), "{told:?}");
+        let silent = waiting_for_contents("index-1", &[RangeId(0), RangeId(2)], &[RangeId(2)]);
+        assert!(silent.remedy.starts_with("repair range 2, whose owner does not answer"), "{silent:?}");
     }
 }

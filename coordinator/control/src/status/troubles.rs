@@ -1,5 +1,5 @@
-//! What is not as it should be with the replicas of ranges, each with a remedy that fits what is known: a node that runs is not to
-//! be started, and of the reasons why writes wait only those that there may be are named.
+//! Warnings about the replicas of ranges, each with a remedy that fits the known facts. A remedy never says
+//! to start a node that is known to run, and names only causes that the reports do not rule out.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use doppel_protocol::membership::ClusterMembership;
 use super::log::{is_full, servers_away};
 use super::running::Running;
 
-/// Records that a replica may be behind while all is well.
+/// Number of log records that a replica may be behind without a warning.
 const LAG: u64 = 1_000;
 
-/// Owners whose writes wait, replicas that do not follow, and ranges without an owner.
+/// Warnings about owners whose writes wait, replicas that do not follow, and ranges without an owner.
 pub(super) fn of_replicas(
     membership: &ClusterMembership,
     ranges: &[ClusterRange],
@@ -43,7 +43,7 @@ pub(super) fn of_replicas(
             } else if lag.is_some_and(|lag| lag > LAG) {
                 troubles.push(Attention {
                     what: format!("the replica of range {} at {node} is behind", range.range),
-                    remedy: "wait; where it stays so, that machine is too slow".to_owned(),
+                    remedy: "wait; if the replica stays behind, its machine is too slow".to_owned(),
                 });
             }
         }
@@ -51,27 +51,27 @@ pub(super) fn of_replicas(
     troubles
 }
 
-/// A range that nobody owns.
+/// A warning about a range without an owner.
 fn unowned(ClusterRange { range, standbys, .. }: &ClusterRange, running: &Running) -> Attention {
     let (there, away): (Vec<&Standby>, Vec<&Standby>) =
         standbys.iter().partition(|standby| running.has(&standby.node));
     let named = |some: &[&Standby]| some.iter().map(|one| &*one.node).collect::<Vec<_>>().join(", ");
     let remedy = if there.is_empty() {
         format!(
-            "start one that has a replica of it, of {}; where the log answers, it takes over",
+            "start one of the nodes with a replica, {}; if the log answers, that node takes over",
             named(&away)
         )
     } else {
         let others = if away.is_empty() { String::new() } else { format!("; start {}, too", named(&away)) };
         format!(
-            "wait some seconds, for {} may take it over; what keeps a node from it is in its log{others}",
+            "wait some seconds, because {} may take over the range; the log of a node says what prevents it{others}",
             named(&there)
         )
     };
-    Attention { what: format!("no node has said that it owns range {range}"), remedy }
+    Attention { what: format!("no node claims to own range {range}"), remedy }
 }
 
-/// A node that is to follow a range, and does not.
+/// A warning about a node that should follow a range and does not.
 fn lost(ClusterRange { range, .. }: &ClusterRange, standby: &Standby, running: &Running) -> Attention {
     let Standby { node, reason, .. } = standby;
     let is_there = running.has(node);
@@ -84,7 +84,7 @@ fn lost(ClusterRange { range, .. }: &ClusterRange, standby: &Standby, running: &
     Attention { what: format!("range {range} has no replica at {node} that follows: {reason}"), remedy }
 }
 
-/// What to do where writes wait, for the log or a standby.
+/// The remedy for writes that wait for the log or a standby.
 fn waits(owner: &str, range: &ClusterRange, running: &Running, engine: Option<&EngineStatus>) -> String {
     let mut remedies = Vec::new();
     let stream = engine.and_then(|log| log.streams.iter().find(|stream| stream.range == range.range));
@@ -106,7 +106,7 @@ fn waits(owner: &str, range: &ClusterRange, running: &Running, engine: Option<&E
         let away: Vec<&str> =
             range.standbys.iter().map(|standby| &*standby.node).filter(|node| !running.has(node)).collect();
         remedies.push(match &*away {
-            [] => "no standby follows, so see why in the logs of these".to_owned(),
+            [] => "no standby follows, so read the logs of the standbys".to_owned(),
             away => format!("no standby follows, so start {}", away.join(", ")),
         });
     }
@@ -163,7 +163,8 @@ mod tests {
         Standby { node: node.to_owned(), follows: reason.is_none(), lag: Some(0), reason }
     }
 
-    /// The log of three servers, of which so many answer, and the stream of the range in it.
+    /// A log of three servers, of which the first `answering` answer, with one stream of `bytes` bytes for
+    /// the range.
     fn log(answering: u16, bytes: u64) -> EngineStatus {
         let server = |n: u16| EngineServer {
             name: Some(format!("log-{n}")),
@@ -175,7 +176,7 @@ mod tests {
         EngineStatus { servers: (1..=3).map(server).collect(), streams: vec![stream(2, bytes)] }
     }
 
-    /// What is wrong when these nodes have told this, and the range looks so.
+    /// Warnings that follow from these beats and the status of the range.
     fn found(beats: &[(&str, RangeClaim)], range: ClusterRange, engine: &EngineStatus) -> Vec<Attention> {
         let now = Instant::now();
         let replicas = Replicas {
@@ -188,7 +189,7 @@ mod tests {
                 .membership
                 .take(Beat { node: node.to_owned(), incarnation: 1, ranges: vec![claim] }, now);
         }
-        let running = Running::heard(Some(&replicas), now);
+        let running = Running::of(Some(&replicas), now);
         of_replicas(&replicas.membership, &[range], (&running, Some(engine)), now)
     }
 
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_whose_writes_wait_is_told_of_as_a_standby_that_does_not_follow_is() {
+    fn waiting_writes_and_standbys_that_do_not_follow_cause_warnings() {
         assert_eq!(whats(None, None), [""; 0]);
         assert_eq!(
             whats(Some("the log is full"), None),
@@ -225,7 +226,7 @@ mod tests {
         let nothing = remedies(&[("record-1", waits.clone())], follows(), &log(3, 50));
         assert_eq!(nothing, ["wait, or do what the reason says; the log of record-1 says more"]);
         // A standby that is away, and one that runs.
-        let away = || owner(vec![standby("record-2", Some("it was not heard of lately"))]);
+        let away = || owner(vec![standby("record-2", Some("the node was not heard lately"))]);
         assert_eq!(
             remedies(&[("record-1", waits.clone())], away(), &log(3, 50)),
             ["no standby follows, so start record-2", "start `doppel tier1 --name record-2`"]
@@ -236,13 +237,13 @@ mod tests {
             running[0].starts_with("record-2 was heard a moment ago: wait") && running.len() == 1,
             "{running:?}"
         );
-        // Nobody owns it.
+        // No node owns the range.
         let none = || range(None, vec![standby("record-1", None), standby("record-2", None)]);
         let dead = remedies(&[], none(), &log(3, 50));
-        assert!(dead[0].starts_with("start one that has a replica of it, of record-1, record-2"), "{dead:?}");
+        assert!(dead[0].starts_with("start one of the nodes with a replica, record-1, record-2"), "{dead:?}");
         let one = remedies(&[("record-2", claim(false, None))], none(), &log(3, 50));
         assert!(
-            one[0].starts_with("wait some seconds, for record-2 may")
+            one[0].starts_with("wait some seconds, because record-2 may")
                 && one[0].ends_with("start record-1, too"),
             "{one:?}"
         );

@@ -1,7 +1,8 @@
-//! Directories and patterns that a run names as inputs. A crawl file that an earlier run read below such a directory, or by such a pattern,
-//! may have gone since. The results of that file are then stale, because the run has read everything that the input names.
+//! Directories and patterns that a run names as inputs.
 //!
-//! A file counts as gone only if its directory is there and has other entries. Otherwise the directory may be one that is not mounted.
+//! A crawl file that an earlier run read below such a directory, or by such a pattern, may have been deleted
+//! since. Its results are then stale, because the run has read everything that the input names. A file counts
+//! as gone only if its directory exists and has other entries. Otherwise the directory may be unmounted.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -30,7 +31,7 @@ pub(in crate::results) struct NamedInputs(Vec<NamedInput>);
 /// State of a file that an earlier run has read and the present run has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnreadFile {
-    /// No input of this run names the file, or the file is there.
+    /// No input of this run names the file, or the file still exists.
     NotNamed,
     /// An input names the file, and the file has gone from its directory.
     Gone,
@@ -44,7 +45,7 @@ impl NamedInputs {
         Self(inputs.iter().filter_map(|input| NamedInput::of(input)).collect())
     }
 
-    /// What has become of a file. `path` has no symbolic links.
+    /// The state of a file that this run has not read. `path` must have no symbolic links.
     pub(super) fn unread(&self, path: &Path) -> UnreadFile {
         let is_missing =
             fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -57,7 +58,7 @@ impl NamedInputs {
 }
 
 impl NamedInput {
-    /// `None` of an input that names one file, or an object in a store.
+    /// `None` if the input names a single file or an object in a store.
     fn of(input: &Path) -> Option<Self> {
         if fs::metadata(input).is_ok() {
             return fs::canonicalize(input).ok().filter(|path| path.is_dir()).map(Self::Directory);

@@ -1,22 +1,22 @@
-//! Lists of results, and what becomes of results of earlier runs.
+//! Lists of results survive killed runs, and only stale results of earlier runs are removed.
 
 use super::*;
 
 const INPUT: &str = "/crawl/a.jsonl";
 
-fn begin(dir: &Path) -> Earlier {
+fn begin(dir: &Path) -> EarlierResults {
     let dirs = Sides { kept: Some(dir.to_owned()), removed: None, superseded: None };
-    Earlier::of(&dirs, false, NamedInputs::default()).unwrap()
+    EarlierResults::of(&dirs, false, NamedInputs::default()).unwrap()
 }
 
-fn put(earlier: &mut Earlier, dir: &Path, name: &Path, input: &str) {
+fn put(earlier: &mut EarlierResults, dir: &Path, name: &Path, input: &str) {
     let path = dir.join(name);
     let mut file = PartFile::begin(&path).unwrap();
     file.write_all(b"a record").unwrap();
     file.finish(|written| earlier.note((CopySide::Kept, name), input, written)).unwrap();
 }
 
-/// A run over an input that cannot be read any more.
+/// Simulates a run over an input that is no longer readable.
 fn run_over_bad(dir: &Path, name: &Path) -> anyhow::Result<()> {
     let mut earlier = begin(dir);
     earlier.note_side(name, None);
@@ -29,13 +29,13 @@ fn lines(dir: &Path) -> usize {
 }
 
 #[test]
-fn what_a_killed_run_has_written_is_known_to_the_next_one() {
+fn the_next_run_knows_the_results_of_a_killed_run() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path();
-    // Names may be any bytes.
+    // Names may consist of any bytes.
     let names = [Path::new("a.jsonl").to_owned(), to_path("b\u{ff}\n.jsonl")];
     for name in &names {
-        // Each of these runs is killed: its list is never ended.
+        // Each of these runs is killed, so its list is never finished.
         put(&mut begin(dir), dir, name, INPUT);
         let mut list = File::options().append(true).open(dir.join(NAME)).unwrap();
         list.write_all(b"{\"path\":\"half of a li").unwrap();
@@ -50,7 +50,7 @@ fn what_a_killed_run_has_written_is_known_to_the_next_one() {
 }
 
 #[test]
-fn the_list_stays_as_long_as_what_it_lists() {
+fn the_list_has_a_line_for_each_result_and_no_more() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path();
     for turn in 0..5 {
@@ -68,7 +68,7 @@ fn the_list_stays_as_long_as_what_it_lists() {
 }
 
 #[test]
-fn what_doppel_has_not_written_or_others_have_changed_stays_and_is_an_error() {
+fn foreign_and_changed_files_stay_and_are_an_error() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path();
     let name = Path::new("a.jsonl");
@@ -85,7 +85,7 @@ fn what_doppel_has_not_written_or_others_have_changed_stays_and_is_an_error() {
 }
 
 #[test]
-fn a_list_names_nothing_outside_of_its_directory() {
+fn a_list_cannot_remove_files_outside_its_directory() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("kept");
     fs::create_dir(&dir).unwrap();
@@ -95,16 +95,16 @@ fn a_list_names_nothing_outside_of_its_directory() {
 }
 
 #[test]
-fn a_file_of_that_name_that_is_no_list_stays() {
+fn a_file_with_the_name_of_the_list_that_is_no_list_stays() {
     let home = tempfile::tempdir().unwrap();
     let dirs = Sides { kept: Some(home.path().to_owned()), removed: None, superseded: None };
     for foreign in ["{\"doppel_results\":2}\nlines", "mine"] {
         fs::write(home.path().join(NAME), foreign).unwrap();
-        let error = Earlier::of(&dirs, false, NamedInputs::default()).unwrap_err().to_string();
+        let error = EarlierResults::of(&dirs, false, NamedInputs::default()).unwrap_err().to_string();
         assert!(error.contains("is no list of results of this version of Doppel"), "{error}");
         assert_eq!(fs::read_to_string(home.path().join(NAME)).unwrap(), foreign);
     }
-    // A run that was killed while it began its list has left a part of the first line.
+    // A run that was killed while it began its list left a part of the first line.
     fs::write(home.path().join(NAME), &HEAD[..5]).unwrap();
     put(&mut begin(home.path()), home.path(), Path::new("a"), INPUT);
     assert_eq!(lines(home.path()), 1);

@@ -1,4 +1,4 @@
-//! Why a data directory cannot be used.
+//! Errors of opening or creating a data directory.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,34 +12,34 @@ use crate::directory::policy_tables::PolicyTablesError;
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// The operating system said no.
+    /// The operating system reports an error.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// On which path.
+        /// The path of the file or directory.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
-    /// Something else than a directory.
+    /// The path is not a directory.
     #[error("{} is a file, not a directory; name a directory", .0.display())]
     NoDirectory(PathBuf),
-    /// Files, and no manifest.
+    /// The directory has files, but no manifest.
     #[error("{} is not empty and has no {NAME}; name an empty directory, or one that Doppel made", .0.display())]
     Foreign(PathBuf),
-    /// Files of a command that makes a directory as a whole, and did not come to its end.
+    /// A command that writes the whole directory has not finished.
     #[error(
         "{} has no {NAME}, because `doppel dedup --data` or `doppel restore` was interrupted while it made the directory, \
-         or is under way; give that command again, or name another directory. Nothing in it counts yet: when neither of \
-         them runs, it may be deleted",
+         or still runs; run that command again, or name another directory. The directory has no data yet: if neither \
+         command runs, it may be deleted",
         .0.display()
     )]
     Unfinished(PathBuf),
-    /// No data directory.
+    /// The directory has no manifest.
     #[error("{} has no {NAME}; name a directory that Doppel made", .0.display())]
     Missing(PathBuf),
-    /// Not what was written.
+    /// The manifest is damaged.
     #[error("{} is damaged ({reason}); restore it from a backup of the directory", path.display())]
     Damaged {
         /// The manifest.
@@ -47,7 +47,7 @@ pub enum ManifestError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Another program version's, with a layout that this one does not read.
+    /// Another version of the program wrote the directory, in a layout that this version does not read.
     #[error(
         "{} has format {found}, and this program reads format {FORMAT}; load the pages into a new directory, or use \
          the program that made it",
@@ -56,13 +56,13 @@ pub enum ManifestError {
     Format {
         /// The manifest.
         path: PathBuf,
-        /// Its format.
+        /// Layout version of the directory.
         found: u64,
     },
-    /// Numbers of shards and ranges that do not go together.
+    /// The numbers of shards and ranges contradict each other.
     #[error("{0}: give another --ranges or --shards")]
     Ranges(RangeMapError),
-    /// Its contents are of another version of the tokeniser.
+    /// The contents were read with another version of the tokeniser.
     #[error(
         "{} was made by tokeniser version {found}, and this program has {expected}; make a new directory and load the pages \
          again",
@@ -71,12 +71,12 @@ pub enum ManifestError {
     Tokeniser {
         /// The manifest.
         path: PathBuf,
-        /// Its tokeniser.
+        /// Version of the tokeniser that made the directory.
         found: u16,
-        /// This program's.
+        /// Version of the tokeniser in this program.
         expected: u16,
     },
-    /// The command line contradicts it.
+    /// An option contradicts the manifest.
     #[error(
         "{} was made with --{option} {has}, not {wanted}; leave --{leave} away, or make a new directory",
         path.display()
@@ -84,19 +84,19 @@ pub enum ManifestError {
     Conflict {
         /// The data directory.
         path: PathBuf,
-        /// The option's name.
+        /// Name of the option.
         option: &'static str,
-        /// What the directory has.
+        /// Value that the directory has.
         has: String,
-        /// What was asked for.
+        /// Value that was asked for.
         wanted: String,
-        /// The option that asked for it.
+        /// Name of the option that the caller has given and can leave away.
         leave: &'static str,
     },
-    /// Its policy and tables do not go together.
+    /// The policy and its tables contradict each other.
     #[error(transparent)]
     PolicyTables(#[from] PolicyTablesError),
-    /// The file of `--policy-tables` contradicts it.
+    /// The file of `--policy-tables` contradicts the manifest.
     #[error(
         "{} was made with the tables {has}, and those of --policy-tables are {wanted}; leave --policy-tables away, or make a new \
          directory",
@@ -105,25 +105,25 @@ pub enum ManifestError {
     Tables {
         /// The data directory.
         path: PathBuf,
-        /// What the directory has.
+        /// Hash of the tables that the directory has.
         has: TablesHash,
-        /// What was asked for.
+        /// Hash of the tables in the file.
         wanted: TablesHash,
     },
-    /// Its own tables are lost, and those of `--policy-tables` are others.
+    /// The tables of the directory are lost, and the file of `--policy-tables` has others.
     #[error(
-        "{} needs the tables {has}, which it has not got; the file of --policy-tables has {wanted}: give the file whose hash is {has}",
+        "{} needs the tables {has}, which are missing; the file of --policy-tables has {wanted}: give the file whose hash is {has}",
         path.display()
     )]
     OtherTables {
         /// The data directory.
         path: PathBuf,
-        /// What the directory needs.
+        /// Hash of the tables that the directory needs.
         has: TablesHash,
-        /// What was given.
+        /// Hash of the tables in the file.
         wanted: TablesHash,
     },
-    /// The file of `--winners` contradicts it.
+    /// The file of `--winners` contradicts the manifest.
     #[error(
         "{} elects its winners by {has}, not by {wanted}; leave the rules out of the --winners file, or make a new directory",
         path.display()
@@ -131,21 +131,21 @@ pub enum ManifestError {
     Winners {
         /// The data directory.
         path: PathBuf,
-        /// What the directory has.
+        /// Rules of the directory.
         has: WinnerOrder,
-        /// What was asked for.
+        /// Rules in the file.
         wanted: WinnerOrder,
     },
 }
 
 impl ManifestError {
-    /// Whether the arguments do not go together, whatever is on disk.
+    /// Whether the arguments contradict each other, independently of the files on disk.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::PolicyTables(error) if error.is_usage())
     }
 }
 
-// Its text is part of this one's, so it is not named as the source again.
+// The message contains the text of the `RangeMapError`, so the error is no source as well.
 impl From<RangeMapError> for ManifestError {
     fn from(error: RangeMapError) -> Self {
         Self::Ranges(error)

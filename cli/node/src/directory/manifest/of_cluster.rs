@@ -1,4 +1,5 @@
-//! The manifests of a cluster's nodes: what a node opens its directory with, and what its backups belong to.
+//! Manifests of the nodes of a cluster: the request with which a node opens its directory, and the manifest
+//! in backups.
 
 use doppel_control::cluster::Cluster;
 use doppel_model::stable_hash64;
@@ -6,7 +7,7 @@ use doppel_model::stable_hash64;
 use super::{Manifest, ManifestRequest};
 
 impl ManifestRequest {
-    /// The collection that every node of tier 1 of a cluster opens its directory with.
+    /// The properties with which every node of tier 1 of a cluster opens its directory.
     #[must_use]
     pub fn of_cluster(cluster: &Cluster) -> Self {
         Self {
@@ -21,8 +22,10 @@ impl ManifestRequest {
 }
 
 impl Manifest {
-    /// The manifest in the backups of a cluster. Every node has a collection number of its own, and an increment may be made by another node than the
-    /// backup that it follows, so there the collection is the cluster's.
+    /// The manifest in the backups of a cluster, in which the id of the cluster determines the collection.
+    ///
+    /// Every node has its own collection id, but an increment may come from another node than the backup that
+    /// it follows.
     pub(crate) fn of_cluster(&self, id: &str) -> Self {
         Self { collection: format!("{:016x}", stable_hash64(id.as_bytes())), ..self.clone() }
     }

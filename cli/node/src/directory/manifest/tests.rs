@@ -1,4 +1,4 @@
-//! What a directory is, and what is refused.
+//! Manifests are created once and read back; contradictions and damage are refused.
 
 use doppel_contract::WinnerRule;
 
@@ -15,7 +15,7 @@ fn wanted(tau: &str, shards: u16) -> ManifestRequest {
 const DEFAULTS: Defaults = Defaults { shards: 4, ranges: 1 };
 
 #[test]
-fn created_once_then_kept() {
+fn a_manifest_is_created_once_and_then_kept() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("a/b");
     let made = Manifest::open_or_create(&dir, wanted("0.9", 3), DEFAULTS).unwrap();
@@ -82,7 +82,7 @@ fn tables_belong_to_the_policy_and_are_kept() {
     assert_eq!(open(wanted("imatch", None)).unwrap(), made);
     let other = refused(wanted("imatch", hash("2")));
     assert!(other.contains(&"1".repeat(32)) && other.contains(&"2".repeat(32)), "{other}");
-    // They are not written where there are none, so that an earlier manifest stays as it is.
+    // A manifest without tables has no field for them, so that earlier manifests stay as they are.
     let none = home.path().join("none");
     Manifest::open_or_create(&none, ManifestRequest::default(), DEFAULTS).unwrap();
     assert!(!fs::read_to_string(none.join(NAME)).unwrap().contains("tables"));
@@ -91,8 +91,8 @@ fn tables_belong_to_the_policy_and_are_kept() {
     assert!(matches!(read, Err(ManifestError::Damaged { .. })), "{read:?}");
 }
 
-/// Whoever opens a directory that others create at the same moment gets the one manifest there is, or
-/// is told that it is not what was wanted.
+/// A process that opens a directory while others create it gets the one manifest, or an error that the
+/// manifest is not the wanted one.
 #[test]
 fn one_of_many_creations_at_once_counts() {
     const AT_ONCE: u16 = 8;
@@ -103,7 +103,7 @@ fn one_of_many_creations_at_once_counts() {
         let open = |shards| {
             barrier.wait();
             let opened = Manifest::open_or_create(&dir, wanted("0.8", shards), DEFAULTS);
-            // Its next steps leave other files.
+            // After the manifest, a process creates other files.
             opened.inspect(|_| fs::create_dir_all(dir.join("tier1")).unwrap())
         };
         let opened: Vec<_> = std::thread::scope(|scope| {
@@ -145,7 +145,7 @@ fn every_damaged_byte_is_noticed() {
     for at in 0..sound.len() {
         let mut bytes = sound.clone();
         bytes[at] ^= 1;
-        // White space and the fields' order carry nothing, so some changes may be harmless.
+        // White space and the order of the fields have no meaning, so some changes may be harmless.
         if let Ok(read) = Manifest::read(&bytes, &path) {
             assert_eq!(read, made, "byte {at}");
         }

@@ -78,7 +78,7 @@ impl FilesArgs {
     /// Compares the pages of two files, and prints the result.
     pub(super) fn run(self, a: &Path, b: &Path, output: Output) -> anyhow::Result<()> {
         let policy = self.policy.policy()?.unwrap_or_default();
-        let signer = policy_tables::signer(policy, policy_tables::given(&self.policy)?)?;
+        let signer = policy_tables::signer(policy, policy_tables::from_args(&self.policy)?)?;
         let chars = self.left_out.unwrap_or(LEFT_OUT) as usize;
         let [a, b] = [("--url-a", a, &self.url_a), ("--url-b", b, &self.url_b)]
             .map(|(option, file, url)| OnePage { file, option, url: url.as_deref(), fields: &self.fields })

@@ -285,7 +285,7 @@ impl DescriptionArgs {
 /// Collects the reports of the nodes that a change needs. Says on standard error which reports are missing.
 fn hear_nodes(change: &ClusterChange, meta: &ClusterMeta<'_>, cluster: &Cluster, force: bool) -> NodeReports {
     let old = &cluster.description;
-    match change.asks(old) {
+    match change.needed_reports(old) {
         NeededReports::Nothing => NodeReports { force, ..NodeReports::default() },
         NeededReports::Replicas => {
             let heard = meta.hear(old, force, |heard| change.apply(old, heard).is_ok());

@@ -1,4 +1,4 @@
-//! Changes that are made, those that are refused, and what is to be done then.
+//! Which changes are accepted and which are refused, and the steps that follow a change.
 
 use doppel_model::Epoch;
 
@@ -18,7 +18,7 @@ fn names(description: &Description, range: u16) -> Vec<String> {
     description.replicas_of(RangeId(range)).iter().map(ToString::to_string).collect()
 }
 
-/// Six ranges on three nodes, each on two of them.
+/// A cluster of three nodes with six ranges, each on two nodes.
 fn three() -> Description {
     replicated(|description| {
         description.ranges = 6;
@@ -39,12 +39,12 @@ fn unsettled(description: Description) -> Description {
     description
 }
 
-/// The same where a person answers for what the nodes have.
+/// Applies a change with `--force`, so that no reports of nodes are needed.
 fn apply(change: &ClusterChange, before: &Description) -> Result<Description, String> {
     change.apply(before, &NodeReports { force: true, ..NodeReports::default() })
 }
 
-/// A replica that follows.
+/// Report of a replica that owns or follows its range.
 fn replica(node: &str, owns: bool) -> ReportedReplica {
     ReportedReplica {
         node: node.to_owned(),
@@ -59,7 +59,7 @@ fn replica(node: &str, owns: bool) -> ReportedReplica {
     }
 }
 
-/// All replicas follow, and the first of some ranges are owned by these.
+/// Reports in which all replicas follow, and `owners` names the owners of some ranges.
 fn heard(description: &Description, owners: &[(u16, &str)]) -> NodeReports {
     let replicas = |range| {
         let owner = owners.iter().find(|(owned, _)| *owned == range).map(|(_, owner)| *owner);
@@ -83,14 +83,11 @@ fn a_new_node_follows_its_share_and_owns_nothing() {
     let after = apply(&ClusterChange::AddTier1 { node: node("r-4", 1), follow: named }, &before).unwrap();
     assert_eq!(names(&after, 1), ["r-2", "r-3", "r-4"]);
     let told = changes(&before, &after);
-    assert_eq!(told[0], "tier-1 node r-4 at 10.0.0.9:1 is in");
-    assert!(
-        told[1].starts_with("range 1: replicas at r-2, r-3, r-4, where they were at r-2, r-3"),
-        "{told:?}"
-    );
+    assert_eq!(told[0], "tier-1 node r-4 at 10.0.0.9:1 joins");
+    assert!(told[1].starts_with("range 1: replicas at r-2, r-3, r-4, before at r-2, r-3;"), "{told:?}");
     let steps = steps(&before, &after, "c.toml");
     assert_eq!(steps[0], "start the new node: doppel tier1 --cluster c.toml --name r-4 --data DIR");
-    assert_eq!(steps[1], "restart the coordinators, which show only what they know of");
+    assert_eq!(steps[1], "restart the coordinators, which show only the nodes that they were started with");
     assert!(
         steps[2].starts_with("restart the nodes of tier 1 r-1, r-2, r-3, one after the other"),
         "{steps:?}"
@@ -111,7 +108,7 @@ fn a_new_node_follows_its_share_and_owns_nothing() {
 }
 
 #[test]
-fn only_what_has_the_router_is_restarted_for_another_node_of_the_index() {
+fn a_new_node_of_the_index_restarts_only_coordinators_and_nodes_with_the_router() {
     let before = three();
     let after = apply(&ClusterChange::AddTier2(node("index-3", 1)), &before).unwrap();
     let done = steps(&before, &after, "c.toml");
@@ -119,7 +116,7 @@ fn only_what_has_the_router_is_restarted_for_another_node_of_the_index() {
     assert!(done[2].starts_with("restart the nodes of tier 1 r-1, r-2, one after"), "{done:?}");
     assert_eq!(done.len(), 3);
     assert_eq!(apply(&ClusterChange::Remove(name("index-3")), &after).unwrap(), before);
-    // Whoever goes is shown until it is gone.
+    // The coordinators are restarted last, so they show the leaving node until it is gone.
     let done = steps(&after, &before, "c.toml");
     assert_eq!((done.len(), done.last().map(String::as_str)), (3, Some("restart the coordinators")));
     let refused = apply(&ClusterChange::Remove(name("index-2")), &after).unwrap_err();
@@ -130,19 +127,19 @@ fn only_what_has_the_router_is_restarted_for_another_node_of_the_index() {
 fn a_node_of_the_index_goes_when_it_is_empty() {
     let before = apply(&ClusterChange::AddTier2(node("index-3", 1)), &three()).unwrap();
     let remove = ClusterChange::Remove(name("index-3"));
-    assert_eq!(remove.asks(&before), NeededReports::Partitions);
+    assert_eq!(remove.needed_reports(&before), NeededReports::Partitions);
     let has = |partitions| NodeReports { partitions, ..NodeReports::default() };
     assert_eq!(remove.apply(&before, &has(Some(vec![2, 1, 0]))).unwrap(), three());
     // The plan is older than the node.
     assert_eq!(remove.apply(&before, &has(Some(vec![2, 1]))).unwrap(), three());
     let refused = remove.apply(&before, &has(Some(vec![2, 1, 4]))).unwrap_err();
     assert!(refused.starts_with("index-3 has 4 of the partitions of the index"), "{refused}");
-    for says in ["`doppel rebalance --drain 2 --wait`", "--force does without", "new pages stay pending"] {
+    for says in ["`doppel rebalance --drain 2 --wait`", "pass --force", "new pages stay pending"] {
         assert!(refused.contains(says), "{refused}");
     }
     let refused = remove.apply(&before, &has(None)).unwrap_err();
     assert!(
-        refused.contains("is not known, for the owner of range 0") && refused.contains("--force"),
+        refused.contains("is not known whether index-3 has partitions") && refused.contains("--force"),
         "{refused}"
     );
     assert_eq!(apply(&remove, &before).unwrap(), three());
@@ -152,7 +149,7 @@ fn a_node_of_the_index_goes_when_it_is_empty() {
     assert!(refused.contains("is the only node of tier 2"), "{refused}");
     assert!(remove.note(&before, true).unwrap().contains("new pages stay pending"));
     assert_eq!(remove.note(&before, false), None);
-    assert_eq!(ClusterChange::Remove(name("r-1")).asks(&before), NeededReports::Replicas);
+    assert_eq!(ClusterChange::Remove(name("r-1")).needed_reports(&before), NeededReports::Replicas);
 }
 
 #[test]
@@ -169,8 +166,11 @@ fn no_range_is_left_without_a_copy() {
     let alone = apply(&remove, &unsettled(before.clone())).unwrap();
     assert_eq!((names(&alone, 1), names(&alone, 4)), (vec!["r-3".to_owned()], vec!["r-1".to_owned()]));
     let told = changes(&unsettled(before.clone()), &alone);
-    assert!(told.iter().any(|told| told.ends_with("With a single copy nobody can take it over")), "{told:?}");
-    // Others have it first.
+    assert!(
+        told.iter().any(|told| told.ends_with("With a single replica, no other node can take over")),
+        "{told:?}"
+    );
+    // Other nodes get the ranges first.
     let mut more = before.clone();
     for (range, nodes) in [
         (0, ["r-1", "r-2", "r-3"]),
@@ -189,7 +189,7 @@ fn no_range_is_left_without_a_copy() {
     );
     let done = steps(&more, &after, "c.toml");
     assert!(done.iter().any(|step| step == "stop r-2; it cannot be started again"), "{done:?}");
-    // Nobody is known to have all of a range, or the other one that is left does not follow.
+    // Refused if no owner of a range is heard, or if the other remaining replica does not follow.
     let refused = remove.apply(&more, &heard(&more, &[(2, "r-3")])).unwrap_err();
     assert!(refused.contains("no owner of range 0 is heard"), "{refused}");
     let others: [fn(&mut ReportedReplica); 6] = [
@@ -205,7 +205,7 @@ fn no_range_is_left_without_a_copy() {
         heard.replicas[1].iter_mut().filter(|replica| replica.node == "r-1").for_each(spoil);
         let refused = remove.apply(&more, &heard).unwrap_err();
         assert!(
-            refused.contains("left of range 1, which are r-3, r-1, 2 have to follow it, and r-3 does"),
+            refused.contains("range 1, which are r-3, r-1, have to follow it; now r-3 does"),
             "{refused}"
         );
         assert_eq!(remove.apply(&more, &NodeReports { force: true, ..heard }).unwrap(), after);
@@ -218,33 +218,37 @@ fn no_range_is_left_without_a_copy() {
 }
 
 #[test]
-fn a_range_moves_by_way_of_a_node_that_has_it() {
+fn a_range_moves_only_while_a_node_with_a_replica_stays() {
     let before = three();
     let after = apply(&replicas(0, &["r-3", "r-1"]), &before).unwrap();
     assert_eq!(names(&after, 0), ["r-3", "r-1"]);
     let done = steps(&before, &after, "c.toml");
-    // Whoever gets it comes before whoever loses it.
+    // The node that gains the range is restarted before the node that loses it.
     assert!(done[0].starts_with("restart the coordinators") && done.len() == 2, "{done:?}");
     assert!(done[1].starts_with("restart the nodes of tier 1 r-3, r-1, r-2, one"), "{done:?}");
-    assert!(done[1].ends_with("wait until it follows it"), "{done:?}");
+    assert!(done[1].ends_with("wait until it follows that range"), "{done:?}");
     let heard = heard(&before, &[(0, "r-2")]);
     for (change, says) in [
         (replicas(9, &["r-1"]), "there is no range 9; they are 0 to 5"),
         (replicas(0, &["r-1", "x"]), "no tier-1 node x"),
         (replicas(0, &["r-1", "r-1"]), "r-1 is named twice"),
-        (replicas(0, &["r-3"]), "none of these nodes has anything of range 0; keep one of r-1, r-2"),
+        (replicas(0, &["r-3"]), "none of these nodes has a replica of range 0; keep one of r-1, r-2"),
         (replicas(0, &["r-1", "r-3"]), "r-2 owns range 0 at present"),
         (replicas(0, &["r-2"]), "range 0 is on one node alone"),
     ] {
         let refused = change.apply(&before, &heard).unwrap_err();
         assert!(refused.contains(says), "{refused}");
     }
-    assert_eq!(apply(&replicas(0, &["r-1", "r-2"]), &before), Err("it is so already".to_owned()));
-    // A node that is named and was never started has nothing; who is only added need not follow.
+    assert!(apply(&replicas(0, &["r-1", "r-2"]), &before).unwrap_err().contains("is so already"));
+    // A named node that was never started stores nothing. A node that is only added need not follow yet.
     let more = replicas(0, &["r-1", "r-2", "r-3"]).apply(&before, &heard).unwrap();
     let fewer = replicas(0, &["r-2", "r-3"]);
     let refused = fewer.apply(&more, &heard).unwrap_err();
-    assert!(refused.contains("which are r-2, r-3, 2 have to follow it, and r-2 does"), "{refused}");
+    assert!(
+        refused.contains("2 of the remaining nodes of range 0, which are r-2, r-3, have to"),
+        "{refused}"
+    );
+    assert!(refused.contains("follow it; now r-2 does"), "{refused}");
     assert!(fewer.apply(&more, &NodeReports { force: true, ..heard.clone() }).is_ok());
     let mut follows = heard.clone();
     follows.replicas[0].push(replica("r-3", false));
@@ -257,10 +261,7 @@ fn a_range_moves_by_way_of_a_node_that_has_it() {
 fn an_address_and_the_log_change() {
     let before = three();
     let after = apply(&ClusterChange::Address(node("index-1", 7)), &before).unwrap();
-    assert_eq!(
-        changes(&before, &after),
-        ["tier-2 node index-1 is at 10.0.0.9:7, and no longer at 127.0.0.1:2"]
-    );
+    assert_eq!(changes(&before, &after), ["tier-2 node index-1 moves from 127.0.0.1:2 to 10.0.0.9:7"]);
     assert!(
         apply(&ClusterChange::Address(node("index-9", 7)), &before).unwrap_err().contains("no node index-9")
     );

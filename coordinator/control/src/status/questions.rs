@@ -1,4 +1,4 @@
-//! Questions to many nodes at once, each on a thread of its own and within one time.
+//! Asks many nodes at once, each on a thread of its own, with one time limit for all answers.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -9,31 +9,34 @@ use doppel_model::RangeId;
 use doppel_protocol::range_owner::{PeerError, RangeOwner as _, RangeState};
 use doppel_wire::range_owner::RemoteRanges;
 
-/// A node that has not answered by then is said to be away.
+/// Time limit for the answer of a node. A node that exceeds it is reported as silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a node has said, or why it has not.
+/// The answer of a node, or the reason why there is none.
 pub(super) type NodeAnswer<T> = Result<T, String>;
 
-/// An answer that is still to come.
-pub(super) struct Waiting<T>(mpsc::Receiver<NodeAnswer<T>>);
+/// An answer that has not arrived yet.
+pub(super) struct PendingAnswer<T>(mpsc::Receiver<NodeAnswer<T>>);
 
-/// Asks on a thread of its own, which ends with the deadline of its call.
-pub(super) fn begin<T: Send + 'static>(ask: impl FnOnce() -> NodeAnswer<T> + Send + 'static) -> Waiting<T> {
+/// Asks a question on a thread of its own. The thread ends at the deadline of the call that `ask` makes.
+pub(super) fn begin<T: Send + 'static>(
+    ask: impl FnOnce() -> NodeAnswer<T> + Send + 'static,
+) -> PendingAnswer<T> {
     let (sender, answer) = mpsc::channel();
-    // Without a thread there is no answer.
+    // If the system starts no thread, the sender is dropped, and `wait` reports that no answer came.
     let _ = thread::Builder::new().name("cluster-status".to_owned()).spawn(move || drop(sender.send(ask())));
-    Waiting(answer)
+    PendingAnswer(answer)
 }
 
-impl<T> Waiting<T> {
+impl<T> PendingAnswer<T> {
     pub(super) fn wait(self, until: Instant) -> NodeAnswer<T> {
         let left = until.saturating_duration_since(Instant::now());
         self.0.recv_timeout(left).unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
     }
 }
 
-/// What a node says of the ranges that it owns. One that owns none answers, too.
+/// Asks a node for the states of the ranges that it owns. A node that owns none is asked too, to see that it
+/// answers.
 pub(super) fn states_of(
     owner: &RemoteRanges,
     ranges: &[RangeId],
@@ -52,7 +55,7 @@ pub(super) fn states_of(
     }
 }
 
-/// Why a node does not answer; which of its ranges was asked for says nothing.
+/// Why a node does not answer, without the range that was asked for, which does not matter.
 fn reason(error: PeerError) -> String {
     match error {
         PeerError::Unreachable { why, .. } => why,

@@ -1,4 +1,4 @@
-//! What results may not be put in the place of.
+//! The paths of the inputs, which results must not replace.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,9 +9,9 @@ use doppel_inputs::sources::{self, InputSource, SourceKind};
 
 use super::places::resolved;
 
-/// The inputs by their one paths.
+/// Canonical paths of the inputs.
 pub(super) struct InputPaths {
-    /// Files, and what they are links to.
+    /// Files, under their own paths and the paths to which they link.
     files: HashSet<PathBuf>,
     /// Directories of pages.
     pages: Vec<PathBuf>,
@@ -22,7 +22,7 @@ impl InputPaths {
         let mut taken = Self { files: HashSet::new(), pages: Vec::new() };
         for source in sources {
             if let SourceKind::File(path, _) = &source.kind {
-                taken.files.extend(one_paths(path)?);
+                taken.files.extend(canonical_paths(path)?);
             } else if let SourceKind::Pages(dir) = &source.kind {
                 taken.pages.push(fs::canonicalize(dir)?);
             }
@@ -30,7 +30,7 @@ impl InputPaths {
         Ok(taken)
     }
 
-    /// The input that the results at a path of a source would replace a part of, or be a part of.
+    /// The input that the results of `source` at `path` would replace, contain, or be inside of.
     pub(super) fn meets(&self, path: &Path, source: &InputSource) -> Option<&Path> {
         let pages = self.pages_around(path);
         if source.is_pages() {
@@ -40,14 +40,15 @@ impl InputPaths {
         pages.or_else(|| self.files.get(path).map(PathBuf::as_path))
     }
 
-    /// The directory of pages that a path is in.
+    /// The directory of pages that contains a path.
     pub(super) fn pages_around(&self, path: &Path) -> Option<&Path> {
         self.pages.iter().map(PathBuf::as_path).find(|dir| path.starts_with(dir))
     }
 }
 
-/// The paths of what is at a path, there or not: its own, and that of what it is a link to. None of standard input or output.
-pub(super) fn one_paths(path: &Path) -> io::Result<Vec<PathBuf>> {
+/// The canonical path of a file that need not exist, and the path to which it links. Empty for standard input
+/// or output.
+pub(super) fn canonical_paths(path: &Path) -> io::Result<Vec<PathBuf>> {
     if sources::is_standard(path) {
         return Ok(Vec::new());
     }
