@@ -4,7 +4,7 @@
 pub use doppel_model::Random;
 use serde_json::{Value, json};
 
-/// `words` words that no other seed shares in this order.
+/// A text of `words` words. Texts of different seeds differ.
 pub fn text(seed: u64, words: usize) -> Vec<String> {
     let mut random = Random::new(seed);
     let syllables = ["ba", "do", "ki", "lu", "me", "no", "ra", "si", "tu", "ve"];
@@ -12,8 +12,8 @@ pub fn text(seed: u64, words: usize) -> Vec<String> {
     (0..words).map(|_| word(&mut random)).collect()
 }
 
-/// A near copy, in which one word in the middle is replaced. In a text of 200 words this changes 5 of the 200
-/// shingles on each side: J = 195 / 205.
+/// A near copy of a text, with one word in the middle replaced. In a text of 200 words this changes 5 of the
+/// 200 shingles on each side, so J = 195 / 205.
 pub fn near_copy(text: &[String], seed: u64) -> Vec<String> {
     let mut copy = text.to_vec();
     let middle = copy.len() / 2;
