@@ -1,5 +1,5 @@
-//! Bad input through the binary, end to end: it gives a clear error or a defined result, never a panic, and
-//! valid input beside it is never lost.
+//! Bad input through the binary, end to end. Every bad input gives a clear error or a defined result, never a
+//! panic. Valid input beside it is never lost.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -48,7 +48,7 @@ fn dedup(inputs: &[&Path]) -> Dedup {
     Dedup { code: status.code(), errors, summary, lines }
 }
 
-/// Creates a file in a directory that the test keeps.
+/// Creates a file in the test's temporary directory.
 fn file(home: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = home.path().join(name);
     fs::write(&path, bytes).unwrap();
@@ -101,7 +101,7 @@ fn damage_in_the_middle_does_not_end_the_file() {
     assert_eq!(result.bad("corrupt compressed data"), 2, "{}", result.summary);
     assert_eq!(result.summary["input"]["incomplete"], json!([]));
     assert_eq!(run(["dedup".as_ref(), "--strict".as_ref(), path.as_os_str()]).status.code(), Some(5));
-    // A file counts once, no matter how often it is damaged.
+    // A file counts once in `incomplete`, however often it is damaged.
     let path = file(&home, "cut.warc.gz", [damaged, cut(4)].concat());
     let result = dedup(&[&path, &path]);
     assert_eq!(result.code, Some(5), "{}", result.errors);
@@ -176,7 +176,10 @@ fn invalid_utf_8_is_read_as_some_charset() {
     let line = [br#"{"url": "http://bad.example/2", "text": ""#, &text[..0], b"\xff\"}\n"].concat();
     let result = dedup(&[&file(&home, "a.warc.gz", bytes), &file(&home, "b.jsonl", line)]);
     assert_eq!(result.urls(), ["http://bad.example/", &url(1)], "{}", result.errors);
-    assert_eq!(result.lines[0]["group"], result.lines[1]["group"], "near copies all the same");
+    assert_eq!(
+        result.lines[0]["group"], result.lines[1]["group"],
+        "the two pages must still be near-duplicates"
+    );
     assert_eq!(result.bad("JSON line that is no page"), 1, "JSON is UTF-8");
 }
 
@@ -212,7 +215,8 @@ fn pages_that_grow_when_encoded_are_refused_and_the_others_are_accepted() {
     let latin = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1";
     let bytes = [
         gzip(&good_record(1)),
-        // The first page is no text, and is not sent; the second one takes twice its size in UTF-8.
+        // The first page is binary and is not sent. The second page doubles its size when it is encoded in
+        // UTF-8.
         gzip(&page("http://nul.example/", &vec![0; 12 << 20])),
         gzip(&response("http://latin.example/", latin, &vec![0xe9; 10 << 20])),
         gzip(&good_record(2)),
@@ -245,7 +249,7 @@ fn decompression_bombs_are_not_unpacked() {
         assert_eq!(result.urls(), [url(1)], "{name}: {}", result.errors);
         assert_eq!(result.code, Some(5), "{name}: {}", result.errors);
     }
-    // One record of a WARC file whose other records are valid.
+    // The bomb is one record of a WARC file whose other records are valid.
     let member: Vec<u8> = gzip(&page("http://bomb.example/", &vec![b' '; 100 << 20]));
     let bytes = [gzip(&good_record(1)), member, gzip(&good_record(2))].concat();
     let result = dedup(&[&file(&home, "inside.warc.gz", bytes)]);
@@ -257,7 +261,7 @@ fn decompression_bombs_are_not_unpacked() {
     let problem: Value = response.json().unwrap();
     assert!(problem["detail"].is_string(), "{problem}");
     if let Some(peak) = server.peak_memory() {
-        assert!(peak < 2 * GIB, "unpacking took {peak} bytes");
+        assert!(peak < 2 * GIB, "the server unpacked the bomb: its peak memory is {peak} bytes");
     }
 }
 
@@ -326,7 +330,7 @@ fn bad_fields_are_named() {
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         assert_eq!(response.json::<Value>().unwrap()["field"], *field, "{page}");
     }
-    assert_eq!(server.export(), "", "nothing was taken");
+    assert_eq!(server.export(), "", "the server must store no bad page");
 }
 
 #[test]
@@ -373,7 +377,7 @@ fn empty_and_repetitive_pages_have_defined_results() {
         [status("http://word.example/300"), status("http://word.example/400")],
         ["winner", "duplicate"]
     );
-    // Short texts are duplicates only by equal content.
+    // Short texts are duplicates only if their contents are equal.
     assert_eq!([status("http://short.example/1"), status("http://short.example/2")], ["winner", "duplicate"]);
     assert_eq!(status("http://short.example/3"), "unique");
 }
@@ -395,7 +399,7 @@ fn missing_or_unsupported_inputs_are_named() {
     let result = dedup(&[&empty]);
     assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{}", result.errors);
     assert!(result.errors.contains("nothing was read: there is nothing in the input"), "{}", result.errors);
-    // Standard input is read, and there is nothing in it here.
+    // The command reads standard input, which is empty here.
     let result = dedup(&[Path::new("-")]);
     assert_eq!(result.code, Some(5));
     assert!(result.errors.contains("nothing was read"), "{}", result.errors);
@@ -464,16 +468,20 @@ fn crawl_files_in_a_directory_are_pointed_out() {
     for number in 0..3 {
         file(&home, &format!("{number}.warc.gz"), gzip(&good_record(number)));
     }
-    // Alone they are read.
+    // Crawl files are read if the directory has no pages.
     let result = dedup(&[home.path()]);
     assert_eq!((result.code, result.lines.len()), (Some(0), 3), "{}", result.errors);
-    // A directory with a page is one of pages, and these are read.
+    // A directory that contains a page is a directory of pages, so only the pages are read.
     file(&home, "page.html", good(1));
     let result = dedup(&[home.path()]);
     assert_eq!((result.code, result.lines.len()), (Some(0), 1), "{}", result.errors);
     let pattern = home.path().join("*.warc.gz").display().to_string();
     assert_eq!(result.summary["input"]["crawl_files"], json!({ &pattern: 3 }));
-    assert_eq!(result.summary["input"]["skipped"], json!({}), "they are counted once");
+    assert_eq!(
+        result.summary["input"]["skipped"],
+        json!({}),
+        "crawl files must not be counted as skipped as well"
+    );
     let advice = format!("3 crawl files in directories not read: `doppel dedup {pattern}` reads them");
     assert!(result.errors.contains(&advice), "{}", result.errors);
 }
