@@ -1,5 +1,5 @@
-//! Runs `doppel plan` on unusual input: every result is defined, and there are warnings about everything that
-//! makes it doubtful.
+//! Runs `doppel plan` on unusual input. Every result is defined, and warnings name everything that makes it
+//! doubtful.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -21,7 +21,7 @@ fn pages(dir: &Path, name: &str, texts: impl IntoIterator<Item = String>) -> Pat
     path
 }
 
-/// `length` words of a kind. Every third word is the page's own choice of 97 words that all pages share.
+/// A text of `length` words. Every third word is chosen for this page from 97 words that all pages share.
 fn text(kind: &str, number: usize, length: usize) -> String {
     let own = |n: usize| 1_000 + stable_hash64(format!("{number} {n}").as_bytes()) as usize % 97;
     let place = |n| if n % 3 == 0 { own(n) } else { n };
@@ -46,7 +46,8 @@ fn unusual_collections_are_mapped_with_warnings() {
     let ten = pages(dir.path(), "ten", (0..10).map(|n| text("w", n, 20 + 30 * n)));
     let usual = pages(dir.path(), "usual", (0..600).map(|n| text("w", n, 20 + n)));
     let expected = [
-        // A text of one repeated word has at most five shingles, so there are only five different vectors.
+        // A text of one repeated word has at most five shingles, so there are only five different length
+        // vectors.
         (
             &one_word,
             599,
@@ -152,7 +153,7 @@ fn earlier_outputs_survive_a_run_without_contents() {
         for path in [&old, &map] {
             assert_eq!(fs::read_to_string(path).unwrap(), "old", "{input:?}");
         }
-        assert_eq!(entries(), before, "nothing new is there, {input:?}");
+        assert_eq!(entries(), before, "the command must create no file, {input:?}");
     };
     fails(None, &no_text, 5, "nothing to map");
     fails(None, &gone, 5, "nothing to map");

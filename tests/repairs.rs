@@ -1,4 +1,5 @@
-//! The audit trail of repairs, end to end: what is recorded, for how long, and what is removed from it.
+//! The audit trail of repairs, end to end: what it records, how long it keeps entries, and what a purge
+//! removes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -182,7 +183,7 @@ fn the_trail_is_kept_as_long_as_configured() {
 }
 
 #[test]
-fn a_purge_leaves_nothing_on_the_trail() {
+fn a_purge_removes_the_page_from_the_trail() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--keep-purged", "0s"]);
     let groups = fill(&server);
@@ -201,9 +202,9 @@ fn a_purge_leaves_nothing_on_the_trail() {
         (&shown["before"], &shown["components"], &shown["forgotten"]),
         (&json!([]), &json!([[]]), &json!(3))
     );
-    // The URL is not on disk either, as a backup shows.
+    // No file contains the URL either, as a backup shows.
     let file = data.path().join("backup");
-    wait_until("every row to have forgotten", PATIENCE, || {
+    wait_until("every row to forget the purged URL", PATIENCE, || {
         let output = doppel().args(["backup", "--server", &server.url, "--out"]).arg(&file).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut backup = fs::File::open(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Every call of the public API, end to end over HTTP against `doppel serve`.
+//! Calls every route of the public API, end to end over HTTP against `doppel serve`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -59,14 +59,14 @@ fn the_life_of_a_page() {
     // The same page again, an older version, and a small change.
     let again = server.push(&[page(B, 1, 1, 2), page(B, 2, 0, 1)]);
     assert_eq!(outcomes(&again), ["unchanged", "stale"]);
-    // Of several versions in one request the newest alone changes the page.
+    // Of several versions in one request, only the newest changes the page.
     let newer = server.push(&[page(B, 2, 0, 1), page(B, 1, 1, 2), page(B, 1, 2, 3)]);
     assert_eq!(outcomes(&newer), ["stale", "stale", "confirmed"]);
     // The page changes completely, and later changes back.
     assert_eq!(outcomes(&server.push(&[page(B, 3, 0, 4)])), ["pending"]);
     server.flush();
     assert_eq!(server.status(B)["status"], "unique");
-    assert_eq!(server.status(A)["status"], "unique", "a group of one is none");
+    assert_eq!(server.status(A)["status"], "unique", "a group with a single page is dissolved");
     server.push(&[page(B, 1, 1, 5)]);
     server.flush();
     assert_eq!(server.status(B)["status"], "duplicate");
@@ -95,7 +95,10 @@ fn a_copy_that_arrives_as_the_original_changes_joins_the_others() {
     server.push(&families.flat_map(|n| [copy(n, 3, 2), gone(n)]).collect::<Vec<_>>());
     server.flush();
     let alone = lines_of(&server.export()).into_iter().filter(|line| line["status"] == "unique").count();
-    assert_eq!(alone, 0, "the two that are left of each family have the same text");
+    assert_eq!(
+        alone, 0,
+        "the remaining two pages of each family have the same text, so they must share a group"
+    );
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn redirects_follow_their_targets() {
     assert_eq!((&one["status"], &one["winner"]), (&json!("duplicate"), &json!(A)), "{one}");
     assert_eq!(server.status("http://r.example/lost")["reason"], "unknown_target");
     assert_eq!(server.status("http://r.example/x")["reason"], "loop");
-    // The target of one redirect becomes known, and the target of another one moves.
+    // The target of one redirect becomes known, and the target of another redirect changes.
     server.push(&[page("http://nowhere.example/", 2, 1, 2), redirect("http://r.example/2", C, 2)]);
     server.flush();
     let group = |url: &str| server.status(url)["group"].clone();
@@ -174,7 +177,7 @@ fn a_probe_stores_nothing() {
 #[test]
 fn a_probe_of_a_redirect_finds_its_target_in_any_spelling() {
     let server = OwnServer::start(&["--shards", "3"]);
-    // Another spelling; one before it in byte order; the normal form; the target as it was sent.
+    // In order: another spelling; one before it in byte order; the normal form; the target as it was sent.
     let names = ["http://b.example", "HTTP://b.example", "http://b.example/", "http://b.example:80"];
     let probe = || {
         let html = format!("<meta http-equiv=refresh content='0; url={}'>", names[3]);
@@ -248,7 +251,7 @@ fn groups_are_listed_shown_and_repaired() {
 #[test]
 fn merged_groups_name_the_group_they_were_merged_into() {
     let server = OwnServer::start(&[]);
-    // Two texts that share too little, and one between them that is a near-duplicate of both.
+    // Two texts that share too little, and a text between them that is a near-duplicate of both.
     let left = text(5, 300);
     let mut right = left.clone();
     let mut middle = left.clone();
@@ -310,10 +313,10 @@ fn pairs_are_explained() {
     assert_eq!(server.query("/v1/explain", &[("a", A), ("b", "http://x.example/")]).status(), 404);
 }
 
-/// Programs with the same words, of which the second has other operators and the third another case. The fourth is the first with other
-/// white space.
+/// Four programs with the same words. The second has other operators, the third has another case, and the
+/// fourth has other white space than the first.
 #[test]
-fn code_is_told_apart_where_the_policy_reads_it() {
+fn programs_are_told_apart_by_a_policy_that_reads_code() {
     let statement = |n: usize| format!("if (a{n} <= b{n}) {{ total{n} += x; }}");
     let program: String = (0..12).map(|n| statement(n) + "\n").collect();
     let operators = program.replace("<=", ">").replace("+=", "-=");
@@ -354,7 +357,7 @@ fn code_is_told_apart_where_the_policy_reads_it() {
             "{policy}"
         );
         assert_eq!(explained(&code, &names[2])["reason"], "they have the same tokens (white space ignored)");
-        // Below 20 tokens equal ones alone make a duplicate.
+        // Texts below 20 tokens are duplicates only if their tokens are equal.
         let probe = |text: &str| code.post_json("/v1/probe", &json!({"text": text}))["status"].clone();
         code.push(&[json!({"url": B, "text": "x++"}), json!({"url": C, "text": "x--"})]);
         code.flush();
@@ -434,7 +437,7 @@ fn a_restart_changes_nothing() {
         server.flush();
     }
     let (export, feed) = (server.export(), server.ask("/v1/changes", &[("limit", "10000")]));
-    assert!(server.terminate(), "SIGTERM ends it well");
+    assert!(server.terminate(), "the server must exit with 0 on SIGTERM");
     let server = Server::start(data.path(), &[]);
     assert_eq!(server.export(), export);
     assert_eq!(server.ask("/v1/changes", &[("limit", "10000")]), feed);
@@ -455,7 +458,7 @@ fn sigint_also_ends_the_server_cleanly() {
     assert!(server.wait());
 }
 
-/// Replays the change feed and compares the result with the export. Dead pages are only in the feed.
+/// Replays the change feed and compares the result with the export. Only the feed contains dead pages.
 fn check_replay(server: &Server) {
     let mut states = BTreeMap::new();
     let mut cursor: Option<String> = None;
@@ -534,7 +537,7 @@ fn a_small_queue_slows_down_the_loader_and_loses_nothing() {
 }
 
 #[test]
-fn one_directory_has_one_server() {
+fn a_second_server_on_one_directory_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
     let second =
@@ -544,13 +547,13 @@ fn one_directory_has_one_server() {
 }
 
 #[test]
-fn a_duplicate_is_never_told_while_its_winner_has_another_content() {
+fn no_answer_names_a_winner_whose_content_has_changed() {
     let server = OwnServer::start(&["--ranges", "3"]);
     let copies: Vec<String> = (0..6).map(|copy| format!("http://copy.example/of/a/{copy}")).collect();
     let pages = copies.iter().zip(1..).map(|(url, variant)| page(url, 1, variant, 2));
     server.push(&[page(A, 1, 0, 1)].into_iter().chain(pages).collect::<Vec<_>>());
     server.flush();
-    // Odd while the winner has a content of its own.
+    // `turn` is odd while the winner has a content that no other page has.
     let (turn, ended, told) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
     let names_winner = |answer: &Value| answer["status"] == "duplicate" && answer["winner"] == A;
     thread::scope(|scope| {
