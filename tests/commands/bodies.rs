@@ -1,4 +1,4 @@
-//! HTTP bodies as servers and crawlers leave them, and pages that are sent as they are.
+//! HTTP bodies in the encodings that servers and crawlers leave, and pages that are submitted as raw bodies.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::harness::{OwnServer, lines_of, run, run_ok};
 
 const TYPE: &str = "Content-Type: text/html; charset=utf-8\r\n";
 
-/// A record of a response with these fields.
+/// A response record with these HTTP header fields.
 fn record(url: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     let http = [format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes(), body].concat();
     let head = format!(
@@ -85,7 +85,7 @@ fn a_page_is_the_same_in_any_encoding() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_bad() {
+fn a_body_that_cannot_be_decoded_is_a_bad_record() {
     let home = tempfile::tempdir().unwrap();
     let html = format!("<p>{}", text(1, 300).join(" "));
     let mut broken = gzip(html.as_bytes());
@@ -114,7 +114,7 @@ fn what_cannot_be_decoded_is_bad() {
 }
 
 #[test]
-fn text_without_a_charset_is_read_as_html_is() {
+fn the_charset_of_plain_text_is_detected_as_that_of_html() {
     let home = tempfile::tempdir().unwrap();
     let text =
         "Харбор открывается в шесть утра и закрывается в восемь вечера. Лодки стоят у северного причала. "
@@ -140,7 +140,7 @@ fn text_without_a_charset_is_read_as_html_is() {
 }
 
 #[test]
-fn a_page_is_sent_as_it_is() {
+fn a_page_is_submitted_as_its_raw_html() {
     let server = OwnServer::start(&[]);
     let text = text(1, 100).join(" ");
     server

@@ -1,4 +1,4 @@
-//! The log of a server: what was started, and that it ended, as text or as JSON.
+//! The log of a server records its start and its end, as text or as JSON.
 
 use doppel_contract::client::builder_without_tls;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{Server, doppel, run};
 
 #[test]
-fn the_log_says_what_was_started_and_that_it_ended() {
+fn the_log_records_the_start_and_the_end_of_a_server() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     for (format, pages) in [("text", 0), ("json", 1)] {
@@ -38,7 +38,7 @@ fn the_log_says_what_was_started_and_that_it_ended() {
 }
 
 #[test]
-fn why_a_process_ends_is_in_its_log_before_its_end() {
+fn the_log_records_why_a_process_ends() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -69,7 +69,7 @@ fn why_a_process_ends_is_in_its_log_before_its_end() {
 }
 
 #[test]
-fn the_id_of_a_request_is_once_in_an_event() {
+fn a_logged_event_contains_the_id_of_its_request_once() {
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(home.path(), &["--log-format", "json"]);
     let purge = builder_without_tls().build().unwrap().post(format!("{}/v1/purge", server.url));

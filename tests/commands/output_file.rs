@@ -1,4 +1,4 @@
-//! `--out`: an ordinary file is replaced completely or not at all, and a special file is written to.
+//! `--out` replaces an ordinary file completely or not at all, and writes to a special file directly.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -34,7 +34,7 @@ fn an_output_file_is_replaced_completely_or_not_at_all() {
     let before = names(home.path());
     let dedup = |out: &Path, input: &Path| run(["dedup".as_ref(), "--out".as_ref(), out, input]);
     let export = |url: &str| run(["export", "--server", url, "--out", out.to_str().unwrap()]);
-    // A failing run does not change it and leaves nothing else behind.
+    // A failing run does not change the file, and leaves no other file behind.
     let missing = dedup(&out, &home.path().join("missing.jsonl"));
     assert_eq!(code(&missing), 1, "{}", errors(&missing));
     let refused = export(&fake_server(|_, _| Some((503, String::new()))));
@@ -71,7 +71,11 @@ fn an_output_file_is_replaced_completely_or_not_at_all() {
         assert_eq!(code(&output), 1);
         let cannot = format!("cannot write {}", wrong.display());
         assert!(errors(&output).contains(&cannot), "{}", errors(&output));
-        assert!(!errors(&output).contains(".part"), "a temporary name: {}", errors(&output));
+        assert!(
+            !errors(&output).contains(".part"),
+            "the message must not contain the name of a temporary file: {}",
+            errors(&output)
+        );
     }
 }
 
@@ -92,7 +96,11 @@ fn special_files_are_written_to() {
     assert_eq!(lines_of(&read.recv_timeout(PATIENCE).unwrap()).len(), 5);
     let output = finished(dedup(Path::new("/dev/null")));
     assert_eq!(code(&output), 0, "{}", errors(&output));
-    assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 1, "the summary");
+    assert_eq!(
+        lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(),
+        1,
+        "standard output must have the summary alone"
+    );
     // `/dev/stdout` has the same effect as `-`, even if it is a file.
     let output = finished(dedup(Path::new("/dev/stdout")));
     assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 5);

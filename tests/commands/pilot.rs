@@ -1,4 +1,5 @@
-//! `doppel pilot`: its figures are those of `doppel dedup` and of a slow count over what that writes.
+//! `doppel pilot`: its figures equal those of `doppel dedup`, and those of a slow count over the output of
+//! `dedup`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use crate::harness::pages::{ndjson, near_copy, text};
 use crate::harness::{lines_of, run, run_ok};
 use crate::{code, errors};
 
-/// Families of long texts; copies and near copies of them on three hosts, and a redirect for each.
+/// Writes families of long texts, with copies and near copies on three hosts, and a redirect for each family.
 fn crawl(home: &std::path::Path) -> String {
     let page = |n: u64| {
         let (family, member) = (n / 8, n % 8);
@@ -30,7 +31,7 @@ fn host(url: &Value) -> String {
     url.as_str().unwrap().split('/').nth(2).unwrap().to_owned()
 }
 
-/// Pages that can be dropped by the hosts of the page and of the kept one, where these differ.
+/// Counts the removable pages by the hosts of the page and of the kept page, if the hosts differ.
 fn slow_mirrors(lines: &[Value]) -> BTreeMap<(String, String), u64> {
     let mut mirrors = BTreeMap::new();
     for line in lines.iter().filter(|line| line["status"] == "duplicate") {
@@ -86,7 +87,8 @@ fn a_pilot_finds_what_dedup_finds() {
             .collect();
         let lines = lines_of(&dedup(&["--out", "-"]));
         assert_eq!(mirrors, slow_mirrors(&lines), "{policy}");
-        // Pairs of pages in one group that are no redirects, of which some may be joined by others alone.
+        // Count the pairs of pages in one group that are no redirects. Some of these pairs are linked only
+        // through other pages.
         let mut pages: BTreeMap<String, u64> = BTreeMap::new();
         for line in lines.iter().filter(|line| !line["group"].is_null()) {
             let number: u64 = line["url"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
@@ -136,7 +138,7 @@ fn all_policies_are_tried_for_people() {
     assert_eq!((&given.0["hash"], &given.1), (&learnt.0["hash"], &learnt.1));
     let refused = run(["pilot", "--policy", "jaccard", "--policy-tables", &tables, &crawl]);
     assert!(code(&refused) == 2 && errors(&refused).contains("of imatch, which is not tried"), "{refused:?}");
-    // What could be read is tried all the same.
+    // The pilot uses the pages that it can read.
     let bad = home.path().join("bad.jsonl");
     fs::write(&bad, "no page\n").unwrap();
     let output = run(["pilot", "--strict", "--policy", "jaccard", bad.to_str().unwrap(), &crawl]);
@@ -148,7 +150,7 @@ fn all_policies_are_tried_for_people() {
 }
 
 #[test]
-fn what_a_policy_does_not_take_is_counted_with_the_reason() {
+fn pages_that_a_policy_refuses_are_counted_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let crawl = home.path().join("crawl.jsonl");
     let page = |url: &str, words: &str| json!({"url": url, "text": words});
@@ -170,7 +172,7 @@ fn what_a_policy_does_not_take_is_counted_with_the_reason() {
 }
 
 #[test]
-fn a_policy_that_can_use_no_page_ends_with_its_code() {
+fn a_policy_that_can_use_no_page_fails_with_exit_code_5() {
     let home = tempfile::tempdir().unwrap();
     let file = |name: &str, url: &str| {
         let path = home.path().join(name);
@@ -182,7 +184,7 @@ fn a_policy_that_can_use_no_page_ends_with_its_code() {
     let output = run(["pilot", "--policy", "jaccard", "--policy", "copies", &files]);
     let says = "no page could be compared: 2 pages refused: no host in the URL, which copies needs";
     assert!(code(&output) == 5 && errors(&output).contains(says), "{output:?}");
-    // The table of the others is there.
+    // The table of the other policies is printed.
     let human = String::from_utf8_lossy(&output.stdout);
     assert!(
         human.lines().any(|line| line.split_whitespace().take(2).eq(["jaccard:tau=0.8", "2"])),
@@ -194,7 +196,7 @@ fn a_policy_that_can_use_no_page_ends_with_its_code() {
 }
 
 #[test]
-fn what_quarantine_keeps_is_counted() {
+fn pages_that_quarantine_keeps_are_counted() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let options = ["--latest", "--policy", "jaccard", "--group-members-max", "2", &crawl];
@@ -211,7 +213,7 @@ fn what_quarantine_keeps_is_counted() {
 }
 
 #[test]
-fn parameters_of_jaccard_are_said() {
+fn parameters_of_jaccard_are_printed() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let human = run_ok(["pilot", "--policy", "jaccard:words=3", &crawl]);
@@ -224,7 +226,7 @@ fn parameters_of_jaccard_are_said() {
 fn crawl_files_in_a_directory_are_named_as_the_command_that_reads_them() {
     let home = tempfile::tempdir().unwrap();
     crawl(home.path());
-    // Without a page the directory is one of crawl files.
+    // Without a page, the directory is read as a directory of crawl files.
     fs::write(home.path().join("index.html"), text(1, 40).join(" ")).unwrap();
     let dir = home.path().to_str().unwrap();
     let output = run(["pilot", dir]);
@@ -232,7 +234,8 @@ fn crawl_files_in_a_directory_are_named_as_the_command_that_reads_them() {
     assert!(code(&output) == 0 && errors(&output).contains(&says), "{}", errors(&output));
 }
 
-/// Two pairs: one that shares half of its lines, and one with all lines shifted by one.
+/// Two pairs of pages: the pages of one pair share half of their lines; in the other pair all lines are
+/// shifted by one.
 #[test]
 fn pairs_on_which_a_policy_and_the_first_differ_are_shown() {
     let home = tempfile::tempdir().unwrap();
@@ -300,7 +303,7 @@ fn large_inputs_are_tried_by_a_sample_that_is_always_the_same() {
         "{found}"
     );
     assert_eq!(found["policies"][0]["removed"], 10_000);
-    // The small file is tried whole, and what it leaves of its share is for the large one behind it.
+    // The small file is read whole. Its unused share of the sample goes to the large file behind it.
     let both = pilot(&[], &[&small, &large]);
     assert_eq!((&both["input"]["records"], &both["sample"]["inputs"]), (&json!(20_000), &json!(2)));
     let (first, second) = (pilot(&[], &[&large, &small]), pilot(&[], &[&large, &small]));

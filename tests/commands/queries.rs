@@ -1,4 +1,4 @@
-//! Commands that ask a server: what they print for people and for programs.
+//! Commands that query a server: their output for people and for programs.
 
 use std::fs;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::{A, answer, ask, code, errors};
 
 const B: &str = "http://b.example/copy";
 
-/// A, its copy B, a unique page, and a redirect that does not resolve.
+/// A server with the page A, its copy B, a unique page, and a redirect that does not resolve.
 fn loaded() -> OwnServer {
     let server = OwnServer::start(&[]);
     let copy = html("page", &text(1, 100));
@@ -59,7 +59,7 @@ fn queries_are_answered_for_people_and_programs() {
     assert!(lines[3].starts_with("error ") && lines[3].contains("not an absolute URL"), "{human}");
     let json = lines_of(&answer(&server, &["status", "--json", A, B]));
     assert_eq!((&json[0]["status"], &json[1]["winner"]), (&json!("winner"), &json!(A)));
-    assert_eq!(json[0], server.status(A), "the server's answer as it is");
+    assert_eq!(json[0], server.status(A), "the command must print the server's answer unchanged");
 
     let group = json[0]["group"].as_str().unwrap();
     let human = answer(&server, &["group", group]);
@@ -133,7 +133,7 @@ fn changes_are_followed() {
         let mut buffer = [0; 4096];
         while !seen.contains(word) {
             let read = out.read(&mut buffer).unwrap();
-            assert!(read > 0, "it ended after {seen}");
+            assert!(read > 0, "`changes --follow` ended after {seen} events");
             seen.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
         }
     };
