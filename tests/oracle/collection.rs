@@ -89,8 +89,9 @@ impl Collection {
         Resolution::Unresolved(Reason::LoopOrTooLong)
     }
 
-    /// The page that the target of a redirect stands for, by docs/reference/versions.md: the page whose URL is equal to the target as it was sent; or
-    /// else to the normal form of the target; or else the first in byte order of the other pages whose URLs have that normal form.
+    /// The page that the target of a redirect names, by docs/reference/versions.md: the page whose URL equals
+    /// the target as sent, else the page whose URL is the normal form of the target, else the first in byte
+    /// order of the other pages with that normal form.
     fn page_of_target(&self, redirect: &str, target: &str) -> Option<&str> {
         let form = redirect::normal(target)?;
         let of_form = self.forms.get(&form)?;

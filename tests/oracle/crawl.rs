@@ -51,8 +51,9 @@ impl Crawl {
         warc::read(file, |record| self.add_record(&record))
     }
 
-    /// Adds a fetch unless a later one is known. Of fetches with one time, a death is later than a document, and a document later than a
-    /// redirect. The oracle has no hashes, so of two documents with one time the one added later is kept; no crawl of the tests has such.
+    /// Adds a fetch unless a later one is known. If times are equal, a death is later than a document, and a
+    /// document later than a redirect. Among documents with equal times the oracle keeps the one added last,
+    /// because it has no hashes; the crawls of the tests contain no such case.
     pub(crate) fn add(&mut self, url: &str, fetched_at: &str, found: Found) {
         self.fetches += 1;
         let first_seen = self.first_seen.entry(url.to_owned()).or_insert_with(|| fetched_at.to_owned());

@@ -58,7 +58,8 @@ impl ScriptedServer {
     }
 }
 
-/// Whether a client wants to know if TLS is spoken here: it does where a connection broke off, to say what is wrong.
+/// Whether a client begins a TLS handshake. A client whose connection broke off does so to find out whether
+/// the server speaks TLS.
 fn begins_tls(stream: &TcpStream) -> bool {
     const HANDSHAKE: u8 = 0x16;
     let mut first = [0];
@@ -90,7 +91,7 @@ fn errors(stderr: &[u8]) -> String {
     String::from_utf8_lossy(stderr).into_owned()
 }
 
-/// What a server says of its mapping.
+/// Response with the state of the mapping.
 fn present(plan_version: u64, progress: &Value, outcome: &Value) -> ScriptedResponse {
     let (nodes, drained, request) = (2, json!([]), Value::Null);
     let present = json!({
@@ -99,7 +100,7 @@ fn present(plan_version: u64, progress: &Value, outcome: &Value) -> ScriptedResp
     ScriptedResponse::of(200, &present)
 }
 
-/// What a server says of its load.
+/// Response with the load of the nodes.
 fn load(imbalance: f64) -> ScriptedResponse {
     ScriptedResponse::of(
         200,
@@ -112,7 +113,7 @@ fn load(imbalance: f64) -> ScriptedResponse {
     )
 }
 
-/// What a server says of a change that it carries out.
+/// Response with the progress of a change.
 fn in_progress(copied: u64) -> ScriptedResponse {
     let progress = json!({"plan_version": 4, "next_version": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
     present(4, &progress, &Value::Null)

@@ -1,5 +1,5 @@
-//! The stored format: a backup made by an earlier build is either still read, or rejected with its version
-//! named.
+//! The stored format. A backup made by an earlier build is either still read, or rejected with a message that
+//! names its version.
 //!
 //! `DOPPEL_FIXTURE=write` rewrites the fixture of the current format; see CONTRIBUTING.md.
 
@@ -60,5 +60,5 @@ fn every_format_is_read_or_named() {
         );
         read += 1;
     }
-    assert!(read > 0, "there is no fixture of the present format");
+    assert!(read > 0, "there is no fixture of the current format");
 }
