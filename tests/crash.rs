@@ -1,9 +1,9 @@
 //! Kills `doppel serve` with kill -9 at random moments while `doppel load` submits pages.
 //!
-//! After each kill the test restarts the server on the same directory. The server must have everything that it
-//! acknowledged. Then the load is repeated from the beginning of its round, as an operator would do. At the end
-//! the export must equal that of an undisturbed run: the same groups as sets of URLs, the same winners, the same
-//! similarities.
+//! After each kill the test restarts the server on the same directory. The server must have everything that
+//! it acknowledged. Then the load is repeated from the beginning of its round, as an operator would do. At the
+//! end the export must equal that of an undisturbed run: the same groups as sets of URLs, the same winners, the
+//! same similarities.
 //!
 //! `DOPPEL_KILLS` sets the number of kills (default 4; from 20 on, the long crawl is loaded as well).
 //! `DOPPEL_SEED` repeats a run.
@@ -125,7 +125,8 @@ fn nothing_acknowledged_is_lost_by_several_ranges() {
     kill_while_loading(&["--shards", "5", "--ranges", "3", "--partitions", "16", "--snapshot-every", "0s"]);
 }
 
-/// Makes the tests run one after the other. A loader gives up after a second, so two tests must not share the machine.
+/// Makes the tests run one after the other. A loader gives up after a second, so two tests must not share the
+/// machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn kill_while_loading(options: &[&str]) {
