@@ -68,12 +68,12 @@ fn follows(front: &Server, node: &str) {
 }
 
 /// A trial cluster whose description the test shows and changes.
-struct Described<'t> {
+struct DescribedCluster<'t> {
     trial: &'t Trial,
     front: Server,
 }
 
-impl Described<'_> {
+impl DescribedCluster<'_> {
     fn file(&self) -> String {
         self.trial.data("cluster.toml").display().to_string()
     }
@@ -143,7 +143,7 @@ fn adding_a_node_and_removing_another_loses_no_page() {
     let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "2", "--coordinators", "1"]) else {
         return;
     };
-    let cluster = Described { trial: &trial, front: trial.coordinators().remove(0) };
+    let cluster = DescribedCluster { trial: &trial, front: trial.coordinators().remove(0) };
     let front = &cluster.front;
     all_is_well(front);
     let pages = rounds(7, 60, 2);
@@ -249,7 +249,7 @@ fn of_concurrent_changes_each_is_made_or_reported_as_refused() {
     let Some(trial) = Trial::replicated(&["--tier1", "2", "--tier2", "1", "--coordinators", "1"]) else {
         return;
     };
-    let cluster = Described { trial: &trial, front: trial.coordinators().remove(0) };
+    let cluster = DescribedCluster { trial: &trial, front: trial.coordinators().remove(0) };
     let added: Vec<(String, bool)> = thread::scope(|scope| {
         let add = |n: usize| {
             let cluster = &cluster;

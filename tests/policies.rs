@@ -20,7 +20,7 @@ use doppel_model::tables::Tables;
 use doppel_model::{ContentHash, PageUrl, UnionFind};
 use doppel_text::{Extraction, Extractor};
 use harness::{Server, crawl, crawls, meaning, run_ok};
-use oracle::crawl::Found;
+use oracle::crawl::FetchOutcome;
 use oracle::{Collection, Crawl, Resolution};
 
 /// Rounds after which the test compares the groups. It kills the process after the first of them.
@@ -58,7 +58,7 @@ fn groups(crawl: &Crawl, mut extractor: Extractor, policy: Policy) -> (Vec<Vec<S
     let collection = Collection::new(crawl);
     let mut contents = Contents::default();
     for (url, found) in crawl.newest() {
-        let (Found::Html(html), Ok(page)) = (found, PageUrl::parse(url)) else { continue };
+        let (FetchOutcome::Html(html), Ok(page)) = (found, PageUrl::parse(url)) else { continue };
         let Extraction::Page(page) = extractor.html(&page, html.as_bytes(), Some("utf-8")) else { continue };
         let next = contents.signatures.len();
         let number = *contents.numbers.entry(page.signature.content()).or_insert(next);

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 /// Headers with which a request identifies its sender and its receiver.
 #[derive(Clone)]
-struct Identity {
+struct RequestIdentity {
     secret: String,
     cluster: String,
     node: String,
@@ -26,11 +26,11 @@ struct Identity {
 }
 
 /// The headers that processes of a cluster send to a node.
-fn identity(cluster: &Cluster, node: &str) -> Identity {
+fn identity(cluster: &Cluster, node: &str) -> RequestIdentity {
     let text = fs::read_to_string(cluster.file()).unwrap();
     let id = text.lines().find_map(|line| line.strip_prefix("cluster = \"")).unwrap();
     let secret = fs::read_to_string(cluster.file().with_extension("secret")).unwrap();
-    Identity {
+    RequestIdentity {
         secret: secret.trim().to_owned(),
         cluster: id.trim_end_matches('"').to_owned(),
         node: node.to_owned(),
@@ -40,8 +40,8 @@ fn identity(cluster: &Cluster, node: &str) -> Identity {
 
 /// Sends a request that declares a body of `length` bytes; `body` may be shorter. Returns the status and the
 /// answer.
-fn ask(address: &str, call: &str, identity: &Identity, length: u64, body: &[u8]) -> (u16, String) {
-    let Identity { secret, cluster, node, version } = identity;
+fn ask(address: &str, call: &str, identity: &RequestIdentity, length: u64, body: &[u8]) -> (u16, String) {
+    let RequestIdentity { secret, cluster, node, version } = identity;
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let head = format!(
@@ -67,27 +67,27 @@ fn refuses_strangers(cluster: &Cluster, node: &str, call: &str) {
     let older = (VERSION - 1).to_string();
     for (identity, expected, says) in [
         (
-            Identity { secret: "x".repeat(64), ..own.clone() },
+            RequestIdentity { secret: "x".repeat(64), ..own.clone() },
             401,
             "the cluster secret is missing or is not the one".to_owned(),
         ),
         (
-            Identity { secret: String::new(), ..own.clone() },
+            RequestIdentity { secret: String::new(), ..own.clone() },
             401,
             "the cluster secret is missing or is not the one".to_owned(),
         ),
         (
-            Identity { cluster: "0".repeat(32), ..own.clone() },
+            RequestIdentity { cluster: "0".repeat(32), ..own.clone() },
             421,
             format!("{node} belongs to cluster {}", own.cluster),
         ),
         (
-            Identity { node: "another".to_owned(), ..own.clone() },
+            RequestIdentity { node: "another".to_owned(), ..own.clone() },
             421,
             format!("this is {node}, and the request is for"),
         ),
         (
-            Identity { version: older.clone(), ..own.clone() },
+            RequestIdentity { version: older.clone(), ..own.clone() },
             400,
             format!(
                 "{node} speaks version {VERSION} of the protocol between roles, the caller version {older:?}"

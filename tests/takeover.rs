@@ -57,7 +57,7 @@ struct Stage {
 
 /// Figures that the test measures.
 #[derive(Default)]
-struct Measured {
+struct Measurements {
     /// Milliseconds until a page of each range was accepted again.
     without_owner: Vec<f64>,
     /// Latencies of questions in milliseconds, before a kill (`quiet`) and during a takeover (`meanwhile`).
@@ -79,7 +79,7 @@ impl Stage {
 
     /// Kills the owner of a range, together with the leader of its stream if `with_leader`. Restores all
     /// processes before it returns.
-    fn kill_owner(&self, range: usize, with_leader: bool, measured: &mut Measured) {
+    fn kill_owner(&self, range: usize, with_leader: bool, measured: &mut Measurements) {
         all_is_well(&self.front);
         let (status, owners) = (self.status(), self.owners());
         let victim = &owners[range];
@@ -192,7 +192,7 @@ fn percentile(figures: &mut [f64], share: f64) -> f64 {
     figures[((figures.len() - 1) as f64 * share).round() as usize]
 }
 
-impl Measured {
+impl Measurements {
     fn print(mut self, what: &str) {
         let of = |figures: &mut [f64]| [0.5, 0.99, 1.0].map(|share| percentile(figures, share));
         let (count, [half, most, max]) = (self.without_owner.len(), of(&mut self.without_owner));
@@ -234,11 +234,11 @@ fn writes_resume_after_an_owner_dies_and_no_question_fails() {
     assert!(pages.iter().all(|pages| !pages.is_empty()), "every range must have pages");
     let stage = Stage { trial, front, pages };
     let turns = times.unwrap_or(1);
-    let mut alone = Measured::default();
+    let mut alone = Measurements::default();
     (0..turns).for_each(|turn| stage.kill_owner(turn % stage.pages.len(), false, &mut alone));
     alone.print(&format!("{turns} times the owner was killed"));
     if times.is_some() {
-        let mut together = Measured::default();
+        let mut together = Measurements::default();
         (0..turns).for_each(|turn| stage.kill_owner(turn % stage.pages.len(), true, &mut together));
         together.print(&format!("{turns} times with the leader of a stream of it"));
     }

@@ -2,21 +2,22 @@
 
 use crate::accuracy::compare::{Agreement, compare};
 use crate::accuracy::dedup;
-use crate::oracle::crawl::Found;
+use crate::oracle::crawl::FetchOutcome;
 use crate::oracle::{Collection, Crawl, Truth};
 
 /// Two long texts that are near-duplicates (a, b), a third that is a near-duplicate only of the second (c), an
 /// unrelated text (d), a redirect to `a` (r), an unresolved redirect (u), and a dead page (x).
 fn collection() -> Collection {
-    let text = |words: std::ops::Range<usize>| Found::Html(words.map(|word| format!("w{word} ")).collect());
+    let text =
+        |words: std::ops::Range<usize>| FetchOutcome::Html(words.map(|word| format!("w{word} ")).collect());
     let mut crawl = Crawl::default();
     crawl.add("http://h/a", "1", text(0..100));
     crawl.add("http://h/b", "1", text(7..107));
     crawl.add("http://h/c", "1", text(14..114));
     crawl.add("http://h/d", "1", text(200..300));
-    crawl.add("http://h/r", "1", Found::Location("/a".to_owned()));
-    crawl.add("http://h/u", "1", Found::Location("/x".to_owned()));
-    crawl.add("http://h/x", "1", Found::Dead);
+    crawl.add("http://h/r", "1", FetchOutcome::Location("/a".to_owned()));
+    crawl.add("http://h/u", "1", FetchOutcome::Location("/x".to_owned()));
+    crawl.add("http://h/x", "1", FetchOutcome::Dead);
     Collection::new(&crawl)
 }
 

@@ -25,7 +25,7 @@ struct Fetch {
 }
 
 /// The list of a corpus, and the result by URL.
-struct Checked {
+struct CheckedRedirects {
     corpus: &'static Corpus,
     /// The last fetch of each URL.
     last: BTreeMap<String, Fetch>,
@@ -34,7 +34,7 @@ struct Checked {
     lines: HashMap<String, Line>,
 }
 
-impl Checked {
+impl CheckedRedirects {
     fn new(corpus: &'static Corpus, list: &str) -> Result<Option<Self>> {
         if corpus.files()?.is_none() {
             return Ok(None);
@@ -139,7 +139,7 @@ fn read(path: &Path) -> Result<Vec<Fetch>> {
 
 #[test]
 fn quick_redirects_follow_their_targets() -> Result<()> {
-    let Some(checked) = Checked::new(&QUICK, "quick/quick.jsonl")? else { return Ok(()) };
+    let Some(checked) = CheckedRedirects::new(&QUICK, "quick/quick.jsonl")? else { return Ok(()) };
     let (dead, stubs, chains) = (checked.dead()?, checked.stubs()?.len(), checked.chains()?);
     println!("quick: {dead} dead, {stubs} stubs, {chains} redirects that resolve");
     ensure!(dead > 0 && stubs > 50 && chains >= stubs, "the lists should say more");
@@ -148,7 +148,7 @@ fn quick_redirects_follow_their_targets() -> Result<()> {
 
 #[test]
 fn trace_redirects_and_the_site_move_follow_their_targets() -> Result<()> {
-    let Some(checked) = Checked::new(&TRACE, "trace/trace.jsonl.gz")? else { return Ok(()) };
+    let Some(checked) = CheckedRedirects::new(&TRACE, "trace/trace.jsonl.gz")? else { return Ok(()) };
     let (dead, stubs, chains) = (checked.dead()?, checked.stubs()?, checked.chains()?);
     println!("trace: {dead} dead, {} stubs, {chains} redirects that resolve", stubs.len());
     ensure!(dead > 100 && chains >= stubs.len(), "the lists should say more");

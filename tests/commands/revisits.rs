@@ -64,7 +64,7 @@ fn dedup(home: &Path, mode: &[&str]) -> Value {
 }
 
 /// A record in an output directory.
-struct Written {
+struct WrittenRecord {
     stores_content: bool,
     /// Whether it has annotations. Skipped records have none, nor have originals whose page has a newer
     /// version.
@@ -79,11 +79,11 @@ fn field(record: &str, name: &str) -> Option<String> {
     record.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
 }
 
-fn written(home: &Path, side: &str) -> Vec<Written> {
+fn written(home: &Path, side: &str) -> Vec<WrittenRecord> {
     let Ok(bytes) = fs::read(home.join(side).join("crawl.warc.gz")) else { return Vec::new() };
     let mut unpacked = String::new();
     MultiGzDecoder::new(&bytes[..]).read_to_string(&mut unpacked).unwrap();
-    let read = |record: &str| Written {
+    let read = |record: &str| WrittenRecord {
         stores_content: record.contains("WARC-Type: response"),
         is_annotated: record.contains("doppel_group") || record.contains("doppel_reason"),
         digest: field(record, "WARC-Payload-Digest: ").unwrap(),

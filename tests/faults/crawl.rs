@@ -108,7 +108,7 @@ impl Crawl {
 
 /// A version of a page with three moments: first sent, acknowledged, and replaced by the next acknowledged
 /// version.
-struct Held {
+struct VersionTimes {
     family: Option<u64>,
     date: Timestamp,
     sent: Instant,
@@ -118,12 +118,12 @@ struct Held {
 
 /// All versions that were ever sent, by URL.
 #[derive(Default)]
-pub(crate) struct History(Mutex<HashMap<String, Vec<Held>>>);
+pub(crate) struct History(Mutex<HashMap<String, Vec<VersionTimes>>>);
 
 impl History {
     /// Records that a client is about to send a page for the first time.
     pub(crate) fn sent(&self, page: &Pushed) {
-        let held = Held {
+        let held = VersionTimes {
             family: page.family,
             date: page.date,
             sent: Instant::now(),
@@ -170,7 +170,7 @@ impl History {
             |at: Option<Instant>| at.map_or("-".to_owned(), |at| format!("{:.2}", (now - at).as_secs_f64()));
         let held = pages.get(url).into_iter().flatten().rev().take(4);
         let lines: Vec<String> = held
-            .map(|Held { family, date, sent, acknowledged, replaced }| {
+            .map(|VersionTimes { family, date, sent, acknowledged, replaced }| {
                 let (sent, acknowledged, replaced) = (ago(Some(*sent)), ago(*acknowledged), ago(*replaced));
                 format!("  {date} family {family:?}: sent {sent} s ago, acknowledged {acknowledged}, replaced {replaced}")
             })
@@ -181,7 +181,7 @@ impl History {
     /// The newest acknowledged date of every page.
     pub(crate) fn newest(&self) -> BTreeMap<String, Timestamp> {
         let pages = self.0.lock().unwrap();
-        let newest = |held: &Vec<Held>| {
+        let newest = |held: &Vec<VersionTimes>| {
             held.iter().rev().find(|held| held.acknowledged.is_some()).map(|held| held.date)
         };
         pages.iter().filter_map(|(url, held)| Some((url.clone(), newest(held)?))).collect()

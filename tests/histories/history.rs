@@ -194,7 +194,7 @@ fn rules(random: &mut Random) -> Vec<&'static str> {
 }
 
 /// Generates the steps of a history.
-struct Making {
+struct HistoryGenerator {
     random: Random,
     /// Number of pages that take part.
     pages: usize,
@@ -205,7 +205,7 @@ struct Making {
     sent: Vec<Version>,
 }
 
-impl Making {
+impl HistoryGenerator {
     fn page(&mut self) -> Page {
         let page = self.random.index(self.pages);
         if page == NEVER { 0 } else { page }
@@ -310,7 +310,8 @@ impl History {
     fn make(seed: u64, setup: Setup, steps: usize, mut random: Random) -> Self {
         let (texts, usual_texts) = texts(&mut random);
         let pages = 4 + random.index(URLS.len() - 3);
-        let mut making = Making { random, pages, texts: texts.len(), usual_texts, sent: Vec::new() };
+        let mut making =
+            HistoryGenerator { random, pages, texts: texts.len(), usual_texts, sent: Vec::new() };
         // A repair gives a group another limit, so histories with a limit have no repairs.
         let repairs = setup.contents_max.is_none();
         let mut made = Vec::new();

@@ -65,7 +65,7 @@ pub(crate) struct Signatures {
 
 /// The state of a page after its versions.
 #[derive(Debug, Clone, Copy)]
-struct PageState {
+struct ModelledPage {
     at: i64,
     first_seen: i64,
     popularity: Option<u8>,
@@ -76,7 +76,7 @@ pub(crate) struct Model<'m> {
     history: &'m History,
     signatures: &'m Signatures,
     mistake: Option<Mistake>,
-    pages: BTreeMap<Page, PageState>,
+    pages: BTreeMap<Page, ModelledPage>,
 }
 
 /// Expected answer about a page.
@@ -182,7 +182,7 @@ impl<'m> Model<'m> {
     }
 
     /// The state of a page after all of its versions.
-    fn state(&self, versions: &[Version]) -> PageState {
+    fn state(&self, versions: &[Version]) -> ModelledPage {
         let last = match self.mistake {
             Some(Mistake::LastArrivalStands) => versions.iter().max_by_key(|version| version.at),
             _ => versions.iter().max_by_key(|version| self.place(version)),
@@ -202,7 +202,7 @@ impl<'m> Model<'m> {
         };
         let Version { at, body, .. } = *last.unwrap();
         let popularity = popularity.map(|(_, popularity)| popularity);
-        PageState { at, first_seen: first_seen.unwrap(), popularity, body }
+        ModelledPage { at, first_seen: first_seen.unwrap(), popularity, body }
     }
 
     /// The rank of a version among the versions of its page, by docs/reference/versions.md.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doppel_baseline::{ContentId, Contents, TOKENS_MIN};
 
-use super::crawl::{Crawl, Found};
+use super::crawl::{Crawl, FetchOutcome};
 use super::{MAX_HOPS, html, redirect};
 
 /// A live page.
@@ -53,17 +53,17 @@ impl Collection {
             let form = redirect::normal(url).unwrap_or_else(|| url.to_owned());
             collection.forms.entry(form).or_default().insert(url.to_owned());
             let page = match found {
-                Found::Dead => {
+                FetchOutcome::Dead => {
                     collection.dead.push(url.to_owned());
                     continue;
                 }
                 // A reference that is not a URL does not resolve, like a URL that was never fetched.
-                Found::Location(reference) => {
+                FetchOutcome::Location(reference) => {
                     let as_sent = redirect::as_sent(reference).map(str::to_owned);
                     let target = as_sent.or_else(|| redirect::resolve(url, None, reference));
                     Page::Redirect(target.unwrap_or_else(|| reference.clone()))
                 }
-                Found::Html(html) => match redirect::target(url, html) {
+                FetchOutcome::Html(html) => match redirect::target(url, html) {
                     Some(target) => Page::Redirect(target),
                     None => Page::Content(collection.contents.intern(&html::parse(html).text)),
                 },

@@ -19,7 +19,7 @@ const UNSEEN: [&str; 5] = ["noscript", "template", "iframe", "noembed", "noframe
 
 /// What a page shows and declares, in the order of the page.
 #[derive(Default)]
-struct Seen {
+struct PageFacts {
     text: String,
     links: Vec<String>,
     /// The first base URL so far, resolved.
@@ -43,18 +43,18 @@ pub(crate) fn target(url: &str, source: &str) -> Option<String> {
         ..ParseOpts::default()
     };
     let document = parse_document(Dom::default(), options).one(source);
-    let mut seen = Seen::default();
+    let mut facts = PageFacts::default();
     // A script without an end tag is not executed, and the page ends with it.
     let lower = source.to_ascii_lowercase();
-    seen.is_cut_in_script = lower.rfind("<script") > lower.rfind("</script");
-    seen.see(&own, &document.root);
+    facts.is_cut_in_script = lower.rfind("<script") > lower.rfind("</script");
+    facts.see(&own, &document.root);
     let mut words = 0;
-    each_token(&seen.text, |_| words += 1);
+    each_token(&facts.text, |_| words += 1);
     if words >= WORDS {
         return None;
     }
-    if seen.is_cut_in_script {
-        seen.script = seen.script_before.take();
+    if facts.is_cut_in_script {
+        facts.script = facts.script_before.take();
     }
     let leads_away = |target: &Url| {
         let mut target = target.clone();
@@ -63,13 +63,13 @@ pub(crate) fn target(url: &str, source: &str) -> Option<String> {
         own.set_fragment(None);
         (target != own && matches!(target.scheme(), "http" | "https" | "file")).then(|| String::from(target))
     };
-    let by_refresh = seen.refresh.as_ref().and_then(|(delay, written, target)| {
+    let by_refresh = facts.refresh.as_ref().and_then(|(delay, written, target)| {
         let target = leads_away(target).filter(|_| !written.is_empty())?;
-        let counts = *delay <= 1 || *delay <= 10 && seen.names(&own, written, &target);
+        let counts = *delay <= 1 || *delay <= 10 && facts.names(&own, written, &target);
         counts.then(|| spelled(written, &target))
     });
     let by_script =
-        || seen.script.as_ref().and_then(|(written, url)| Some(spelled(written, &leads_away(url)?)));
+        || facts.script.as_ref().and_then(|(written, url)| Some(spelled(written, &leads_away(url)?)));
     by_refresh.or_else(by_script)
 }
 
@@ -79,7 +79,7 @@ fn spelled(reference: &str, target: &str) -> String {
     as_sent.unwrap_or(target).to_owned()
 }
 
-impl Seen {
+impl PageFacts {
     fn see(&mut self, own: &Url, root: &Rc<Node>) {
         let mut work = vec![(root.clone(), true)];
         while let Some((node, is_shown)) = work.pop() {

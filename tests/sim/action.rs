@@ -282,7 +282,7 @@ impl Plan {
         // A held message also holds all later messages of its pair of shards, so there must be other pairs.
         let shards = if delays { shards.max(5) } else { shards };
         let pages = if delays { pages.max(12) } else { pages };
-        let mut making = Making::new(&mut random, pages);
+        let mut making = ActionGenerator::new(&mut random, pages);
         if delays {
             making.families = islands(policy).to_vec();
         }
@@ -290,8 +290,10 @@ impl Plan {
         let mut beginning = Random::new(seed.rotate_left(8));
         if beginning.once_in(3) {
             let versions = 1 + beginning.below(2 * pages as u64);
-            let mut making =
-                Making { families: making.families.clone(), ..Making::new(&mut beginning, pages) };
+            let mut making = ActionGenerator {
+                families: making.families.clone(),
+                ..ActionGenerator::new(&mut beginning, pages)
+            };
             actions.push(Action::AtOnce((0..versions).map(|_| making.item()).collect()));
         }
         for step in 0..steps {
@@ -357,7 +359,7 @@ fn reordered(random: &mut Random) -> Vec<Action> {
 }
 
 /// Habits of a run: how often each action occurs, and which contents its pages have.
-struct Making<'r> {
+struct ActionGenerator<'r> {
     random: &'r mut Random,
     pages: usize,
     /// Families of contents in use. Few families lead to large groups.
@@ -365,7 +367,7 @@ struct Making<'r> {
     /// Whether ranges stop in the middle of commits. In one run of four they never do.
     stops: bool,
     redirects: u64,
-    /// How often each class of action occurs, in the order of [`Making::action`].
+    /// How often each class of action occurs, in the order of [`ActionGenerator::action`].
     weights: [u64; 26],
 }
 
@@ -373,7 +375,7 @@ struct Making<'r> {
 const WEIGHTS: [u64; 26] =
     [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30, 10, 6, 12, 8, 40, 25];
 
-impl<'r> Making<'r> {
+impl<'r> ActionGenerator<'r> {
     fn new(random: &'r mut Random, pages: usize) -> Self {
         let mut families: Vec<_> = FAMILIES.into_iter().filter(|_| random.once_in(3)).collect();
         if families.is_empty() {

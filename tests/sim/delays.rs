@@ -58,9 +58,9 @@ pub(crate) struct Delays {
     /// Kinds whose next message is to be held, and the number of commits for which to hold it.
     wanted: Vec<(MessageKind, u32)>,
     /// Held messages within a range, which keeps them in memory, by sender and receiver.
-    envelopes: BTreeMap<(ShardId, ShardId), Held<Envelope>>,
+    envelopes: BTreeMap<(ShardId, ShardId), HeldMessages<Envelope>>,
     /// Held posts between two ranges, which the network keeps.
-    posts: BTreeMap<(RangeId, RangeId), Held<SimPost>>,
+    posts: BTreeMap<(RangeId, RangeId), HeldMessages<SimPost>>,
     /// The page that last got a content near two groups. A held message may be due to this page, whatever
     /// pair it names.
     bridge: Option<PageId>,
@@ -68,7 +68,7 @@ pub(crate) struct Delays {
 
 /// A held message, and the later messages of the same sender behind it.
 #[derive(Debug)]
-struct Held<T> {
+struct HeldMessages<T> {
     commits_left: u32,
     items: Vec<T>,
 }
@@ -92,7 +92,7 @@ impl Delays {
             if let Some(held) = self.envelopes.get_mut(&pair) {
                 held.items.push(envelope);
             } else if let Some(commits_left) = self.wanted(std::slice::from_ref(&envelope)) {
-                self.envelopes.insert(pair, Held { commits_left, items: vec![envelope] });
+                self.envelopes.insert(pair, HeldMessages { commits_left, items: vec![envelope] });
             } else {
                 passed.push(envelope);
             }
@@ -108,7 +108,7 @@ impl Delays {
             if let Some(held) = self.posts.get_mut(&pair) {
                 held.items.push(post);
             } else if let Some(commits_left) = self.wanted(&post.envelopes) {
-                self.posts.insert(pair, Held { commits_left, items: vec![post] });
+                self.posts.insert(pair, HeldMessages { commits_left, items: vec![post] });
             } else {
                 passed.push(post);
             }
@@ -153,7 +153,7 @@ impl Delays {
 }
 
 /// Counts a commit for the receivers selected by `is_here`, and returns their messages whose time is over.
-fn released<P: Ord, T>(held: &mut BTreeMap<P, Held<T>>, is_here: impl Fn(&P) -> bool) -> Vec<T> {
+fn released<P: Ord, T>(held: &mut BTreeMap<P, HeldMessages<T>>, is_here: impl Fn(&P) -> bool) -> Vec<T> {
     let mut passed = Vec::new();
     held.retain(|pair, held| {
         held.commits_left = held.commits_left.saturating_sub(1);

@@ -205,7 +205,7 @@ impl Mistake {
 
 /// Makes one kind of mistake repeatedly, and no other.
 #[derive(Debug)]
-pub(crate) struct Planted {
+pub(crate) struct PlantedMistake {
     mistake: Option<Mistake>,
     random: Random,
     /// Content with which each page enrolled first, by membership number.
@@ -220,7 +220,7 @@ pub(crate) struct Planted {
     evicted: HashSet<PageId>,
 }
 
-impl Planted {
+impl PlantedMistake {
     pub(crate) fn new(mistake: Option<Mistake>, seed: u64) -> Self {
         let random = Random::new(!seed);
         Self {
@@ -322,7 +322,7 @@ impl Planted {
         }
     }
 
-    /// Whether [`Planted::cover`] has an effect.
+    /// Whether [`PlantedMistake::cover`] has an effect.
     pub(crate) fn keeps_covers(&self) -> bool {
         use Mistake::{CoverKeptOnChange, CoverKeptOnDeath, CoverKeptOnOrder, CoverKeptOnParting};
         [CoverKeptOnChange, CoverKeptOnDeath, CoverKeptOnOrder, CoverKeptOnParting]

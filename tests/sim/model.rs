@@ -73,7 +73,7 @@ pub(crate) struct Version {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct RecordedPage {
     pub(crate) date: i64,
     pub(crate) first_seen: i64,
     pub(crate) popularity: Option<f64>,
@@ -93,7 +93,7 @@ pub(crate) struct Component {
 #[derive(Clone)]
 pub(crate) struct Model {
     pub(crate) contents: &'static Contents,
-    pub(crate) pages: BTreeMap<Page, Known>,
+    pub(crate) pages: BTreeMap<Page, RecordedPage>,
     /// Every accepted version in order of acceptance, without those of pages that were forgotten since.
     pub(crate) history: Vec<Version>,
     ids: BTreeMap<PageId, Page>,
@@ -115,15 +115,15 @@ impl Model {
         self.history.push(*version);
         let Version { page, date, popularity, body } = *version;
         let popularity_at = popularity.map(|_| date);
-        let new = Known { date, first_seen: date, popularity, popularity_at, body };
+        let new = RecordedPage { date, first_seen: date, popularity, popularity_at, body };
         let known = self.pages.get(&page).copied().unwrap_or(new);
-        let place = |page: &Known| (page.date, self.place(page.body));
+        let place = |page: &RecordedPage| (page.date, self.place(page.body));
         let last = if place(&new) > place(&known) { new } else { known };
-        let by_popularity = |page: &Known| (page.popularity_at, page.popularity);
+        let by_popularity = |page: &RecordedPage| (page.popularity_at, page.popularity);
         let popular = if by_popularity(&new) > by_popularity(&known) { new } else { known };
-        let Known { popularity, popularity_at, .. } = popular;
+        let RecordedPage { popularity, popularity_at, .. } = popular;
         let first_seen = known.first_seen.min(date);
-        self.pages.insert(page, Known { first_seen, popularity, popularity_at, ..last });
+        self.pages.insert(page, RecordedPage { first_seen, popularity, popularity_at, ..last });
     }
 
     /// Whether a version is on record, or precedes the version on record in the order of versions.

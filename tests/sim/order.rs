@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use doppel_contract::WinnerRule;
 use doppel_model::Timestamp;
 
-use super::model::{Known, Page, url};
+use super::model::{Page, RecordedPage, url};
 use super::random::Random;
 
 /// The default rules.
@@ -32,14 +32,18 @@ pub(crate) fn rules(random: &mut Random) -> Vec<WinnerRule> {
 }
 
 /// Compares two pages; `Less` wins. Also returns the rule that decided.
-pub(crate) fn decide(rules: &[WinnerRule], a: (Page, &Known), b: (Page, &Known)) -> (Ordering, WinnerRule) {
+pub(crate) fn decide(
+    rules: &[WinnerRule],
+    a: (Page, &RecordedPage),
+    b: (Page, &RecordedPage),
+) -> (Ordering, WinnerRule) {
     let by = |rule: &WinnerRule| (number(*rule, a).cmp(&number(*rule, b)), *rule);
     let decided = rules.iter().map(by).find(|(order, _)| order.is_ne());
     decided.unwrap_or_else(|| (url(a.0).as_str().cmp(url(b.0).as_str()), WinnerRule::Url))
 }
 
 /// The value of a page under a rule. The smaller value wins.
-fn number(rule: WinnerRule, (page, known): (Page, &Known)) -> i64 {
+fn number(rule: WinnerRule, (page, known): (Page, &RecordedPage)) -> i64 {
     let url = url(page).as_str().to_owned();
     match rule {
         WinnerRule::Popularity => match known.popularity {

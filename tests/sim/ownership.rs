@@ -37,7 +37,7 @@ pub(crate) enum Change {
 }
 
 /// A commit that may or may not count.
-pub(crate) struct Undecided {
+pub(crate) struct UndecidedCommit {
     position: LogPosition,
     writes: Vec<Write>,
     change: Change,
@@ -90,7 +90,7 @@ fn waits_for_standby(written: &Result<(), StoreError>) -> bool {
 
 /// State of a commit after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum CommitOutcome {
     Counts,
     Waits,
     Deposed,
@@ -110,7 +110,7 @@ impl World {
     }
 
     /// Makes a commit of a range, or resumes it.
-    pub(crate) fn write(&mut self, at: usize, writes: &[Write]) -> Checked<Written> {
+    pub(crate) fn write(&mut self, at: usize, writes: &[Write]) -> Checked<CommitOutcome> {
         let mut written = self.write_rows(at, writes.to_vec());
         for _ in 0..SETTLING {
             if !waits_for_standby(&written) {
@@ -129,19 +129,19 @@ impl World {
             if let (Some(node), Some(replicas)) = (node, &mut host.replicas) {
                 replicas.crash(node, 0)?;
             }
-            return Ok(Written::Deposed);
+            return Ok(CommitOutcome::Deposed);
         }
         let Some(present) = self.hosts[at].store.present() else {
             return match written {
-                Ok(()) => Ok(Written::Counts),
-                Err(_) if self.hosts[at].store.has_failed() => Ok(Written::Waits),
+                Ok(()) => Ok(CommitOutcome::Counts),
+                Err(_) if self.hosts[at].store.has_failed() => Ok(CommitOutcome::Waits),
                 Err(error) => Err(failed("a commit")(error.into())),
             };
         };
         match written {
-            Ok(()) => Ok(Written::Counts),
-            Err(StoreError::Deposed(_)) => Ok(Written::Deposed),
-            Err(_) if present.is_under_way() => Ok(Written::Waits),
+            Ok(()) => Ok(CommitOutcome::Counts),
+            Err(StoreError::Deposed(_)) => Ok(CommitOutcome::Deposed),
+            Err(_) if present.is_under_way() => Ok(CommitOutcome::Waits),
             Err(error) => Err(failed("a commit")(error.into())),
         }
     }
@@ -178,7 +178,7 @@ impl World {
         let settled = self.planted.is(Mistake::SentBeforeSettled).then(|| self.hosts[at].range.settled());
         let leaves = settled.is_some();
         let versions = std::mem::take(&mut self.changed);
-        self.hosts[at].undecided = Some(Undecided { position, writes, change, versions, settled });
+        self.hosts[at].undecided = Some(UndecidedCommit { position, writes, change, versions, settled });
         if leaves { self.post(at) } else { Ok(()) }
     }
 
@@ -186,11 +186,11 @@ impl World {
     fn go_on(&mut self, at: usize) -> Checked {
         let Some(undecided) = &self.hosts[at].undecided else { return Ok(()) };
         match self.write(at, &undecided.writes.clone())? {
-            Written::Waits => Ok(()),
-            Written::Deposed => self.hear_of_deposition(at),
-            Written::Counts => {
+            CommitOutcome::Waits => Ok(()),
+            CommitOutcome::Deposed => self.hear_of_deposition(at),
+            CommitOutcome::Counts => {
                 self.note_counted(at)?;
-                let Some(Undecided { change, versions, settled, .. }) = self.hosts[at].undecided.take()
+                let Some(UndecidedCommit { change, versions, settled, .. }) = self.hosts[at].undecided.take()
                 else {
                     return Ok(());
                 };
@@ -314,7 +314,7 @@ impl World {
     /// Decides whether the unfinished commit of the previous owner counts.
     fn decide(&mut self, at: usize) -> Checked {
         let host = &mut self.hosts[at];
-        let Some(Undecided { position, change, .. }) = host.undecided.take() else { return Ok(()) };
+        let Some(UndecidedCommit { position, change, .. }) = host.undecided.take() else { return Ok(()) };
         if host.replicas.as_ref().is_some_and(|replicas| replicas.log.counts(position)) {
             self.apply(&change, false)?;
             self.apply(&change, true)?;

@@ -9,7 +9,7 @@ use doppel_tier1::simulation::{SimCommit, SimDisk, SimReplica};
 use doppel_tier1::{ReplicaError, Store};
 
 use super::action::Plan;
-use super::mistake::{Mistake, Planted};
+use super::mistake::{Mistake, PlantedMistake};
 use super::random::Random;
 use super::shared_log::SimLog;
 use super::store::Ownership;
@@ -77,7 +77,7 @@ fn answered<T>(what: &'static str, called: Result<T, ReplicaError>) -> Checked<O
 }
 
 impl Replicas {
-    pub(crate) fn new(range: RangeId, plan: &Plan, planted: &Planted) -> Self {
+    pub(crate) fn new(range: RangeId, plan: &Plan, planted: &PlantedMistake) -> Self {
         let Plan { replicas: count, part_bytes, seed, loses_tail, .. } = *plan;
         let position_first = planted.is(Mistake::PositionBeforeRows);
         let settlement = if loses_tail { Settlement::Standby } else { Settlement::Log };

@@ -25,7 +25,7 @@ use super::random::Random;
 pub(crate) struct SimLog(Arc<Shared>);
 
 /// The log as one node reaches it.
-pub(crate) struct Reached {
+pub(crate) struct LogConnection {
     log: SimLog,
     node: usize,
 }
@@ -212,7 +212,7 @@ impl SimLog {
 
     /// The log as a node reaches it.
     pub(crate) fn reached_by(&self, node: usize) -> Arc<dyn SharedLog> {
-        Arc::new(Reached { log: self.clone(), node })
+        Arc::new(LogConnection { log: self.clone(), node })
     }
 
     /// From now on, one in `one_in` calls fails; 0 for none.
@@ -288,7 +288,7 @@ impl SimLog {
     }
 }
 
-impl SharedLog for Reached {
+impl SharedLog for LogConnection {
     fn append(&self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
         let rival = self.log.0.rival.lock().unwrap().take_if(|(node, _)| *node == self.node);
         if let Some((_, rival)) = rival {

@@ -21,10 +21,10 @@ use super::contents::Contents;
 use super::delays::Delays;
 use super::disk::Disk;
 use super::index_side::{IndexSide, Source};
-use super::mistake::{Mistake, Planted};
+use super::mistake::{Mistake, PlantedMistake};
 use super::model::{Model, Version, url};
 use super::network::{Network, shuffled};
-use super::ownership::{Change, Deposed, Successor, Undecided, Written};
+use super::ownership::{Change, CommitOutcome, Deposed, Successor, UndecidedCommit};
 use super::random::Random;
 use super::replicas::Replicas;
 use super::restart::Killed;
@@ -42,7 +42,7 @@ pub(crate) struct Host {
     /// `None` if the range is not replicated.
     pub(crate) replicas: Option<Replicas>,
     /// The commit for which the owner waits for the log.
-    pub(crate) undecided: Option<Undecided>,
+    pub(crate) undecided: Option<UndecidedCommit>,
     /// Owners that live and do not know that they are deposed.
     pub(crate) deposed: Vec<Deposed>,
     /// The node that takes over once a commit counts, before any effect of it leaves.
@@ -95,7 +95,7 @@ pub(crate) struct World {
     /// Position up to which the feed of each shard is visible.
     shown: Vec<FeedExtent>,
     pub(crate) clock: i64,
-    pub(crate) planted: Planted,
+    pub(crate) planted: PlantedMistake,
     pub(crate) pages: usize,
     /// Market for which answers are compared with those of grouping at once.
     pub(crate) market: Option<Market>,
@@ -104,7 +104,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(plan: &Plan, mistake: Option<Mistake>) -> Checked<Self> {
         let contents = Contents::of(plan.policy);
-        let planted = Planted::new(mistake, plan.seed);
+        let planted = PlantedMistake::new(mistake, plan.seed);
         let settings = Settings {
             shards: plan.shards,
             policy: contents.policy,
@@ -302,7 +302,7 @@ impl World {
         };
         self.apply(change, false)?;
         if self.hosts[at].replicas.is_none() {
-            if self.write(at, &writes)? == Written::Counts {
+            if self.write(at, &writes)? == CommitOutcome::Counts {
                 return Ok(true);
             }
             return self.die_of_files(at, change, before, order).map(|()| false);
@@ -312,7 +312,7 @@ impl World {
             return Ok(true);
         }
         let written = self.write(at, &writes)?;
-        if written == Written::Counts {
+        if written == CommitOutcome::Counts {
             self.note_counted(at)?;
             return Ok(true);
         }
@@ -324,7 +324,7 @@ impl World {
             self.leave_undecided(at, (writes, change.clone()), position)?;
         }
         match (written, stop) {
-            (Written::Deposed, _) => self.hear_of_deposition(at)?,
+            (CommitOutcome::Deposed, _) => self.hear_of_deposition(at)?,
             (_, Stop::Never) => {}
             _ => self.die(at, Vec::new(), order)?,
         }
