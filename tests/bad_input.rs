@@ -206,7 +206,8 @@ fn a_page_of_50_mb_is_refused_and_the_others_are_accepted() {
     ];
     let answers = server.push(&pages);
     assert!(answers[1]["error"]["reason"].as_str().unwrap().contains("the limit is"), "{}", answers[1]);
-    assert_eq!((&answers[0]["outcome"], &answers[2]["outcome"]), (&json!("pending"), &json!("pending")));
+    assert_eq!(answers[0]["outcome"], json!("pending"));
+    assert_eq!(answers[2]["outcome"], json!("pending"));
 }
 
 #[test]
@@ -297,7 +298,8 @@ fn one_bad_line_among_a_thousand_is_one_error() {
 
     let home = tempfile::tempdir().unwrap();
     let result = dedup(&[&file(&home, "lines.jsonl", lines.concat())]);
-    assert_eq!((result.lines.len(), result.bad("JSON line that is no page")), (1_000, 1));
+    assert_eq!(result.lines.len(), 1_000);
+    assert_eq!(result.bad("JSON line that is no page"), 1);
     assert!(result.errors.contains("lines.jsonl, line 501"), "{}", result.errors);
 }
 
@@ -391,13 +393,15 @@ fn missing_or_unsupported_inputs_are_named() {
     assert!(result.errors.contains("missing.warc.gz"), "{}", result.errors);
     for (name, bytes) in [("picture.png", &b"\x89PNG\r\n\x1a\n\0\0"[..]), ("array.json", b"[1, 2]")] {
         let result = dedup(&[&file(&home, name, bytes)]);
-        assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{name}: {}", result.errors);
+        assert_eq!(result.code, Some(5), "{name}: {}", result.errors);
+        assert_eq!(result.lines.len(), 0, "{name}: {}", result.errors);
         assert!(result.errors.contains(name), "{}", result.errors);
     }
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let result = dedup(&[&empty]);
-    assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{}", result.errors);
+    assert_eq!(result.code, Some(5), "{}", result.errors);
+    assert_eq!(result.lines.len(), 0, "{}", result.errors);
     assert!(result.errors.contains("nothing was read: there is nothing in the input"), "{}", result.errors);
     // The command reads standard input, which is empty here.
     let result = dedup(&[Path::new("-")]);
@@ -416,7 +420,8 @@ fn inputs_without_any_usable_page_are_an_error() {
         ("readme.warc", b"This is a README, and no crawl.\n".to_vec()),
     ] {
         let result = dedup(&[&file(&home, name, bytes)]);
-        assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{name}: {}", result.errors);
+        assert_eq!(result.code, Some(5), "{name}: {}", result.errors);
+        assert_eq!(result.lines.len(), 0, "{name}: {}", result.errors);
         assert!(result.errors.contains("nothing was read"), "{name}: {}", result.errors);
     }
 }
@@ -431,7 +436,8 @@ fn a_wrong_length_in_one_member_costs_one_record_and_is_counted() {
     records[4] = format!("{before}Content-Length: 9{rest}").into_bytes();
     for (name, bytes) in [("a.warc", records.concat()), ("a.warc.gz", gzip(&records.concat()))] {
         let result = dedup(&[&file(&home, name, bytes)]);
-        assert_eq!((result.code, result.lines.len()), (Some(0), 9), "{name}: {}", result.errors);
+        assert_eq!(result.code, Some(0), "{name}: {}", result.errors);
+        assert_eq!(result.lines.len(), 9, "{name}: {}", result.errors);
         assert_eq!(result.bad("broken WARC or ARC record"), 1, "{name}");
         assert_eq!(result.summary["input"]["skipped_bytes"], records[4].len(), "{name}");
         let told =
@@ -453,10 +459,12 @@ fn files_without_records_are_no_error() {
     .map(|(name, bytes)| file(&home, name, &bytes));
     for input in &empty {
         let result = dedup(&[input]);
-        assert_eq!((result.code, result.lines.len()), (Some(0), 0), "{input:?}: {}", result.errors);
+        assert_eq!(result.code, Some(0), "{input:?}: {}", result.errors);
+        assert_eq!(result.lines.len(), 0, "{input:?}: {}", result.errors);
     }
     let result = dedup(&empty.each_ref().map(PathBuf::as_path));
-    assert_eq!((result.code, result.lines.len()), (Some(0), 0), "{}", result.errors);
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.lines.len(), 0, "{}", result.errors);
     let bad = file(&home, "bad.jsonl", b"nonsense\n");
     let result = dedup(&[&empty[0], &bad]);
     assert_eq!(result.code, Some(5), "{}", result.errors);
@@ -470,11 +478,13 @@ fn crawl_files_in_a_directory_are_pointed_out() {
     }
     // Crawl files are read if the directory has no pages.
     let result = dedup(&[home.path()]);
-    assert_eq!((result.code, result.lines.len()), (Some(0), 3), "{}", result.errors);
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.lines.len(), 3, "{}", result.errors);
     // A directory that contains a page is a directory of pages, so only the pages are read.
     file(&home, "page.html", good(1));
     let result = dedup(&[home.path()]);
-    assert_eq!((result.code, result.lines.len()), (Some(0), 1), "{}", result.errors);
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.lines.len(), 1, "{}", result.errors);
     let pattern = home.path().join("*.warc.gz").display().to_string();
     assert_eq!(result.summary["input"]["crawl_files"], json!({ &pattern: 3 }));
     assert_eq!(

@@ -257,7 +257,8 @@ fn equal_pages_lose_their_winner_while_others_push() {
     assert_ne!(winner(), before);
     let group = server.status(&url(0, size - 1))["group"].as_str().unwrap().to_owned();
     let answer = server.ask(&format!("/v1/groups/{group}"), &[]);
-    assert_eq!((&answer["members"], &answer["quarantined"]), (&json!(size - 1), &json!(false)), "{answer}");
+    assert_eq!(answer["members"], json!(size - 1), "{answer}");
+    assert_eq!(answer["quarantined"], json!(false), "{answer}");
 }
 
 /// Page `at` of a chain: 200 words, shifted by 12 words against the page before. J = 184 / 216 to the page

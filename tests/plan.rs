@@ -225,9 +225,13 @@ fn the_map_is_a_document_with_its_sample() {
     let document = of();
     assert_eq!(document, of(), "the same input gives the same map");
     let plan: Plan = serde_json::from_str(&document).unwrap();
-    assert_eq!((plan.nodes(), plan.map().partitions(), plan.map().version()), (4, 32, 1));
+    assert_eq!(plan.nodes(), 4);
+    assert_eq!(plan.map().partitions(), 32);
+    assert_eq!(plan.map().version(), 1);
     let sample = plan.map().sample();
-    assert_eq!((sample.contents, sample.features.len(), sample.load.stored.len()), (500, 3, 32));
+    assert_eq!(sample.contents, 500);
+    assert_eq!(sample.features.len(), 3);
+    assert_eq!(sample.load.stored.len(), 32);
 }
 
 #[test]

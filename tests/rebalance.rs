@@ -65,12 +65,14 @@ fn a_node_is_drained_and_joined_without_changing_the_groups() {
     assert!(before.len() == 3 && before.iter().all(|node| *node > 0), "{before:?}");
 
     let dry = json(&server, &["rebalance", "--drain", "1", "--dry-run", "--wait", "--json"]);
-    assert_eq!((&dry["started"], &dry["contents"]), (&Value::Bool(false), &Value::from(all)));
+    assert_eq!(dry["started"], Value::Bool(false));
+    assert_eq!(dry["contents"], Value::from(all));
     assert_eq!(contents(&server), (before.clone(), all), "a dry run changes nothing");
 
     rebalance(&server, &["--drain", "1"]);
     let (drained, all_drained) = contents(&server);
-    assert_eq!((drained[1], all_drained), (0, all), "{drained:?}");
+    assert_eq!(drained[1], 0, "{drained:?}");
+    assert_eq!(all_drained, all, "{drained:?}");
     let again = rebalance(&server, &["--drain", "1"]);
     assert!(again.starts_with("nothing to do: node 1 is drained already"), "{again}");
     assert!(answer(&server, &["report", "load-balance"]).contains("\ndrained: 1\n"));
@@ -178,7 +180,8 @@ fn a_partition_is_moved() {
     let printed: Value = serde_json::from_str(&printed).unwrap();
     let moved =
         json!({"partition": partition["partition"], "from": 0, "to": 1, "contents": partition["contents"]});
-    assert_eq!((&printed["started"], &printed["moves"]), (&json!(true), &json!([moved])));
+    assert_eq!(printed["started"], json!(true));
+    assert_eq!(printed["moves"], json!([moved]));
     // The service may have moved the partition back in the meantime.
     assert!(printed["done"]["plan_version"].as_u64() > printed["plan_version"].as_u64(), "{printed}");
     assert!(

@@ -63,8 +63,10 @@ fn status_readiness_and_metrics_report_dead_and_returned_processes() {
     let streams = engine["streams"].as_array().unwrap();
     assert_eq!(streams.len(), 4);
     for (range, stream) in streams.iter().enumerate() {
-        assert_eq!((&stream["range"], &stream["limit"]), (&json!(range), &json!(64 << 20)), "{stream}");
-        assert_eq!((&stream["copies"], &stream["current_copies"]), (&json!(3), &json!(3)), "{stream}");
+        assert_eq!(stream["range"], json!(range), "{stream}");
+        assert_eq!(stream["limit"], json!(64 << 20), "{stream}");
+        assert_eq!(stream["copies"], json!(3), "{stream}");
+        assert_eq!(stream["current_copies"], json!(3), "{stream}");
         assert!(names.contains(&stream["leader"].as_str().unwrap()), "{stream}");
         assert!(stream["bytes"].as_u64() > Some(0) && stream["last"].as_u64() > Some(0), "{stream}");
     }

@@ -99,7 +99,8 @@ fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
     server.flush();
     let ask = |server: &Server, market: &str| server.ask("/v1/status", &[("url", OLD), ("market", market)]);
     let german = ask(&server, "german");
-    assert_eq!((&german["winner"], &german["rule"]), (&json!(AUSTRIAN), &json!("market")));
+    assert_eq!(german["winner"], json!(AUSTRIAN));
+    assert_eq!(german["rule"], json!("market"));
     assert_eq!(ask(&server, "de")["winner"], GERMAN);
     let bad = server.query("/v1/status", &[("url", OLD), ("market", "south_german")]);
     assert_eq!(bad.status(), 400);
@@ -154,7 +155,8 @@ fn a_market_has_one_answer_at_once_page_by_page_and_from_a_server() {
     assert_eq!(meaning(&exported), meaning(&at_once));
     for line in exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
         let expected = if line["url"] == AUSTRIAN { Value::Null } else { json!(AUSTRIAN) };
-        assert_eq!((&line["winner"], &line["duplicate_of"]), (&json!(AUSTRIAN), &expected), "{line}");
+        assert_eq!(line["winner"], json!(AUSTRIAN), "{line}");
+        assert_eq!(line["duplicate_of"], expected, "{line}");
     }
     assert!(
         server.export().contains(&format!("\"winner\":\"{SECURE}\"")),
@@ -233,11 +235,13 @@ fn in_a_chain_every_other_page_is_kept_and_a_probe_says_so() {
         );
         let advice = server.status(url(step));
         let status = [["winner", "secondary"][usize::from(step > 0)], "duplicate"][step % 2];
-        assert_eq!((&advice["status"], &advice["winner"]), (&json!(status), &json!(url(0))), "{step}");
+        assert_eq!(advice["status"], json!(status), "{step}");
+        assert_eq!(advice["winner"], json!(url(0)), "{step}");
         // The winner of the market is no near-duplicate of this page, so the answer names the page that
         // covers it.
         let german = server.ask("/v1/status", &[("url", url(step)), ("market", "de")]);
-        assert_eq!((&german["duplicate_of"], &german["rule"]), (&advice["duplicate_of"], &advice["rule"]));
+        assert_eq!(german["duplicate_of"], advice["duplicate_of"]);
+        assert_eq!(german["rule"], advice["rule"]);
         assert!(german["note"].as_str().unwrap().starts_with(url(4)), "{german}");
     }
     let group = server.status(url(0))["group"].as_str().unwrap().to_owned();

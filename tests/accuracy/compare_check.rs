@@ -41,9 +41,13 @@ fn agreement(lines: &[&str]) -> Agreement {
 fn a_correct_output_agrees() {
     let found = agreement(&RIGHT);
     assert!(found.violations.is_empty(), "{:?}", found.violations);
-    assert_eq!((found.true_pairs, found.found_pairs, found.right_pairs), (3, 3, 3));
-    assert_eq!((found.pages, found.exact_pages), (6, 6));
-    assert_eq!((found.duplicates, found.secondaries), (2, 1));
+    assert_eq!(found.true_pairs, 3);
+    assert_eq!(found.found_pairs, 3);
+    assert_eq!(found.right_pairs, 3);
+    assert_eq!(found.pages, 6);
+    assert_eq!(found.exact_pages, 6);
+    assert_eq!(found.duplicates, 2);
+    assert_eq!(found.secondaries, 1);
     assert!(found.similarity_error < 0.0001);
 }
 
@@ -84,7 +88,9 @@ fn wrong_groups_cost_precision_and_recall() {
     lines[2] = r#"{"url":"http://h/c","status":"unique","group":null,"winner":null,"duplicate_of":null,"similarity":null}"#;
     lines[3] = r#"{"url":"http://h/d","status":"secondary","group":7,"winner":"http://h/a","duplicate_of":null,"similarity":null}"#;
     let found = agreement(&lines);
-    assert_eq!((found.true_pairs, found.found_pairs, found.right_pairs), (3, 3, 1));
+    assert_eq!(found.true_pairs, 3);
+    assert_eq!(found.found_pairs, 3);
+    assert_eq!(found.right_pairs, 1);
     assert!((found.precision() - 1.0 / 3.0).abs() < 1e-9 && (found.recall() - 1.0 / 3.0).abs() < 1e-9);
     assert_eq!(found.exact_pages, 1, "only the unresolved one");
 }

@@ -51,7 +51,8 @@ fn parts_outside_the_main_content_are_counted_and_shown() {
     }
     let options = ["explain", "--json", "--policy", "content", "--left-out", "7", &one, &other];
     let json = &lines_of(&run_ok(options))[0];
-    assert_eq!((&json["duplicate"], &json["policy"]), (&json!(true), &json!("content:tau=0.8")));
+    assert_eq!(json["duplicate"], json!(true));
+    assert_eq!(json["policy"], json!("content:tau=0.8"));
     let expected = json!({
         "part": "page", "page_tokens": 454, "taken_tokens": 150, "left_out_tokens": 304,
         "left_out": [
@@ -61,11 +62,13 @@ fn parts_outside_the_main_content_are_counted_and_shown() {
         ],
     });
     assert_eq!(json["b"]["main_content"], expected);
-    assert_eq!((&json["b"]["tokens"], &json["measures"]["same_content"]), (&json!(150), &json!(true)));
+    assert_eq!(json["b"]["tokens"], json!(150));
+    assert_eq!(json["measures"]["same_content"], json!(true));
     // Plain text has no template, so it is compared whole.
     let plain = write(home.path(), "plain.txt", text(1, 150).join("\n"));
     let json = &lines_of(&run_ok(["explain", "--json", "--policy", "content", &one, &plain]))[0];
-    assert_eq!((&json["duplicate"], &json["b"]["main_content"]), (&json!(true), &Value::Null));
+    assert_eq!(json["duplicate"], json!(true));
+    assert_eq!(json["b"]["main_content"], Value::Null);
 }
 
 #[test]

@@ -26,8 +26,10 @@ fn the_log_records_the_start_and_the_end_of_a_server() {
         }
         let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let start = &lines[0];
-        assert_eq!((&start["message"], &start["role"]), (&"doppel is starting".into(), &"serve".into()));
-        assert_eq!((&start["version"], &start["level"]), (&env!("CARGO_PKG_VERSION").into(), &"INFO".into()));
+        assert_eq!(start["message"], "doppel is starting");
+        assert_eq!(start["role"], "serve");
+        assert_eq!(start["version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(start["level"], "INFO");
         assert_eq!(start["directory"], data.to_str().unwrap());
         let open = lines.iter().find(|line| line["message"] == "the collection is open").unwrap();
         assert_eq!(open["pages"], pages);

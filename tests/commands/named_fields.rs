@@ -122,7 +122,8 @@ fn a_warning_is_printed_once_although_the_input_is_read_twice() {
         let of_line = written.iter().filter(|line| line["line"] == 21).count();
         let by_site = written.iter().filter(|line| line["url"].is_string()).count();
         let asks_for_sites = policies.contains(&"by-site");
-        assert_eq!((of_line, by_site), (1, if asks_for_sites { 20 } else { 0 }), "{written:?}");
+        assert_eq!(of_line, 1, "{written:?}");
+        assert_eq!(by_site, if asks_for_sites { 20 } else { 0 }, "{written:?}");
     }
     let summary = run_ok(["dedup", "--json", "--policy", "imatch", &file]);
     let summary: Value = serde_json::from_str(&summary).unwrap();
@@ -141,7 +142,9 @@ fn without_dates_the_first_of_equal_records_of_several_files_is_kept() {
     {
         let lines = lines_of(&run_ok(["dedup", "--latest", "--out", "-", files[0], files[1]]));
         let kept: Vec<_> = lines.iter().filter(|line| line["status"] == "winner").collect();
-        assert_eq!((lines.len(), kept.len(), &kept[0]["url"]), (4, 1, &json!(winner)));
+        assert_eq!(lines.len(), 4);
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[0]["url"], json!(winner));
     }
 }
 

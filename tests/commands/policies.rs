@@ -168,7 +168,8 @@ fn policies_that_read_the_source_tell_pages_with_different_images_apart() {
         };
         let source = format!("{policy}:tokens=source");
         for options in [&[][..], &["--incremental"]] {
-            assert_eq!((duplicates(policy, options), duplicates(&source, options)), (1, 0), "{policy}");
+            assert_eq!(duplicates(policy, options), 1, "{policy}");
+            assert_eq!(duplicates(&source, options), 0, "{policy}");
         }
     }
     run_ok(["dedup", "--data", data, "--policy", "projection:tokens=source", crawl]);
@@ -476,7 +477,8 @@ fn a_policy_that_reads_sites_refuses_files_without_a_host() {
         let dedup = ["dedup", "--policy", policy, "--json", crawl];
         let summary: serde_json::Value = serde_json::from_str(&run_ok(dedup)).unwrap();
         let reason = format!("no host in the URL, which {policy} needs");
-        assert_eq!((&summary["input"]["records"], &summary["input"]["bad"][reason]), (&json!(2), &json!(1)));
+        assert_eq!(summary["input"]["records"], json!(2));
+        assert_eq!(summary["input"]["bad"][reason], json!(1));
         assert_eq!(code(&run(dedup.into_iter().chain(["--strict"]))), 5);
         let server = Server::start(&home.path().join(policy), &["--policy", policy]);
         let loaded = run(["load", "--server", &server.url, "--flush", "--strict", crawl]);

@@ -58,7 +58,8 @@ fn queries_are_answered_for_people_and_programs() {
     assert!(lines[2].starts_with("unresolved ") && lines[2].ends_with(leads), "{human}");
     assert!(lines[3].starts_with("error ") && lines[3].contains("not an absolute URL"), "{human}");
     let json = lines_of(&answer(&server, &["status", "--json", A, B]));
-    assert_eq!((&json[0]["status"], &json[1]["winner"]), (&json!("winner"), &json!(A)));
+    assert_eq!(json[0]["status"], json!("winner"));
+    assert_eq!(json[1]["winner"], json!(A));
     assert_eq!(json[0], server.status(A), "the command must print the server's answer unchanged");
 
     let group = json[0]["group"].as_str().unwrap();
@@ -79,7 +80,8 @@ fn queries_are_answered_for_people_and_programs() {
         "{}",
         json[0]
     );
-    assert_eq!((&json[0]["mirrors"][0]["host"], &json[0]["across_hosts"]), (&json!("b.example"), &json!(1)));
+    assert_eq!(json[0]["mirrors"][0]["host"], json!("b.example"));
+    assert_eq!(json[0]["across_hosts"], json!(1));
 
     let human = answer(&server, &["repair", "--dry-run", group]);
     assert!(human.contains("2 pages in 1 component; nothing was changed"), "{human}");
@@ -156,5 +158,6 @@ fn a_closed_output_pipe_is_not_an_error() {
     export.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     drop(export.stdout.take());
     let output = export.wait_with_output().unwrap();
-    assert_eq!((code(&output), errors(&output).as_str()), (0, ""));
+    assert_eq!(code(&output), 0);
+    assert_eq!(errors(&output).as_str(), "");
 }

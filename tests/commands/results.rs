@@ -394,7 +394,8 @@ fn files_of_a_directory_of_pages_are_copied_unchanged() {
         json!({"kept": 2, "removed": {"duplicate": 1}, "superseded": 0, "bad": 0, "skipped": 1})
     );
     let [kept, removed] = ["kept", "removed"].map(|side| files(&home.path().join(side)));
-    assert_eq!((kept.len(), removed.len()), (3, 1));
+    assert_eq!(kept.len(), 3);
+    assert_eq!(removed.len(), 1);
     let all: BTreeMap<_, _> = kept.into_iter().chain(removed).collect();
     let expected = site.map(|(name, content)| (PathBuf::from(name), content.into_bytes()));
     assert_eq!(all, expected.into());
