@@ -215,7 +215,7 @@ fn ranges_on_several_nodes_reach_the_groups_of_one_process() {
 }
 
 #[test]
-fn all_roles_compare_by_the_policy_of_the_cluster() {
+fn all_roles_use_the_policy_of_the_cluster() {
     // Coordinators make signatures with the sites of the pages, the index finds candidates, and tier 1 makes
     // the groups. All of them must use the policy.
     let policy = ["--policy", "by-site:site=host,across=380"];
@@ -403,7 +403,7 @@ impl Feed {
 /// After the restore, the index still has contents and plans that are newer than the backup. They must not
 /// count.
 #[test]
-fn a_lost_system_of_record_comes_back_from_a_backup_beside_living_nodes() {
+fn a_lost_system_of_record_is_restored_from_a_backup_while_index_nodes_run_on() {
     let rounds = rounds(11, 40, 3);
     let mut cluster = Cluster::start(2, &[], &["--partitions", "4"]);
     let front = cluster.coordinator("front");

@@ -117,7 +117,7 @@ fn load(fronts: &[Server], lines: &[Value]) {
 }
 
 #[test]
-fn what_a_page_costs_is_counted_on_every_way() {
+fn the_cost_of_a_page_is_measured_on_every_connection() {
     let pages: u64 = std::env::var("DOPPEL_COST").map_or(2_000, |pages| pages.parse().unwrap());
     let options = ["--tier1", "3", "--tier2", "4", "--coordinators", "2", "--log-max-bytes", "4294967296"];
     let Some(trial) = Trial::replicated(&options) else { return };

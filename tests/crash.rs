@@ -1,9 +1,9 @@
 //! Kills `doppel serve` with kill -9 at random moments while `doppel load` submits pages.
 //!
 //! After each kill the test restarts the server on the same directory. The server must have everything that
-//! it acknowledged. Then the load is repeated from the beginning of its round, as an operator would do. At the
-//! end the export must equal that of an undisturbed run: the same groups as sets of URLs, the same winners, the
-//! same similarities.
+//! it acknowledged. Then the load is repeated from the beginning of its round, as an operator would do. At
+//! the end the export must equal that of an undisturbed run: the same groups as sets of URLs, the same
+//! winners, the same similarities.
 //!
 //! `DOPPEL_KILLS` sets the number of kills (default 4; from 20 on, the long crawl is loaded as well).
 //! `DOPPEL_SEED` repeats a run.
@@ -121,7 +121,7 @@ fn nothing_acknowledged_is_lost() {
 /// Each range has its own database and sends messages to the other ranges, and the index learns a map. A kill
 /// therefore finds each range in another phase.
 #[test]
-fn nothing_acknowledged_is_lost_by_several_ranges() {
+fn nothing_acknowledged_is_lost_with_several_ranges() {
     kill_while_loading(&["--shards", "5", "--ranges", "3", "--partitions", "16", "--snapshot-every", "0s"]);
 }
 

@@ -167,7 +167,7 @@ fn a_server_loses_nothing_although_its_disk_was_full_twenty_times() {
 }
 
 #[test]
-fn every_range_goes_on_after_its_disk_was_full() {
+fn every_range_resumes_after_its_disk_was_full() {
     fill_and_empty(5, &["--shards", "5", "--ranges", "3", "--partitions", "16", "--snapshot-every", "0s"]);
 }
 

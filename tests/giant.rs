@@ -71,8 +71,8 @@ impl Pusher<'_> {
     }
 }
 
-/// Runs `act` while other pages are queried. Prints the time, and prints and returns the 99th percentile of the
-/// query latency in milliseconds.
+/// Runs `act` while other pages are queried. Prints the time, and prints and returns the 99th percentile of
+/// the query latency in milliseconds.
 fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
     let asker = Asker::start(server, |n| {
         format!("http://other.example/{}", Random::new(n).index(usize::try_from(OTHERS).unwrap()))

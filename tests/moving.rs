@@ -219,7 +219,7 @@ fn a_partition_moves_while_pages_stream_in() {
 }
 
 #[test]
-fn a_change_that_is_interrupted_by_kill_is_completed_after_restart() {
+fn a_change_interrupted_by_a_kill_is_completed_after_the_restart() {
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::start(data.path(), &NODES);
     let mut stream = filled(&server, 1_500);

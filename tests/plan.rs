@@ -202,7 +202,7 @@ fn two_outputs_cannot_be_the_same_file() {
 }
 
 #[test]
-fn later_data_are_compared_with_the_sample() {
+fn later_data_is_compared_with_the_sample() {
     let dir = tempfile::tempdir().unwrap();
     let short = pages(dir.path(), "short", (0..500).map(|n| text("w", n, 20 + n % 100)));
     let alike = pages(dir.path(), "alike", (500..1_000).map(|n| text("w", n, 20 + n % 100)));
@@ -214,7 +214,7 @@ fn later_data_are_compared_with_the_sample() {
 }
 
 #[test]
-fn the_map_is_a_document_with_its_sample() {
+fn the_map_is_written_with_the_sample_that_it_was_learned_from() {
     let dir = tempfile::tempdir().unwrap();
     let file = pages(dir.path(), "pages", (0..500).map(|n| text("w", n, 20 + n)));
     let map = dir.path().join("map.json");
@@ -276,7 +276,7 @@ fn wrong_options_are_refused() {
 }
 
 #[test]
-fn a_servers_contents_give_the_same_map_as_the_crawl() {
+fn the_contents_of_a_server_give_the_same_map_as_the_crawl() {
     let dir = tempfile::tempdir().unwrap();
     let crawl = pages(dir.path(), "usual", (0..600).map(|n| text("w", n, 20 + n)));
     let empty = Server::start(&dir.path().join("empty"), &[]);

@@ -143,16 +143,16 @@ fn groups_are_components(policy: &str) {
 }
 
 #[test]
-fn by_site() {
+fn under_by_site_groups_are_the_components_of_f() {
     groups_are_components("by-site:site=host");
 }
 
 #[test]
-fn copies() {
+fn under_copies_groups_are_the_components_of_f() {
     groups_are_components("copies");
 }
 
 #[test]
-fn multi_simhash() {
+fn under_multi_simhash_groups_are_the_components_of_f() {
     groups_are_components("multi-simhash");
 }

@@ -142,7 +142,7 @@ fn two_nodes() -> OwnServer {
 }
 
 #[test]
-fn one_change_waits_for_another() {
+fn a_change_of_the_mapping_waits_for_another_one() {
     let server = two_nodes();
     // The other change may end before the command looks, so try several times.
     let waited = (0..50).any(|_| {

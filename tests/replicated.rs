@@ -101,11 +101,8 @@ fn whatever_dies_another_node_takes_over_and_nothing_is_lost() {
     // If settlement needs a standby, writes go on during a failure only with a third replica.
     let standbys = if trial.settles_by_standby() { 2 } else { 1 };
     for range in status["ranges"].as_array().unwrap() {
-        assert_eq!(
-            (&range["served"], range["standbys"].as_array().unwrap().len()),
-            (&json!(true), standbys),
-            "{range}"
-        );
+        assert_eq!(range["served"], json!(true), "{range}");
+        assert_eq!(range["standbys"].as_array().unwrap().len(), standbys, "{range}");
     }
     // The data of every node passes `doppel check` on its own.
     let home = tempfile::tempdir().unwrap();

@@ -145,7 +145,7 @@ fn no_seed_breaks_an_invariant() {
 
 /// The policy of a seed is random. Every policy must occur among the seeds of a default run.
 #[test]
-fn every_policy_is_drawn() {
+fn every_policy_occurs_in_the_default_seeds() {
     let mut drawn: BTreeMap<&str, u64> = BTreeMap::new();
     (0..SEEDS).for_each(|seed| *drawn.entry(Plan::of(seed, 1).policy.name()).or_default() += 1);
     eprintln!("{drawn:?}");

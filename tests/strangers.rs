@@ -150,7 +150,7 @@ fn is_missed(front: &Server, node: &str, says: &str) {
 }
 
 #[test]
-fn every_role_refuses_requests_of_strangers_and_goes_on() {
+fn every_role_refuses_foreign_requests_and_keeps_serving() {
     let cluster = Cluster::start(1, &[], &[]);
     let front = cluster.coordinator("front");
     refuses_strangers(&cluster, "record", "tier1/submit");
@@ -172,7 +172,7 @@ fn every_role_refuses_requests_of_strangers_and_goes_on() {
 }
 
 #[test]
-fn a_process_that_does_not_belong_to_the_cluster_gets_nothing_and_is_named() {
+fn a_process_of_another_cluster_is_refused_and_reported() {
     let mut cluster = Cluster::start(1, &[], &[]);
     let other = Cluster::start(1, &[], &[]);
     let front = cluster.coordinator("front");

@@ -63,7 +63,7 @@ impl Place {
 }
 
 #[test]
-fn another_order_elects_another_winner_and_names_the_rule() {
+fn other_rules_elect_another_winner_and_the_answer_names_the_rule() {
     let place = Place::new();
     for (rules, winner, rule) in [
         (None, OLD, "day_first_seen"),
@@ -91,7 +91,7 @@ fn another_order_elects_another_winner_and_names_the_rule() {
 }
 
 #[test]
-fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
+fn rules_are_stored_in_the_directory_and_markets_come_from_the_file() {
     let place = Place::new();
     let file = place.file("first.toml", "rules = ['https']\n[markets]\ngerman = ['.de', '.at']\n");
     let server = Server::start(&place.data(), &["--winners", &file]);
@@ -138,7 +138,7 @@ fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
 }
 
 #[test]
-fn a_market_has_one_answer_at_once_page_by_page_and_from_a_server() {
+fn a_market_gets_the_same_answer_at_once_page_by_page_and_from_a_server() {
     let place = Place::new();
     let file = place.file("winners.toml", "rules = ['https']\n[markets]\ngerman = ['.de', '.at']\n");
     let input = place.file("pages.jsonl", &ndjson(&pages()));
@@ -168,7 +168,7 @@ fn a_market_has_one_answer_at_once_page_by_page_and_from_a_server() {
 }
 
 #[test]
-fn a_bad_file_is_named_and_makes_no_directory() {
+fn a_bad_file_of_rules_is_named_and_no_directory_is_created() {
     let place = Place::new();
     let file = place.file("winners.toml", "rules = [\n  'https',\n  'beauty',\n]\n");
     let message = place.refused(&file);
@@ -181,7 +181,7 @@ fn a_bad_file_is_named_and_makes_no_directory() {
 }
 
 #[test]
-fn backups_and_checks_know_the_rules() {
+fn backups_and_checks_use_the_rules_of_the_directory() {
     let place = Place::new();
     let file = place.file("winners.toml", "rules = ['https', 'shorter_url']\n");
     let crawl = place.file("crawl.jsonl", &ndjson(&pages()));
@@ -192,10 +192,8 @@ fn backups_and_checks_know_the_rules() {
     assert!(lines_of(&export).iter().all(|line| line["winner"] == SECURE), "{export}");
     // The default rules would elect another winner than the stored one.
     let checked: Value = serde_json::from_str(&run_ok(["check", "--json", dir])).unwrap();
-    assert_eq!(
-        (&checked["sound"], &checked["winners"]),
-        (&json!(true), &json!(["https", "shorter_url", "url"]))
-    );
+    assert_eq!(checked["sound"], json!(true));
+    assert_eq!(checked["winners"], json!(["https", "shorter_url", "url"]));
     assert!(run_ok(["check", dir]).contains("winners by https, shorter_url, url\n"));
     run_ok(["backup", "--data", dir, "--out", &backup]);
     run_ok(["restore", &backup, "--data", &restored]);
@@ -228,11 +226,8 @@ fn in_a_chain_every_other_page_is_kept_and_a_probe_says_so() {
     server.flush();
     for (step, page) in pages.iter().enumerate() {
         let (kept, probe) = (step / 2 * 2, server.post_json("/v1/probe", &json!({"text": page["text"]})));
-        assert_eq!(
-            (&probe["status"], &probe["duplicate_of"]),
-            (&json!("duplicate"), &json!(url(kept))),
-            "{step}"
-        );
+        assert_eq!(probe["status"], json!("duplicate"), "{step}");
+        assert_eq!(probe["duplicate_of"], json!(url(kept)), "{step}");
         let advice = server.status(url(step));
         let status = [["winner", "secondary"][usize::from(step > 0)], "duplicate"][step % 2];
         assert_eq!(advice["status"], json!(status), "{step}");

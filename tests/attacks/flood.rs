@@ -31,8 +31,8 @@ const BOMBED: Duration = Duration::from_secs(4);
 const BODY_MEMORY: u64 = 64;
 const ASIDE: u64 = 160;
 
-/// Alternately queries statuses and submits pages until `end`, at least `least` times. Every answer must come
-/// within [`PATIENCE`]. Returns the latencies, sorted.
+/// Queries a status nine times and then submits a page, again and again until `end`, with at least `least`
+/// requests. Every answer must come within [`PATIENCE`]. Returns the latencies, sorted.
 fn answered(door: &Door, end: &AtomicBool, least: usize) -> Vec<Duration> {
     let mut times = Vec::new();
     while times.len() < least || !end.load(Ordering::Relaxed) {
@@ -93,7 +93,7 @@ fn small() -> Door {
     Door::open(&["--body-memory", &format!("{BODY_MEMORY}MiB")])
 }
 
-/// Zeros, compressed with gzip.
+/// Spaces, in whole MiB, compressed with gzip.
 pub(super) fn bomb(bytes: usize) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     let piece = vec![b' '; 1 << 20];

@@ -213,7 +213,7 @@ fn a_new_token_is_printed_with_its_expiry() {
 }
 
 #[test]
-fn a_server_that_would_refuse_everybody_does_not_start() {
+fn a_server_without_usable_tokens_does_not_start() {
     let home = tempfile::tempdir().unwrap();
     let (file, data) = (home.path().join("tokens"), home.path().join("data"));
     let expired = |name: &str| {

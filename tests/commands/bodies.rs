@@ -156,10 +156,8 @@ fn a_page_is_submitted_as_its_raw_html() {
     server.flush();
     for url in ["http://b.example/?q", "http://c.example/"] {
         let status = server.status(url);
-        assert_eq!(
-            (&status["status"], &status["duplicate_of"]),
-            (&json!("duplicate"), &json!("http://a.example/"))
-        );
+        assert_eq!(status["status"], json!("duplicate"));
+        assert_eq!(status["duplicate_of"], json!("http://a.example/"));
     }
     assert_eq!(server.post("/v1/pages", "text/html", html).status(), 400);
 }

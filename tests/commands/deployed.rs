@@ -28,7 +28,7 @@ fn done(command: &mut Command) -> String {
 
 /// Checks the exposure that systemd computes for the unit, from 0 (none) to 10 (everything): at most 2.0.
 #[test]
-fn the_unit_gives_the_service_no_more_than_it_needs() {
+fn the_systemd_unit_restricts_the_service() {
     if has("systemd-analyze") {
         let mut analyze = Command::new("systemd-analyze");
         analyze.args(["security", "--offline=true", "--threshold=20", "--no-pager"]);

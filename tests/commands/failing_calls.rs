@@ -52,8 +52,8 @@ fn can_fail() -> bool {
     traces
 }
 
-/// Runs the command once for each call, and makes that call fail. `check` gets the output, and whether a call
-/// failed. Returns the number of failed calls.
+/// Runs the command once for each kind of fault and each call, and makes that call fail. `check` gets a
+/// description of the fault, the output, and whether a call failed. Returns the number of failed calls.
 fn each_call(
     home: &Path,
     arguments: &[&str],

@@ -94,7 +94,7 @@ fn url_of(line: &str) -> String {
 }
 
 #[test]
-fn a_silent_server_is_given_up() {
+fn a_load_gives_up_on_a_server_that_does_not_respond() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 1);
     let silent: [Responder; 2] = [|_, _| None, |line, body| line.contains("/v1/pages").then(|| taken(body))];

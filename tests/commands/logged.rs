@@ -59,10 +59,9 @@ fn the_log_records_why_a_process_ends() {
     let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [.., error, end] = &lines[..] else { panic!("{said}") };
     assert_eq!(end["message"], "doppel has ended");
-    assert_eq!(
-        (&error["level"], &error["error"], &error["role"]),
-        (&json!("ERROR"), &json!(reason), &json!("serve"))
-    );
+    assert_eq!(error["level"], json!("ERROR"));
+    assert_eq!(error["error"], json!(reason));
+    assert_eq!(error["role"], json!("serve"));
     let said = failed("text");
     let lines: Vec<&str> = said.lines().collect();
     let [.., error, end, last] = &lines[..] else { panic!("{said}") };

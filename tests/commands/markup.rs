@@ -57,7 +57,7 @@ fn a_page_with_a_refresh_for_browsers_without_scripts_is_a_page() {
 }
 
 #[test]
-fn unlike_pages_of_xhtml_are_unique() {
+fn different_xhtml_pages_are_unique() {
     let home = tempfile::tempdir().unwrap();
     for empty in ["<script src='a.js'/>", "<style/>", "<title/>", "<iframe/>", "<textarea/>"] {
         let page = |seed| {

@@ -66,7 +66,7 @@ fn one_of_several_files_must_have_a_field_and_the_others_are_reported() {
 }
 
 #[test]
-fn a_file_without_records_has_no_field() {
+fn a_named_field_is_missing_from_a_file_without_records() {
     let home = tempfile::tempdir().unwrap();
     let empty = write(home.path(), "1.jsonl", &[]);
     let with = write(home.path(), "2.jsonl", &[json!({"text": "some words", "url": "https://a.example/"})]);

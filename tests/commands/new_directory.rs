@@ -252,7 +252,7 @@ fn one_process_at_a_time_makes_a_directory_and_an_interruption_leaves_none() {
 }
 
 #[test]
-fn an_error_leaves_the_directory_as_it_was() {
+fn an_error_leaves_the_directory_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let (missing, no_pages) = (home.path().join("missing.jsonl"), home.path().join("no-pages.jsonl"));

@@ -37,7 +37,7 @@ fn a_server_notifies_its_manager_when_it_is_ready_alive_and_ending() {
 
 /// A server keeps running although the manager's socket does not exist.
 #[test]
-fn a_server_runs_without_the_manager_that_was_named() {
+fn a_server_runs_on_without_its_service_manager() {
     let home = tempfile::tempdir().unwrap();
     let mut command = doppel();
     command.env("NOTIFY_SOCKET", home.path().join("gone")).args([

@@ -88,7 +88,7 @@ fn readiness_is_an_exit_code() {
 }
 
 #[test]
-fn shells_complete_every_command() {
+fn shell_completions_cover_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run_ok(["completions", shell]);
         for word in ["dev-cluster", "purge", "allow-host"] {

@@ -115,7 +115,7 @@ fn special_files_are_written_to() {
 }
 
 #[test]
-fn beside_data_on_standard_output_the_summary_is_json_on_standard_error() {
+fn the_summary_goes_to_standard_error_as_json_if_standard_output_has_data() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, data) = (home.path().join("crawl.jsonl"), home.path().join("data"));
     let page = |n: u64| {

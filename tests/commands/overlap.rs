@@ -43,7 +43,7 @@ fn values(lines: &str) -> Vec<Value> {
 }
 
 #[test]
-fn both_ways_report_the_same_copies_pairs_and_mirrors() {
+fn both_algorithms_report_the_same_copies_pairs_and_mirrors() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, temporary) = (crawl(home.path()), home.path().join("temporary"));
     fs::create_dir(&temporary).unwrap();
@@ -135,7 +135,7 @@ fn large_pages_of_short_lines_stay_within_the_memory() {
 }
 
 #[test]
-fn the_report_is_for_people() {
+fn the_report_for_people_shows_the_figures() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let report = run_ok(["overlap", "--by", "both", &crawl]);

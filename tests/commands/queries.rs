@@ -74,22 +74,16 @@ fn queries_are_answered_for_people_and_programs() {
         "{human}"
     );
     let json = lines_of(&answer(&server, &["report", "savings", "--json"]));
-    assert_eq!(
-        (&json[0]["copies"]["pages"], &json[0]["all"]["pages"]),
-        (&json!(1), &json!(1)),
-        "{}",
-        json[0]
-    );
+    assert_eq!(json[0]["copies"]["pages"], json!(1), "{}", json[0]);
+    assert_eq!(json[0]["all"]["pages"], json!(1), "{}", json[0]);
     assert_eq!(json[0]["mirrors"][0]["host"], json!("b.example"));
     assert_eq!(json[0]["across_hosts"], json!(1));
 
     let human = answer(&server, &["repair", "--dry-run", group]);
     assert!(human.contains("2 pages in 1 component; nothing was changed"), "{human}");
     let json = lines_of(&answer(&server, &["repair", "--json", "--by", "tests", group]));
-    assert_eq!(
-        (json[0]["applied"].as_bool(), json[0]["components"][0].as_array().unwrap().len()),
-        (Some(true), 2)
-    );
+    assert_eq!(json[0]["applied"].as_bool(), Some(true));
+    assert_eq!(json[0]["components"][0].as_array().unwrap().len(), 2);
 
     let human = answer(&server, &["explain", A, B]);
     assert!(

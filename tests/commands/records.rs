@@ -57,7 +57,7 @@ fn id(number: usize) -> String {
 }
 
 #[test]
-fn records_with_urls_and_dates_are_the_pages_of_doppels_own_form() {
+fn records_with_urls_and_dates_give_the_same_result_as_doppels_own_format() {
     let home = tempfile::tempdir().unwrap();
     let own = write(
         home.path(),
@@ -215,7 +215,7 @@ fn a_server_treats_a_record_like_any_other_page() {
 }
 
 #[test]
-fn a_policy_of_sites_says_that_a_record_has_no_host() {
+fn a_policy_that_reads_sites_reports_records_without_a_host() {
     let home = tempfile::tempdir().unwrap();
     let bare = write(home.path(), "bare.jsonl", |_, text| json!({"text": text}));
     let output = run(["dedup", "--policy", "by-site", bare.to_str().unwrap()]);

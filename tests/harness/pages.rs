@@ -1,5 +1,5 @@
-//! Pages generated from a seed: texts over one vocabulary, near copies of them, and whole crawls with updates,
-//! copies, redirects and deaths.
+//! Pages generated from a seed: texts over one vocabulary, near copies of them, and whole crawls with
+//! updates, copies, redirects and deaths.
 
 pub use doppel_model::Random;
 use serde_json::{Value, json};
@@ -27,9 +27,9 @@ pub fn html(title: &str, words: &[String]) -> String {
     format!("<!doctype html>\n<html><head><title>{title}</title></head><body>\n{paragraphs}</body></html>\n")
 }
 
-/// A crawl in `rounds` rounds with `topics` families of pages. A family has 1 to 5 pages that are near copies.
-/// In later rounds some pages change slightly, some completely, some move to another family, some become
-/// redirects, and some die.
+/// A crawl in `rounds` rounds with `topics` families of pages. A family has 1 to 5 pages that are near
+/// copies. In later rounds some pages change slightly, some completely, some move to another family, some
+/// become redirects, and some die.
 pub fn rounds(seed: u64, topics: usize, rounds: usize) -> Vec<Vec<Value>> {
     let mut random = Random::new(seed);
     let sizes: Vec<usize> = (0..topics).map(|_| 1 + random.index(5)).collect();

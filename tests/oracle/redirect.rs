@@ -244,8 +244,8 @@ pub(crate) fn resolve(url: &str, base: Option<&str>, reference: &str) -> Option<
     matches!(target.scheme(), "http" | "https" | "file").then(|| target.into())
 }
 
-/// The delay in seconds and the URL reference of a refresh, by the shared declarative refresh steps of the HTML
-/// standard. An empty reference means the page itself.
+/// The delay in seconds and the URL reference of a refresh, by the shared declarative refresh steps of the
+/// HTML standard. An empty reference means the page itself.
 pub(crate) fn refresh(content: &str) -> Option<(u64, String)> {
     const SPACE: [char; 5] = ['\t', '\n', '\u{c}', '\r', ' '];
     let rest = content.trim_start_matches(SPACE);

@@ -38,7 +38,7 @@ fn serve(dir: &Path) -> std::process::Output {
 }
 
 #[test]
-fn each_range_has_a_database_and_a_backup_has_them_all() {
+fn each_range_has_a_database_and_a_backup_contains_all_of_them() {
     let place = Place::new();
     let [first, second] = ["first", "second"].map(|name| place.path(name));
     let restored = place.path("restored");
@@ -60,7 +60,7 @@ fn each_range_has_a_database_and_a_backup_has_them_all() {
 }
 
 #[test]
-fn a_range_of_an_earlier_moment_is_refused() {
+fn a_range_from_an_earlier_moment_is_refused() {
     let place = Place::new();
     for range in 0..3 {
         let dir = place.path(&format!("data-{range}"));

@@ -28,7 +28,7 @@ fn dead_pages_are_kept_as_long_as_configured() {
 }
 
 #[test]
-fn a_time_has_a_number_and_a_unit() {
+fn a_duration_needs_a_number_and_a_unit() {
     let serve = |time: &str| -> Output { run(["serve", "--data", "/nowhere/at/all", "--keep-dead", time]) };
     for bad in ["30", "d", "-1d", "1 week", "99999999d"] {
         let output = serve(bad);
