@@ -5,8 +5,8 @@ use crate::accuracy::dedup;
 use crate::oracle::crawl::FetchOutcome;
 use crate::oracle::{Collection, Crawl, Truth};
 
-/// Two long texts that are near-duplicates (a, b), a third that is a near-duplicate only of the second (c), an
-/// unrelated text (d), a redirect to `a` (r), an unresolved redirect (u), and a dead page (x).
+/// A collection with these pages: two long near-duplicates (a, b), a text that is a near-duplicate only of b
+/// (c), and an unrelated text (d). Also a redirect to a (r), an unresolved redirect (u), and a dead page (x).
 fn collection() -> Collection {
     let text =
         |words: std::ops::Range<usize>| FetchOutcome::Html(words.map(|word| format!("w{word} ")).collect());

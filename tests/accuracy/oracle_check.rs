@@ -152,7 +152,8 @@ fn redirect_to(url: &str) -> FetchOutcome {
 
 #[test]
 fn a_redirect_leads_to_the_nearest_spelling_of_its_target_that_was_fetched() {
-    // As it was sent; the normal form; the first in byte order of the others; another.
+    // In order: the target as sent; its normal form; the first of the other spellings in byte order; another
+    // one.
     let names = ["http://b.example:80", "http://b.example/", "HTTP://b.example", "http://b.example"];
     let target = |fetched: &[&str], dead: Option<&str>| {
         let mut crawl = Crawl::default();

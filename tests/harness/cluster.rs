@@ -140,7 +140,7 @@ impl Cluster {
         self.node(name).process.take().unwrap().wait().unwrap().success()
     }
 
-    /// What a node has written to stderr.
+    /// The text that a node has written to its standard error.
     pub fn log(&mut self, name: &str) -> String {
         fs::read_to_string(&self.node(name).log).unwrap_or_default()
     }

@@ -158,7 +158,7 @@ impl Server {
         line.split_whitespace().find(|word| word.starts_with("http")).unwrap().to_owned()
     }
 
-    /// What the server has written to stderr.
+    /// The text that the server has written to its standard error.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

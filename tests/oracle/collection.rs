@@ -39,9 +39,9 @@ pub(crate) struct Collection {
     pub(crate) pages: BTreeMap<String, Page>,
     pub(crate) contents: Contents,
     pub(crate) dead: Vec<String>,
-    /// By URL, the time of the earliest fetch.
+    /// Time of the earliest fetch, by URL.
     pub(crate) first_seen: BTreeMap<String, String>,
-    /// By normal form, all URLs that were fetched, of dead pages too.
+    /// All URLs that were fetched, also of dead pages, by their normal form.
     forms: BTreeMap<String, BTreeSet<String>>,
 }
 

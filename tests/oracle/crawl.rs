@@ -14,7 +14,7 @@ pub(crate) enum FetchOutcome {
     Html(String),
     /// An HTTP redirect to this reference, as the server sent it.
     Location(String),
-    /// Not found or gone.
+    /// The page was not found, or is gone.
     Dead,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum FetchOutcome {
 #[derive(Default)]
 pub(crate) struct Crawl {
     newest: BTreeMap<String, (String, FetchOutcome)>,
-    /// By URL, the time of the earliest fetch.
+    /// Time of the earliest fetch, by URL.
     pub(crate) first_seen: BTreeMap<String, String>,
     /// The number of fetches read.
     pub(crate) fetches: usize,

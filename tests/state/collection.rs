@@ -11,8 +11,8 @@ use crate::harness::pages::text;
 /// The number of shards: enough that messages cross shards.
 pub(crate) const SHARDS: &str = "3";
 
-/// The number of words in a text. Each replaced word changes 5 shingles, so two texts that each differ from a
-/// third one in four words have J = 184 / 224 with it and 164 / 244 with each other.
+/// The number of words in a text. Each replaced word changes 5 shingles. Two texts that each differ from a
+/// third one in four words have J = 184 / 224 with it, and 164 / 244 with each other.
 const WORDS: usize = 204;
 
 /// A text with four words replaced, at different places for each `variant`.
