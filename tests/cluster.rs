@@ -104,8 +104,8 @@ fn a_coordinator_that_starts_first_says_what_it_waits_for() {
     command.args(["--operate-listen", &format!("127.0.0.1:{operators}")]);
     let mut front = Running(command.spawn().unwrap());
     let client = Server::at(&url);
-    wait_until("the front door to listen", PATIENCE, || TcpStream::connect(("127.0.0.1", port)).ok());
-    wait_until("the front door to say that it waits for tier 1", PATIENCE, || {
+    wait_until("the coordinator to listen", PATIENCE, || TcpStream::connect(("127.0.0.1", port)).ok());
+    wait_until("the coordinator to say that it waits for tier 1", PATIENCE, || {
         let ready = client.get("/readyz");
         assert_eq!(ready.status(), 503);
         assert!(ready.headers().contains_key("retry-after"));
@@ -120,7 +120,7 @@ fn a_coordinator_that_starts_first_says_what_it_waits_for() {
     cluster.start_node("record");
     // Each connection gets an answer. A connection that is kept open may end between two requests, so each
     // request opens a new one.
-    wait_until("the front door to be ready", PATIENCE, || {
+    wait_until("the coordinator to be ready", PATIENCE, || {
         let status = Server::at(&url).get("/readyz").status();
         assert!(status == 200 || status == 503, "{status}");
         (status == 200).then_some(())

@@ -101,7 +101,7 @@ fn one_record_of_a_file_is_explained_by_its_name() {
 }
 
 #[test]
-fn a_warning_is_printed_once_although_the_input_is_read_twice() {
+fn a_warning_is_printed_once_although_the_input_is_read_several_times() {
     let home = tempfile::tempdir().unwrap();
     let mut records: Vec<_> =
         (0..20).map(|n| json!({"content": text(n / 2, 100).join(" "), "id": n})).collect();

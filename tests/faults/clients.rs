@@ -114,7 +114,10 @@ impl Clients {
         let began = Instant::now();
         while !left.is_empty() {
             if began.elapsed() > PATIENCE {
-                return self.violation(format!("no front door takes {} and others", left[0].url));
+                return self.violation(format!(
+                    "no coordinator accepts {} and other pages of its batch",
+                    left[0].url
+                ));
             }
             front += 1;
             let url = format!("{}/v1/pages", self.fronts[front % self.fronts.len()]);
