@@ -14,8 +14,8 @@ use crate::accuracy::corpus::QUICK;
 use crate::accuracy::dedup::{self, Status};
 use crate::oracle::warc::{self, Record};
 
-/// Maps each URL to its status, its winner and the page that it is a duplicate of. Pages of one group have the same
-/// winner, so this represents the groups as sets of URLs without their ids.
+/// Maps each URL to its status, its winner and the page that it is a duplicate of. Pages of one group have
+/// the same winner, so this represents the groups as sets of URLs without their ids.
 type Groups = BTreeMap<String, (Status, Option<String>, Option<String>)>;
 
 /// Option with which the engine records page by page. Without it, shards, ranges, partitions and nodes have

@@ -83,8 +83,9 @@ impl CheckedRedirects {
         Ok(stubs)
     }
 
-    /// Whether the stub leads to the target in the list. It does not if it spells the target differently, such
-    /// as `x/index.html` for `x/`: the two have different normal forms, so that target was never fetched.
+    /// Whether the stub leads to the target in the list. It does not if it spells the target differently,
+    /// such as `x/index.html` for `x/`: the two have different normal forms, so that target was never
+    /// fetched.
     fn leads_to(&self, url: &str, to: &str) -> Result<bool> {
         match self.corpus.collection()?.pages.get(url) {
             Some(collection::Page::Redirect(target)) => {
@@ -105,8 +106,8 @@ impl CheckedRedirects {
         Ok(())
     }
 
-    /// Checks that every redirect, also through a chain, is in the group of its final target, or unresolved if
-    /// that does not exist. Returns the number of redirects that resolve.
+    /// Checks that every redirect, also through a chain, is in the group of its final target, or unresolved
+    /// if that does not exist. Returns the number of redirects that resolve.
     fn chains(&self) -> Result<usize> {
         let collection = self.corpus.collection()?;
         let mut count = 0;

@@ -63,7 +63,8 @@ fn steps() -> Vec<Vec<Value>> {
     first.push(redirect("http://lost.example/", "http://nowhere.example/"));
     first.push(redirect("http://round.example/1", "http://round.example/2"));
     first.push(redirect("http://round.example/2", "http://round.example/1"));
-    // Pages whose URLs are not in their normal form, and a redirect that names one of them in a third spelling.
+    // Pages whose URLs are not in their normal form, and a redirect that names one of them in a third
+    // spelling.
     first.push(page("HTTP://spelled.example/", 1, &plain(40)));
     first.push(page("HTTP://named.example", 1, &plain(41)));
     first.push(redirect("http://names.example/", "http://named.example:80"));
