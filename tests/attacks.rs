@@ -1,5 +1,7 @@
-//! What an attacker tries at the front door: without a token, with one that is not enough, from a page on another name, with requests
-//! that never end, and with more than one client may have. All is refused or bounded, and other clients are answered meanwhile.
+//! Attacks on the HTTP interface of `doppel serve`. An attacker sends requests without a token, with a token
+//! of a lesser role, from a web page on another host name, with bodies that never end, and with more load
+//! than one client may cause. The server must refuse or bound each of them, and must answer other clients
+//! meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "attacks/flood.rs"]
@@ -25,16 +27,16 @@ use harness::{Server, doppel};
 use reqwest::Method;
 use reqwest::blocking::{Client, Response};
 
-/// Within this time every client is answered, whatever others do.
+/// Time limit within which the server must answer every client, whatever others do.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A file of tokens, and the tokens.
+/// A token file, and the tokens in it, one for each role.
 struct Tokens {
     file: PathBuf,
     read: String,
     write: String,
     operate: String,
-    /// Of an operator, and no longer taken.
+    /// Token of an operator that has expired.
     expired: String,
 }
 
@@ -52,7 +54,7 @@ impl Tokens {
     }
 }
 
-/// A new token in a file.
+/// Adds a new token to a file, and returns it.
 fn new_token(file: &Path, name: &str, role: &str) -> String {
     let mut command = doppel();
     command.args(["token", "new", name, "--role", role, "--tokens"]).arg(file);
@@ -61,7 +63,7 @@ fn new_token(file: &Path, name: &str, role: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A server with tokens, that is asked with them.
+/// A server that demands tokens, and clients that send them.
 struct Door {
     _home: tempfile::TempDir,
     tokens: Tokens,
@@ -78,7 +80,8 @@ impl Door {
         Self { _home: home, tokens, server, http }
     }
 
-    /// A server on the same directory, after `end` has ended the present one. It is asked as an operator.
+    /// Ends the server with `end`, and starts another one on the same directory. Its default token is that of
+    /// the operator.
     fn restarted(self, end: impl FnOnce(Server)) -> Self {
         let Self { _home: home, tokens, server, http } = self;
         end(server);
@@ -86,7 +89,7 @@ impl Door {
         Self { _home: home, tokens, server, http }
     }
 
-    /// Starts a server, which is asked with `token` where a test names no other.
+    /// Starts a server. Requests carry `token` unless a test names another one.
     fn serve(home: &tempfile::TempDir, tokens: &Tokens, token: &str, options: &[&str]) -> Server {
         let mut command = doppel();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
@@ -121,7 +124,8 @@ impl Door {
         stream
     }
 
-    /// Sends bytes as they are, and gives the status of the answer; none where the connection is closed without one.
+    /// Sends bytes unchanged, and returns the status of the answer. `None` if the server closes the
+    /// connection without an answer.
     fn raw(&self, request: &str) -> Option<u16> {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -129,7 +133,7 @@ impl Door {
     }
 }
 
-/// The status of the next answer; none where the connection is closed without one.
+/// Status of the next answer. `None` if the server closes the connection without an answer.
 fn status(stream: &mut TcpStream) -> Option<u16> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -141,7 +145,7 @@ fn status(stream: &mut TcpStream) -> Option<u16> {
 }
 
 #[test]
-fn a_page_on_another_name_reads_and_changes_nothing() {
+fn a_web_page_on_another_host_name_can_neither_read_nor_change_anything() {
     let door = Door::open(&["--allow-host", "doppel.example"]);
     let address = door.server.url.strip_prefix("http://").unwrap().to_owned();
     let token = &door.tokens.operate;
@@ -159,7 +163,10 @@ fn a_page_on_another_name_reads_and_changes_nothing() {
         [&format!("host: {address}\r\n"), "x: y\r\nhost: evil.example\r\n", "host : doppel.example\r\n"]
     {
         let status = ask("GET", "doppel.example", more);
-        assert!([Some(400), Some(421)].contains(&status), "two hosts: {more}: {status:?}");
+        assert!(
+            [Some(400), Some(421)].contains(&status),
+            "the server answered {status:?} to a request with two host names: {more}"
+        );
     }
     let post = |more: &str| {
         door.raw(&format!(
@@ -175,10 +182,10 @@ fn a_page_on_another_name_reads_and_changes_nothing() {
 }
 
 #[test]
-fn requests_that_are_split_smuggled_or_no_requests_are_answered_once_or_not_at_all() {
+fn split_smuggled_and_malformed_requests_get_one_answer_or_none() {
     let door = Door::open(&[]);
     let token = door.tokens.write.clone();
-    // In pieces of a byte.
+    // The server receives the request byte by byte.
     let mut stream = door.connect();
     stream.set_nodelay(true).unwrap();
     let body = "{\"url\":\"http://split.example/\",\"text\":\"a b c\"}";
@@ -224,14 +231,15 @@ fn requests_that_are_split_smuggled_or_no_requests_are_answered_once_or_not_at_a
         ),
     ] {
         let mut stream = door.connect();
-        // The server may close before it has read all.
+        // The server may close the connection before it has read the whole request.
         let _ = stream.write_all(request.as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{what}: {answer}");
     }
-    // Both a length and chunks: taken for chunks (RFC 9112, section 6.3), and nothing behind them is a request.
+    // With both a length and chunks, the body is read as chunks (RFC 9112, section 6.3), and bytes after it
+    // are no request.
     let request = format!(
         "POST /v1/flush HTTP/1.1\r\nhost: localhost\r\n{auth}content-length: 6\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nX"
     );
@@ -241,6 +249,6 @@ fn requests_that_are_split_smuggled_or_no_requests_are_answered_once_or_not_at_a
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
-    assert!(!answer.contains("ok\n"), "what was behind the body was answered: {answer}");
+    assert!(!answer.contains("ok\n"), "the server took bytes behind the body for a request: {answer}");
     assert_eq!(door.send(Method::GET, "/healthz", None).status(), 200);
 }

@@ -1,5 +1,5 @@
-//! Bad input through the binary, end to end: it gives a clear error or a defined result, never a panic, and
-//! valid input beside it is never lost.
+//! Bad input through the binary, end to end. Every bad input gives a clear error or a defined result, never a
+//! panic. Valid input beside it is never lost.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -48,7 +48,7 @@ fn dedup(inputs: &[&Path]) -> Dedup {
     Dedup { code: status.code(), errors, summary, lines }
 }
 
-/// Creates a file in a directory that the test keeps.
+/// Creates a file in the test's temporary directory.
 fn file(home: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = home.path().join(name);
     fs::write(&path, bytes).unwrap();
@@ -101,7 +101,7 @@ fn damage_in_the_middle_does_not_end_the_file() {
     assert_eq!(result.bad("corrupt compressed data"), 2, "{}", result.summary);
     assert_eq!(result.summary["input"]["incomplete"], json!([]));
     assert_eq!(run(["dedup".as_ref(), "--strict".as_ref(), path.as_os_str()]).status.code(), Some(5));
-    // A file counts once, no matter how often it is damaged.
+    // A file counts once in `incomplete`, however often it is damaged.
     let path = file(&home, "cut.warc.gz", [damaged, cut(4)].concat());
     let result = dedup(&[&path, &path]);
     assert_eq!(result.code, Some(5), "{}", result.errors);
@@ -176,7 +176,10 @@ fn invalid_utf_8_is_read_as_some_charset() {
     let line = [br#"{"url": "http://bad.example/2", "text": ""#, &text[..0], b"\xff\"}\n"].concat();
     let result = dedup(&[&file(&home, "a.warc.gz", bytes), &file(&home, "b.jsonl", line)]);
     assert_eq!(result.urls(), ["http://bad.example/", &url(1)], "{}", result.errors);
-    assert_eq!(result.lines[0]["group"], result.lines[1]["group"], "near copies all the same");
+    assert_eq!(
+        result.lines[0]["group"], result.lines[1]["group"],
+        "the two pages must still be near-duplicates"
+    );
     assert_eq!(result.bad("JSON line that is no page"), 1, "JSON is UTF-8");
 }
 
@@ -207,7 +210,8 @@ fn a_page_of_50_mb_is_refused_and_the_others_are_accepted() {
         "{}",
         answers[1]
     );
-    assert_eq!((&answers[0]["outcome"], &answers[2]["outcome"]), (&json!("pending"), &json!("pending")));
+    assert_eq!(answers[0]["outcome"], json!("pending"));
+    assert_eq!(answers[2]["outcome"], json!("pending"));
 }
 
 #[test]
@@ -216,7 +220,8 @@ fn pages_that_grow_when_encoded_are_refused_and_the_others_are_accepted() {
     let latin = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1";
     let bytes = [
         gzip(&good_record(1)),
-        // The first page is no text, and is not sent; the second one takes twice its size in UTF-8.
+        // The first page is binary and is not sent. The second page doubles its size when it is encoded in
+        // UTF-8.
         gzip(&page("http://nul.example/", &vec![0; 12 << 20])),
         gzip(&response("http://latin.example/", latin, &vec![0xe9; 10 << 20])),
         gzip(&good_record(2)),
@@ -249,7 +254,7 @@ fn decompression_bombs_are_not_unpacked() {
         assert_eq!(result.urls(), [url(1)], "{name}: {}", result.errors);
         assert_eq!(result.code, Some(5), "{name}: {}", result.errors);
     }
-    // One record of a WARC file whose other records are valid.
+    // The bomb is one record of a WARC file whose other records are valid.
     let member: Vec<u8> = gzip(&page("http://bomb.example/", &vec![b' '; 100 << 20]));
     let bytes = [gzip(&good_record(1)), member, gzip(&good_record(2))].concat();
     let result = dedup(&[&file(&home, "inside.warc.gz", bytes)]);
@@ -261,7 +266,7 @@ fn decompression_bombs_are_not_unpacked() {
     let problem: Value = response.json().unwrap();
     assert!(problem["detail"].is_string(), "{problem}");
     if let Some(peak) = server.peak_memory() {
-        assert!(peak < 2 * GIB, "unpacking took {peak} bytes");
+        assert!(peak < 2 * GIB, "the server unpacked the bomb: its peak memory is {peak} bytes");
     }
 }
 
@@ -297,7 +302,8 @@ fn one_bad_line_among_a_thousand_is_one_error() {
 
     let home = tempfile::tempdir().unwrap();
     let result = dedup(&[&file(&home, "lines.jsonl", lines.concat())]);
-    assert_eq!((result.lines.len(), result.bad("JSON line that is no page")), (1_000, 1));
+    assert_eq!(result.lines.len(), 1_000);
+    assert_eq!(result.bad("JSON line that is no page"), 1);
     assert!(result.errors.contains("lines.jsonl, line 501"), "{}", result.errors);
 }
 
@@ -330,7 +336,7 @@ fn bad_fields_are_named() {
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         assert_eq!(response.json::<Value>().unwrap()["field"], *field, "{page}");
     }
-    assert_eq!(server.export(), "", "nothing was taken");
+    assert_eq!(server.export(), "", "the server must store no bad page");
 }
 
 #[test]
@@ -377,7 +383,7 @@ fn empty_and_repetitive_pages_have_defined_results() {
         [status("http://word.example/300"), status("http://word.example/400")],
         ["winner", "duplicate"]
     );
-    // Short texts are duplicates only by equal content.
+    // Short texts are duplicates only if their contents are equal.
     assert_eq!([status("http://short.example/1"), status("http://short.example/2")], ["winner", "duplicate"]);
     assert_eq!(status("http://short.example/3"), "unique");
 }
@@ -391,15 +397,17 @@ fn missing_or_unsupported_inputs_are_named() {
     assert!(result.errors.contains("missing.warc.gz"), "{}", result.errors);
     for (name, bytes) in [("picture.png", &b"\x89PNG\r\n\x1a\n\0\0"[..]), ("array.json", b"[1, 2]")] {
         let result = dedup(&[&file(&home, name, bytes)]);
-        assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{name}: {}", result.errors);
+        assert_eq!(result.code, Some(5), "{name}: {}", result.errors);
+        assert_eq!(result.lines.len(), 0, "{name}: {}", result.errors);
         assert!(result.errors.contains(name), "{}", result.errors);
     }
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let result = dedup(&[&empty]);
-    assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{}", result.errors);
+    assert_eq!(result.code, Some(5), "{}", result.errors);
+    assert_eq!(result.lines.len(), 0, "{}", result.errors);
     assert!(result.errors.contains("nothing was read: there is nothing in the input"), "{}", result.errors);
-    // Standard input is read, and there is nothing in it here.
+    // The command reads standard input, which is empty here.
     let result = dedup(&[Path::new("-")]);
     assert_eq!(result.code, Some(5));
     assert!(result.errors.contains("nothing was read"), "{}", result.errors);
@@ -416,7 +424,8 @@ fn inputs_without_any_usable_page_are_an_error() {
         ("readme.warc", b"This is a README, and no crawl.\n".to_vec()),
     ] {
         let result = dedup(&[&file(&home, name, bytes)]);
-        assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{name}: {}", result.errors);
+        assert_eq!(result.code, Some(5), "{name}: {}", result.errors);
+        assert_eq!(result.lines.len(), 0, "{name}: {}", result.errors);
         assert!(result.errors.contains("nothing was read"), "{name}: {}", result.errors);
     }
 }
@@ -431,7 +440,8 @@ fn a_wrong_length_in_one_member_costs_one_record_and_is_counted() {
     records[4] = format!("{before}Content-Length: 9{rest}").into_bytes();
     for (name, bytes) in [("a.warc", records.concat()), ("a.warc.gz", gzip(&records.concat()))] {
         let result = dedup(&[&file(&home, name, bytes)]);
-        assert_eq!((result.code, result.lines.len()), (Some(0), 9), "{name}: {}", result.errors);
+        assert_eq!(result.code, Some(0), "{name}: {}", result.errors);
+        assert_eq!(result.lines.len(), 9, "{name}: {}", result.errors);
         assert_eq!(result.bad("broken WARC or ARC record"), 1, "{name}");
         assert_eq!(result.summary["input"]["skipped_bytes"], records[4].len(), "{name}");
         let told =
@@ -453,10 +463,12 @@ fn files_without_records_are_no_error() {
     .map(|(name, bytes)| file(&home, name, &bytes));
     for input in &empty {
         let result = dedup(&[input]);
-        assert_eq!((result.code, result.lines.len()), (Some(0), 0), "{input:?}: {}", result.errors);
+        assert_eq!(result.code, Some(0), "{input:?}: {}", result.errors);
+        assert_eq!(result.lines.len(), 0, "{input:?}: {}", result.errors);
     }
     let result = dedup(&empty.each_ref().map(PathBuf::as_path));
-    assert_eq!((result.code, result.lines.len()), (Some(0), 0), "{}", result.errors);
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.lines.len(), 0, "{}", result.errors);
     let bad = file(&home, "bad.jsonl", b"nonsense\n");
     let result = dedup(&[&empty[0], &bad]);
     assert_eq!(result.code, Some(5), "{}", result.errors);
@@ -468,16 +480,22 @@ fn crawl_files_in_a_directory_are_pointed_out() {
     for number in 0..3 {
         file(&home, &format!("{number}.warc.gz"), gzip(&good_record(number)));
     }
-    // Alone they are read.
+    // Crawl files are read if the directory has no pages.
     let result = dedup(&[home.path()]);
-    assert_eq!((result.code, result.lines.len()), (Some(0), 3), "{}", result.errors);
-    // A directory with a page is one of pages, and these are read.
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.lines.len(), 3, "{}", result.errors);
+    // A directory that contains a page is a directory of pages, so only the pages are read.
     file(&home, "page.html", good(1));
     let result = dedup(&[home.path()]);
-    assert_eq!((result.code, result.lines.len()), (Some(0), 1), "{}", result.errors);
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.lines.len(), 1, "{}", result.errors);
     let pattern = home.path().join("*.warc.gz").display().to_string();
     assert_eq!(result.summary["input"]["crawl_files"], json!({ &pattern: 3 }));
-    assert_eq!(result.summary["input"]["skipped"], json!({}), "they are counted once");
+    assert_eq!(
+        result.summary["input"]["skipped"],
+        json!({}),
+        "crawl files must not be counted as skipped as well"
+    );
     let advice = format!("3 crawl files in directories not read: `doppel dedup {pattern}` reads them");
     assert!(result.errors.contains(&advice), "{}", result.errors);
 }

@@ -1,8 +1,8 @@
-//! A cluster in which clocks are an hour wrong, ahead or behind: it comes to the groups of one process, ranges are taken over, and a
-//! page from the far future is refused.
+//! A replicated cluster in which some clocks are an hour ahead or behind. It reaches the groups of a single
+//! process, other nodes take over ranges, and the cluster refuses pages from the far future.
 //!
-//! The clocks are really shifted, by libfaketime, for one node of each role. Where that is not installed the test prints a line and
-//! passes, but in CI it fails.
+//! The library libfaketime shifts the clock of one node of each role. If it is not installed, the test prints
+//! a line and passes; in CI it fails.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -17,10 +17,10 @@ use serde_json::json;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// What a figure may be off: the test takes its time.
+/// Tolerance for measured clock offsets, in milliseconds, because the test itself takes time.
 const SLACK_MS: i64 = 300_000;
 
-/// Where distributions install it; `DOPPEL_FAKETIME` names another place.
+/// Paths at which distributions install libfaketime. The variable `DOPPEL_FAKETIME` names another path.
 const PLACES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -34,18 +34,23 @@ fn faketime() -> Option<String> {
     if found.is_none() {
         assert!(
             std::env::var_os("CI").is_none(),
-            "in CI libfaketime is needed: install it or set DOPPEL_FAKETIME"
+            "libfaketime was not found, and CI must not skip this test: install it or set DOPPEL_FAKETIME"
         );
         println!("skipped: libfaketime is not installed, and DOPPEL_FAKETIME does not name it");
     }
     found
 }
 
-/// How far the clock of a process was ahead when it wrote its last line, in milliseconds.
+/// How far the clock of a process was ahead of the test's clock when it wrote its last log line, in
+/// milliseconds.
 fn ahead(trial: &Trial, name: &str) -> i64 {
     let log = trial.log(name);
     let at = |line: &str| line.split_whitespace().next()?.parse::<Timestamp>().ok();
-    let last = log.lines().rev().find_map(at).unwrap_or_else(|| panic!("{name} says no time:\n{log}"));
+    let last = log
+        .lines()
+        .rev()
+        .find_map(at)
+        .unwrap_or_else(|| panic!("the log of {name} has no line with a time:\n{log}"));
     last.millis() - now().millis()
 }
 
@@ -54,7 +59,7 @@ fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
 }
 
-/// What a front door says to a page with this date.
+/// The answer of a coordinator to a page with this date.
 fn pushed(front: &Server, url: &str, fetched_at: Option<Timestamp>) -> serde_json::Value {
     let mut page = json!({"url": url, "text": format!("a text of {url}")});
     if let Some(at) = fetched_at {
@@ -70,7 +75,7 @@ fn with_clocks_wrong(seed: u64, offset: &str, offset_ms: i64) {
     };
     let fronts = trial.coordinators();
     all_is_well(&fronts[0]);
-    // As with a real clock that is wrong, the time that passes is right.
+    // Only the offset is wrong: time passes at the right speed, as with most wrong clocks.
     let variables = [
         ("LD_PRELOAD", &*faketime),
         ("FAKETIME", offset),
@@ -90,7 +95,8 @@ fn with_clocks_wrong(seed: u64, offset: &str, offset_ms: i64) {
         for (turn, batch) in round.chunks(30).enumerate() {
             fronts[turn % 2].push_patiently(batch);
             match (number, turn) {
-                // The ranges of a right clock come to a wrong one, among others, and back.
+                // Ranges move from a node with a right clock to others, one of which has a wrong clock, and
+                // back.
                 (1, 1) => trial.kill("record-1"),
                 (2, 1) => trial.start("record-1"),
                 (3, 0) => {
@@ -109,19 +115,20 @@ fn with_clocks_wrong(seed: u64, offset: &str, offset_ms: i64) {
         let differences = differences(&meaning(&front.export()), &expected);
         assert!(differences.is_empty(), "{offset}\n{}", differences.join("\n"));
     }
-    // The clocks were wrong indeed.
+    // Check that the clocks were wrong indeed.
     let is_about = |said: i64, expected: i64| (said - expected).abs() < SLACK_MS;
     assert!(is_about(ahead(&trial, "record-2"), offset_ms), "{}", ahead(&trial, "record-2"));
     let undated = "http://undated.example/";
     for (front, by) in fronts.iter().zip([offset_ms, 0]) {
         assert!(pushed(front, undated, None)["outcome"].is_string());
         let dated: Timestamp = front.status(undated)["fetched_at"].as_str().unwrap().parse().unwrap();
-        // One that is behind does not replace what the other has dated later.
+        // A page without a date takes the coordinator's clock, and does not replace a version with a later
+        // date.
         let dated = dated.millis() - now().millis();
         assert!(is_about(dated, by) || is_about(dated, offset_ms.max(0)), "{dated}");
     }
 
-    // What is more than 24 hours ahead of the clock of the front door is refused, and it says so.
+    // A coordinator refuses a page that is more than 24 hours ahead of its own clock, and says so.
     let in_hours = |hours: i64| Some(now().plus_millis(hours * HOUR_MS + HOUR_MS / 2));
     for (front, by) in fronts.iter().zip([offset_ms / HOUR_MS, 0]) {
         let refused = pushed(front, "http://future.example/", in_hours(24 + by));
@@ -135,11 +142,11 @@ fn with_clocks_wrong(seed: u64, offset: &str, offset_ms: i64) {
 }
 
 #[test]
-fn clocks_that_are_an_hour_ahead_are_survived() {
+fn a_cluster_survives_clocks_that_are_an_hour_ahead() {
     with_clocks_wrong(21, "+1h", HOUR_MS);
 }
 
 #[test]
-fn clocks_that_are_an_hour_behind_are_survived() {
+fn a_cluster_survives_clocks_that_are_an_hour_behind() {
     with_clocks_wrong(22, "-1h", -HOUR_MS);
 }

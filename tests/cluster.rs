@@ -1,4 +1,5 @@
-//! Each role in a process of its own: the groups of a single process, whatever dies or is lost on the way.
+//! Clusters of separate processes, one per role and node. Whatever process dies and whatever is lost, a
+//! cluster reaches the groups of a single process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -18,7 +19,8 @@ use harness::ports::free_port;
 use harness::{Meaning, PATIENCE, Server, meaning, of_one_process, run, run_ok, wait_until};
 use serde_json::{Value, json};
 
-/// The file of a backup by way of a coordinator, in a folder. It restores into one process with this export.
+/// Makes a backup through a coordinator, as a file and as a directory, and returns the file. Checks that one
+/// process restored from it has the export `expected`.
 fn back_up(front: &Server, home: &Path, expected: &Meaning) -> PathBuf {
     let (file, dir) = (home.join("file"), home.join("dir"));
     run_ok(["backup", "--server", &front.url, "--out", file.to_str().unwrap()]);
@@ -30,7 +32,7 @@ fn back_up(front: &Server, home: &Path, expected: &Meaning) -> PathBuf {
     file
 }
 
-/// The same pages in batches, by two coordinators in turn.
+/// Submits pages in batches, to two coordinators in turn.
 fn push_by_turns(fronts: [&Server; 2], pages: &[Value]) {
     for (turn, batch) in pages.chunks(40).enumerate() {
         fronts[turn % 2].push_all(batch);
@@ -38,7 +40,7 @@ fn push_by_turns(fronts: [&Server; 2], pages: &[Value]) {
 }
 
 #[test]
-fn whatever_dies_the_groups_are_those_of_one_process() {
+fn groups_equal_those_of_one_process_whatever_process_dies() {
     let rounds = rounds(7, 60, 8);
     let expected = of_one_process(&rounds);
     let mut cluster = Cluster::start(3, &["--ranges", "2"], &["--partitions", "6"]);
@@ -59,7 +61,7 @@ fn whatever_dies_the_groups_are_those_of_one_process() {
             _ => {}
         }
         match round {
-            // Nobody takes pages before tier 1 is there.
+            // No page is accepted before tier 1 is back.
             3 | 6 => cluster.start_node("record"),
             5 => ["record", "index-2", "index-0", "index-1"].iter().for_each(|node| cluster.start_node(node)),
             _ => {}
@@ -79,11 +81,11 @@ fn whatever_dies_the_groups_are_those_of_one_process() {
     second.flush();
     assert_eq!(meaning(&first.export()), expected);
     assert_eq!(meaning(&second.export()), expected);
-    // What is asked for page by page is the same, too.
+    // The status of a single page agrees with the export.
     for (url, status, _) in expected.0.iter().step_by(17) {
         assert_eq!(second.status(url)["status"], **status, "{url}");
     }
-    // A backup by way of a coordinator restores into one process.
+    // A backup through a coordinator restores into one process.
     let home = tempfile::tempdir().unwrap();
     back_up(&first, home.path(), &expected);
     assert!(cluster.terminate("record"));
@@ -91,7 +93,7 @@ fn whatever_dies_the_groups_are_those_of_one_process() {
 }
 
 #[test]
-fn a_front_door_that_starts_first_says_what_it_waits_for() {
+fn a_coordinator_that_starts_first_says_what_it_waits_for() {
     let mut cluster = Cluster::start(1, &[], &[]);
     cluster.kill("record");
     let port = free_port();
@@ -102,8 +104,8 @@ fn a_front_door_that_starts_first_says_what_it_waits_for() {
     command.args(["--operate-listen", &format!("127.0.0.1:{operators}")]);
     let mut front = Running(command.spawn().unwrap());
     let client = Server::at(&url);
-    wait_until("the front door to listen", PATIENCE, || TcpStream::connect(("127.0.0.1", port)).ok());
-    wait_until("the front door to say that it waits for tier 1", PATIENCE, || {
+    wait_until("the coordinator to listen", PATIENCE, || TcpStream::connect(("127.0.0.1", port)).ok());
+    wait_until("the coordinator to say that it waits for tier 1", PATIENCE, || {
         let ready = client.get("/readyz");
         assert_eq!(ready.status(), 503);
         assert!(ready.headers().contains_key("retry-after"));
@@ -111,13 +113,14 @@ fn a_front_door_that_starts_first_says_what_it_waits_for() {
     });
     assert_eq!(client.get("/healthz").status(), 200);
     let waits = Server::at(&format!("http://127.0.0.1:{operators}")).get("/readyz");
-    assert_eq!(waits.status(), 503, "operators are told as well");
+    assert_eq!(waits.status(), 503, "operators must also learn that the coordinator waits");
     assert!(waits.text().unwrap().contains("waiting for tier 1"));
     let asked = client.query("/v1/status", &[("url", "http://a.example/")]);
     assert_eq!(asked.status(), 503);
     cluster.start_node("record");
-    // One connection after the other is answered; none is lost on the way. One that is kept open may end between two requests.
-    wait_until("the front door to be ready", PATIENCE, || {
+    // Each connection gets an answer. A connection that is kept open may end between two requests, so each
+    // request opens a new one.
+    wait_until("the coordinator to be ready", PATIENCE, || {
         let status = Server::at(&url).get("/readyz").status();
         assert!(status == 200 || status == 503, "{status}");
         (status == 200).then_some(())
@@ -127,7 +130,7 @@ fn a_front_door_that_starts_first_says_what_it_waits_for() {
 }
 
 #[test]
-fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
+fn ranges_on_several_nodes_reach_the_groups_of_one_process() {
     let rounds = rounds(5, 60, 7);
     let expected = of_one_process(&rounds);
     let records = ["record-0", "record-1", "record-2"];
@@ -139,7 +142,7 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
         push_by_turns([&first, &second], begin);
         feed.follow([&second, &first][round % 2]);
         match round {
-            // The owner of ranges alone, and the one that tells the index what to compare.
+            // `record-1` only owns ranges. `record-0` also runs the router of the index.
             1 => cluster.kill("record-1"),
             2 => cluster.kill("record-0"),
             3 => records.iter().for_each(|node| cluster.kill(node)),
@@ -166,13 +169,13 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
     second.flush();
     assert_eq!(meaning(&first.export()), expected);
     assert_eq!(meaning(&second.export()), expected);
-    // What is asked for page by page is the same, and so is what was told meanwhile.
+    // Statuses of single pages agree with the export, and so do the events of the change feed.
     feed.follow(&first);
     for (url, status, _) in expected.0.iter().step_by(7) {
         assert_eq!(second.status(url)["status"], **status, "{url}");
         assert_eq!(feed.last[url]["status"], **status, "{url}");
     }
-    // Any node answers for all, and what is to be done is done where it belongs.
+    // Any coordinator answers for all ranges, and repairs and purges reach the ranges that they concern.
     let groups = second.ask("/v1/groups", &[("limit", "1000")])["groups"].as_array().unwrap().clone();
     assert!(groups.len() > 20, "{}", groups.len());
     for group in groups.iter().take(20) {
@@ -190,12 +193,14 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
     }
     second.flush();
     assert!(purged.iter().all(|url| second.status(url)["status"] == "unknown"));
-    // A backup of all nodes is one of a moment, and restores into one process.
+    // A backup of all nodes shows one moment, and restores into one process.
     let before = meaning(&second.export());
     let home = tempfile::tempdir().unwrap();
     let file = back_up(&first, home.path(), &before);
-    // And in place of all nodes, of which each uses its own ranges.
-    first.push_all(&[json!({"url": "http://later.example/", "text": "what comes after the backup is lost"})]);
+    // The backup also restores into all nodes, each of which takes its own ranges.
+    first.push_all(&[
+        json!({"url": "http://later.example/", "text": "this page arrives after the backup and is lost"}),
+    ]);
     for node in records {
         cluster.kill(node);
         fs::remove_dir_all(cluster.data(node)).unwrap();
@@ -206,12 +211,13 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
     first.flush();
     assert_eq!(meaning(&first.export()), before);
     let gone = second.query("/v1/changes", &[("cursor", &feed.cursor.unwrap())]);
-    assert_eq!(gone.status(), 410, "a cursor of before");
+    assert_eq!(gone.status(), 410, "a cursor from before the restore must be refused");
 }
 
 #[test]
-fn all_roles_compare_by_the_policy_of_the_cluster() {
-    // Coordinators make the signatures, with the sites of the pages; the index finds candidates; tier 1 groups.
+fn all_roles_use_the_policy_of_the_cluster() {
+    // Coordinators make signatures with the sites of the pages, the index finds candidates, and tier 1 makes
+    // the groups. All of them must use the policy.
     let policy = ["--policy", "by-site:site=host,across=380"];
     let rounds = rounds(2, 60, 11);
     let home = tempfile::tempdir().unwrap();
@@ -219,7 +225,10 @@ fn all_roles_compare_by_the_policy_of_the_cluster() {
     rounds.iter().for_each(|pages| one.push_all(pages));
     one.flush();
     let expected = meaning(&one.export());
-    assert!(expected != of_one_process(&rounds), "another policy has other groups");
+    assert!(
+        expected != of_one_process(&rounds),
+        "the test needs a policy whose groups differ from those of the default policy"
+    );
     let records = ["record-0", "record-1"];
     let cluster = Cluster::start_spread(&records, 2, &policy, &["--partitions", "4"]);
     let (first, second) = (cluster.coordinator("front-1"), cluster.coordinator("front-2"));
@@ -230,7 +239,7 @@ fn all_roles_compare_by_the_policy_of_the_cluster() {
 }
 
 #[test]
-fn a_node_of_tier_1_that_is_away_keeps_nothing_but_its_own_pages_from_being_taken() {
+fn while_a_node_of_tier_1_is_away_only_its_own_pages_are_refused() {
     let page = |n: usize| format!("http://p{n}.example/");
     let pages: Vec<Value> =
         (0..60).map(|n| json!({"url": page(n), "text": format!("page {n} has words of its own")})).collect();
@@ -250,7 +259,8 @@ fn a_node_of_tier_1_that_is_away_keeps_nothing_but_its_own_pages_from_being_take
         assert!(front.status(&page(*n))["status"].is_string());
     }
     let away = front.query("/v1/status", &[("url", &page(refused[0]))]);
-    assert_eq!((away.status().as_u16(), away.headers().contains_key("retry-after")), (503, true));
+    assert_eq!(away.status().as_u16(), 503);
+    assert!(away.headers().contains_key("retry-after"));
     cluster.start_node("record-1");
     front.push_all(&again);
     front.flush();
@@ -260,7 +270,7 @@ fn a_node_of_tier_1_that_is_away_keeps_nothing_but_its_own_pages_from_being_take
 }
 
 #[test]
-fn a_cluster_to_try_is_started_broken_mended_and_ended() {
+fn dev_cluster_starts_reports_a_killed_node_restarts_it_and_ends() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("try");
     let dir = dir.to_str().unwrap();
@@ -290,21 +300,23 @@ fn a_cluster_to_try_is_started_broken_mended_and_ended() {
     let mut running = start("2");
     let processes = ready(&mut running);
     let named = |role: &str, at: usize| processes[role][at]["name"].as_str().unwrap().to_owned();
-    assert_eq!((named("tier1", 1), named("tier2", 1)), ("record-2".to_owned(), "index-2".to_owned()));
+    assert_eq!(named("tier1", 1), "record-2");
+    assert_eq!(named("tier2", 1), "index-2");
     let url = processes["coordinators"][0]["url"].as_str().unwrap();
     let front = Server::at(url);
     front.push_all(&[json!({"url": "http://a.example/", "text": "one page"})]);
     front.flush();
     let status = || front.ask("/v1/cluster", &[]);
-    let whole = wait_until("every node to be told what it has", PATIENCE, || {
+    let whole = wait_until("every node to report its ranges", PATIENCE, || {
         let status = status();
         (status["attention"] == json!([])).then_some(status)
     });
-    assert_eq!((whole["nodes"].as_array().unwrap().len(), whole["ranges"].as_array().unwrap().len()), (4, 4));
+    assert_eq!(whole["nodes"].as_array().unwrap().len(), 4);
+    assert_eq!(whole["ranges"].as_array().unwrap().len(), 4);
     assert!(whole["ranges"].as_array().unwrap().iter().all(|range| range["served"] == true), "{whole}");
     assert_eq!(whole["nodes"][2]["lag"], 0, "{whole}");
 
-    // One is killed from outside, is missed, and comes back.
+    // Kill a node from outside; the cluster reports the loss, and the node comes back.
     run_ok(["dev-cluster", "kill", "record-2", "--dir", dir]);
     let broken = wait_until("the loss to be noticed", PATIENCE, || {
         let status = status();
@@ -312,7 +324,8 @@ fn a_cluster_to_try_is_started_broken_mended_and_ended() {
     });
     let lost = |range: &&Value| range["owner"] == "record-2" && range["served"] == false;
     let lost = broken["ranges"].as_array().unwrap().iter().filter(lost).count();
-    assert_eq!((&broken["nodes"][1]["answers"], lost), (&json!(false), 2), "{broken}");
+    assert_eq!(broken["nodes"][1]["answers"], json!(false), "{broken}");
+    assert_eq!(lost, 2, "{broken}");
     assert!(broken["attention"][0]["remedy"].as_str().unwrap().contains("--name record-2"), "{broken}");
     let shown = run(["cluster", "status", "--server", url]);
     let shown = String::from_utf8(shown.stdout).unwrap();
@@ -320,26 +333,31 @@ fn a_cluster_to_try_is_started_broken_mended_and_ended() {
     let refused = run(["dev-cluster", "kill", "record-2", "--dir", dir]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("record-2 does not run"));
     run_ok(["dev-cluster", "start", "record-2", "--dir", dir]);
-    wait_until("all to be well", PATIENCE, || (status()["attention"] == json!([])).then_some(()));
-    assert!(!start("2").0.wait().unwrap().success(), "another one on the same directory");
+    wait_until("the status to list no problem", PATIENCE, || {
+        (status()["attention"] == json!([])).then_some(())
+    });
+    assert!(!start("2").0.wait().unwrap().success(), "a second cluster must not start on the same directory");
     assert!(running.end());
-    assert!(reqwest::blocking::get(format!("{url}/healthz")).is_err(), "all have ended");
+    assert!(reqwest::blocking::get(format!("{url}/healthz")).is_err(), "every process must have ended");
 
-    // The directory keeps the cluster.
+    // The directory keeps the cluster after its processes end.
     let refused = run(["dev-cluster", "start", "record-2", "--dir", dir]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("no cluster runs in"), "{refused:?}");
-    assert!(!start("1").0.wait().unwrap().success(), "a cluster of other counts");
+    assert!(
+        !start("1").0.wait().unwrap().success(),
+        "the directory must not start with other numbers of nodes"
+    );
     let mut running = start("2");
     ready(&mut running);
     assert_eq!(front.status("http://a.example/")["status"], "unique");
     assert!(running.end());
 }
 
-/// A process. Ended when it is dropped.
+/// A child process. Dropping it ends the process.
 struct Running(Child);
 
 impl Running {
-    /// Ends it as Ctrl-C does. Whether it exited with 0.
+    /// Ends the process as Ctrl-C does. Returns whether it exited with 0.
     fn end(&mut self) -> bool {
         let id = self.0.id().to_string();
         assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
@@ -355,16 +373,16 @@ impl Drop for Running {
     }
 }
 
-/// A consumer of the change feed.
+/// A consumer that follows the change feed.
 #[derive(Default)]
 struct Feed {
     cursor: Option<String>,
-    /// What was last told of every URL.
+    /// The latest event of every URL.
     last: HashMap<String, Value>,
 }
 
 impl Feed {
-    /// Reads on to the end.
+    /// Reads the feed to its end.
     fn follow(&mut self, front: &Server) {
         loop {
             let cursor = self.cursor.clone().unwrap_or_default();
@@ -382,9 +400,10 @@ impl Feed {
     }
 }
 
-/// The nodes of the index know more than a backup, and other plans: what they have been told before does not count.
+/// After the restore, the index still has contents and plans that are newer than the backup. They must not
+/// count.
 #[test]
-fn a_lost_system_of_record_comes_back_from_a_backup_beside_living_nodes() {
+fn a_lost_system_of_record_is_restored_from_a_backup_while_index_nodes_run_on() {
     let rounds = rounds(11, 40, 3);
     let mut cluster = Cluster::start(2, &[], &["--partitions", "4"]);
     let front = cluster.coordinator("front");
@@ -394,7 +413,7 @@ fn a_lost_system_of_record_comes_back_from_a_backup_beside_living_nodes() {
     let file = home.path().join("file");
     run_ok(["backup", "--server", &front.url, "--out", file.to_str().unwrap()]);
     let before = meaning(&front.export());
-    // What comes later is lost.
+    // Pages that arrive after the backup are lost.
     front.push_all(&rounds[1]);
     front.flush();
     assert_ne!(meaning(&front.export()), before);
@@ -419,7 +438,7 @@ fn a_lost_system_of_record_comes_back_from_a_backup_beside_living_nodes() {
 }
 
 #[test]
-fn while_a_node_is_away_pages_are_taken_and_questions_answered() {
+fn while_a_node_of_the_index_is_away_pages_and_questions_are_accepted() {
     let rounds = rounds(3, 20, 1);
     let mut cluster = Cluster::start(2, &[], &["--partitions", "4"]);
     let front = cluster.coordinator("front");
@@ -439,14 +458,15 @@ fn while_a_node_is_away_pages_are_taken_and_questions_answered() {
     front.flush();
     assert_eq!(front.status("http://new.example/")["status"], "unique");
 
-    // Without the system of record nothing is taken, nothing is said, and nothing is lost.
+    // Without the system of record, requests fail with 503, and nothing is lost.
     cluster.kill("record");
     let refused = front.post("/v1/pages", "application/json", new.to_string());
-    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (503, true));
+    assert_eq!(refused.status().as_u16(), 503);
+    assert!(refused.headers().contains_key("retry-after"));
     assert_eq!(front.query("/v1/status", &[("url", known)]).status(), 503);
     let other = json!({"url": "http://other.example/", "text": "another"});
     cluster.start_node("record");
-    wait_until("the system of record", PATIENCE, || {
+    wait_until("the system of record to answer", PATIENCE, || {
         front.query("/v1/status", &[("url", known)]).status().is_success().then_some(())
     });
     front.push_all(&[other]);
@@ -456,14 +476,14 @@ fn while_a_node_is_away_pages_are_taken_and_questions_answered() {
 }
 
 #[test]
-fn strangers_do_not_get_in() {
+fn processes_of_other_clusters_are_refused() {
     let mut cluster = Cluster::start(1, &[], &[]);
     let mut other = Cluster::start(1, &[], &[]);
     let message = |output: std::process::Output| {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    // A directory stays with its node.
+    // A data directory belongs to one node.
     cluster.kill("index-0");
     other.kill("index-0");
     let refused = message(other.fails_to_start("tier2", "index-0", &cluster.data("index-0")));
@@ -479,7 +499,7 @@ fn strangers_do_not_get_in() {
     assert!(refused.contains("another process uses it"), "{refused}");
     cluster.start_node("index-0");
 
-    // Whoever does not know the secret is told nothing.
+    // A process that does not know the secret gets no information.
     let secret = cluster.file().with_extension("secret");
     let known = fs::read_to_string(&secret).unwrap();
     fs::write(&secret, "x".repeat(64)).unwrap();
@@ -490,7 +510,7 @@ fn strangers_do_not_get_in() {
     assert!(cluster.log("record").contains("a request between roles is refused from=\"front\""));
     fs::write(&secret, known).unwrap();
 
-    // A second `init` replaces nothing.
+    // A second `init` does not replace the files.
     let file = cluster.file();
     let arguments = ["init", file.to_str().unwrap(), "--tier1", "a=127.0.0.1:1", "--tier2", "b=127.0.0.1:2"];
     let refused = message(run(arguments));
@@ -501,7 +521,7 @@ fn strangers_do_not_get_in() {
 }
 
 #[test]
-fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster() {
+fn a_coordinator_starts_only_with_the_policy_tables_of_its_cluster() {
     let home = tempfile::tempdir().unwrap();
     let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let (crawl, tables, others) = (file("crawl.jsonl"), file("tables"), file("others"));
@@ -527,12 +547,12 @@ fn the_tables_of_a_policy_are_at_the_coordinators_and_are_those_of_the_cluster()
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(!refused.status.success() && errors.contains(says), "{options:?}: {errors}");
     }
-    // A description that was changed after the collection was made is noticed, too.
+    // A cluster file that was edited after the collection was created is refused, too.
     let text = fs::read_to_string(cluster.file()).unwrap();
     let (_, hash) = text.split_once("tables = \"").unwrap();
     let other = learnt.lines().find_map(|line| line.strip_prefix("hash ")).unwrap();
     let own = &hash[..other.len()];
-    // Beside the first, for there is the secret.
+    // The edited file lies beside the original, because the secret is there.
     let changed = cluster.file().with_file_name("changed.toml").to_str().unwrap().to_owned();
     fs::write(&changed, text.replace(own, other)).unwrap();
     let options = ["--name", "front", "--listen", "127.0.0.1:0", "--policy-tables", &others];

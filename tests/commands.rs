@@ -1,4 +1,4 @@
-//! The commands as people and programs use them: their output and their exit codes.
+//! Runs the commands as people and programs use them, and checks their output and their exit codes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -70,7 +70,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Waits for a command that must not hang.
+/// Waits for the end of a command, within a time limit.
 fn finished(mut command: Child) -> Output {
     let status = wait_until("the command to end", PATIENCE, || command.try_wait().unwrap());
     let mut output = Output { status, stdout: Vec::new(), stderr: Vec::new() };
@@ -83,7 +83,7 @@ fn finished(mut command: Child) -> Output {
     output
 }
 
-/// A named pipe.
+/// Creates a named pipe.
 fn fifo(home: &Path) -> PathBuf {
     let path = home.join("fifo");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());

@@ -1,7 +1,8 @@
-//! What a page costs a replicated cluster, in bytes on each way and in processor time of each role: when it is new, when it is
-//! unchanged, and when its text has changed.
+//! Measures what a page costs a replicated cluster: bytes on each connection between roles, and processor
+//! time of each role. Three kinds of load are measured: new pages, unchanged pages, and pages whose text has
+//! changed.
 //!
-//! Few pages are loaded unless `DOPPEL_COST` says how many. All figures are printed:
+//! `DOPPEL_COST` sets the number of pages; the default is small. The test prints all figures:
 //!
 //! `DOPPEL_COST=100000 cargo test --release --test cost -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -18,17 +19,18 @@ use harness::trial::Trial;
 use harness::{Server, all_is_well};
 use serde_json::{Value, json};
 
-/// Words of a page, and the pages of a batch.
+/// Number of words of a page. `BATCH` is the number of pages in a request.
 const WORDS: usize = 150;
 const BATCH: usize = 500;
 
-/// The kernel counts processor time in these, per second.
+/// Unit of the kernel's count of processor time, in ticks per second.
 const TICKS: f64 = 100.0;
 
 const ROLES: [(&str, &str); 4] =
     [("coordinators", "coordinators"), ("tier 1", "tier1"), ("tier 2", "tier2"), ("log servers", "engine")];
 
-/// The bytes that are counted: what they are, the processes whose samples these are, the calls, and the direction.
+/// Connections whose bytes are counted: a description, the name prefix of the processes that count them, the
+/// calls, and the direction.
 const WAYS: [(&str, &str, &str, &str); 10] = [
     ("coordinators to tier 1", "front-", "tier1/", "sent"),
     ("tier 1 to coordinators", "front-", "tier1/", "received"),
@@ -42,7 +44,7 @@ const WAYS: [(&str, &str, &str, &str); 10] = [
     ("the log to others", "", "log", "received"),
 ];
 
-/// All counts at a moment.
+/// All counters at one moment.
 struct Counts {
     client: f64,
     ways: Vec<f64>,
@@ -57,9 +59,9 @@ fn sum(samples: &Samples, node: &str, call: &str, direction: &str) -> f64 {
 
 impl Counts {
     fn of(trial: &Trial, fronts: &[Server]) -> Self {
-        // What was asked for a moment ago is told again.
+        // Wait until the status that the coordinators cache is fetched again.
         thread::sleep(Duration::from_millis(300));
-        // Each front door knows all nodes of both tiers, and itself.
+        // Each coordinator reports the figures of all nodes of both tiers, and of itself.
         let samples: Vec<Samples> = fronts.iter().map(Samples::of).collect();
         let bytes = |&(_, node, call, direction): &(&str, &str, &str, &str)| match (node, call) {
             ("front-", call) => samples.iter().map(|samples| sum(samples, node, call, direction)).sum(),
@@ -83,10 +85,10 @@ impl Counts {
     }
 }
 
-/// What a process has used so far.
+/// Processor time that a process has used so far, in seconds.
 fn processor_seconds(pid: i32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name of the program, in parentheses, may have spaces.
+    // The program's name, in parentheses, may contain spaces.
     let (_, fields) = stat.rsplit_once(')').unwrap();
     let fields: Vec<&str> = fields.split_whitespace().collect();
     fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / TICKS
@@ -97,7 +99,7 @@ fn lines(pages: u64, round: u64) -> Vec<Value> {
     let page = |n: u64| {
         let mut words = text(n, WORDS);
         if round == 2 {
-            // Another text, but for a third of it.
+            // Replace two thirds of the words.
             words.splice(WORDS / 3.., text(n + pages, WORDS - WORDS / 3));
         }
         json!({"url": format!("http://site{}.example/{n}", n % 97), "fetched_at": date, "text": words.join(" ")})
@@ -115,13 +117,13 @@ fn load(fronts: &[Server], lines: &[Value]) {
 }
 
 #[test]
-fn what_a_page_costs_is_counted_on_every_way() {
+fn the_cost_of_a_page_is_measured_on_every_connection() {
     let pages: u64 = std::env::var("DOPPEL_COST").map_or(2_000, |pages| pages.parse().unwrap());
     let options = ["--tier1", "3", "--tier2", "4", "--coordinators", "2", "--log-max-bytes", "4294967296"];
     let Some(trial) = Trial::replicated(&options) else { return };
     let fronts = trial.coordinators();
     all_is_well(&fronts[0]);
-    // What is sent without a load: beats, questions for the state, heartbeats.
+    // Count the traffic without a load first: beats, questions about the state, heartbeats.
     let (before, began) = (Counts::of(&trial, &fronts), Instant::now());
     thread::sleep(Duration::from_secs(2));
     let after = Counts::of(&trial, &fronts);
@@ -157,7 +159,7 @@ fn what_a_page_costs_is_counted_on_every_way() {
         );
         if what != "unchanged" {
             assert!(way("tier 1 to tier 2") > 100.0, "{what}");
-            // A record goes to the log once, and from there to a standby.
+            // A record goes once to the log, and from the log to a standby.
             assert!(way("tier 1 to the log") > log / 2.0 && way("the log to tier 1") > log / 2.0, "{what}");
         }
     }

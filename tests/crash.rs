@@ -1,9 +1,9 @@
 //! Kills `doppel serve` with kill -9 at random moments while `doppel load` submits pages.
 //!
-//! After each kill the server is restarted on the same directory, and everything that was acknowledged must be
-//! there. Then the load is repeated from the beginning of its round, as an operator would do. At the end the
-//! export must equal that of an undisturbed run: the same groups as sets of URLs, the same winners, the same
-//! similarities.
+//! After each kill the test restarts the server on the same directory. The server must have everything that
+//! it acknowledged. Then the load is repeated from the beginning of its round, as an operator would do. At
+//! the end the export must equal that of an undisturbed run: the same groups as sets of URLs, the same
+//! winners, the same similarities.
 //!
 //! `DOPPEL_KILLS` sets the number of kills (default 4; from 20 on, the long crawl is loaded as well).
 //! `DOPPEL_SEED` repeats a run.
@@ -48,12 +48,13 @@ fn inputs(kills: usize, made: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Seconds that a load waits for a server that goes on, and for one that is killed.
+/// Seconds that a load waits for an answer: `UNDISTURBED` if the server runs on, `KILLED` if the test kills
+/// the server.
 const UNDISTURBED: &str = "60";
 const KILLED: &str = "1";
 
-/// Starts to load one round. Every acknowledged page becomes a line of `acknowledged`. The load ends when the server has
-/// not answered for so many seconds.
+/// Starts to load one round. Every acknowledged page becomes a line of `acknowledged`. The load ends when the
+/// server has not answered for `patience` seconds.
 fn load(server: &Server, round: &Path, acknowledged: &Path, patience: &str) -> Child {
     let mut command = doppel();
     command
@@ -67,7 +68,8 @@ fn finished(mut load: Child) -> bool {
     status.success()
 }
 
-/// Checks that the server has every acknowledged page in that version or a newer one, and empties the list.
+/// Checks that the server stores every acknowledged page in that version or a newer one, and empties the
+/// list.
 fn check_acknowledged(server: &Server, acknowledged: &Path) -> usize {
     let text = fs::read_to_string(acknowledged).unwrap_or_default();
     // An incomplete last line that the loader was writing was not acknowledged.
@@ -92,7 +94,7 @@ fn check_acknowledged(server: &Server, acknowledged: &Path) -> usize {
     newest.len()
 }
 
-/// Loads every round without disturbance. Returns the export, and how long each round took.
+/// Loads every round without disturbance. Returns the export, and the duration of each round.
 fn undisturbed(rounds: &[PathBuf], acknowledged: &Path) -> (String, Vec<Duration>) {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
@@ -116,14 +118,15 @@ fn nothing_acknowledged_is_lost() {
     kill_while_loading(&["--snapshot-every", "0s"]);
 }
 
-/// Each range has a database and messages to the others, the index learns a map, and the kill finds each at another
-/// moment.
+/// Each range has its own database and sends messages to the other ranges, and the index learns a map. A kill
+/// therefore finds each range in another phase.
 #[test]
-fn nothing_acknowledged_is_lost_by_several_ranges() {
+fn nothing_acknowledged_is_lost_with_several_ranges() {
     kill_while_loading(&["--shards", "5", "--ranges", "3", "--partitions", "16", "--snapshot-every", "0s"]);
 }
 
-/// The loader's patience is short, so two of them do not share the machine.
+/// Makes the tests run one after the other. A loader gives up after a second, so two tests must not share the
+/// machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn kill_while_loading(options: &[&str]) {
@@ -211,7 +214,7 @@ fn the_loader_survives_a_restart_of_the_server() {
     });
     server.kill();
     let server = Server::start_on(&address, &data, &[]);
-    assert!(finished(loading), "the load goes on with the new process");
+    assert!(finished(loading), "the load must go on with the restarted server");
     assert_eq!(lines_of(&fs::read_to_string(&acknowledged).unwrap()).len(), pages.len());
     assert_eq!(server.export().lines().count(), pages.len());
 }

@@ -1,7 +1,9 @@
-//! Real crawls through both coordinators of a replicated cluster at once: the groups, winners and statuses of a single process.
+//! Loads real crawls through both coordinators of a replicated cluster at once. The groups, winners and
+//! statuses must equal those of a single process.
 //!
-//! These are `mid`, its redirects, and the ten rounds of `trace`. Each file is dealt out to the two coordinators record by record,
-//! and a round begins when the one before is decided everywhere. Prints how long it took.
+//! The crawls are `mid`, its redirects, and the ten rounds of `trace`. The records of each file go
+//! alternately to the two coordinators. A round starts after the previous round is decided everywhere. The
+//! test prints how long both loads took.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -18,13 +20,13 @@ use harness::trial::Trial;
 use harness::{Meaning, Server, all_is_well, crawl, crawls, differences, lines_of, meaning, run_ok};
 use serde_json::json;
 
-/// When the redirects of `mid` are pushed: after its pages, which have the dates of their sources.
+/// Date of the redirects of `mid`. They come after its pages, which carry the dates of their sources.
 const REDIRECTED: &str = "2026-06-01T00:00:00Z";
 
-/// A round: the halves of its files.
+/// The two halves of the files of a round, one for each coordinator.
 type Round = [Vec<PathBuf>; 2];
 
-/// The records of a WARC file, of which each is a gzip member, dealt out to two files.
+/// Deals the records of a WARC file out to two files. Each record must be a gzip member of its own.
 fn halves(file: &Path, to: &Path) -> [PathBuf; 2] {
     let packed = fs::read(file).unwrap();
     let (mut halves, mut at, mut turn) = ([Vec::new(), Vec::new()], 0, 0);
@@ -52,7 +54,7 @@ fn halves(file: &Path, to: &Path) -> [PathBuf; 2] {
     })
 }
 
-/// The rounds that are loaded.
+/// The rounds that the test loads.
 fn rounds(data: &Path, to: &Path) -> Vec<Round> {
     let round = |files: &[PathBuf]| {
         let mut round = Round::default();
@@ -93,8 +95,8 @@ fn of_one_process(rounds: &[Round]) -> Meaning {
 }
 
 #[test]
-fn crawls_come_to_the_groups_of_one_process() {
-    let Some(data) = crawls("crawls_come_to_the_groups_of_one_process") else { return };
+fn real_crawls_reach_the_groups_of_one_process() {
+    let Some(data) = crawls("real_crawls_reach_the_groups_of_one_process") else { return };
     let options = ["--tier1", "3", "--tier2", "4", "--coordinators", "2", "--ranges", "6", "--replicas", "2"];
     let Some(trial) = Trial::replicated(&options) else { return };
     let temp = tempfile::tempdir().unwrap();

@@ -1,11 +1,13 @@
-//! A replicated cluster of real processes that is broken again and again, while clients push pages and ask for them.
+//! Injects faults into a replicated cluster of real processes, while clients push pages and ask for their
+//! statuses.
 //!
-//! Processes are killed and stopped, disks are lost, and connections are cut, in an order drawn from a seed. Meanwhile no answer
-//! may be false, and in the end nothing that was acknowledged may be lost: the export must be that of one undisturbed process that
-//! took the same pages.
+//! The test kills and stops processes, deletes disks and cuts connections, in an order drawn from a seed.
+//! Meanwhile no answer may be false. In the end no acknowledged page may be lost: the export must equal that
+//! of one undisturbed process that received the same pages.
 //!
-//! `DOPPEL_FAULTS` sets the number of faults (default 10), `DOPPEL_FAULT_SEED` repeats their order, and `DOPPEL_FAULT_STOP` is the
-//! longest time in seconds that a process stops or a connection is cut (default 6, and 30 from 30 faults on).
+//! `DOPPEL_FAULTS` sets the number of faults (default 10), and `DOPPEL_FAULT_SEED` repeats their order.
+//! `DOPPEL_FAULT_STOP` is the longest time in seconds for which a process stops or a connection is cut
+//! (default 6, and 30 from 30 faults on).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -31,7 +33,7 @@ use serde_json::{Value, json};
 
 const RANGES: u16 = 6;
 
-/// From this number of faults on they last longer.
+/// From this number of faults on, faults last longer.
 const LONG: u64 = 30;
 
 fn number(name: &str) -> Option<u64> {
@@ -39,7 +41,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
-/// The export of one process that has taken the same pages.
+/// The meaning of the export of one process that received the same pages.
 fn of_one_process(crawl: &Crawl, rounds: usize) -> Meaning {
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(home.path(), &[]);
@@ -52,7 +54,7 @@ fn of_one_process(crawl: &Crawl, rounds: usize) -> Meaning {
 }
 
 #[test]
-fn whatever_breaks_nothing_is_lost_and_no_answer_is_false() {
+fn under_any_fault_no_acknowledged_page_is_lost_and_no_answer_is_false() {
     let count = number("DOPPEL_FAULTS").unwrap_or(10);
     let seed = number("DOPPEL_FAULT_SEED").unwrap_or_else(doppel_model::random_number);
     let stop_max = number("DOPPEL_FAULT_STOP").unwrap_or(if count < LONG { 6 } else { 30 }).max(3);
@@ -79,7 +81,7 @@ fn whatever_breaks_nothing_is_lost_and_no_answer_is_false() {
     );
     let violations = clients.violations();
     assert!(violations.is_empty(), "DOPPEL_FAULT_SEED={seed}\n{}", violations.join("\n"));
-    assert!(said(&clients.duplicates) > 0, "nothing was checked");
+    assert!(said(&clients.duplicates) > 0, "no answer named a duplicate, so the test checked nothing");
 
     let fronts = [cluster.front(0), cluster.front(1)];
     fronts[0].flush_patiently();

@@ -1,6 +1,8 @@
-//! A disk that is full while pages come, again and again, and that is emptied without a restart of the server.
+//! A server whose disk fills up while it receives pages, again and again. The test frees space each time, and
+//! the server must resume without a restart and without loss.
 //!
-//! The server has a small file system of its own. Where a process may not have one, the tests print a line and pass.
+//! The server runs on a small file system of its own. If the system does not allow that, the tests print a
+//! line and pass.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -23,16 +25,16 @@ use harness::small_disk::SmallDisk;
 use harness::{PATIENCE, Server, differences, doppel, lines_of, meaning, of_one_process, wait_until};
 use serde_json::{Value, json};
 
-/// Bytes of the file system.
+/// Size of the file system in bytes.
 const BYTES: u64 = 160 << 20;
 
-/// Lines of a request.
+/// Number of pages in a request.
 const BATCH: usize = 20;
 
-/// How long a server may take to end: less than it waits for connections.
+/// Time limit for a server to end. A server waits longer than this for open connections.
 const END: Duration = Duration::from_secs(20);
 
-/// Starts a server on the disk that is in the place of `home`.
+/// Starts a server whose data directory is on the small disk mounted over `home`.
 fn start(disk: &SmallDisk, home: &Path, options: &[&str]) -> Server {
     let mut command = disk.command(doppel().get_program());
     command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.join("data")).args(options);
@@ -45,20 +47,21 @@ fn readiness(server: &Server) -> (u16, String) {
     (response.status().as_u16(), response.text().unwrap())
 }
 
-/// Fills the disk until the server says that it is. What it says.
+/// Fills the disk until the server reports it as full. Returns the text of that report.
 fn fill_until_refused(disk: &SmallDisk, server: &Server) -> String {
     wait_until("the server to meet the full disk", PATIENCE, || {
-        // Files that went may have left some room.
+        // Files that the server deleted may have freed space again.
         disk.fill();
         let (status, said) = readiness(server);
         (status == 507).then_some(said)
     })
 }
 
-/// What was acknowledged: the newest version of each URL.
+/// Acknowledged pages: the newest acknowledged version by URL.
 type Acknowledged = HashMap<String, String>;
 
-/// Posts pages, and takes out those that are done. False when all are refused.
+/// Submits pages, and removes the answered ones from `left`. Returns false if the server refuses the whole
+/// request.
 fn post(server: &Server, left: &mut Vec<Value>, acknowledged: &mut Acknowledged) -> bool {
     let body: String = left.iter().map(|page| format!("{page}\n")).collect();
     let response = server.post("/v1/pages", "application/x-ndjson", body);
@@ -68,7 +71,7 @@ fn post(server: &Server, left: &mut Vec<Value>, acknowledged: &mut Acknowledged)
         assert!([503, 507].contains(&status.as_u16()), "{status}: {text}");
         return false;
     }
-    // A redirect to itself is never taken.
+    // The server never accepts a redirect to itself, so that page is done, too.
     let is_done = |answer: &Value| answer["outcome"].is_string() || answer["error"]["code"] == "invalid";
     let (done, again): (Vec<_>, Vec<_>) =
         std::mem::take(left).into_iter().zip(lines_of(&text)).partition(|(_, answer)| is_done(answer));
@@ -80,7 +83,7 @@ fn post(server: &Server, left: &mut Vec<Value>, acknowledged: &mut Acknowledged)
     true
 }
 
-/// Posts pages until all are acknowledged. Before those behind `hold`, waits until it may go on.
+/// Submits pages until all are acknowledged. Before the page `hold.0`, waits until `hold.1` is true.
 fn load(server: &Server, pages: &[Value], hold: (usize, &AtomicBool), done: &AtomicUsize) -> Acknowledged {
     let (mut acknowledged, began) = (Acknowledged::new(), Instant::now());
     for batch in pages.chunks(BATCH) {
@@ -89,7 +92,7 @@ fn load(server: &Server, pages: &[Value], hold: (usize, &AtomicBool), done: &Ato
         }
         let mut left = batch.to_vec();
         while !left.is_empty() {
-            assert!(began.elapsed() < PATIENCE, "the server does not take pages again");
+            assert!(began.elapsed() < PATIENCE, "the server still refuses pages after {PATIENCE:?}");
             if !post(server, &mut left, &mut acknowledged) {
                 thread::sleep(Duration::from_millis(20));
             }
@@ -99,7 +102,7 @@ fn load(server: &Server, pages: &[Value], hold: (usize, &AtomicBool), done: &Ato
     acknowledged
 }
 
-/// Everything that was acknowledged is there, in that version or a newer one.
+/// Checks that the server stores every acknowledged page in that version or a newer one.
 fn check(server: &Server, acknowledged: &Acknowledged) {
     let urls: Vec<&String> = acknowledged.keys().collect();
     for urls in urls.chunks(1000) {
@@ -113,7 +116,7 @@ fn check(server: &Server, acknowledged: &Acknowledged) {
     }
 }
 
-/// Fills the disk in the middle of each of so many rounds, empties it, and goes on.
+/// Loads `times` rounds. Fills the disk in the middle of each, frees the space again, and goes on.
 fn fill_and_empty(times: usize, options: &[&str]) {
     let home = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
@@ -133,7 +136,7 @@ fn fill_and_empty(times: usize, options: &[&str]) {
             let said = fill_until_refused(&disk, &server);
             assert!(said.contains("the disk is full") && said.contains("resumes by itself"), "{said}");
             assert!(Samples::of(&server).get("doppel_tier1_full_disk_ranges").unwrap() >= 1.0);
-            // A little room is not enough, and what is known is told.
+            // A little free space is not enough to resume. Meanwhile the server answers questions.
             check(&server, &acknowledged);
             disk.empty();
             let emptied = Instant::now();
@@ -159,16 +162,17 @@ fn fill_and_empty(times: usize, options: &[&str]) {
 }
 
 #[test]
-fn a_disk_that_was_full_twenty_times_has_cost_nothing() {
+fn a_server_loses_nothing_although_its_disk_was_full_twenty_times() {
     fill_and_empty(20, &["--snapshot-every", "0s"]);
 }
 
 #[test]
-fn every_range_goes_on_after_its_disk_was_full() {
+fn every_range_resumes_after_its_disk_was_full() {
     fill_and_empty(5, &["--shards", "5", "--ranges", "3", "--partitions", "16", "--snapshot-every", "0s"]);
 }
 
-/// Posts pages to a server whose disk is filled after some of them, until it refuses. What was acknowledged.
+/// Submits pages to a server whose disk fills up after some of them, until it refuses. Returns the
+/// acknowledged pages.
 fn load_until_refused(disk: &SmallDisk, server: &Server, pages: &[Value]) -> Acknowledged {
     let mut acknowledged = Acknowledged::new();
     let (first, others) = pages.split_at(pages.len() / 2);
@@ -189,13 +193,13 @@ fn load_until_refused(disk: &SmallDisk, server: &Server, pages: &[Value]) -> Ack
 }
 
 #[test]
-fn a_collection_begins_when_there_is_room_for_it() {
+fn a_collection_can_be_created_after_space_was_freed() {
     let home = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
     let (data, input) = (home.path().join("data"), elsewhere.path().join("pages.jsonl"));
     fs::write(&input, ndjson(&rounds(31, 20, 1)[0])).unwrap();
-    // What a command says, and whether it succeeds.
+    // Returns the messages of a command, and whether it succeeded.
     let run = |arguments: &[&str]| {
         let mut command = disk.command(doppel().get_program());
         command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -211,7 +215,7 @@ fn a_collection_begins_when_there_is_room_for_it() {
         disk.empty();
         let (is_done, said) = run(&["dedup", way, "--data", data, input]);
         assert!(is_done, "{said}");
-        // As a process that was killed while it made the database has left it.
+        // Leave the file as a process leaves it that is killed while it creates the database.
         let conf = disk.path().join("data/tier1/range-0/conf");
         fs::write(&conf, &fs::read(&conf).unwrap()[..20]).unwrap();
         disk.fill();
@@ -225,7 +229,7 @@ fn a_collection_begins_when_there_is_room_for_it() {
 }
 
 #[test]
-fn a_server_that_refuses_ends_in_time_or_is_killed_and_its_restart_has_what_was_acknowledged() {
+fn a_server_with_a_full_disk_keeps_acknowledged_pages_after_a_clean_end_and_after_a_kill() {
     let home = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
     let start = || start(&disk, home.path(), &["--snapshot-every", "0s"]);
@@ -239,7 +243,7 @@ fn a_server_that_refuses_ends_in_time_or_is_killed_and_its_restart_has_what_was_
             server.kill();
         } else {
             let ending = Instant::now();
-            assert!(server.terminate(), "it ends well");
+            assert!(server.terminate(), "the server must exit with 0");
             assert!(ending.elapsed() < END, "{:?}", ending.elapsed());
         }
         disk.empty();
@@ -254,18 +258,19 @@ fn a_server_that_refuses_ends_in_time_or_is_killed_and_its_restart_has_what_was_
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// Bytes of a file system that are free.
+/// Free bytes of the file system.
 fn free(disk: &SmallDisk) -> u64 {
     let system = rustix::fs::statvfs(disk.path()).unwrap();
     system.f_bavail * system.f_frsize
 }
 
-/// Bytes of the files without a name that a process has open on the disk: what a backup keeps of changes.
+/// Bytes of the deleted files that a process keeps open on the disk. A backup keeps changed rows in such
+/// files.
 fn unnamed_bytes(server: &Server) -> u64 {
     let open = fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().flatten();
     let of_disk = open.filter(|entry| {
         let target = fs::read_link(entry.path()).unwrap_or_default();
-        // The path is one of the process's own file system.
+        // The link shows the path inside the file system of the process.
         let target = target.to_string_lossy();
         target.contains("/tier1/") && target.ends_with(" (deleted)")
     });
@@ -273,25 +278,26 @@ fn unnamed_bytes(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_backup_that_nobody_reads_leaves_room_on_the_disk_and_gives_its_own_back() {
+fn a_backup_with_a_stalled_reader_is_broken_off_before_it_fills_the_disk() {
     let home = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
     let server = start(&disk, home.path(), &["--snapshot-every", "0s"]);
-    // More than the buffers of a connection take.
+    // The backup must be larger than the buffers of a connection.
     let page = |n: u64| json!({"url": format!("http://p{n}.example/"), "text": text(n, 4_000).join(" ")});
     server.push_all(&(0..600).map(page).collect::<Vec<_>>());
     server.flush();
     let mut reader = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
-    // Otherwise the system may take the whole backup for a reader that reads nothing.
+    // With a large receive buffer, the system might take the whole backup although the reader reads nothing.
     socket2::SockRef::from(&reader).set_recv_buffer_size(64 << 10).unwrap();
     reader.write_all(b"GET /v1/backup HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
     let mut head = [0; 100];
     reader.read_exact(&mut head).unwrap();
     assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
-    // Little more than what is left for new pages.
+    // Leave little more than the space that the server reserves for new pages.
     let left = free(&disk) - (BYTES / 40 + (16 << 20));
     fs::write(disk.path().join("ballast"), vec![0x55; usize::try_from(left).unwrap()]).unwrap();
-    // Redirects have no signatures, so what is kept of them is a good part of what the disk gets.
+    // Redirects have no signatures. The rows that the backup keeps are therefore a large part of what is
+    // written.
     let redirect = |n: u64, turn: u64| json!({"url": format!("http://r{n}.example/"), "redirect_to": format!("http://to{turn}.example/{n}")});
     let (mut kept, mut largest) = (0, 0);
     for turn in 0..400 {
@@ -306,24 +312,27 @@ fn a_backup_that_nobody_reads_leaves_room_on_the_disk_and_gives_its_own_back() {
     }
     assert!(largest > 1 << 20 && kept == 0, "{kept} bytes of {largest} are left");
     assert!(free(&disk) > 2 << 20, "{} bytes are free", free(&disk));
-    // The reader is told that it has no whole backup.
+    // The reader learns that its backup is incomplete.
     disk.empty();
     let mut rest = Vec::new();
     let read = reader.read_to_end(&mut rest);
-    assert!(read.is_err() || !rest.ends_with(b"\r\n0\r\n\r\n"), "the backup looks whole");
+    assert!(
+        read.is_err() || !rest.ends_with(b"\r\n0\r\n\r\n"),
+        "the reader takes the broken backup for a complete one"
+    );
     assert!(server.log().contains("the disk has little room left"), "{}", server.log());
     assert!(server.terminate());
 }
 
 #[test]
-fn a_node_of_a_cluster_whose_disk_is_full_keeps_nothing_but_its_own_pages_from_being_taken() {
+fn while_the_disk_of_a_node_is_full_only_its_own_pages_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::make(home.path(), BYTES) else { return };
     let url = |n: usize| format!("http://p{n}.example/");
     let page =
         |n: usize, turn: usize| json!({"url": url(n), "text": format!("text {turn} of page {n} is its own")});
     let mut cluster = Cluster::start_spread(&["record-0", "record-1"], 1, &[], &[]);
-    // One of the nodes goes on where there is little room.
+    // One node goes on with its data on the small disk.
     assert!(cluster.terminate("record-1"));
     let (own, moved) = (cluster.data("record-1"), disk.path().join("record-1"));
     assert!(Command::new("cp").arg("-r").args([&own, &moved]).status().unwrap().success());
@@ -352,7 +361,7 @@ fn a_node_of_a_cluster_whose_disk_is_full_keeps_nothing_but_its_own_pages_from_b
     assert!(refused.iter().all(|n| answers[*n].0 == 507), "{answers:?}");
     assert!(taken.iter().all(|n| answers[*n].1.contains("outcome")), "{answers:?}");
     assert!(full() >= 1.0);
-    // All of them are answered for.
+    // The coordinator answers questions about all pages.
     (0..40).for_each(|n| assert_eq!(front.status(&url(n))["url"], url(n)));
     let quality = front.ask("/v1/reports/quality", &[]);
     assert!(quality["not_ready"].as_str().is_some_and(|why| why.contains("takes no writes")), "{quality}");
@@ -365,6 +374,6 @@ fn a_node_of_a_cluster_whose_disk_is_full_keeps_nothing_but_its_own_pages_from_b
     assert!(Samples::of(&front).get("doppel_tier1_disk_recoveries_total").unwrap() >= 1.0);
     assert_eq!(front.ask("/v1/reports/quality", &[])["not_ready"], Value::Null);
     (0..40).for_each(|n| assert_eq!(front.status(&url(n))["status"], "unique"));
-    // Before the disk goes.
+    // End the node before its disk disappears.
     assert!(cluster.terminate("record-1"));
 }

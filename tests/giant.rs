@@ -1,14 +1,14 @@
-//! Giant groups: they are merged, repaired, left by their winner, and moved together with thousands of
-//! redirects, while other pages are queried all the time. Long chains, in which every other page is kept: they grow,
-//! lose their winner, and break.
+//! Giant groups: they merge, are repaired, lose their winner, and follow thousands of redirects, while the
+//! test queries other pages all the time. Long chains, in which every other page is kept: they grow, lose
+//! their winner, and break.
 //!
-//! The groups are small unless `DOPPEL_GIANT` gives the size of the group to merge (50,000 is the size that
-//! matters; the other sizes follow from it: the chain has a fifth of the pages). Prints how long each operation took, the memory, and the latency
-//! of status queries for other pages in the meantime:
+//! `DOPPEL_GIANT` sets the size of the group to merge, and the other sizes follow from it: a chain has a
+//! fifth of the pages. The default is small; 50,000 is the size that matters. The test prints the duration of
+//! each operation, the memory, and the latency of status queries for other pages:
 //!
 //! `DOPPEL_GIANT=50000 cargo test --release --test giant -- --nocapture`
 //!
-//! `DOPPEL_EQUAL=1000000` gives the size of the group of equal pages that loses its winner while others push:
+//! `DOPPEL_EQUAL` sets the size of a group of equal pages that loses its winner while other pages arrive:
 //!
 //! `DOPPEL_EQUAL=1000000 cargo test --release --test giant equal -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -25,19 +25,19 @@ use harness::metrics::Samples;
 use harness::pages::{Random, text};
 use serde_json::{Value, json};
 
-/// The number of unrelated pages, which are queried.
+/// Number of unrelated pages that the test queries.
 const OTHERS: u64 = 500;
 
-/// Pages of which each is near thousands of others take their time.
+/// Time limit for waiting. Pages that are near thousands of others take long to decide.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 fn size() -> u64 {
     std::env::var("DOPPEL_GIANT").map_or(1_000, |text| text.parse().expect("DOPPEL_GIANT is a number"))
 }
 
-/// 200 words of a family, one of which is specific to the page. Two pages of a family have J = 195 / 205. The
-/// first 24 words of family 1 differ from those of family 0 (J = 171 / 229), and family 2 is between the two (J
-/// = 183 / 217 and 179 / 221).
+/// The 200 words of a page: one word is specific to the page, the others belong to its family. Two pages of a
+/// family have J = 195 / 205. The first 24 words of family 1 differ from those of family 0 (J = 171 / 229),
+/// and family 2 is between the two (J = 183 / 217 and 179 / 221).
 fn words(family: u64, own: u64) -> String {
     let mut words = text(77, 200);
     let changed = [0, 24, 12][usize::try_from(family).unwrap()];
@@ -71,8 +71,8 @@ impl Pusher<'_> {
     }
 }
 
-/// Runs `act` while other pages are queried. Prints the time, and prints and returns the 99th percentile of the
-/// query latency in milliseconds.
+/// Runs `act` while other pages are queried. Prints the time, and prints and returns the 99th percentile of
+/// the query latency in milliseconds.
 fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
     let asker = Asker::start(server, |n| {
         format!("http://other.example/{}", Random::new(n).index(usize::try_from(OTHERS).unwrap()))
@@ -87,7 +87,8 @@ fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
     p99
 }
 
-/// Starts a server with the pages that are queried. Returns the 99th percentile of quiet queries, too.
+/// Starts a server with the pages that the test queries. Also returns the 99th percentile of their latency
+/// without load.
 fn with_others() -> (OwnServer, f64) {
     let server = OwnServer::start(&["--group-members-max", "1000000"]);
     let other = |page| json!({"url": format!("http://other.example/{page}"), "text": text(1_000 + page, 120).join(" ")});
@@ -102,7 +103,7 @@ fn url(family: u64, page: u64) -> String {
 }
 
 #[test]
-fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
+fn giant_groups_settle_and_do_not_slow_other_queries() {
     let size = size();
     let (server, quiet) = with_others();
     let mut pusher = Pusher { server: &server, seconds: 1 };
@@ -187,7 +188,7 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
     println!("p99 of other pages' status: quiet {quiet:.2} ms, at worst {worst:.2} ms");
 }
 
-/// Pushes one page after another until `is_over`, and gives the time of each push in milliseconds, sorted.
+/// Submits one page after another until `is_over`. Returns the time of each request in milliseconds, sorted.
 fn push_meanwhile(server: &OwnServer, topic: u64, is_over: &AtomicBool) -> Vec<f64> {
     let mut times = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
@@ -213,7 +214,7 @@ fn equal_pages_lose_their_winner_while_others_push() {
     }
     server.flush_within(PATIENCE);
     let winner = || server.status(&url(0, size - 1))["winner"].as_str().unwrap().to_owned();
-    // While members are told, the message for the next step is on its way.
+    // The group is at rest once no message for the next step is in an outbox.
     let messages = || Samples::of(&server).get("doppel_tier1_outbox_messages").unwrap();
     let measured = |topic: u64, act: &dyn Fn()| {
         let is_over = AtomicBool::new(false);
@@ -240,7 +241,10 @@ fn equal_pages_lose_their_winner_while_others_push() {
         server.push_all(&[json!({"url": before, "dead": true})]);
         let mut calm = 0;
         while calm < 20 || winner() == before {
-            assert!(began.elapsed() < PATIENCE, "members are told still");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "after {PATIENCE:?} the group still sends messages to its members"
+            );
             calm = if messages() == 0.0 { calm + 1 } else { 0 };
             thread::sleep(Duration::from_millis(20));
         }
@@ -253,17 +257,18 @@ fn equal_pages_lose_their_winner_while_others_push() {
     assert_ne!(winner(), before);
     let group = server.status(&url(0, size - 1))["group"].as_str().unwrap().to_owned();
     let answer = server.ask(&format!("/v1/groups/{group}"), &[]);
-    assert_eq!((&answer["members"], &answer["quarantined"]), (&json!(size - 1), &json!(false)), "{answer}");
+    assert_eq!(answer["members"], json!(size - 1), "{answer}");
+    assert_eq!(answer["quarantined"], json!(false), "{answer}");
 }
 
-/// 200 words of a chain, in which a page differs from the one before in 12 words at either end: J = 184 / 216, and 172 / 228
-/// with the one before that.
+/// Page `at` of a chain: 200 words, shifted by 12 words against the page before. J = 184 / 216 to the page
+/// before, and 172 / 228 to the one before that.
 fn link(at: u64) -> Value {
     let words: Vec<String> = (at * 12..at * 12 + 200).map(|word| format!("w{word}")).collect();
     json!({"url": url(3, at), "text": words.join(" ")})
 }
 
-/// Ensures that of the pages of a chain every other one is a duplicate of the one before.
+/// Checks that every other page of a chain is a duplicate of the page before it.
 fn is_covered(server: &OwnServer, chain: impl Iterator<Item = u64>) {
     let expected: Vec<Value> = chain
         .enumerate()

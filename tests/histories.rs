@@ -1,14 +1,18 @@
-//! Histories against a model: what a server, a cluster and a batch say of a collection is what the model says, whatever happened.
+//! Compares random histories with a model. Whatever happened to a collection, the answers of a server, a
+//! cluster and a batch must be those of the model.
 //!
-//! A seed gives a history: pages of families around the threshold, copies, several versions with one date, late versions, redirects,
-//! deaths, purges, and repairs, under a policy, winner rules and a layout of its own. It happens over HTTP to a process that is killed with
-//! `kill -9` in between, or to a cluster whose owners are killed. At rest every answer is compared with a model that counts in the most
-//! direct way: status, group, winner, duplicate, similarity, rule, reason, and the folded feed. Then `doppel dedup` gets the same versions
-//! in another order.
+//! A seed determines a history: pages of families around the threshold, copies, several versions with one
+//! date, late versions, redirects, deaths, purges, and repairs. Each history has a policy, winner rules and a
+//! layout of its own. It runs over HTTP against a process that is killed with `kill -9` in between, or
+//! against a cluster whose owners are killed.
 //!
-//! `DOPPEL_HISTORIES` sets the number of histories (default 100), `DOPPEL_HISTORY_SEED` the first seed (default 0), and
-//! `DOPPEL_HISTORY_CLUSTERS` the number of histories in clusters (default 1, where there is a program of the log). A history that fails is
-//! made smaller before it is shown.
+//! At rest, the test compares every answer with a model that computes it in the most direct way: status,
+//! group, winner, duplicate, similarity, rule, reason, and the replayed change feed. Then `doppel dedup` gets
+//! the same versions in another order.
+//!
+//! `DOPPEL_HISTORIES` sets the number of histories (default 100), and `DOPPEL_HISTORY_SEED` the first seed
+//! (default 0). `DOPPEL_HISTORY_CLUSTERS` sets the number of histories in clusters (default 1, if there is a
+//! `nats-server`). A failing history is shrunk before it is printed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -36,10 +40,11 @@ use histories::model::{Mistake, Signatures};
 use histories::served::Served;
 use histories::{batch, shrink};
 
-/// Histories at one time: more than there are processors, because a history mostly waits for a disk.
+/// Number of histories that run at once. A history mostly waits for a disk, so this is more than the number
+/// of processors.
 const AT_ONCE: usize = 4;
 
-/// From this number of histories on every mistake of a model has to be noticed.
+/// From this number of histories on, each planted mistake of the model must cause a difference.
 const FOR_MISTAKES: u64 = 60;
 
 fn number(name: &str, usual: u64) -> u64 {
@@ -47,18 +52,18 @@ fn number(name: &str, usual: u64) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}"))
 }
 
-/// What was seen in a history.
+/// Statistics of a run.
 #[derive(Debug, Default)]
-struct Seen {
+struct RunStatistics {
     noticed: BTreeSet<Mistake>,
     compared: usize,
-    /// The number of pages of the largest component with contents, and of all pages.
+    /// Number of pages of the largest component with contents, and number of all pages.
     largest: usize,
     pages: usize,
 }
 
-/// Runs a history in one process and in batches.
-fn in_one_process(history: &History) -> Result<Seen, String> {
+/// Runs a history in one process, and in batches.
+fn in_one_process(history: &History) -> Result<RunStatistics, String> {
     let signatures = Signatures::of(history);
     let mut served = Served::new(history, &signatures);
     let data = served.file("data");
@@ -72,16 +77,24 @@ fn in_one_process(history: &History) -> Result<Seen, String> {
         return Err(format!("doppel check: {}", String::from_utf8_lossy(&checked.stdout)));
     }
     batch::compare(&served)?;
-    Ok(seen(&served))
+    Ok(statistics(&served))
 }
 
-fn seen(served: &Served<'_>) -> Seen {
+fn statistics(served: &Served<'_>) -> RunStatistics {
     let largest = served.model(None).largest();
-    Seen { noticed: served.noticed.clone(), compared: served.compared, largest, pages: served.page_count() }
+    RunStatistics {
+        noticed: served.noticed.clone(),
+        compared: served.compared,
+        largest,
+        pages: served.page_count(),
+    }
 }
 
-/// Runs a history, and gives the message of a panic as a difference.
-fn guarded(run: impl Fn(&History) -> Result<Seen, String>, history: &History) -> Result<Seen, String> {
+/// Runs a history, and returns the message of a panic as a difference.
+fn guarded(
+    run: impl Fn(&History) -> Result<RunStatistics, String>,
+    history: &History,
+) -> Result<RunStatistics, String> {
     catch_unwind(AssertUnwindSafe(|| run(history))).unwrap_or_else(|panic| Err(message(&*panic)))
 }
 
@@ -91,7 +104,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 #[test]
-fn in_a_process_a_collection_is_what_its_versions_say() {
+fn in_a_process_every_answer_follows_from_the_versions() {
     let (first, count) = (number("DOPPEL_HISTORY_SEED", 0), number("DOPPEL_HISTORIES", 100));
     let next = AtomicU64::new(first);
     let (all, failed) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::new()));
@@ -104,7 +117,7 @@ fn in_a_process_a_collection_is_what_its_versions_say() {
                         break;
                     }
                     match guarded(in_one_process, &History::of(seed)) {
-                        Ok(seen) => all.lock().unwrap().push(seen),
+                        Ok(statistics) => all.lock().unwrap().push(statistics),
                         Err(difference) => {
                             eprintln!("seed {seed}: {difference}");
                             failed.lock().unwrap().insert(seed, difference);
@@ -115,29 +128,30 @@ fn in_a_process_a_collection_is_what_its_versions_say() {
         }
     });
     let (all, failed) = (all.into_inner().unwrap(), failed.into_inner().unwrap());
-    let sum = |of: fn(&Seen) -> usize| all.iter().map(of).sum::<usize>();
-    let largest = all.iter().map(|seen| seen.largest).max().unwrap_or_default();
+    let sum = |of: fn(&RunStatistics) -> usize| all.iter().map(of).sum::<usize>();
+    let largest = all.iter().map(|statistics| statistics.largest).max().unwrap_or_default();
     println!(
         "{count} histories from DOPPEL_HISTORY_SEED={first}: {} pages, {} answers compared, up to {largest} contents in a group, {} \
          histories with differences: {:?}",
-        sum(|seen| seen.pages),
-        sum(|seen| seen.compared),
+        sum(|statistics| statistics.pages),
+        sum(|statistics| statistics.compared),
         failed.len(),
         failed.keys(),
     );
     if let Some((seed, _)) = failed.first_key_value() {
         let smallest = shrink::smallest(History::of(*seed), |history| guarded(in_one_process, history).err());
-        panic!("{} of {count} histories failed; the first of them made smaller:\n{smallest}", failed.len());
+        panic!("{} of {count} histories failed; the first of them, shrunk:\n{smallest}", failed.len());
     }
     if count >= FOR_MISTAKES {
-        let noticed: BTreeSet<Mistake> = all.iter().flat_map(|seen| &seen.noticed).copied().collect();
+        let noticed: BTreeSet<Mistake> =
+            all.iter().flat_map(|statistics| &statistics.noticed).copied().collect();
         let all: BTreeSet<Mistake> = Mistake::ALL.into();
         assert_eq!(noticed, all, "a model with each of these mistakes must differ from some answer");
     }
 }
 
 #[test]
-fn in_a_cluster_a_collection_is_what_its_versions_say() {
+fn in_a_cluster_every_answer_follows_from_the_versions() {
     let (first, count) = (number("DOPPEL_HISTORY_SEED", 0), number("DOPPEL_HISTORY_CLUSTERS", 1));
     for seed in first..first + count {
         let history = History::of_cluster(seed);
@@ -147,7 +161,7 @@ fn in_a_cluster_a_collection_is_what_its_versions_say() {
         if let Err(difference) = served.run(&mut cluster).and_then(|()| batch::compare(&served)) {
             panic!("in a cluster: {difference}\n{history}");
         }
-        let Seen { compared, largest, pages, .. } = seen(&served);
+        let RunStatistics { compared, largest, pages, .. } = statistics(&served);
         println!(
             "cluster of DOPPEL_HISTORY_SEED={seed}: {} kills, {pages} pages, {compared} answers compared, up to {largest} contents in a \
              group",

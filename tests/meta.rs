@@ -1,5 +1,5 @@
-//! The description of a cluster, which is in its log: nodes come and go, whoever has an old copy of something takes no part, and
-//! the log servers are what the mode of settlement needs.
+//! The description of a cluster, which is stored in its shared log. Nodes are added and removed, processes
+//! with an old copy are shut out, and the mode of settlement must fit the log servers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -19,7 +19,7 @@ use harness::{PATIENCE, Server, doppel, meaning, run, run_ok, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A process that ends with the test.
+/// A child process. Dropping it kills the process.
 struct Running(Child);
 
 impl Drop for Running {
@@ -41,9 +41,9 @@ fn attention(front: &Server) -> String {
     front.ask("/v1/cluster", &[])["attention"].to_string()
 }
 
-/// Waits until nothing is wrong and every replica has all that there is.
+/// Waits until the status lists no problem and every replica has copied all entries.
 fn all_is_well(front: &Server) {
-    wait_until("all to be well", PATIENCE * 2, || {
+    wait_until("the status to list no problem", PATIENCE * 2, || {
         let status = front.ask("/v1/cluster", &[]);
         let has_all = |range: &Value| {
             let mut standbys = range["standbys"].as_array().unwrap().iter();
@@ -54,10 +54,10 @@ fn all_is_well(front: &Server) {
     });
 }
 
-/// Waits until every range is served, and a node follows or owns what it is to have. Others may have to be restarted before they
-/// do.
+/// Waits until every range is served, and `node` owns or follows all ranges that it should. Other nodes may
+/// have to be restarted before that happens.
 fn follows(front: &Server, node: &str) {
-    wait_until(&format!("{node} to follow"), PATIENCE, || {
+    wait_until(&format!("{node} to own or follow its ranges"), PATIENCE, || {
         let status = front.ask("/v1/cluster", &[]);
         let is_well = |range: &Value| {
             let mut standbys = range["standbys"].as_array().unwrap().iter();
@@ -67,13 +67,13 @@ fn follows(front: &Server, node: &str) {
     });
 }
 
-/// The cluster of a trial, as it is described and changed.
-struct Described<'t> {
+/// A trial cluster whose description the test shows and changes.
+struct DescribedCluster<'t> {
     trial: &'t Trial,
     front: Server,
 }
 
-impl Described<'_> {
+impl DescribedCluster<'_> {
     fn file(&self) -> String {
         self.trial.data("cluster.toml").display().to_string()
     }
@@ -105,7 +105,10 @@ impl Described<'_> {
         let mut line = String::new();
         BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let log = fs::read_to_string(log).unwrap_or_default();
-        assert!(line.contains("is listening for its peers"), "{name} said {line:?}; its log:\n{log}");
+        assert!(
+            line.contains("is listening for its peers"),
+            "node {name} printed {line:?} instead of its address; its log:\n{log}"
+        );
         running
     }
 
@@ -123,7 +126,7 @@ impl Described<'_> {
         run_ok(["cluster", "takeover", "--range", range, "--to", node, "--server", &self.front.url]);
     }
 
-    /// The ranges that a node owns, and who follows each.
+    /// The ranges that a node owns, each with the nodes that follow it.
     fn owned(&self, node: &str) -> Vec<(String, Vec<String>)> {
         let status = self.front.ask("/v1/cluster", &[]);
         let owned = status["ranges"].as_array().unwrap().iter().filter(|range| range["owner"] == node);
@@ -136,11 +139,11 @@ impl Described<'_> {
 }
 
 #[test]
-fn a_node_comes_and_another_goes_and_all_pages_are_there() {
+fn adding_a_node_and_removing_another_loses_no_page() {
     let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "2", "--coordinators", "1"]) else {
         return;
     };
-    let cluster = Described { trial: &trial, front: trial.coordinators().remove(0) };
+    let cluster = DescribedCluster { trial: &trial, front: trial.coordinators().remove(0) };
     let front = &cluster.front;
     all_is_well(front);
     let pages = rounds(7, 60, 2);
@@ -149,13 +152,13 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
     let file = fs::read_to_string(trial.data("cluster.toml")).unwrap();
     assert!(!file.contains("tier1") && !file.contains("policy"), "{file}");
 
-    // It comes, takes a range over, and the others are restarted.
+    // The new node starts, takes over a range, and the others restart.
     let told = cluster.change(&["add", "--tier1", &format!("record-4={}", free_address())]);
     assert_eq!(told["version"], 2, "{told:#}");
     assert!(told["steps"][0].as_str().unwrap().contains("start the new node: doppel tier1"), "{told:#}");
     let log = trial.data("record-4.err");
     let mut fourth = cluster.start("record-4", &log);
-    wait_until("the front door to say who has an older description", PATIENCE, || {
+    wait_until("the coordinator to name the nodes with an older description", PATIENCE, || {
         let said = attention(front);
         let all = ["record-1", "record-2", "record-3", "index-1", "index-2", "front-1"];
         let of =
@@ -171,14 +174,14 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
     front.push_patiently(&pages[1]);
     front.flush_patiently();
 
-    // A node of the index with partitions does not go.
+    // An index node that has partitions cannot be removed.
     let drain =
         |node: &str| ["rebalance", "--drain", node, "--wait", "--server", &front.url].map(str::to_owned);
     run_ok(drain("0"));
     cluster.refused(&["remove", "index-2"], "of the partitions of the index; have it emptied before");
     run_ok(["rebalance", "--join", "0", "--wait", "--server", &front.url]);
 
-    // Another goes: it owns nothing any more, and each of its ranges is at two others.
+    // A node is removed after it owns no range, and each of its ranges has two other replicas.
     cluster.refused(&["remove", "record-9"], "there is no node record-9 in the cluster; it has record-1");
     let shown = cluster.shown();
     let range = shown["tier1"][1]["ranges"][0].to_string();
@@ -213,9 +216,11 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
     for (range, standbys) in cluster.owned("record-2") {
         cluster.take_over(&range, standbys.iter().find(|node| *node != "record-2").unwrap());
     }
-    wait_until("beats that tell of it", PATIENCE, || cluster.owned("record-2").is_empty().then_some(()));
+    wait_until("the beats of record-2 to name no range of its own", PATIENCE, || {
+        cluster.owned("record-2").is_empty().then_some(())
+    });
     cluster.change(&["remove", "record-2"]);
-    wait_until("the front door to say that it is to end", PATIENCE, || {
+    wait_until("the coordinator to say that the node has to end", PATIENCE, || {
         attention(front).contains("record-2 runs, and is not in the cluster any more").then_some(())
     });
     trial.kill("record-2");
@@ -230,7 +235,7 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
     let status = front.ask("/v1/cluster", &[]);
     assert_eq!(status["nodes"].as_array().unwrap().len(), 5, "{status:#}");
 
-    // The pages are those of one process.
+    // The groups equal those of a single process.
     let home = tempfile::tempdir().unwrap();
     let one = Server::start(home.path(), &[]);
     pages.iter().for_each(|pages| one.push_all(pages));
@@ -240,11 +245,11 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
 }
 
 #[test]
-fn of_changes_at_once_each_is_made_or_told() {
+fn of_concurrent_changes_each_is_made_or_reported_as_refused() {
     let Some(trial) = Trial::replicated(&["--tier1", "2", "--tier2", "1", "--coordinators", "1"]) else {
         return;
     };
-    let cluster = Described { trial: &trial, front: trial.coordinators().remove(0) };
+    let cluster = DescribedCluster { trial: &trial, front: trial.coordinators().remove(0) };
     let added: Vec<(String, bool)> = thread::scope(|scope| {
         let add = |n: usize| {
             let cluster = &cluster;
@@ -266,23 +271,23 @@ fn of_changes_at_once_each_is_made_or_told() {
     }
     let made = added.iter().filter(|(_, is_made)| *is_made).count();
     assert!(made > 0 && shown["version"] == made + 1, "{shown:#}");
-    // Those that have come have no partitions, and the last of them may go again.
+    // The added nodes have no partitions, so the last one can be removed again.
     let last = there.last().unwrap()["name"].as_str().unwrap();
     let told = cluster.change(&["remove", last]);
     assert_eq!(told["version"], made + 2, "{told:#}");
-    // One monitor does not speak for three log servers.
+    // The monitor of one server says nothing about three log servers.
     let log = &shown["description"]["log"];
     if log["settlement"] == "log" {
         let monitor = log["monitors"][0].as_str().unwrap();
         let says = "the log server log-2 at nats://";
         cluster.refused(&["log", "--settlement", "log", "--log-monitor", monitor], says);
     }
-    // As text it is TOML.
+    // Without `--json` the description is TOML.
     let text = run_ok(["cluster", "show", "--cluster", &cluster.file()]);
     assert!(text.starts_with(&format!("# version {}", made + 2)) && text.contains("[[tier2]]"), "{text}");
 }
 
-/// Servers of the log by themselves, one for each place.
+/// A log server that runs alone, and which the test restarts with other settings.
 struct LogServer {
     program: PathBuf,
     home: TempDir,
@@ -297,14 +302,14 @@ impl LogServer {
         Some(Self { program, home, address: free_address(), monitor: free_address(), running: None })
     }
 
-    /// Whether it can sync what it acknowledges.
+    /// Whether this version of the server can sync what it acknowledges.
     fn syncs(&self) -> bool {
         let version = Command::new(&self.program).arg("--version").output().unwrap().stdout;
         let version = String::from_utf8(version).unwrap();
         !["v2.9.", "v2.10.", "v2.11."].iter().any(|old| version.contains(old))
     }
 
-    /// Ends it, and starts it with this in its configuration.
+    /// Ends the server, and starts it with `sync` in its configuration.
     fn start(&mut self, sync: &str, has_monitor: bool) {
         self.running = None;
         let monitor = if has_monitor { format!("http: \"{}\"\n", self.monitor) } else { String::new() };
@@ -332,7 +337,7 @@ impl LogServer {
         run(arguments)
     }
 
-    /// Has the engine delete a stream, as an operator may by mistake.
+    /// Deletes a stream of the log, as an operator may do by mistake.
     fn delete(&self, stream: &str) {
         let mut connection = TcpStream::connect(&self.address).unwrap();
         let request = format!(
@@ -351,7 +356,7 @@ impl LogServer {
 }
 
 #[test]
-fn a_log_that_does_not_sync_settles_nothing_by_itself() {
+fn a_log_that_does_not_sync_requires_settlement_by_a_standby() {
     let Some(mut server) = LogServer::new() else { return };
     let home = tempfile::tempdir().unwrap();
     let file = |name: &str| home.path().join(format!("{name}.toml"));
@@ -363,7 +368,7 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
     for says in ["the log server alone at http://", "`sync_interval: always`"] {
         assert!(said(&refused).contains(says), "{}", said(&refused));
     }
-    // Unless it is asked for, it is the mode that goes with such servers.
+    // Without the option, `init` chooses the mode of settlement that fits such servers.
     let made = server.init(&file("standby"), &asks);
     assert!(
         made.status.success() && said(&made).contains("settlement is `standby`, for `log`"),
@@ -373,7 +378,7 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
     let made = server.init(&file("unknown"), &[]);
     assert!(made.status.success() && said(&made).contains("for no --log-monitor says"), "{}", said(&made));
     assert!(said(&made).contains("streams, the names of which begin with doppel-"), "{}", said(&made));
-    // Nothing is made where the files cannot be.
+    // `init` creates no stream if it cannot write its files.
     let blocked = home.path().join("blocked");
     fs::write(&blocked, "").unwrap();
     let refused = server.init(&blocked.join("cluster.toml"), &[]);
@@ -404,7 +409,7 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
         said(&made)
     );
 
-    // A node starts only while that is so, or not known.
+    // A node starts only while the servers fit the mode of settlement, or cannot be asked.
     let start = |data: &str| {
         let mut command = doppel();
         command.args(["tier1", "--name", "a", "--cluster", file("log").to_str().unwrap(), "--data"]);
@@ -432,7 +437,7 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
     );
     drop(running);
 
-    // A description that is gone is not made anew.
+    // A deleted description is not created again.
     let shown = run_ok(["cluster", "show", "--json", "--cluster", file("log").to_str().unwrap()]);
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let id = &shown["description"]["cluster"].as_str().unwrap()[..12];
@@ -444,7 +449,7 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
     wait_until("the node to say what is missing", PATIENCE, is_said);
     let refused = run(["cluster", "show", "--cluster", file("log").to_str().unwrap()]);
     assert!(!refused.status.success() && said(&refused).contains("-meta is not there"), "{}", said(&refused));
-    // What is more likely is said first: another name in the file.
+    // The message names the likelier cause first: a wrong cluster name in the file.
     let refused = said(&refused);
     let name = refused.find(&format!("`cluster` in {}", file("log").display())).unwrap();
     assert!(name < refused.find("the stream is lost").unwrap(), "{refused}");
@@ -455,7 +460,7 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
 }
 
 #[test]
-fn whoever_waits_for_log_servers_is_told_so_at_once() {
+fn a_command_that_waits_for_log_servers_says_so_at_once() {
     let home = tempfile::tempdir().unwrap();
     let (file, servers) = (home.path().join("c.toml"), [free_address(), free_address()]);
     let servers = servers.map(|address| format!("nats://{address}"));
@@ -470,7 +475,7 @@ fn whoever_waits_for_log_servers_is_told_so_at_once() {
         let mut running = Running(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         let mut line = String::new();
         BufReader::new(running.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        // A second, and some for the start of the program.
+        // The limit is the first second, plus time for the program to start.
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}: {line}", began.elapsed());
         let says = format!("from the log servers {}, for 20 s at most", servers.join(", "));
         assert!(line.contains(&says), "{line}");

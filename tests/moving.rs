@@ -1,9 +1,9 @@
-//! A node's only partition moves to another node while pages arrive. Nothing is lost or duplicated, the groups
-//! are correct, and queries do not wait for the move, even if the process is killed in the middle.
+//! Moves a node's only partition to another node while pages arrive. No page is lost or stored twice, the
+//! groups are correct, and queries do not wait for the move, even if the process is killed in the middle.
 //!
-//! The partition is small unless `DOPPEL_MOVE` gives its approximate number of signatures (1,000,000 is the
-//! size that matters). Prints how long the move took, and the latency of status queries before and during the
-//! move:
+//! `DOPPEL_MOVE` sets the approximate number of signatures in the partition. The default is small; 1,000,000
+//! is the size that matters. The test prints how long the move took, and the latency of status queries before
+//! and during the move:
 //!
 //! `DOPPEL_MOVE=1000000 cargo test --release --test moving -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -89,7 +89,7 @@ impl Stream {
             }
             2 | 3 => {
                 let anchor = number - number % ANCHORS;
-                // The first anchors are queried and must stay unique.
+                // The test queries the first anchors, which must stay unique.
                 let anchor = if anchor < 100 * ANCHORS { 100 * ANCHORS } else { anchor };
                 let seed = self.live[&anchor].0;
                 self.next_page += 1;
@@ -149,10 +149,10 @@ fn contents_by_node(server: &Server) -> BTreeMap<u64, u64> {
     nodes
 }
 
-/// Requests a change of the mapping, as soon as the service's own change of it is done.
+/// Requests a change of the mapping. Waits first if the service is changing the mapping itself.
 fn start_change(server: &Server, action: &str, node: u64) -> Value {
     let body = json!({"action": action, "node": node}).to_string();
-    let started = wait_until("a turn to change the mapping", PATIENCE, || {
+    let started = wait_until("the service to accept a change of the mapping", PATIENCE, || {
         let response = server.post("/v1/rebalance", "application/json", body.clone());
         (response.status() != 409).then(|| json_of(response))
     });
@@ -195,7 +195,7 @@ fn a_partition_moves_while_pages_stream_in() {
 
     let meanwhile = Asker::start(&server, anchor);
     let change = start_change(&server, "drain", 0);
-    // What the service has split by itself before may be joined again.
+    // The move may also join partitions that the service has split on its own.
     assert_eq!(change["splits"], 0, "nothing is split for one node: {change}");
     let moved = change["contents_moved"].as_u64().unwrap();
     assert!(moved >= size / 2, "{moved}");
@@ -219,7 +219,7 @@ fn a_partition_moves_while_pages_stream_in() {
 }
 
 #[test]
-fn a_change_that_is_interrupted_by_kill_is_completed_after_restart() {
+fn a_change_interrupted_by_a_kill_is_completed_after_the_restart() {
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::start(data.path(), &NODES);
     let mut stream = filled(&server, 1_500);
@@ -230,7 +230,9 @@ fn a_change_that_is_interrupted_by_kill_is_completed_after_restart() {
         stream.run(&server, || began.elapsed() > pause);
         server.kill();
         server = Server::start(data.path(), &NODES);
-        wait_until("what was requested before", PATIENCE, || (!is_moving(&server)).then_some(()));
+        wait_until("the interrupted change to be completed", PATIENCE, || {
+            (!is_moving(&server)).then_some(())
+        });
         let nodes = contents_by_node(&server);
         assert_eq!(nodes.contains_key(&node), action == "join", "{action} {node}: {nodes:?}");
         stream.check(&server);

@@ -1,5 +1,5 @@
-//! Runs `doppel plan` on unusual input: every result is defined, and there are warnings about everything that
-//! makes it doubtful.
+//! Runs `doppel plan` on unusual input. Every result is defined, and warnings name everything that makes it
+//! doubtful.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -21,7 +21,7 @@ fn pages(dir: &Path, name: &str, texts: impl IntoIterator<Item = String>) -> Pat
     path
 }
 
-/// `length` words of a kind. Every third word is the page's own choice of 97 words that all pages share.
+/// A text of `length` words. Every third word is chosen for this page from 97 words that all pages share.
 fn text(kind: &str, number: usize, length: usize) -> String {
     let own = |n: usize| 1_000 + stable_hash64(format!("{number} {n}").as_bytes()) as usize % 97;
     let place = |n| if n % 3 == 0 { own(n) } else { n };
@@ -46,7 +46,8 @@ fn unusual_collections_are_mapped_with_warnings() {
     let ten = pages(dir.path(), "ten", (0..10).map(|n| text("w", n, 20 + 30 * n)));
     let usual = pages(dir.path(), "usual", (0..600).map(|n| text("w", n, 20 + n)));
     let expected = [
-        // A text of one repeated word has at most five shingles, so there are only five different vectors.
+        // A text of one repeated word has at most five shingles, so there are only five different length
+        // vectors.
         (
             &one_word,
             599,
@@ -152,7 +153,7 @@ fn earlier_outputs_survive_a_run_without_contents() {
         for path in [&old, &map] {
             assert_eq!(fs::read_to_string(path).unwrap(), "old", "{input:?}");
         }
-        assert_eq!(entries(), before, "nothing new is there, {input:?}");
+        assert_eq!(entries(), before, "the command must create no file, {input:?}");
     };
     fails(None, &no_text, 5, "nothing to map");
     fails(None, &gone, 5, "nothing to map");
@@ -201,7 +202,7 @@ fn two_outputs_cannot_be_the_same_file() {
 }
 
 #[test]
-fn later_data_are_compared_with_the_sample() {
+fn later_data_is_compared_with_the_sample() {
     let dir = tempfile::tempdir().unwrap();
     let short = pages(dir.path(), "short", (0..500).map(|n| text("w", n, 20 + n % 100)));
     let alike = pages(dir.path(), "alike", (500..1_000).map(|n| text("w", n, 20 + n % 100)));
@@ -213,7 +214,7 @@ fn later_data_are_compared_with_the_sample() {
 }
 
 #[test]
-fn the_map_is_a_document_with_its_sample() {
+fn the_map_is_written_with_the_sample_that_it_was_learned_from() {
     let dir = tempfile::tempdir().unwrap();
     let file = pages(dir.path(), "pages", (0..500).map(|n| text("w", n, 20 + n)));
     let map = dir.path().join("map.json");
@@ -224,9 +225,13 @@ fn the_map_is_a_document_with_its_sample() {
     let document = of();
     assert_eq!(document, of(), "the same input gives the same map");
     let plan: Plan = serde_json::from_str(&document).unwrap();
-    assert_eq!((plan.nodes(), plan.map().partitions(), plan.map().version()), (4, 32, 1));
+    assert_eq!(plan.nodes(), 4);
+    assert_eq!(plan.map().partitions(), 32);
+    assert_eq!(plan.map().version(), 1);
     let sample = plan.map().sample();
-    assert_eq!((sample.contents, sample.features.len(), sample.load.stored.len()), (500, 3, 32));
+    assert_eq!(sample.contents, 500);
+    assert_eq!(sample.features.len(), 3);
+    assert_eq!(sample.load.stored.len(), 32);
 }
 
 #[test]
@@ -271,7 +276,7 @@ fn wrong_options_are_refused() {
 }
 
 #[test]
-fn a_servers_contents_give_the_same_map_as_the_crawl() {
+fn the_contents_of_a_server_give_the_same_map_as_the_crawl() {
     let dir = tempfile::tempdir().unwrap();
     let crawl = pages(dir.path(), "usual", (0..600).map(|n| text("w", n, 20 + n)));
     let empty = Server::start(&dir.path().join("empty"), &[]);

@@ -1,8 +1,10 @@
-//! Real crawls in `serve`, whose pages change, move and die, under policies that read sites, main contents and tables: at every
-//! stop, and after the process was killed, the groups are the components of the policy's own F and of redirects.
+//! Loads real crawls into `doppel serve` under policies that read sites, main contents and tables. Pages
+//! change, move and die. At every stop, and after a kill, the groups are the connected components of the
+//! policy's F and of redirects.
 //!
-//! Signatures and F are the product's, which the test `reference` of `doppel-text` holds against slow ones. Everything else is counted here in the most direct way:
-//! every pair of contents is compared. Groups stay far below the number of members at which one is quarantined.
+//! Signatures and F are those of the product; the test `reference` of `doppel-text` compares them with slow
+//! implementations. This test computes everything else in the most direct way, and compares every pair of
+//! contents. All groups stay far below the size at which a group is quarantined.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -18,19 +20,20 @@ use doppel_model::tables::Tables;
 use doppel_model::{ContentHash, PageUrl, UnionFind};
 use doppel_text::{Extraction, Extractor};
 use harness::{Server, crawl, crawls, meaning, run_ok};
-use oracle::crawl::Found;
+use oracle::crawl::FetchOutcome;
 use oracle::{Collection, Crawl, Resolution};
 
-/// Rounds after which the groups are looked at; the process is killed after the first.
+/// Rounds after which the test compares the groups. It kills the process after the first of them.
 const STOPS: [usize; 2] = [6, 12];
 
-/// What is loaded: pages of many hosts, and rounds in which pages of a few change.
+/// The rounds to load: first the pages of many hosts, then rounds in which pages of a few hosts change.
 fn rounds(data: &Path) -> Vec<PathBuf> {
     let rounds = crawl(data, "quick").into_iter().chain(crawl(data, "trace"));
     rounds.collect()
 }
 
-/// The tables of a policy, if it reads any, learnt from the first rounds; and the options that give them to a server.
+/// The tables of a policy, learnt from the first rounds, and the options that pass them to a server. Both are
+/// empty if the policy reads no tables.
 fn tables(policy: Policy, home: &Path, rounds: &[PathBuf]) -> (Option<Arc<Tables>>, Vec<String>) {
     if !policy.reads_tables() {
         return (None, Vec::new());
@@ -42,7 +45,7 @@ fn tables(policy: Policy, home: &Path, rounds: &[PathBuf]) -> (Option<Arc<Tables
     (Some(Arc::new(tables)), vec!["--policy-tables".to_owned(), path])
 }
 
-/// The contents of pages, each once, with the pages that have it.
+/// The distinct contents of all pages, and the content of each page.
 #[derive(Default)]
 struct Contents<'c> {
     numbers: HashMap<ContentHash, usize>,
@@ -50,12 +53,12 @@ struct Contents<'c> {
     of_pages: HashMap<&'c str, usize>,
 }
 
-/// The groups of several live pages, and how many pairs of contents are near-duplicates.
+/// The groups with several live pages, and the number of near-duplicate pairs of contents.
 fn groups(crawl: &Crawl, mut extractor: Extractor, policy: Policy) -> (Vec<Vec<String>>, usize) {
     let collection = Collection::new(crawl);
     let mut contents = Contents::default();
     for (url, found) in crawl.newest() {
-        let (Found::Html(html), Ok(page)) = (found, PageUrl::parse(url)) else { continue };
+        let (FetchOutcome::Html(html), Ok(page)) = (found, PageUrl::parse(url)) else { continue };
         let Extraction::Page(page) = extractor.html(&page, html.as_bytes(), Some("utf-8")) else { continue };
         let next = contents.signatures.len();
         let number = *contents.numbers.entry(page.signature.content()).or_insert(next);
@@ -78,7 +81,7 @@ fn groups(crawl: &Crawl, mut extractor: Extractor, policy: Policy) -> (Vec<Vec<S
     for url in collection.pages.keys() {
         if let Resolution::At(at, _) = collection.resolve(url) {
             let content = contents.of_pages[at];
-            // A page without words is alone, but for what redirects to it.
+            // A page without words forms a group only with the redirects to it.
             let is_empty = contents.signatures[content].tokens() == 0;
             let group = (components.root(content), is_empty.then_some(at));
             groups.entry(group).or_default().push(url.clone());
@@ -89,7 +92,7 @@ fn groups(crawl: &Crawl, mut extractor: Extractor, policy: Policy) -> (Vec<Vec<S
     (groups, pairs)
 }
 
-/// The groups of several pages that a server has.
+/// The groups with several pages that a server exports.
 fn served(server: &Server) -> Vec<Vec<String>> {
     let (_, mut groups) = meaning(&server.export());
     groups.iter_mut().for_each(|group| group.sort());
@@ -131,21 +134,25 @@ fn groups_are_components(policy: &str) {
         assert!(expected.len() > 100, "{} groups", expected.len());
         let served = served(&server);
         let differing: Vec<_> = served.iter().filter(|group| !expected.contains(group)).take(5).collect();
-        assert!(served == expected, "{policy}, round {number}: {} groups, {differing:#?}", served.len());
+        assert!(
+            served == expected,
+            "{policy}, round {number}: the server has {} groups; not expected are {differing:#?}",
+            served.len()
+        );
     }
 }
 
 #[test]
-fn by_site() {
+fn under_by_site_groups_are_the_components_of_f() {
     groups_are_components("by-site:site=host");
 }
 
 #[test]
-fn copies() {
+fn under_copies_groups_are_the_components_of_f() {
     groups_are_components("copies");
 }
 
 #[test]
-fn multi_simhash() {
+fn under_multi_simhash_groups_are_the_components_of_f() {
     groups_are_components("multi-simhash");
 }

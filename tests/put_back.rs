@@ -1,4 +1,5 @@
-//! A log whose servers have all lost what they had acknowledged gets it back from the nodes that have copied it.
+//! A shared log whose servers have all lost acknowledged entries. The nodes that have copied the entries
+//! write them back to the log.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -12,7 +13,7 @@ use harness::trial::Trial;
 use harness::{all_is_well, meaning, of_one_process, run_ok};
 use serde_json::Value;
 
-/// A copy of a directory in the place of another.
+/// Replaces the directory `to` by a copy of `from`.
 fn copy(from: &Path, to: &Path) {
     if to.exists() {
         fs::remove_dir_all(to).unwrap();
@@ -20,10 +21,11 @@ fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 
-/// All servers of the log lose their power at once, and with it what they have acknowledged and not written: here it is as if
-/// their directories were older. The nodes of tier 1 live on, and the second time they are started anew as well.
+/// All servers of the log lose power at once, and with it the acknowledged entries that they had not written
+/// to disk. The test simulates this by replacing their directories with older copies. The nodes of tier 1
+/// keep running, and in the last turn they are restarted as well.
 #[test]
-fn what_all_servers_of_the_log_have_lost_is_put_back() {
+fn entries_that_all_servers_of_the_log_lost_are_written_back() {
     const SERVERS: [&str; 3] = ["log-1", "log-2", "log-3"];
     const RECORDS: [&str; 3] = ["record-1", "record-2", "record-3"];
     let rounds = rounds(11, 60, 5);
@@ -31,7 +33,7 @@ fn what_all_servers_of_the_log_have_lost_is_put_back() {
     let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "1", "--coordinators", "1"]) else {
         return;
     };
-    // Commits are settled when a standby has them, whatever the servers promise.
+    // Choose settlement by a standby, so that a node has copied every settled commit.
     if !trial.settles_by_standby() {
         let file = trial.data("cluster.toml");
         run_ok(["cluster", "log", "--cluster", file.to_str().unwrap(), "--settlement", "standby"]);
@@ -53,7 +55,7 @@ fn what_all_servers_of_the_log_have_lost_is_put_back() {
             push(pages);
             continue;
         }
-        // What the round before has written is lost, and the first part of this one.
+        // The servers will lose the pages of the previous round and the first half of this one.
         push(&pages[..pages.len() / 2]);
         SERVERS.iter().for_each(|name| trial.kill(name));
         if turn == 3 {
@@ -70,5 +72,8 @@ fn what_all_servers_of_the_log_have_lost_is_put_back() {
     assert_eq!(meaning(&front.export()), expected);
     all_is_well(front);
     let said = RECORDS.map(|name| fs::read_to_string(trial.data(name).with_extension("log")).unwrap());
-    assert!(said.concat().contains("the log has the lost entries again"), "nothing was put back");
+    assert!(
+        said.concat().contains("the log has the lost entries again"),
+        "no node wrote lost entries back to the log"
+    );
 }

@@ -1,4 +1,4 @@
-//! Inspecting and changing the mapping as an operator: `doppel report load-balance` and `doppel rebalance`.
+//! Inspects and changes the mapping as an operator does: `doppel report load-balance` and `doppel rebalance`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -30,8 +30,8 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Changes the mapping and waits until that is done. If the service is changing it on its own, this comes
-/// first.
+/// Changes the mapping and waits until the change is done. If the service is changing the mapping itself,
+/// waits for that first.
 fn rebalance(server: &Server, arguments: &[&str]) -> String {
     answer(server, &[&["rebalance", "--wait"], arguments].concat())
 }
@@ -55,7 +55,7 @@ fn a_node_is_drained_and_joined_without_changing_the_groups() {
     let mut load = vec!["load".into(), "--flush".into(), "--server".into(), server.url.clone()];
     load.extend(crawl(&data, "quick").iter().map(|file| file.display().to_string()));
     run_ok(load);
-    // The nodes are even, whatever the service has moved by itself.
+    // Every node has contents, however the service has rebalanced on its own.
     wait_until("contents on every node", PATIENCE, || {
         contents(&server).0.iter().all(|node| *node > 0).then_some(())
     });
@@ -65,12 +65,14 @@ fn a_node_is_drained_and_joined_without_changing_the_groups() {
     assert!(before.len() == 3 && before.iter().all(|node| *node > 0), "{before:?}");
 
     let dry = json(&server, &["rebalance", "--drain", "1", "--dry-run", "--wait", "--json"]);
-    assert_eq!((&dry["started"], &dry["contents"]), (&Value::Bool(false), &Value::from(all)));
+    assert_eq!(dry["started"], Value::Bool(false));
+    assert_eq!(dry["contents"], Value::from(all));
     assert_eq!(contents(&server), (before.clone(), all), "a dry run changes nothing");
 
     rebalance(&server, &["--drain", "1"]);
     let (drained, all_drained) = contents(&server);
-    assert_eq!((drained[1], all_drained), (0, all), "{drained:?}");
+    assert_eq!(drained[1], 0, "{drained:?}");
+    assert_eq!(all_drained, all, "{drained:?}");
     let again = rebalance(&server, &["--drain", "1"]);
     assert!(again.starts_with("nothing to do: node 1 is drained already"), "{again}");
     assert!(answer(&server, &["report", "load-balance"]).contains("\ndrained: 1\n"));
@@ -91,7 +93,7 @@ fn the_report_is_plotted_and_includes_what_if_figures() {
     run_ok(["load", "--flush", "--server", &server.url, file.to_str().unwrap()]);
     let plots = home.path().join("plots");
     let svg = ["--svg", plots.to_str().unwrap()];
-    // A map may be learned between two reports.
+    // The service may learn a new map between two reports.
     wait_until("a drawing of the present map", PATIENCE, || {
         answer(&server, &[&["report", "load-balance"][..], &svg].concat());
         let drawn = fs::read_to_string(plots.join("load-balance.svg")).unwrap();
@@ -100,7 +102,7 @@ fn the_report_is_plotted_and_includes_what_if_figures() {
     });
 
     let what_if = answer(&server, &[&["report", "load-balance", "--what-if"][..], &svg].concat());
-    // The current plan, and seven numbers of nodes for each of four dimensions.
+    // One line for the current plan, and seven numbers of nodes for each of four dimensions.
     let rows = what_if.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
     assert_eq!(rows.count(), 1 + 28, "{what_if}");
     assert!(what_if.contains("\nspeed-up: ") && what_if.contains("fewer than 100 a node on"), "{what_if}");
@@ -114,7 +116,7 @@ fn the_report_is_plotted_and_includes_what_if_figures() {
         (&["rebalance", "--move", "0"], 2),
         (&["rebalance", "--to", "0"], 2),
         (&["rebalance", "--patience", "9"], 2),
-        // There is no node 9, and node 0 is the last one.
+        // There is no node 9, and a drain of node 0 would leave no node.
         (&["rebalance", "--drain", "9"], 4),
         (&["rebalance", "--drain", "0"], 4),
         (&["rebalance", "--move", "999999", "--to", "0"], 4),
@@ -140,9 +142,9 @@ fn two_nodes() -> OwnServer {
 }
 
 #[test]
-fn one_change_waits_for_another() {
+fn a_change_of_the_mapping_waits_for_another_one() {
     let server = two_nodes();
-    // It depends on chance how soon the other change is done.
+    // The other change may end before the command looks, so try several times.
     let waited = (0..50).any(|_| {
         rebalance(&server, &["--join", "1"]);
         let other = server.post_json("/v1/rebalance", &json!({"action": "drain", "node": 1}));
@@ -160,7 +162,7 @@ fn one_change_waits_for_another() {
         }
         false
     });
-    assert!(waited, "no change was ever met under way");
+    assert!(waited, "in 50 attempts, no command met another change that was still running");
 }
 
 #[test]
@@ -178,8 +180,9 @@ fn a_partition_is_moved() {
     let printed: Value = serde_json::from_str(&printed).unwrap();
     let moved =
         json!({"partition": partition["partition"], "from": 0, "to": 1, "contents": partition["contents"]});
-    assert_eq!((&printed["started"], &printed["moves"]), (&json!(true), &json!([moved])));
-    // The service may have moved it back in the meantime.
+    assert_eq!(printed["started"], json!(true));
+    assert_eq!(printed["moves"], json!([moved]));
+    // The service may have moved the partition back in the meantime.
     assert!(printed["done"]["plan_version"].as_u64() > printed["plan_version"].as_u64(), "{printed}");
     assert!(
         printed["done"]["imbalance"].as_f64().unwrap() >= 1.0 && printed["done"]["seconds"].is_f64(),
@@ -190,7 +193,7 @@ fn a_partition_is_moved() {
 }
 
 #[test]
-fn the_map_is_learned_anew_and_the_groups_stay() {
+fn learning_the_map_anew_keeps_the_groups() {
     let server = two_nodes();
     let (before, all) = contents(&server);
     let plan_version = json(&server, &["report", "load-balance", "--json"])["plan_version"].as_u64().unwrap();

@@ -1,4 +1,5 @@
-//! A cluster whose ranges are replicated through real servers of the log: whatever dies, another node takes over.
+//! A cluster whose ranges are replicated through real servers of the shared log. Whatever process dies,
+//! another node takes over and nothing is lost.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -14,7 +15,8 @@ use harness::trial::Trial;
 use harness::{PATIENCE, Server, all_is_well, meaning, of_one_process, run, run_ok, wait_until};
 use serde_json::{Value, json};
 
-/// Pushes batches by two coordinators in turn, and breaks something in the middle. Everything is accepted in the end.
+/// Submits pages in batches to two coordinators in turn, and injects a fault in the middle. Returns when all
+/// pages are accepted.
 fn push_while(fronts: &[Server], pages: &[Value], fault: impl FnOnce() + Send) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -27,7 +29,7 @@ fn push_while(fronts: &[Server], pages: &[Value], fault: impl FnOnce() + Send) {
     });
 }
 
-/// What is not as it should be.
+/// The problems that the status lists.
 fn attention(front: &Server) -> Value {
     front.ask("/v1/cluster", &[])["attention"].clone()
 }
@@ -43,13 +45,13 @@ fn whatever_dies_another_node_takes_over_and_nothing_is_lost() {
     all_is_well(&fronts[0]);
     for (round, pages) in rounds.iter().enumerate() {
         let fault = || match round {
-            // The owner of ranges, and the one that has the router of the index.
+            // `record-2` owns ranges. `record-1` also runs the router of the index.
             1 => trial.kill("record-2"),
             2 => {
                 trial.start("record-2");
                 trial.kill("record-1");
             }
-            // One that is deposed in its sleep.
+            // Suspend an owner; another node deposes it meanwhile.
             3 => {
                 trial.start("record-1");
                 thread::sleep(Duration::from_secs(3));
@@ -57,7 +59,7 @@ fn whatever_dies_another_node_takes_over_and_nothing_is_lost() {
                 thread::sleep(Duration::from_secs(6));
                 trial.signal("record-3", "CONT");
             }
-            // A server of the log, and then all of them.
+            // Kill one server of the log, and in the next round all of them.
             4 => trial.kill("log-1"),
             5 => {
                 trial.start("log-1");
@@ -65,7 +67,7 @@ fn whatever_dies_another_node_takes_over_and_nothing_is_lost() {
                 ["log-1", "log-2", "log-3"].iter().for_each(|name| trial.kill(name));
                 ["log-1", "log-2", "log-3"].iter().for_each(|name| trial.start(name));
             }
-            // A disk, while all ranges have another replica.
+            // Lose a disk while all ranges have another replica.
             6 => {
                 all_is_well(&fronts[1]);
                 trial.kill("record-2");
@@ -88,24 +90,21 @@ fn whatever_dies_another_node_takes_over_and_nothing_is_lost() {
         assert_eq!(fronts[1].status(url)["status"], **status, "{url}");
     }
     all_is_well(&fronts[0]);
-    // Beats tell how far the standbys are, some times a second.
-    let status = wait_until("standbys that have everything", PATIENCE, || {
+    // Beats report the positions of the standbys several times a second.
+    let status = wait_until("the standbys to copy all entries", PATIENCE, || {
         let status = fronts[0].ask("/v1/cluster", &[]);
         let is_behind =
             |range: &Value| range["standbys"].as_array().unwrap().iter().any(|standby| standby["lag"] != 0);
         (!status["ranges"].as_array().unwrap().iter().any(is_behind)).then_some(status)
     });
     assert_eq!(status["replicated"], true);
-    // Where a second node has to have every write, a third one lets writes go on.
+    // If settlement needs a standby, writes go on during a failure only with a third replica.
     let standbys = if trial.settles_by_standby() { 2 } else { 1 };
     for range in status["ranges"].as_array().unwrap() {
-        assert_eq!(
-            (&range["served"], range["standbys"].as_array().unwrap().len()),
-            (&json!(true), standbys),
-            "{range}"
-        );
+        assert_eq!(range["served"], json!(true), "{range}");
+        assert_eq!(range["standbys"].as_array().unwrap().len(), standbys, "{range}");
     }
-    // What every node has is sound by itself, too.
+    // The data of every node passes `doppel check` on its own.
     let home = tempfile::tempdir().unwrap();
     let (file, dir) = (home.path().join("backup"), home.path().join("restored"));
     run_ok(["backup", "--server", &fronts[0].url, "--out", file.to_str().unwrap()]);
@@ -114,7 +113,7 @@ fn whatever_dies_another_node_takes_over_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_feed_goes_on_when_a_range_has_another_owner() {
+fn a_change_feed_goes_on_after_a_takeover() {
     let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "1", "--coordinators", "1"]) else {
         return;
     };
@@ -129,7 +128,7 @@ fn a_feed_goes_on_when_a_range_has_another_owner() {
     trial.kill("record-1");
     front.push_patiently(&pages[20..]);
     front.flush_patiently();
-    let then = wait_until("the feed", PATIENCE, || {
+    let then = wait_until("the feed to go on", PATIENCE, || {
         let answer = front.query("/v1/changes", &[("limit", "1000"), ("cursor", cursor)]);
         answer.status().is_success().then(|| answer.json::<Value>().unwrap())
     });
@@ -139,8 +138,9 @@ fn a_feed_goes_on_when_a_range_has_another_owner() {
             .map(|change| change["url"].as_str().unwrap().to_owned())
             .collect::<std::collections::BTreeSet<_>>()
     };
-    assert_eq!((urls(&first).len(), urls(&then).len()), (20, 20));
-    // Two nodes are left of the three, and say so.
+    assert_eq!(urls(&first).len(), 20);
+    assert_eq!(urls(&then).len(), 20);
+    // Two of three nodes are left, and the status says so.
     let said = attention(front);
     assert!(said.to_string().contains("record-1"), "{said}");
 }
@@ -157,7 +157,7 @@ fn an_increment_of_one_node_follows_the_backup_of_another() {
     front.push_patiently(&rounds[0]);
     front.flush_patiently();
     run_ok(["backup", "--server", &front.url, "--out", &full]);
-    // Its coordinator asked this node.
+    // The coordinator made the first backup from this node.
     trial.kill("record-1");
     front.push_patiently(&rounds[1]);
     front.flush_patiently();
@@ -173,7 +173,7 @@ fn an_increment_of_one_node_follows_the_backup_of_another() {
 }
 
 #[test]
-fn an_operator_has_a_node_own_a_range() {
+fn an_operator_moves_the_ownership_of_a_range_to_a_node() {
     let Some(trial) = Trial::replicated(&["--tier1", "2", "--tier2", "1", "--coordinators", "1"]) else {
         return;
     };
@@ -201,15 +201,15 @@ fn an_operator_has_a_node_own_a_range() {
     assert!(said.contains("index-1 has no replica of range 0"), "{said}");
 }
 
-/// What the router of the index says of its load, when it can.
+/// Load report of the router of the index. Waits until there is a router.
 fn load(front: &Server) -> Value {
-    wait_until("the router", PATIENCE, || {
+    wait_until("the router to report its load", PATIENCE, || {
         let report = front.query("/v1/reports/load-balance", &[]);
         report.status().is_success().then(|| report.json::<Value>().unwrap())
     })
 }
 
-/// The plan of the index: its version, the node of each partition, the drained nodes.
+/// The plan of the index: its version, the node of each partition, and the drained nodes.
 fn plan(front: &Server) -> Value {
     let report = load(front);
     let partitions = report["partitions"].as_array().unwrap().iter();
@@ -217,9 +217,9 @@ fn plan(front: &Server) -> Value {
     json!({"version": report["plan_version"], "places": places, "drained": report["drained"]})
 }
 
-/// The same when it has changed no more for a while.
+/// Like [`plan`], but waits until the plan has not changed for a while.
 fn plan_at_rest(front: &Server) -> Value {
-    wait_until("the plan to stay", PATIENCE, || {
+    wait_until("the plan to stop changing", PATIENCE, || {
         let before = plan(front);
         thread::sleep(Duration::from_secs(2));
         (plan(front) == before).then_some(before)
@@ -232,7 +232,7 @@ fn contents_by_node(front: &Server) -> Vec<u64> {
 }
 
 #[test]
-fn the_plan_of_the_index_and_what_is_requested_of_it_outlive_the_owner_of_the_first_range() {
+fn the_plan_and_open_requests_of_the_index_survive_the_death_of_its_router() {
     let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "3", "--coordinators", "1"]) else {
         return;
     };
@@ -248,7 +248,8 @@ fn the_plan_of_the_index_and_what_is_requested_of_it_outlive_the_owner_of_the_fi
     run_ok(["rebalance", "--wait", "--server", &front.url]);
     run_ok(["rebalance", "--wait", "--drain", "1", "--server", &front.url]);
     let before = plan_at_rest(front);
-    assert_eq!((&before["drained"], contents_by_node(front)[1]), (&json!([1]), 0));
+    assert_eq!(before["drained"], json!([1]));
+    assert_eq!(contents_by_node(front)[1], 0);
     let router = || front.ask("/v1/cluster", &[])["ranges"][0]["owner"].as_str().unwrap().to_owned();
     all_is_well(front);
     let first = router();
@@ -258,9 +259,11 @@ fn the_plan_of_the_index_and_what_is_requested_of_it_outlive_the_owner_of_the_fi
     assert_ne!(second, first);
     assert_eq!(plan_at_rest(front), before);
     let contents = contents_by_node(front);
-    assert_eq!((contents[1], contents.iter().sum::<u64>()), (0, 1_500), "{contents:?}");
+    assert_eq!(contents[1], 0, "{contents:?}");
+    assert_eq!(contents.iter().sum::<u64>(), 1_500, "{contents:?}");
 
-    // What is requested of a node that does nothing is not done when its router dies.
+    // A request that concerns an unresponsive node is still open when the router dies, and the next router
+    // completes it.
     trial.start(&first);
     all_is_well(front);
     trial.signal("index-2", "STOP");
@@ -285,10 +288,10 @@ fn the_plan_of_the_index_and_what_is_requested_of_it_outlive_the_owner_of_the_fi
     }
 }
 
-/// A page of the longest kind. Its signature is longer than the longest message of the log, so its record goes there in parts,
-/// and in the end the other nodes have it.
+/// A page of maximal length. Its signature is longer than the longest message of the log, so the log carries
+/// its record in parts. In the end the other nodes have the record.
 #[test]
-fn a_record_that_is_longer_than_a_message_of_the_log_goes_through() {
+fn a_record_longer_than_a_message_of_the_log_is_replicated_in_parts() {
     const WORDS: usize = 1_990_000;
     let options = ["--tier1", "3", "--replicas", "3", "--tier2", "1", "--coordinators", "1"];
     let Some(trial) = Trial::replicated(&options) else { return };
@@ -313,7 +316,7 @@ fn a_record_that_is_longer_than_a_message_of_the_log_goes_through() {
     assert!(written > 4 << 20, "{written} bytes of records");
     assert_eq!(front.status("http://long.example/0")["status"], "unique");
     all_is_well(front);
-    // Whichever node owned the page, the others have its signature, and compare with it.
+    // Whichever node owned the page, the others have its signature and compare new pages with it.
     for (copy, name) in [(1, "record-1"), (2, "record-2"), (3, "record-3")] {
         trial.kill(name);
         front.push_patiently(&[page(copy, copy)]);
@@ -325,7 +328,8 @@ fn a_record_that_is_longer_than_a_message_of_the_log_goes_through() {
     }
 }
 
-/// The streams are shorter than what is written to them, so they are trimmed; a lost disk is made good by another replica.
+/// The streams hold fewer bytes than the test writes, so they are trimmed. A node that lost its disk
+/// therefore copies its ranges from another replica.
 #[test]
 fn streams_are_trimmed_and_a_lost_disk_is_copied_from_another_node() {
     const STREAM_BYTES: u64 = 16 << 20;
@@ -334,7 +338,7 @@ fn streams_are_trimmed_and_a_lost_disk_is_copied_from_another_node() {
     let Some(trial) = Trial::replicated(&[&nodes[..], &log[..]].concat()) else { return };
     let front = &trial.coordinators()[0];
     all_is_well(front);
-    // About 25 kB of signature each.
+    // Each page has a signature of about 25 kB.
     let page = |n: usize| {
         let words: Vec<String> = (0..5_000).map(|word| format!("{n}x{word}")).collect();
         json!({"url": format!("http://site.example/{n}"), "text": words.join(" "),
@@ -347,7 +351,7 @@ fn streams_are_trimmed_and_a_lost_disk_is_copied_from_another_node() {
     trial.kill("record-2");
     fs::remove_dir_all(trial.data("record-2")).unwrap();
     trial.start("record-2");
-    // It goes on while it is copied.
+    // Writes go on while the range is copied.
     let more: Vec<Value> = (2_000..2_040).map(page).collect();
     front.push_patiently(&more);
     all_is_well(front);
@@ -370,7 +374,7 @@ fn the_status_says_why_writes_wait_for_the_log() {
     let pages: Vec<Value> = (0..20)
         .map(|n| json!({"url": format!("http://site.example/{n}"), "text": format!("page number {n}")}))
         .collect();
-    // One of three servers carries news, and takes no entries.
+    // One server of three still serves its clients, but cannot accept entries.
     ["log-1", "log-2"].iter().for_each(|name| trial.kill(name));
     thread::scope(|scope| {
         scope.spawn(|| front.push_patiently(&pages));
@@ -383,7 +387,7 @@ fn the_status_says_why_writes_wait_for_the_log() {
     all_is_well(front);
 }
 
-/// What is answered about pages while something is broken, one after the other.
+/// Counts of the answers to questions about pages while something is broken.
 #[derive(Default)]
 struct Answers {
     longest: Duration,
@@ -393,7 +397,8 @@ struct Answers {
     oldest: u64,
 }
 
-/// Asks about pages for a while. Every answer is the expected one, but for its age.
+/// Asks about pages one after another for a while. Each answer must be the expected one; only its age may
+/// differ.
 fn ask_for(front: &Server, expected: &[Value], time: Duration) -> Answers {
     let (began, mut answers) = (Instant::now(), Answers::default());
     for page in expected.iter().cycle() {
@@ -430,7 +435,7 @@ fn questions_are_answered_by_replicas_while_a_range_has_no_owner() {
         return;
     };
     let front = &trial.coordinators()[0];
-    // Of every five pages three are one group.
+    // Three of every five pages form a group.
     let words = |n: u64| text(if n % 5 < 3 { n / 5 } else { 1_000 + n }, 40);
     let page = |n: u64| {
         let more = if n.is_multiple_of(2) { "" } else { " more" };
@@ -467,22 +472,32 @@ fn questions_are_answered_by_replicas_while_a_range_has_no_owner() {
     assert!(old.count() > 0, "no group was answered by a replica");
     let answers = ask_for(front, expected, Duration::from_secs(4));
     assert!(answers.replicas > 5 && answers.longest < Duration::from_secs(8));
-    assert!(answers.oldest <= 5_000, "as old as is promised at most");
+    assert!(
+        answers.oldest <= 5_000,
+        "an answer is {} ms old, but at most 5,000 ms are promised",
+        answers.oldest
+    );
     trial.start("record-1");
     all_is_well(front);
     let answers = ask_for(front, expected, Duration::from_secs(1));
-    assert!(answers.owners > 5 && answers.replicas * 2 < answers.owners, "owners answer again");
+    assert!(
+        answers.owners > 5 && answers.replicas * 2 < answers.owners,
+        "the owners must give most answers again, not {} of replicas beside {} of owners",
+        answers.replicas,
+        answers.owners
+    );
 
-    // One that hangs is waited for a moment, by the front door and by each node, and then no more.
+    // For a suspended node, the coordinator and each node wait a moment once, and then no more.
     trial.signal("record-2", "STOP");
     let answers = ask_for(front, expected, Duration::from_secs(4));
     assert!(answers.replicas > 5 && answers.longest < Duration::from_secs(8));
-    // If each question waited for it, all about its pages were slow, and so few that they were most of them.
+    // If each question waited for that node, all questions about its pages would be slow, and they would be
+    // most of the few questions.
     assert!(answers.slow * 3 < answers.owners + answers.replicas, "{} slow", answers.slow);
     trial.signal("record-2", "CONT");
     all_is_well(front);
 
-    // Without the log nobody takes over, and what the replicas have grows old.
+    // Without the log no node can take over a range, and the data of the replicas gets old.
     let began = Instant::now();
     ["log-1", "log-2", "log-3"].iter().for_each(|name| trial.kill(name));
     trial.kill("record-3");
@@ -521,7 +536,7 @@ fn questions_are_answered_by_replicas_while_a_range_has_no_owner() {
 }
 
 #[test]
-fn a_cluster_is_made_only_where_its_log_answers() {
+fn a_cluster_is_created_only_if_its_log_answers() {
     let Some(program) = harness::trial::log_server() else { return };
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("cluster.toml");
@@ -534,7 +549,7 @@ fn a_cluster_is_made_only_where_its_log_answers() {
     assert!(!refused.status.success() && !file.exists(), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("127.0.0.1:9"), "{refused:?}");
 
-    // One that looks for others elects no leader, and makes no stream.
+    // A server that looks for its cluster elects no leader, and creates no stream.
     let [clients, routes] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
     let configuration = home.path().join("log.conf");
     let text = format!(

@@ -1,4 +1,4 @@
-//! Every call of the public API, end to end over HTTP against `doppel serve`.
+//! Calls every route of the public API, end to end over HTTP against `doppel serve`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -45,10 +45,11 @@ fn three() -> OwnServer {
 }
 
 #[test]
-fn the_life_of_a_page() {
+fn a_page_is_grouped_updated_deleted_and_revived() {
     let server = three();
     let b = server.status(B);
-    assert_eq!((&b["status"], &b["winner"]), (&json!("duplicate"), &json!(A)), "{b}");
+    assert_eq!(b["status"], json!("duplicate"), "{b}");
+    assert_eq!(b["winner"], json!(A), "{b}");
     assert_eq!(b["rule"], "day_first_seen");
     let j = b["similarity"].as_f64().unwrap();
     assert!((j - 195.0 / 205.0).abs() < 0.03, "one word of 200 changed: {j}");
@@ -59,14 +60,14 @@ fn the_life_of_a_page() {
     // The same page again, an older version, and a small change.
     let again = server.push(&[page(B, 1, 1, 2), page(B, 2, 0, 1)]);
     assert_eq!(outcomes(&again), ["unchanged", "stale"]);
-    // Of several versions in one request the newest alone changes the page.
+    // Of several versions in one request, only the newest changes the page.
     let newer = server.push(&[page(B, 2, 0, 1), page(B, 1, 1, 2), page(B, 1, 2, 3)]);
     assert_eq!(outcomes(&newer), ["stale", "stale", "confirmed"]);
     // The page changes completely, and later changes back.
     assert_eq!(outcomes(&server.push(&[page(B, 3, 0, 4)])), ["pending"]);
     server.flush();
     assert_eq!(server.status(B)["status"], "unique");
-    assert_eq!(server.status(A)["status"], "unique", "a group of one is none");
+    assert_eq!(server.status(A)["status"], "unique", "a group with a single page is dissolved");
     server.push(&[page(B, 1, 1, 5)]);
     server.flush();
     assert_eq!(server.status(B)["status"], "duplicate");
@@ -75,10 +76,8 @@ fn the_life_of_a_page() {
     let response = json_of(server.delete("/v1/pages", &[("url", A), ("fetched_at", "2024-05-06T00:00:00Z")]));
     assert_eq!(response["url"], A);
     server.flush();
-    assert_eq!(
-        (&server.status(A)["status"], &server.status(B)["status"]),
-        (&json!("dead"), &json!("unique"))
-    );
+    assert_eq!(server.status(A)["status"], json!("dead"));
+    assert_eq!(server.status(B)["status"], json!("unique"));
     server.push(&[page(A, 1, 0, 7)]);
     server.flush();
     assert_eq!(server.status(B)["winner"], A);
@@ -95,7 +94,10 @@ fn a_copy_that_arrives_as_the_original_changes_joins_the_others() {
     server.push(&families.flat_map(|n| [copy(n, 3, 2), gone(n)]).collect::<Vec<_>>());
     server.flush();
     let alone = lines_of(&server.export()).into_iter().filter(|line| line["status"] == "unique").count();
-    assert_eq!(alone, 0, "the two that are left of each family have the same text");
+    assert_eq!(
+        alone, 0,
+        "the remaining two pages of each family have the same text, so they must share a group"
+    );
 }
 
 #[test]
@@ -110,10 +112,11 @@ fn redirects_follow_their_targets() {
     ]);
     server.flush();
     let one = server.status("http://r.example/1");
-    assert_eq!((&one["status"], &one["winner"]), (&json!("duplicate"), &json!(A)), "{one}");
+    assert_eq!(one["status"], json!("duplicate"), "{one}");
+    assert_eq!(one["winner"], json!(A), "{one}");
     assert_eq!(server.status("http://r.example/lost")["reason"], "unknown_target");
     assert_eq!(server.status("http://r.example/x")["reason"], "loop");
-    // The target of one redirect becomes known, and the target of another one moves.
+    // The target of one redirect becomes known, and the target of another redirect changes.
     server.push(&[page("http://nowhere.example/", 2, 1, 2), redirect("http://r.example/2", C, 2)]);
     server.flush();
     let group = |url: &str| server.status(url)["group"].clone();
@@ -174,7 +177,7 @@ fn a_probe_stores_nothing() {
 #[test]
 fn a_probe_of_a_redirect_finds_its_target_in_any_spelling() {
     let server = OwnServer::start(&["--shards", "3"]);
-    // Another spelling; one before it in byte order; the normal form; the target as it was sent.
+    // In order: another spelling; one before it in byte order; the normal form; the target as it was sent.
     let names = ["http://b.example", "HTTP://b.example", "http://b.example/", "http://b.example:80"];
     let probe = || {
         let html = format!("<meta http-equiv=refresh content='0; url={}'>", names[3]);
@@ -185,7 +188,8 @@ fn a_probe_of_a_redirect_finds_its_target_in_any_spelling() {
         server.push(&[page(name, family, 0, 1)]);
         server.flush();
         let advice = probe();
-        assert_eq!((&advice["status"], &advice["duplicate_of"]), (&json!("duplicate"), &json!(name)));
+        assert_eq!(advice["status"], json!("duplicate"));
+        assert_eq!(advice["duplicate_of"], json!(name));
     }
 }
 
@@ -226,7 +230,8 @@ fn groups_are_listed_shown_and_repaired() {
 
     let path = format!("/v1/groups/{group}");
     let shown = server.ask(&path, &[]);
-    assert_eq!((&shown["members"], &shown["winner"]), (&json!(2), &json!(A)));
+    assert_eq!(shown["members"], json!(2));
+    assert_eq!(shown["winner"], json!(A));
     let first = server.ask(&path, &[("limit", "1")]);
     let next = first["next"].as_str().unwrap();
     let second = server.ask(&path, &[("limit", "1"), ("after", next)]);
@@ -239,7 +244,8 @@ fn groups_are_listed_shown_and_repaired() {
         serde_json::from_value(repair["components"].clone()).unwrap()
     };
     let one = [BTreeSet::from([A, B].map(str::to_owned))];
-    assert_eq!((dry["applied"].as_bool(), components(&dry).as_slice()), (Some(false), &one[..]), "{dry}");
+    assert_eq!(dry["applied"].as_bool(), Some(false), "{dry}");
+    assert_eq!(components(&dry).as_slice(), &one[..], "{dry}");
     let repaired = server.post_json("/v1/repair", &json!({"groups": [group, "g999999-0"], "by": "tests"}));
     assert_eq!(components(&repaired["repairs"][0]), one, "{repaired}");
     assert_eq!(repaired["unknown"], json!(["g999999-0"]), "{repaired}");
@@ -248,7 +254,7 @@ fn groups_are_listed_shown_and_repaired() {
 #[test]
 fn merged_groups_name_the_group_they_were_merged_into() {
     let server = OwnServer::start(&[]);
-    // Two texts that share too little, and one between them that is a near-duplicate of both.
+    // Two texts that share too little, and a text between them that is a near-duplicate of both.
     let left = text(5, 300);
     let mut right = left.clone();
     let mut middle = left.clone();
@@ -287,7 +293,8 @@ fn a_language_is_shown_where_it_is_given_and_detected_only_on_request() {
         server.flush();
         let answer = server.ask("/v1/explain", &[("a", A), ("b", B)]);
         let language = |side: &str| &answer[side]["content"]["language"];
-        assert_eq!((language("a"), language("b")), (&detected, &json!("en")), "{options:?}: {answer}");
+        assert_eq!(language("a"), &detected, "{options:?}: {answer}");
+        assert_eq!(language("b"), &json!("en"), "{options:?}: {answer}");
     }
 }
 
@@ -302,18 +309,15 @@ fn pairs_are_explained() {
     assert_eq!(of, shared + only_a + only_b, "{near}");
     assert!((measures["similarity"].as_f64().unwrap() - shared / of).abs() < 1e-9, "{near}");
     let far = server.ask("/v1/explain", &[("a", A), ("b", C)]);
-    assert_eq!(
-        (&far["duplicate"], &far["measures"]["criteria"][0]["shared"]),
-        (&json!(false), &json!(0)),
-        "{far}"
-    );
+    assert_eq!(far["duplicate"], json!(false), "{far}");
+    assert_eq!(far["measures"]["criteria"][0]["shared"], json!(0), "{far}");
     assert_eq!(server.query("/v1/explain", &[("a", A), ("b", "http://x.example/")]).status(), 404);
 }
 
-/// Programs with the same words, of which the second has other operators and the third another case. The fourth is the first with other
-/// white space.
+/// Four programs with the same words. The second has other operators, the third has another case, and the
+/// fourth has other white space than the first.
 #[test]
-fn code_is_told_apart_where_the_policy_reads_it() {
+fn programs_are_told_apart_by_a_policy_that_reads_code() {
     let statement = |n: usize| format!("if (a{n} <= b{n}) {{ total{n} += x; }}");
     let program: String = (0..12).map(|n| statement(n) + "\n").collect();
     let operators = program.replace("<=", ">").replace("+=", "-=");
@@ -332,7 +336,8 @@ fn code_is_told_apart_where_the_policy_reads_it() {
     let words = server(&[]);
     for name in &names {
         let status = words.status(name);
-        assert_eq!((&status["status"], &status["duplicate_of"]), (&json!("duplicate"), &json!(A)), "{name}");
+        assert_eq!(status["status"], json!("duplicate"), "{name}");
+        assert_eq!(status["duplicate_of"], json!(A), "{name}");
         let reason = explained(&words, name)["reason"].clone();
         assert_eq!(reason, "they have the same words (punctuation and case ignored)", "{name}");
     }
@@ -341,24 +346,20 @@ fn code_is_told_apart_where_the_policy_reads_it() {
         for name in &names[..2] {
             assert_eq!(code.status(name)["status"], "unique", "{policy}: {name}");
             let answer = explained(&code, name);
-            assert_eq!(
-                (&answer["duplicate"], &answer["measures"]["same_content"]),
-                (&json!(false), &json!(false))
-            );
+            assert_eq!(answer["duplicate"], json!(false));
+            assert_eq!(answer["measures"]["same_content"], json!(false));
             assert!(answer["reason"].as_str().unwrap().contains("are in both, which is not "), "{answer}");
         }
         let status = code.status(&names[2]);
-        assert_eq!(
-            (&status["status"], &status["duplicate_of"]),
-            (&json!("duplicate"), &json!(A)),
-            "{policy}"
-        );
+        assert_eq!(status["status"], json!("duplicate"), "{policy}");
+        assert_eq!(status["duplicate_of"], json!(A), "{policy}");
         assert_eq!(explained(&code, &names[2])["reason"], "they have the same tokens (white space ignored)");
-        // Below 20 tokens equal ones alone make a duplicate.
+        // Texts below 20 tokens are duplicates only if their tokens are equal.
         let probe = |text: &str| code.post_json("/v1/probe", &json!({"text": text}))["status"].clone();
         code.push(&[json!({"url": B, "text": "x++"}), json!({"url": C, "text": "x--"})]);
         code.flush();
-        assert_eq!((probe("x + +"), probe("X++")), (json!("duplicate"), json!("unique")), "{policy}");
+        assert_eq!(probe("x + +"), json!("duplicate"), "{policy}");
+        assert_eq!(probe("X++"), json!("unique"), "{policy}");
         assert_eq!(
             code.ask("/v1/explain", &[("a", B), ("b", C)])["reason"],
             "one has 3 tokens; below 20 only the same tokens make a duplicate"
@@ -367,7 +368,7 @@ fn code_is_told_apart_where_the_policy_reads_it() {
 }
 
 #[test]
-fn reports_add_up() {
+fn the_figures_of_reports_agree_with_the_pages() {
     let server = three();
     server.push(&[page("http://d.example/", 1, 0, 5), redirect("http://e.example/", A, 5), dead(C, 6)]);
     server.flush();
@@ -381,9 +382,11 @@ fn reports_add_up() {
     let sum = |name: &str| -> u64 {
         load["partitions"].as_array().unwrap().iter().map(|p| p[name].as_u64().unwrap()).sum()
     };
-    assert_eq!((sum("contents"), sum("pages")), (2, 3), "{load}");
+    assert_eq!(sum("contents"), 2, "{load}");
+    assert_eq!(sum("pages"), 3, "{load}");
     let groups = server.ask("/v1/reports/groups", &[]);
-    assert_eq!((&groups["groups"], &groups["largest"][0]["winner"]), (&json!(1), &json!(A)), "{groups}");
+    assert_eq!(groups["groups"], json!(1), "{groups}");
+    assert_eq!(groups["largest"][0]["winner"], json!(A), "{groups}");
 }
 
 #[test]
@@ -391,10 +394,8 @@ fn pages_and_hosts_can_be_purged() {
     let server = three();
     assert_eq!(server.post_json("/v1/purge", &json!({"url": A})), json!({"purged": 1}));
     server.flush();
-    assert_eq!(
-        (&server.status(A)["status"], &server.status(B)["status"]),
-        (&json!("unknown"), &json!("unique"))
-    );
+    assert_eq!(server.status(A)["status"], json!("unknown"));
+    assert_eq!(server.status(B)["status"], json!("unique"));
     assert_eq!(server.post_json("/v1/purge", &json!({"host": "b.example"})), json!({"purged": 1}));
     assert_eq!(server.post_json("/v1/purge", &json!({"host": "b.example"})), json!({"purged": 0}));
     server.flush();
@@ -404,7 +405,7 @@ fn pages_and_hosts_can_be_purged() {
 }
 
 #[test]
-fn operations_are_answered() {
+fn health_readiness_metrics_and_the_contract_are_served() {
     let server = three();
     assert_eq!(server.get("/healthz").text().unwrap(), "ok\n");
     assert_eq!(server.get("/readyz").status(), 200);
@@ -434,7 +435,7 @@ fn a_restart_changes_nothing() {
         server.flush();
     }
     let (export, feed) = (server.export(), server.ask("/v1/changes", &[("limit", "10000")]));
-    assert!(server.terminate(), "SIGTERM ends it well");
+    assert!(server.terminate(), "the server must exit with 0 on SIGTERM");
     let server = Server::start(data.path(), &[]);
     assert_eq!(server.export(), export);
     assert_eq!(server.ask("/v1/changes", &[("limit", "10000")]), feed);
@@ -455,7 +456,7 @@ fn sigint_also_ends_the_server_cleanly() {
     assert!(server.wait());
 }
 
-/// Replays the change feed and compares the result with the export. Dead pages are only in the feed.
+/// Replays the change feed and compares the result with the export. Only the feed contains dead pages.
 fn check_replay(server: &Server) {
     let mut states = BTreeMap::new();
     let mut cursor: Option<String> = None;
@@ -534,7 +535,7 @@ fn a_small_queue_slows_down_the_loader_and_loses_nothing() {
 }
 
 #[test]
-fn one_directory_has_one_server() {
+fn a_second_server_on_one_directory_is_refused() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
     let second =
@@ -544,13 +545,13 @@ fn one_directory_has_one_server() {
 }
 
 #[test]
-fn a_duplicate_is_never_told_while_its_winner_has_another_content() {
+fn no_answer_names_a_winner_whose_content_has_changed() {
     let server = OwnServer::start(&["--ranges", "3"]);
     let copies: Vec<String> = (0..6).map(|copy| format!("http://copy.example/of/a/{copy}")).collect();
     let pages = copies.iter().zip(1..).map(|(url, variant)| page(url, 1, variant, 2));
     server.push(&[page(A, 1, 0, 1)].into_iter().chain(pages).collect::<Vec<_>>());
     server.flush();
-    // Odd while the winner has a content of its own.
+    // `turn` is odd while the winner has a content that no other page has.
     let (turn, ended, told) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
     let names_winner = |answer: &Value| answer["status"] == "duplicate" && answer["winner"] == A;
     thread::scope(|scope| {

@@ -1,6 +1,7 @@
-//! Simulates whole clusters in one thread from a seed: shards, partitions, clients, a network that delays,
-//! reorders, duplicates and loses messages, stores that lose what was not flushed, files that fail, and crashes at every step.
-//! In half of the runs ranges are replicated: an owner and standbys over a shared log with faults of its own.
+//! Simulates whole clusters in one thread from a seed: shards, partitions, clients, network, stores and
+//! files. The network delays, reorders, duplicates and loses messages. Stores lose unflushed writes, files
+//! fail, and processes crash at every step. In half of the runs, ranges are replicated: an owner and standbys
+//! share a log that has faults of its own.
 //!
 //! `cargo test --test sim` runs a fixed set of seeds. `DOPPEL_SIM_SEED` is the first seed, `DOPPEL_SIM_SEEDS`
 //! the number of seeds or `forever`, and `DOPPEL_SIM_STEPS` the number of steps per seed:
@@ -132,15 +133,19 @@ fn no_seed_breaks_an_invariant() {
     });
     let failed = failed.into_inner();
     if failed < u64::MAX {
-        eprintln!("seed {failed} fails; making it small");
-        panic!("{}", explained(failed, None).unwrap_or_else(|| format!("seed {failed} fails once only")));
+        eprintln!("seed {failed} fails; shrinking its run");
+        panic!(
+            "{}",
+            explained(failed, None)
+                .unwrap_or_else(|| format!("seed {failed} failed, but did not fail again"))
+        );
     }
     eprintln!("{seeds} seeds of {} steps in {:.1?}", steps(), begin.elapsed());
 }
 
-/// The policy of a seed is drawn. Of the seeds that are always run, every policy has some.
+/// The policy of a seed is random. Every policy must occur among the seeds of a default run.
 #[test]
-fn every_policy_is_drawn() {
+fn every_policy_occurs_in_the_default_seeds() {
     let mut drawn: BTreeMap<&str, u64> = BTreeMap::new();
     (0..SEEDS).for_each(|seed| *drawn.entry(Plan::of(seed, 1).policy.name()).or_default() += 1);
     eprintln!("{drawn:?}");
@@ -176,5 +181,5 @@ fn every_planted_mistake_is_found() {
         }
         missed
     });
-    assert!(missed.is_empty(), "not found within {seeds} seeds: {missed:?}");
+    assert!(missed.is_empty(), "no invariant detected these mistakes within {seeds} seeds: {missed:?}");
 }

@@ -1,6 +1,6 @@
-//! The state of a data directory: `doppel check` finds every planted fault, a backup is the state of the
-//! collection at one moment, a restored directory gives the same answers as the original, and the stored format
-//! stays compatible.
+//! The state of a data directory. `doppel check` finds every planted fault. A backup is the state of the
+//! collection at one moment, and a restored directory gives the same answers as the original. The stored
+//! format stays compatible.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;

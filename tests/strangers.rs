@@ -1,4 +1,4 @@
-//! Processes and requests that do not belong to a cluster: each role refuses them, says why, and goes on.
+//! Processes and requests that do not belong to a cluster. Each role refuses them, says why, and goes on.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -16,21 +16,21 @@ use harness::cluster::Cluster;
 use harness::{PATIENCE, Server, all_is_well, wait_until};
 use serde_json::{Value, json};
 
-/// What a request says of itself.
+/// Headers with which a request identifies its sender and its receiver.
 #[derive(Clone)]
-struct Said {
+struct RequestIdentity {
     secret: String,
     cluster: String,
     node: String,
     version: String,
 }
 
-/// What the processes of a cluster say to a node.
-fn said(cluster: &Cluster, node: &str) -> Said {
+/// The headers that processes of a cluster send to a node.
+fn identity(cluster: &Cluster, node: &str) -> RequestIdentity {
     let text = fs::read_to_string(cluster.file()).unwrap();
     let id = text.lines().find_map(|line| line.strip_prefix("cluster = \"")).unwrap();
     let secret = fs::read_to_string(cluster.file().with_extension("secret")).unwrap();
-    Said {
+    RequestIdentity {
         secret: secret.trim().to_owned(),
         cluster: id.trim_end_matches('"').to_owned(),
         node: node.to_owned(),
@@ -38,9 +38,10 @@ fn said(cluster: &Cluster, node: &str) -> Said {
     }
 }
 
-/// Sends a request whose body says its length, and may be shorter. The status and the text of the answer.
-fn ask(address: &str, call: &str, said: &Said, length: u64, body: &[u8]) -> (u16, String) {
-    let Said { secret, cluster, node, version } = said;
+/// Sends a request that declares a body of `length` bytes; `body` may be shorter. Returns the status and the
+/// answer.
+fn ask(address: &str, call: &str, identity: &RequestIdentity, length: u64, body: &[u8]) -> (u16, String) {
+    let RequestIdentity { secret, cluster, node, version } = identity;
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let head = format!(
@@ -51,50 +52,50 @@ fn ask(address: &str, call: &str, said: &Said, length: u64, body: &[u8]) -> (u16
     connection.write_all(head.as_bytes()).unwrap();
     connection.write_all(body).unwrap();
     let mut answer = Vec::new();
-    // The end may be a reset, for a body that is refused is not read.
+    // A refused body is not read, so the connection may end with a reset.
     let _ = connection.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let status = answer.split(' ').nth(1).unwrap_or_else(|| panic!("no answer: {answer:?}")).parse().unwrap();
     (status, answer)
 }
 
-/// Every kind of request that a node refuses.
+/// Sends every kind of request that a node must refuse.
 fn refuses_strangers(cluster: &Cluster, node: &str, call: &str) {
-    let (address, own) = (cluster.address(node), said(cluster, node));
+    let (address, own) = (cluster.address(node), identity(cluster, node));
     let (status, answer) = ask(&address, "traffic", &own, 0, b"");
     assert_eq!(status, 200, "{answer}");
     let older = (VERSION - 1).to_string();
-    for (said, expected, says) in [
+    for (identity, expected, says) in [
         (
-            Said { secret: "x".repeat(64), ..own.clone() },
+            RequestIdentity { secret: "x".repeat(64), ..own.clone() },
             401,
             "the cluster secret is missing or is not the one".to_owned(),
         ),
         (
-            Said { secret: String::new(), ..own.clone() },
+            RequestIdentity { secret: String::new(), ..own.clone() },
             401,
             "the cluster secret is missing or is not the one".to_owned(),
         ),
         (
-            Said { cluster: "0".repeat(32), ..own.clone() },
+            RequestIdentity { cluster: "0".repeat(32), ..own.clone() },
             421,
             format!("{node} belongs to cluster {}", own.cluster),
         ),
         (
-            Said { node: "another".to_owned(), ..own.clone() },
+            RequestIdentity { node: "another".to_owned(), ..own.clone() },
             421,
             format!("this is {node}, and the request is for"),
         ),
         (
-            Said { version: older.clone(), ..own.clone() },
+            RequestIdentity { version: older.clone(), ..own.clone() },
             400,
             format!(
                 "{node} speaks version {VERSION} of the protocol between roles, the caller version {older:?}"
             ),
         ),
     ] {
-        // A body that never comes is not waited for.
-        let (status, answer) = ask(&address, call, &said, 1_000_000, b"");
+        // The node answers without waiting for the body.
+        let (status, answer) = ask(&address, call, &identity, 1_000_000, b"");
         assert!(status == expected && answer.contains(&says), "{node}: {answer}");
         assert!(!answer.contains(&own.secret), "{answer}");
     }
@@ -106,11 +107,11 @@ fn refuses_strangers(cluster: &Cluster, node: &str, call: &str) {
     assert!(status == 404 && answer.contains("it has another role"), "{node}: {answer}");
 }
 
-/// A process in the place of a node. Killed when it is dropped.
+/// A process that runs in place of a node. Dropping it kills the process.
 struct InPlace(Child);
 
 impl InPlace {
-    /// One that has this file as that of its cluster, and listens where it is told.
+    /// Starts a process with the cluster file `file` that listens on `address`.
     fn start(role: &str, name: &str, file: &Path, address: &str, data: &Path) -> Self {
         let mut command = harness::doppel();
         command
@@ -132,7 +133,7 @@ impl Drop for InPlace {
     }
 }
 
-/// Waits until the status says of a node that it does not answer, and why.
+/// Waits until the status says that a node does not answer, and gives the reason.
 fn is_missed(front: &Server, node: &str, says: &str) {
     let mut last = Value::Null;
     for _ in 0..300 {
@@ -145,18 +146,18 @@ fn is_missed(front: &Server, node: &str, says: &str) {
         }
         thread::sleep(Duration::from_millis(100));
     }
-    panic!("{node} is not missed for {says:?}: {last}");
+    panic!("the status does not report {node} as away because of {says:?}: {last}");
 }
 
 #[test]
-fn every_role_refuses_requests_of_strangers_and_goes_on() {
+fn every_role_refuses_foreign_requests_and_keeps_serving() {
     let cluster = Cluster::start(1, &[], &[]);
     let front = cluster.coordinator("front");
     refuses_strangers(&cluster, "record", "tier1/submit");
     refuses_strangers(&cluster, "index-0", "index-node/apply");
-    // A coordinator answers clients alone, and bounds what they send.
+    // A coordinator answers only clients, and limits the bodies that they send.
     let address = front.url.strip_prefix("http://").unwrap();
-    let (status, answer) = ask(address, "tier1/submit", &said(&cluster, "front"), 0, b"");
+    let (status, answer) = ask(address, "tier1/submit", &identity(&cluster, "front"), 0, b"");
     assert_eq!(status, 404, "{answer}");
     let mut connection = TcpStream::connect(address).unwrap();
     let head = "POST /v1/pages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
@@ -171,23 +172,23 @@ fn every_role_refuses_requests_of_strangers_and_goes_on() {
 }
 
 #[test]
-fn a_process_that_does_not_belong_to_the_cluster_gets_nothing_and_is_named() {
+fn a_process_of_another_cluster_is_refused_and_reported() {
     let mut cluster = Cluster::start(1, &[], &[]);
     let other = Cluster::start(1, &[], &[]);
     let front = cluster.coordinator("front");
     all_is_well(&front);
     let home = tempfile::tempdir().unwrap();
-    // The same cluster with another secret, and another cluster with the same.
+    // First the same cluster with another secret, then another cluster with the same secret.
     let file = |name: &str, of: &Cluster, secret: &str| {
         let dir = home.path().join(name);
         fs::create_dir(&dir).unwrap();
         fs::copy(of.file(), dir.join("cluster.toml")).unwrap();
-        // A copy is for the owner alone, as it has to be.
+        // The copied secret file must be readable by its owner alone.
         fs::copy(of.file().with_extension("secret"), dir.join("cluster.secret")).unwrap();
         fs::write(dir.join("cluster.secret"), secret).unwrap();
         dir.join("cluster.toml")
     };
-    let secret = said(&cluster, "record").secret;
+    let secret = identity(&cluster, "record").secret;
     let files = [
         (
             file("unknown", &cluster, &"x".repeat(64)),
@@ -195,7 +196,7 @@ fn a_process_that_does_not_belong_to_the_cluster_gets_nothing_and_is_named() {
         ),
         (
             file("other", &other, &secret),
-            format!("belongs to cluster {}, the caller to", said(&other, "record").cluster),
+            format!("belongs to cluster {}, the caller to", identity(&other, "record").cluster),
         ),
     ];
     for (role, node) in [("tier2", "index-0"), ("tier1", "record")] {
@@ -208,8 +209,8 @@ fn a_process_that_does_not_belong_to_the_cluster_gets_nothing_and_is_named() {
             let log = fs::read_to_string(data.with_extension("log")).unwrap();
             assert!(log.contains("a request between roles is refused") && log.contains("front"), "{log}");
         }
-        // One of an older release.
-        let listener = wait_until("the address", PATIENCE, || TcpListener::bind(&address).ok());
+        // A process of an older release.
+        let listener = wait_until("the address to be free", PATIENCE, || TcpListener::bind(&address).ok());
         let older = VERSION - 1;
         let says = format!("{node} speaks version {older} of the protocol between roles");
         let answer = format!(

@@ -1,8 +1,9 @@
-//! How long the ranges of a node of tier 1 have no owner when it is killed, and what questions about the pages of other ranges
-//! notice of it.
+//! Measures how long the ranges of a killed node of tier 1 have no owner, and how much longer questions about
+//! other ranges take meanwhile.
 //!
-//! One owner is killed unless `DOPPEL_TAKEOVERS` says how many; then as many are killed together with the log server that leads a
-//! stream of theirs. All figures are printed, and the only demand on them is that no question fails:
+//! The test kills one owner by default. `DOPPEL_TAKEOVERS` sets how many owners it kills; it then kills as
+//! many once more, each together with the log server that leads one of their streams. It prints all figures,
+//! and only demands that no question fails:
 //!
 //! `DOPPEL_TAKEOVERS=50 cargo test --release --test takeover -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -24,18 +25,19 @@ use serde_json::{Value, json};
 
 const PAGES: usize = 600;
 
-/// Threads that ask, and the pause between an answer and the next question.
+/// Number of threads that ask questions. `PAUSE` is the time between an answer and the next question.
 const ASKERS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long a question is asked again, as the clients of the command line do.
+/// How long a client retries a question, as the command line does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long is asked before a kill, and after the last range has an owner again.
+/// How long the test asks questions before a kill (`QUIET`), and after the last range has an owner again
+/// (`AFTER`).
 const QUIET: Duration = Duration::from_secs(2);
 const AFTER: Duration = Duration::from_millis(500);
 
-/// A range that gets no owner in this time fails the test.
+/// Time limit for a takeover.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn page(n: usize) -> String {
@@ -53,12 +55,12 @@ struct Stage {
     pages: Vec<Vec<usize>>,
 }
 
-/// What was measured.
+/// Figures that the test measures.
 #[derive(Default)]
-struct Measured {
-    /// Milliseconds until a page of each range was taken again.
+struct Measurements {
+    /// Milliseconds until a page of each range was accepted again.
     without_owner: Vec<f64>,
-    /// Milliseconds that questions took, before and meanwhile.
+    /// Latencies of questions in milliseconds, before a kill (`quiet`) and during a takeover (`meanwhile`).
     quiet: Vec<f64>,
     meanwhile: Vec<f64>,
 }
@@ -75,8 +77,9 @@ impl Stage {
         ranges.map(|range| range["owner"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Kills the owner of a range, with the leader of its stream if so wanted, and has all back when it ends.
-    fn kill_owner(&self, range: usize, with_leader: bool, measured: &mut Measured) {
+    /// Kills the owner of a range, together with the leader of its stream if `with_leader`. Restores all
+    /// processes before it returns.
+    fn kill_owner(&self, range: usize, with_leader: bool, measured: &mut Measurements) {
         all_is_well(&self.front);
         let (status, owners) = (self.status(), self.owners());
         let victim = &owners[range];
@@ -116,7 +119,7 @@ impl Stage {
         names.iter().for_each(|name| self.trial.start(name));
         self.front.flush_patiently();
         all_is_well(&self.front);
-        // So that the next one does not find all ranges at one node.
+        // Return the ranges, so that the next kill does not find all of them at one node.
         for (range, owner) in owners.iter().enumerate() {
             if self.owners()[range] != *owner {
                 run_ok([
@@ -133,7 +136,7 @@ impl Stage {
         }
     }
 
-    /// Milliseconds until the range of a page takes it.
+    /// Milliseconds until the range of a page accepts it.
     fn until_taken(&self, page: usize, began: Instant) -> f64 {
         loop {
             let body = format!("{}\n", line(page));
@@ -143,12 +146,12 @@ impl Stage {
             if is_taken {
                 return milliseconds(began);
             }
-            assert!(began.elapsed() < LIMIT, "no owner takes {page}");
+            assert!(began.elapsed() < LIMIT, "no owner accepts page {page} within {LIMIT:?}");
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Asks for one page after the other, as the command line does, and notes how long each answer took.
+    /// Asks about one page after another, as the command line does, and records the latency of each answer.
     fn ask(
         &self,
         pages: &[usize],
@@ -169,7 +172,8 @@ impl Stage {
             assert_eq!(answer.value["status"], "unique", "{}", answer.text);
             let took = milliseconds(began);
             let mut times = times.lock().unwrap();
-            // One that was asked before the kill and answered after it is among those that may have noticed.
+            // A question that was asked before the kill and answered after it counts as asked during the
+            // takeover.
             let to = if is_quiet && quiet.load(Ordering::SeqCst) { &mut times.0 } else { &mut times.1 };
             to.push(took);
             drop(times);
@@ -182,13 +186,13 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1_000.0
 }
 
-/// A figure below which a share of all lie.
+/// The figure at the given share (0 to 1) of all figures in ascending order.
 fn percentile(figures: &mut [f64], share: f64) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     figures[((figures.len() - 1) as f64 * share).round() as usize]
 }
 
-impl Measured {
+impl Measurements {
     fn print(mut self, what: &str) {
         let of = |figures: &mut [f64]| [0.5, 0.99, 1.0].map(|share| percentile(figures, share));
         let (count, [half, most, max]) = (self.without_owner.len(), of(&mut self.without_owner));
@@ -206,7 +210,7 @@ impl Measured {
 }
 
 #[test]
-fn writes_go_on_after_the_death_of_an_owner_and_other_ranges_do_not_notice() {
+fn writes_resume_after_an_owner_dies_and_no_question_fails() {
     let times = std::env::var("DOPPEL_TAKEOVERS").ok().map(|times| times.parse::<usize>().unwrap());
     let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "1", "--coordinators", "1"]) else {
         return;
@@ -227,14 +231,14 @@ fn writes_go_on_after_the_death_of_an_owner_and_other_ranges_do_not_notice() {
         let (_, range) = bounds.range(..=u64::from(shard.0)).next_back().unwrap();
         pages[*range].push(n);
     }
-    assert!(pages.iter().all(|pages| !pages.is_empty()), "every range has some");
+    assert!(pages.iter().all(|pages| !pages.is_empty()), "every range must have pages");
     let stage = Stage { trial, front, pages };
     let turns = times.unwrap_or(1);
-    let mut alone = Measured::default();
+    let mut alone = Measurements::default();
     (0..turns).for_each(|turn| stage.kill_owner(turn % stage.pages.len(), false, &mut alone));
     alone.print(&format!("{turns} times the owner was killed"));
     if times.is_some() {
-        let mut together = Measured::default();
+        let mut together = Measurements::default();
         (0..turns).for_each(|turn| stage.kill_owner(turn % stage.pages.len(), true, &mut together));
         together.print(&format!("{turns} times with the leader of a stream of it"));
     }

@@ -1,4 +1,5 @@
-//! What an operator and monitoring see of a replicated cluster while its processes die and come back.
+//! What operators and monitoring see of a replicated cluster while its processes die and come back: status,
+//! readiness and metrics.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -11,7 +12,7 @@ use harness::trial::Trial;
 use harness::{PATIENCE, Server, all_is_well, run_ok, wait_until};
 use serde_json::{Value, json};
 
-/// Waits for a sample of `/metrics`.
+/// Waits until a sample of `/metrics` has a value.
 fn sample_becomes(front: &Server, name: &str, value: f64) {
     wait_until(&format!("{name} to be {value}"), PATIENCE, || {
         let is_so = Samples::of(front).get(name) == Some(value);
@@ -20,7 +21,7 @@ fn sample_becomes(front: &Server, name: &str, value: f64) {
     });
 }
 
-/// The status of `/readyz`, and what it says.
+/// The HTTP status and the text of `/readyz`.
 fn ready(front: &Server, ranges: &str) -> (u16, String) {
     let response = front.query("/readyz", &[("ranges", ranges)]);
     (response.status().as_u16(), response.text().unwrap())
@@ -31,7 +32,7 @@ fn attention(front: &Server) -> String {
 }
 
 #[test]
-fn status_readiness_and_metrics_say_what_is_there_and_what_is_not() {
+fn status_readiness_and_metrics_report_dead_and_returned_processes() {
     let options = [
         "--tier1",
         "2",
@@ -62,8 +63,10 @@ fn status_readiness_and_metrics_say_what_is_there_and_what_is_not() {
     let streams = engine["streams"].as_array().unwrap();
     assert_eq!(streams.len(), 4);
     for (range, stream) in streams.iter().enumerate() {
-        assert_eq!((&stream["range"], &stream["limit"]), (&json!(range), &json!(64 << 20)), "{stream}");
-        assert_eq!((&stream["copies"], &stream["current_copies"]), (&json!(3), &json!(3)), "{stream}");
+        assert_eq!(stream["range"], json!(range), "{stream}");
+        assert_eq!(stream["limit"], json!(64 << 20), "{stream}");
+        assert_eq!(stream["copies"], json!(3), "{stream}");
+        assert_eq!(stream["current_copies"], json!(3), "{stream}");
         assert!(names.contains(&stream["leader"].as_str().unwrap()), "{stream}");
         assert!(stream["bytes"].as_u64() > Some(0) && stream["last"].as_u64() > Some(0), "{stream}");
     }
@@ -71,7 +74,7 @@ fn status_readiness_and_metrics_say_what_is_there_and_what_is_not() {
     let shown = run_ok(["cluster", "status", "--server", &front.url]);
     assert!(shown.contains("log-3") && shown.contains("64.00 MiB") && shown.contains("3 of 3"), "{shown}");
     assert_eq!(ready(front, "all").0, 200, "{:?}", ready(front, "all"));
-    // Whether all is well and nothing is to be done changes from one moment to the next.
+    // These samples may change from one scrape to the next, so wait for their values.
     sample_becomes(front, "doppel_cluster_index_node_lag_orders{node=\"index-2\",tier=\"2\"}", 0.0);
     sample_becomes(front, "doppel_cluster_attention_items", 0.0);
     let samples = Samples::of(front);
@@ -96,13 +99,13 @@ fn status_readiness_and_metrics_say_what_is_there_and_what_is_not() {
         assert!(samples.sum("doppel_wire_bytes_total", &log) > 1_000.0, "{node}");
     }
 
-    // A log server.
+    // Kill a server of the log.
     let address = servers[2]["address"].as_str().unwrap();
     let up = format!("doppel_cluster_log_server_up{{address=\"{address}\"}}");
     trial.kill("log-3");
     sample_becomes(front, &up, 0.0);
     assert!(attention(front).contains(address), "{}", attention(front));
-    // It is missed by the leaders after some seconds.
+    // The leaders of the streams notice the loss after some seconds.
     sample_becomes(front, "doppel_cluster_stream_current_copies{range=\"0\"}", 2.0);
     assert!(attention(front).contains("log server log-3 is away or behind"), "{}", attention(front));
     wait_until("all ranges to be served", PATIENCE, || (ready(front, "all").0 == 200).then_some(()));
@@ -111,11 +114,11 @@ fn status_readiness_and_metrics_say_what_is_there_and_what_is_not() {
     sample_becomes(front, "doppel_cluster_stream_current_copies{range=\"0\"}", 3.0);
     all_is_well(front);
 
-    // A node of tier 1: its ranges get another owner, and have one replica each.
+    // Kill a node of tier 1: its ranges get another owner, and have one live replica each.
     trial.kill("record-2");
     sample_becomes(front, "doppel_cluster_node_up{node=\"record-2\",tier=\"1\"}", 0.0);
     wait_until("all ranges to have an owner", PATIENCE, || (ready(front, "served").0 == 200).then_some(()));
-    let (code, said) = wait_until("all ranges to be told of", PATIENCE, || {
+    let (code, said) = wait_until("the readiness to report every range", PATIENCE, || {
         let (code, said) = ready(front, "all");
         said.contains("range 3 has 1 of 2 replicas").then_some((code, said))
     });
@@ -127,7 +130,7 @@ fn status_readiness_and_metrics_say_what_is_there_and_what_is_not() {
     }
     assert!(Samples::of(front).get("doppel_cluster_attention_items").unwrap() > 0.0);
 
-    // A node of the index, and then nobody is left who answers.
+    // Kill a node of the index, and then the last node of tier 1.
     trial.kill("index-1");
     sample_becomes(front, "doppel_cluster_node_up{node=\"index-1\",tier=\"2\"}", 0.0);
     assert_eq!(front.get("/readyz").status(), 200);
@@ -141,6 +144,8 @@ fn status_readiness_and_metrics_say_what_is_there_and_what_is_not() {
 
     ["record-1", "record-2", "index-1"].iter().for_each(|name| trial.start(name));
     all_is_well(front);
-    wait_until("all to be as it was", PATIENCE, || (ready(front, "all").0 == 200).then_some(()));
+    wait_until("all ranges to be replicated again", PATIENCE, || {
+        (ready(front, "all").0 == 200).then_some(())
+    });
     sample_becomes(front, "doppel_cluster_attention_items", 0.0);
 }

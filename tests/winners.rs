@@ -1,4 +1,4 @@
-//! Winner rules and named markets, end to end: the file, the manifest and the answers.
+//! Winner rules and named markets, end to end: the policy file, the manifest and the answers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -15,7 +15,7 @@ const SECURE: &str = "https://secure.example/later";
 const GERMAN: &str = "http://shop.de/copy/of/a/copy";
 const AUSTRIAN: &str = "http://shop.at/copy";
 
-/// Near-duplicates of which different rules prefer different ones.
+/// Near-duplicates. Different rules elect different winners among them.
 fn pages() -> Vec<Value> {
     let base = text(1, 200);
     let page = |url: &str, variant: u64, day: u32| {
@@ -25,7 +25,7 @@ fn pages() -> Vec<Value> {
     vec![page(OLD, 0, 1), page(SECURE, 1, 2), page(GERMAN, 2, 3), page(AUSTRIAN, 3, 4)]
 }
 
-/// A data directory with a policy file.
+/// A data directory, and a file with winner rules and markets beside it.
 struct Place {
     home: tempfile::TempDir,
 }
@@ -63,7 +63,7 @@ impl Place {
 }
 
 #[test]
-fn another_order_elects_another_winner_and_names_the_rule() {
+fn other_rules_elect_another_winner_and_the_answer_names_the_rule() {
     let place = Place::new();
     for (rules, winner, rule) in [
         (None, OLD, "day_first_seen"),
@@ -91,7 +91,7 @@ fn another_order_elects_another_winner_and_names_the_rule() {
 }
 
 #[test]
-fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
+fn rules_are_stored_in_the_directory_and_markets_come_from_the_file() {
     let place = Place::new();
     let file = place.file("first.toml", "rules = ['https']\n[markets]\ngerman = ['.de', '.at']\n");
     let server = Server::start(&place.data(), &["--winners", &file]);
@@ -99,7 +99,8 @@ fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
     server.flush();
     let ask = |server: &Server, market: &str| server.ask("/v1/status", &[("url", OLD), ("market", market)]);
     let german = ask(&server, "german");
-    assert_eq!((&german["winner"], &german["rule"]), (&json!(AUSTRIAN), &json!("market")));
+    assert_eq!(german["winner"], json!(AUSTRIAN));
+    assert_eq!(german["rule"], json!("market"));
     assert_eq!(ask(&server, "de")["winner"], GERMAN);
     let bad = server.query("/v1/status", &[("url", OLD), ("market", "south_german")]);
     assert_eq!(bad.status(), 400);
@@ -108,14 +109,18 @@ fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
     assert!(line.contains(AUSTRIAN) && line.contains("in the market"), "{line}");
     assert!(server.terminate());
 
-    // Without a file: the same rules, and no market names.
+    // Without a file, the directory keeps its rules and has no named markets.
     let server = Server::start(&place.data(), &[]);
     assert_eq!(server.ask("/v1/winners", &[]), json!({"rules": ["https", "url"], "markets": {}}));
     assert_eq!(server.status(OLD)["winner"], SECURE);
-    assert_eq!(ask(&server, "german")["winner"], SECURE, "a suffix that no host has");
+    assert_eq!(
+        ask(&server, "german")["winner"],
+        SECURE,
+        "an unknown market name is a suffix, and no host has it"
+    );
     assert!(server.terminate());
 
-    // Other markets with the same rules, which are named or left out.
+    // A file with other markets is accepted, whether it repeats the rules or leaves them out.
     for rules in ["rules = ['https', 'url']", ""] {
         let file = place.file("other.toml", &format!("{rules}\n[markets]\nalps = ['at', 'ch']\n"));
         let server = Server::start(&place.data(), &["--winners", &file]);
@@ -133,7 +138,7 @@ fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
 }
 
 #[test]
-fn a_market_has_one_answer_at_once_page_by_page_and_from_a_server() {
+fn a_market_gets_the_same_answer_at_once_page_by_page_and_from_a_server() {
     let place = Place::new();
     let file = place.file("winners.toml", "rules = ['https']\n[markets]\ngerman = ['.de', '.at']\n");
     let input = place.file("pages.jsonl", &ndjson(&pages()));
@@ -150,16 +155,20 @@ fn a_market_has_one_answer_at_once_page_by_page_and_from_a_server() {
     assert_eq!(meaning(&exported), meaning(&at_once));
     for line in exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
         let expected = if line["url"] == AUSTRIAN { Value::Null } else { json!(AUSTRIAN) };
-        assert_eq!((&line["winner"], &line["duplicate_of"]), (&json!(AUSTRIAN), &expected), "{line}");
+        assert_eq!(line["winner"], json!(AUSTRIAN), "{line}");
+        assert_eq!(line["duplicate_of"], expected, "{line}");
     }
-    assert!(server.export().contains(&format!("\"winner\":\"{SECURE}\"")), "nothing of it is on record");
+    assert!(
+        server.export().contains(&format!("\"winner\":\"{SECURE}\"")),
+        "the server must not store the winner of a market"
+    );
     let refused = run(["dedup", "--market", "south_german", "--winners", &file, &input]);
     let message = String::from_utf8(refused.stderr).unwrap();
     assert!(message.contains("--market south_german: "), "{message}");
 }
 
 #[test]
-fn a_bad_file_is_named_and_makes_no_directory() {
+fn a_bad_file_of_rules_is_named_and_no_directory_is_created() {
     let place = Place::new();
     let file = place.file("winners.toml", "rules = [\n  'https',\n  'beauty',\n]\n");
     let message = place.refused(&file);
@@ -172,7 +181,7 @@ fn a_bad_file_is_named_and_makes_no_directory() {
 }
 
 #[test]
-fn backups_and_checks_know_the_rules() {
+fn backups_and_checks_use_the_rules_of_the_directory() {
     let place = Place::new();
     let file = place.file("winners.toml", "rules = ['https', 'shorter_url']\n");
     let crawl = place.file("crawl.jsonl", &ndjson(&pages()));
@@ -181,12 +190,10 @@ fn backups_and_checks_know_the_rules() {
     let (dir, backup, restored) = (data.to_str().unwrap(), of("backup"), of("restored"));
     let export = run_ok(["dedup", "--data", dir, "--winners", &file, "--out", "-", &crawl]);
     assert!(lines_of(&export).iter().all(|line| line["winner"] == SECURE), "{export}");
-    // By the default rules, the stored winner would be a different one.
+    // The default rules would elect another winner than the stored one.
     let checked: Value = serde_json::from_str(&run_ok(["check", "--json", dir])).unwrap();
-    assert_eq!(
-        (&checked["sound"], &checked["winners"]),
-        (&json!(true), &json!(["https", "shorter_url", "url"]))
-    );
+    assert_eq!(checked["sound"], json!(true));
+    assert_eq!(checked["winners"], json!(["https", "shorter_url", "url"]));
     assert!(run_ok(["check", dir]).contains("winners by https, shorter_url, url\n"));
     run_ok(["backup", "--data", dir, "--out", &backup]);
     run_ok(["restore", &backup, "--data", &restored]);
@@ -195,10 +202,10 @@ fn backups_and_checks_know_the_rules() {
     assert_eq!(server.ask("/v1/winners", &[])["rules"], json!(["https", "shorter_url", "url"]));
     server.push(&[json!({"url": SECURE, "dead": true, "fetched_at": "2024-06-01T00:00:00Z"})]);
     server.flush();
-    assert_eq!(server.status(OLD)["winner"], AUSTRIAN, "the shortest that is left");
+    assert_eq!(server.status(OLD)["winner"], AUSTRIAN, "the shortest of the remaining URLs wins");
 }
 
-/// The pages of a chain: each is near the next and no other, and the first was seen first.
+/// The pages of a chain: each is near only its neighbours, and the first page has the earliest date.
 fn chain() -> Vec<Value> {
     let words = text(9, 400);
     let page = |step: usize| {
@@ -219,17 +226,17 @@ fn in_a_chain_every_other_page_is_kept_and_a_probe_says_so() {
     server.flush();
     for (step, page) in pages.iter().enumerate() {
         let (kept, probe) = (step / 2 * 2, server.post_json("/v1/probe", &json!({"text": page["text"]})));
-        assert_eq!(
-            (&probe["status"], &probe["duplicate_of"]),
-            (&json!("duplicate"), &json!(url(kept))),
-            "{step}"
-        );
+        assert_eq!(probe["status"], json!("duplicate"), "{step}");
+        assert_eq!(probe["duplicate_of"], json!(url(kept)), "{step}");
         let advice = server.status(url(step));
         let status = [["winner", "secondary"][usize::from(step > 0)], "duplicate"][step % 2];
-        assert_eq!((&advice["status"], &advice["winner"]), (&json!(status), &json!(url(0))), "{step}");
-        // The page of the market is not near what the winner stands for, so the usual page stands before this one.
+        assert_eq!(advice["status"], json!(status), "{step}");
+        assert_eq!(advice["winner"], json!(url(0)), "{step}");
+        // The winner of the market is no near-duplicate of this page, so the answer names the page that
+        // covers it.
         let german = server.ask("/v1/status", &[("url", url(step)), ("market", "de")]);
-        assert_eq!((&german["duplicate_of"], &german["rule"]), (&advice["duplicate_of"], &advice["rule"]));
+        assert_eq!(german["duplicate_of"], advice["duplicate_of"]);
+        assert_eq!(german["rule"], advice["rule"]);
         assert!(german["note"].as_str().unwrap().starts_with(url(4)), "{german}");
     }
     let group = server.status(url(0))["group"].as_str().unwrap().to_owned();
@@ -241,7 +248,7 @@ fn in_a_chain_every_other_page_is_kept_and_a_probe_says_so() {
     assert!(sizes.contains("most pages kept beside the winner") && sizes.contains("2 of 6"), "{sizes}");
 }
 
-/// Whatever has been found out of it by then: nobody is told to drop a page for one that is not kept any more.
+/// At any moment, export and groups tell nobody to drop a page in favour of a page that is not kept any more.
 #[test]
 fn export_and_groups_name_only_pages_that_are_kept_at_that_moment() {
     let place = Place::new();
@@ -264,7 +271,7 @@ fn export_and_groups_name_only_pages_that_are_kept_at_that_moment() {
         }
         let lines = listed(&server);
         let stale = lines.iter().find(|line| line["status"] == "duplicate" && line["duplicate_of"] == gone);
-        assert_eq!(stale, None, "round {round}: {gone} is not what it was");
+        assert_eq!(stale, None, "round {round}: an answer still names {gone}, which is not kept any more");
         server.flush();
         server.post_json("/v1/purge", &json!({"url": gone}));
     }

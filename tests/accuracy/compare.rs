@@ -142,7 +142,8 @@ fn check_advice(
     (error > SIMILARITY_TOLERANCE).then(|| format!("similarity is off by {error}"))
 }
 
-/// Checks that no two pages with a content that are kept are near-duplicates, from the output and the pairs alone.
+/// Checks that no two pages with a content that are kept are near-duplicates, from the output and the pairs
+/// alone.
 fn check_kept(lines: &[Line], truth: &Truth, agreement: &mut Agreement) {
     let mut kept: HashMap<usize, &str> = HashMap::new();
     for line in lines.iter().filter(|line| line.status != Status::Duplicate) {

@@ -2,21 +2,22 @@
 
 use crate::accuracy::compare::{Agreement, compare};
 use crate::accuracy::dedup;
-use crate::oracle::crawl::Found;
+use crate::oracle::crawl::FetchOutcome;
 use crate::oracle::{Collection, Crawl, Truth};
 
-/// Two long texts that are near-duplicates (a, b), a third that is a near-duplicate only of the second (c), an
-/// unrelated text (d), a redirect to `a` (r), an unresolved redirect (u), and a dead page (x).
+/// A collection with these pages: two long near-duplicates (a, b), a text that is a near-duplicate only of b
+/// (c), and an unrelated text (d). Also a redirect to a (r), an unresolved redirect (u), and a dead page (x).
 fn collection() -> Collection {
-    let text = |words: std::ops::Range<usize>| Found::Html(words.map(|word| format!("w{word} ")).collect());
+    let text =
+        |words: std::ops::Range<usize>| FetchOutcome::Html(words.map(|word| format!("w{word} ")).collect());
     let mut crawl = Crawl::default();
     crawl.add("http://h/a", "1", text(0..100));
     crawl.add("http://h/b", "1", text(7..107));
     crawl.add("http://h/c", "1", text(14..114));
     crawl.add("http://h/d", "1", text(200..300));
-    crawl.add("http://h/r", "1", Found::Location("/a".to_owned()));
-    crawl.add("http://h/u", "1", Found::Location("/x".to_owned()));
-    crawl.add("http://h/x", "1", Found::Dead);
+    crawl.add("http://h/r", "1", FetchOutcome::Location("/a".to_owned()));
+    crawl.add("http://h/u", "1", FetchOutcome::Location("/x".to_owned()));
+    crawl.add("http://h/x", "1", FetchOutcome::Dead);
     Collection::new(&crawl)
 }
 
@@ -40,9 +41,13 @@ fn agreement(lines: &[&str]) -> Agreement {
 fn a_correct_output_agrees() {
     let found = agreement(&RIGHT);
     assert!(found.violations.is_empty(), "{:?}", found.violations);
-    assert_eq!((found.true_pairs, found.found_pairs, found.right_pairs), (3, 3, 3));
-    assert_eq!((found.pages, found.exact_pages), (6, 6));
-    assert_eq!((found.duplicates, found.secondaries), (2, 1));
+    assert_eq!(found.true_pairs, 3);
+    assert_eq!(found.found_pairs, 3);
+    assert_eq!(found.right_pairs, 3);
+    assert_eq!(found.pages, 6);
+    assert_eq!(found.exact_pages, 6);
+    assert_eq!(found.duplicates, 2);
+    assert_eq!(found.secondaries, 1);
     assert!(found.similarity_error < 0.0001);
 }
 
@@ -83,7 +88,9 @@ fn wrong_groups_cost_precision_and_recall() {
     lines[2] = r#"{"url":"http://h/c","status":"unique","group":null,"winner":null,"duplicate_of":null,"similarity":null}"#;
     lines[3] = r#"{"url":"http://h/d","status":"secondary","group":7,"winner":"http://h/a","duplicate_of":null,"similarity":null}"#;
     let found = agreement(&lines);
-    assert_eq!((found.true_pairs, found.found_pairs, found.right_pairs), (3, 3, 1));
+    assert_eq!(found.true_pairs, 3);
+    assert_eq!(found.found_pairs, 3);
+    assert_eq!(found.right_pairs, 1);
     assert!((found.precision() - 1.0 / 3.0).abs() < 1e-9 && (found.recall() - 1.0 / 3.0).abs() < 1e-9);
     assert_eq!(found.exact_pages, 1, "only the unresolved one");
 }

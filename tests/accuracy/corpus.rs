@@ -44,7 +44,7 @@ pub(crate) static TRACE: Corpus = Corpus::new(
     ],
 );
 
-/// Both of these crawls, the crawl of several sites first.
+/// The crawls `mid` and `trace` as one corpus, `mid` first.
 pub(crate) static MID_AND_TRACE: Corpus = Corpus::new(
     "mid and trace",
     &[

@@ -34,17 +34,17 @@ pub(crate) fn ensure_right(agreement: &Agreement) -> Result<()> {
 }
 
 #[test]
-fn quick_at_tau_08() -> Result<()> {
+fn groups_of_quick_are_right_at_tau_08() -> Result<()> {
     check(&QUICK, "0.8")
 }
 
 #[test]
-fn quick_at_tau_09() -> Result<()> {
+fn groups_of_quick_are_right_at_tau_09() -> Result<()> {
     check(&QUICK, "0.9")
 }
 
 #[test]
-fn trace_at_tau_08() -> Result<()> {
+fn groups_of_trace_are_right_at_tau_08() -> Result<()> {
     check(&TRACE, "0.8")
 }
 

@@ -14,11 +14,12 @@ use crate::accuracy::corpus::QUICK;
 use crate::accuracy::dedup::{self, Status};
 use crate::oracle::warc::{self, Record};
 
-/// Maps each URL to its status, its winner and the page that it is a duplicate of. Pages of one group have the same
-/// winner, so this represents the groups as sets of URLs without their ids.
+/// Maps each URL to its status, its winner and the page that it is a duplicate of. Pages of one group have
+/// the same winner, so this represents the groups as sets of URLs without their ids.
 type Groups = BTreeMap<String, (Status, Option<String>, Option<String>)>;
 
-/// By which the engine records page by page: the shards, ranges, partitions and nodes have no effect without.
+/// Option with which the engine records page by page. Without it, shards, ranges, partitions and nodes have
+/// no effect.
 const INCREMENTAL: &str = "--incremental";
 
 fn groups(options: &[&str], inputs: &[impl AsRef<Path>]) -> Result<Groups> {

@@ -30,18 +30,18 @@ fn check(corpus: &Corpus, taus: &[&str]) -> Result<()> {
 }
 
 #[test]
-fn quick_after_every_crawl() -> Result<()> {
+fn groups_of_quick_are_right_after_every_crawl() -> Result<()> {
     check(&QUICK, &["0.8", "0.9"])
 }
 
 #[test]
-fn trace_after_every_crawl() -> Result<()> {
+fn groups_of_trace_are_right_after_every_crawl() -> Result<()> {
     check(&TRACE, &["0.8"])
 }
 
 #[test]
 #[ignore = "half a minute"]
-fn all_after_every_crawl() -> Result<()> {
+fn groups_of_all_crawls_are_right_after_every_crawl() -> Result<()> {
     check(&TRACE, &["0.9"])?;
     check(&MID, &["0.8", "0.9"])
 }

@@ -2,7 +2,7 @@
 
 use doppel_baseline::{ContentId, Tau, tokens};
 
-use crate::oracle::crawl::Found;
+use crate::oracle::crawl::FetchOutcome;
 use crate::oracle::{Collection, Crawl, Resolution, Truth, html, redirect};
 
 fn tau(text: &str) -> Tau {
@@ -142,23 +142,24 @@ fn stubs_are_redirects_and_pages_are_not() {
     }
 }
 
-fn text(words: std::ops::Range<usize>) -> Found {
-    Found::Html(words.map(|word| format!("w{word} ")).collect())
+fn text(words: std::ops::Range<usize>) -> FetchOutcome {
+    FetchOutcome::Html(words.map(|word| format!("w{word} ")).collect())
 }
 
-fn redirect_to(url: &str) -> Found {
-    Found::Location(url.to_owned())
+fn redirect_to(url: &str) -> FetchOutcome {
+    FetchOutcome::Location(url.to_owned())
 }
 
 #[test]
 fn a_redirect_leads_to_the_nearest_spelling_of_its_target_that_was_fetched() {
-    // As it was sent; the normal form; the first in byte order of the others; another.
+    // In order: the target as sent; its normal form; the first of the other spellings in byte order; another
+    // one.
     let names = ["http://b.example:80", "http://b.example/", "HTTP://b.example", "http://b.example"];
     let target = |fetched: &[&str], dead: Option<&str>| {
         let mut crawl = Crawl::default();
         crawl.add("http://h/from", "1", redirect_to(names[0]));
         fetched.iter().for_each(|url| crawl.add(url, "1", text(0..30)));
-        dead.iter().for_each(|url| crawl.add(url, "2", Found::Dead));
+        dead.iter().for_each(|url| crawl.add(url, "2", FetchOutcome::Dead));
         match Collection::new(&crawl).resolve("http://h/from") {
             Resolution::At(url, _) => Some(url.to_owned()),
             Resolution::Unresolved(_) => None,
@@ -182,10 +183,10 @@ fn a_redirect_leads_to_the_nearest_spelling_of_its_target_that_was_fetched() {
 fn the_newest_version_counts_and_the_later_one_wins_ties() {
     let mut crawl = Crawl::default();
     crawl.add("http://h/a", "2", text(0..30));
-    crawl.add("http://h/a", "1", Found::Dead);
+    crawl.add("http://h/a", "1", FetchOutcome::Dead);
     crawl.add("http://h/b", "1", text(0..30));
-    crawl.add("http://h/b", "1", Found::Dead);
-    crawl.add("http://h/c", "1", Found::Dead);
+    crawl.add("http://h/b", "1", FetchOutcome::Dead);
+    crawl.add("http://h/c", "1", FetchOutcome::Dead);
     crawl.add("http://h/c", "2", text(0..30));
     let collection = Collection::new(&crawl);
     let live: Vec<_> = collection.pages.keys().collect();
@@ -217,9 +218,9 @@ fn short_pages_match_only_by_equal_content_and_empty_ones_never() {
         crawl.add(&format!("http://h/{url}"), "1", text(words));
     }
     let mut nearly = "w0 ".repeat(19);
-    crawl.add("http://h/g", "1", Found::Html(nearly.clone()));
+    crawl.add("http://h/g", "1", FetchOutcome::Html(nearly.clone()));
     nearly.push_str("w0");
-    crawl.add("http://h/h", "1", Found::Html(nearly));
+    crawl.add("http://h/h", "1", FetchOutcome::Html(nearly));
     let collection = Collection::new(&crawl);
     let truth = Truth::new(&collection, tau("0.8"));
     let mut groups = truth.groups();
@@ -234,7 +235,7 @@ fn redirects_join_their_final_target() {
     crawl.add("http://h/page", "1", text(0..40));
     crawl.add("http://h/empty", "1", text(0..0));
     crawl.add("http://h/to-empty", "1", redirect_to("/empty"));
-    crawl.add("http://h/gone", "1", Found::Dead);
+    crawl.add("http://h/gone", "1", FetchOutcome::Dead);
     crawl.add("http://h/to-gone", "1", redirect_to("gone"));
     crawl.add("http://h/to-nothing", "1", redirect_to("http://elsewhere/"));
     crawl.add("http://h/to-itself", "1", redirect_to("/to-itself"));

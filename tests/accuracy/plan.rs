@@ -117,7 +117,8 @@ fn the_plan_of_mid_and_trace_is_good_and_loses_no_pair() -> Result<()> {
         }
         let control = self::assignments(&MID_AND_TRACE, 64, 1, tau)?.unwrap_or_default();
         let (ours, control) = (Load::of(&assignments, 64), Load::of(&control, 64));
-        // Which texts are one content depends on the tokeniser, and the plan on that. Since TOKENISER_VERSION 4 the imbalance is 1.1022.
+        // The plan depends on which texts are one content, and so on the tokeniser. Since TOKENISER_VERSION 4
+        // the imbalance is 1.1022.
         ensure!(ours.imbalance <= 1.11, "imbalance {}", ours.imbalance);
         ensure!(ours.saved >= saved, "{} of the fan-out is saved", ours.saved);
         ensure!(control.imbalance <= 1.1, "the control is not what it could be: {}", control.imbalance);

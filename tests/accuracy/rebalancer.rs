@@ -1,9 +1,10 @@
-//! A collection whose sites arrive one after another, with a plan that follows: how even the nodes are, and how
-//! much moves.
+//! Measures rebalancing while the sites of a collection arrive one after another: how even the nodes are, and
+//! how many contents move.
 //!
-//! Contents come in the order of their URLs. The first plan, its lexicon too, is learned from the first tenth, one
-//! site or two; after that nothing is learned anew. A reading is taken after every 400th part of what is stored. What
-//! moves in a tenth of the arrival is held to a share of what is stored then.
+//! Contents arrive in the order of their URLs. The first plan and its lexicon are learned from the first tenth
+//! of the contents, which is one site or two; after that no plan is learned anew. The test measures after
+//! every 400th part of the stored contents. In each tenth of the arrival, only a share of the stored contents
+//! may move.
 
 use std::collections::{BTreeMap, HashSet};
 

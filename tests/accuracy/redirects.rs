@@ -25,7 +25,7 @@ struct Fetch {
 }
 
 /// The list of a corpus, and the result by URL.
-struct Checked {
+struct CheckedRedirects {
     corpus: &'static Corpus,
     /// The last fetch of each URL.
     last: BTreeMap<String, Fetch>,
@@ -34,7 +34,7 @@ struct Checked {
     lines: HashMap<String, Line>,
 }
 
-impl Checked {
+impl CheckedRedirects {
     fn new(corpus: &'static Corpus, list: &str) -> Result<Option<Self>> {
         if corpus.files()?.is_none() {
             return Ok(None);
@@ -83,8 +83,9 @@ impl Checked {
         Ok(stubs)
     }
 
-    /// Whether the stub leads to the target in the list. It does not if it spells the target differently, such
-    /// as `x/index.html` for `x/`: the two have different normal forms, so that target was never fetched.
+    /// Whether the stub leads to the target in the list. It does not if it spells the target differently,
+    /// such as `x/index.html` for `x/`: the two have different normal forms, so that target was never
+    /// fetched.
     fn leads_to(&self, url: &str, to: &str) -> Result<bool> {
         match self.corpus.collection()?.pages.get(url) {
             Some(collection::Page::Redirect(target)) => {
@@ -105,8 +106,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Checks that every redirect, also through a chain, is in the group of its final target, or unresolved if
-    /// that does not exist. Returns the number of redirects that resolve.
+    /// Checks that every redirect, also through a chain, is in the group of its final target, or unresolved
+    /// if that does not exist. Returns the number of redirects that resolve.
     fn chains(&self) -> Result<usize> {
         let collection = self.corpus.collection()?;
         let mut count = 0;
@@ -139,7 +140,7 @@ fn read(path: &Path) -> Result<Vec<Fetch>> {
 
 #[test]
 fn quick_redirects_follow_their_targets() -> Result<()> {
-    let Some(checked) = Checked::new(&QUICK, "quick/quick.jsonl")? else { return Ok(()) };
+    let Some(checked) = CheckedRedirects::new(&QUICK, "quick/quick.jsonl")? else { return Ok(()) };
     let (dead, stubs, chains) = (checked.dead()?, checked.stubs()?.len(), checked.chains()?);
     println!("quick: {dead} dead, {stubs} stubs, {chains} redirects that resolve");
     ensure!(dead > 0 && stubs > 50 && chains >= stubs, "the lists should say more");
@@ -148,7 +149,7 @@ fn quick_redirects_follow_their_targets() -> Result<()> {
 
 #[test]
 fn trace_redirects_and_the_site_move_follow_their_targets() -> Result<()> {
-    let Some(checked) = Checked::new(&TRACE, "trace/trace.jsonl.gz")? else { return Ok(()) };
+    let Some(checked) = CheckedRedirects::new(&TRACE, "trace/trace.jsonl.gz")? else { return Ok(()) };
     let (dead, stubs, chains) = (checked.dead()?, checked.stubs()?, checked.chains()?);
     println!("trace: {dead} dead, {} stubs, {chains} redirects that resolve", stubs.len());
     ensure!(dead > 100 && chains >= stubs.len(), "the lists should say more");

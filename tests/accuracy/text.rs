@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::accuracy::corpus::MID;
-use crate::oracle::crawl::{Crawl, Found};
+use crate::oracle::crawl::{Crawl, FetchOutcome};
 use crate::oracle::html;
 
 /// Texts with fewer characters are left out.
@@ -21,7 +21,7 @@ fn text_of_mid() -> Result<()> {
     let mut out = BufWriter::new(File::create(&out).with_context(|| out.display().to_string())?);
     let crawl = Crawl::read(&files)?;
     for (url, found) in crawl.newest() {
-        let Found::Html(html) = found else { continue };
+        let FetchOutcome::Html(html) = found else { continue };
         let text = html::parse(html).text;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if text.chars().count() >= CHARACTERS_MIN {

@@ -1,4 +1,6 @@
-//! Clients that take all they can get: bombs, bodies that drip, connections that say nothing, and URLs without end.
+//! Clients that take all the capacity they can get: compressed bombs, bodies that arrive drop by drop, idle
+//! connections, and a flood of URLs. The server must bound its memory, and other clients must get their
+//! answers in time.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -12,24 +14,25 @@ use reqwest::Method;
 
 use super::{Door, PATIENCE};
 
-/// How many URLs an attacker pushes; a million by hand.
+/// Variable with the number of URLs that an attacker pushes. A million takes too long for every run.
 const URLS: &str = "DOPPEL_ATTACK_URLS";
 const URLS_DEFAULT: usize = 20_000;
 
-/// Connections that say nothing.
+/// Number of idle connections.
 const IDLE: usize = 1_500;
 
-/// Answers of which one in a hundred takes longer than the 99th percentile, often enough to say so.
+/// Number of answers from which the 99th percentile is computed: ten of them lie above it.
 const ANSWERS: usize = 1_000;
 
-/// How long bombs are sent.
+/// How long the attacker sends bombs.
 const BOMBED: Duration = Duration::from_secs(4);
 
-/// The memory for bodies of these servers, in MiB, and what the process has beside it.
+/// Memory for bodies of these servers (`BODY_MEMORY`), and other memory of the process (`ASIDE`), in MiB.
 const BODY_MEMORY: u64 = 64;
 const ASIDE: u64 = 160;
 
-/// Asks for statuses, and for a page to be taken, until told to end; every answer comes within [`PATIENCE`]. The times, sorted.
+/// Queries a status nine times and then submits a page, again and again until `end`, with at least `least`
+/// requests. Every answer must come within [`PATIENCE`]. Returns the latencies, sorted.
 fn answered(door: &Door, end: &AtomicBool, least: usize) -> Vec<Duration> {
     let mut times = Vec::new();
     while times.len() < least || !end.load(Ordering::Relaxed) {
@@ -51,19 +54,19 @@ fn answered(door: &Door, end: &AtomicBool, least: usize) -> Vec<Duration> {
     times
 }
 
-/// How long others wait for their answers: the 99th percentile on a quiet server, and during an attack.
+/// 99th percentile of the latency of other clients, on a quiet server and during an attack.
 #[derive(Debug)]
 pub(super) struct Waits {
     pub(super) quiet: Duration,
     pub(super) during: Duration,
 }
 
-/// The 99th percentile of sorted times.
+/// The 99th percentile of sorted latencies.
 pub(super) fn p99(times: &[Duration]) -> Duration {
     times[times.len() * 99 / 100]
 }
 
-/// Does something bad, while others ask; prints by how much it keeps them waiting.
+/// Runs an attack while other clients send requests. Prints and returns their latency.
 pub(super) fn while_others_ask(door: &Door, what: &str, attack: impl FnOnce() + Send) -> Waits {
     let quiet = answered(door, &AtomicBool::new(true), ANSWERS);
     let end = AtomicBool::new(false);
@@ -90,7 +93,7 @@ fn small() -> Door {
     Door::open(&["--body-memory", &format!("{BODY_MEMORY}MiB")])
 }
 
-/// Zeros, packed.
+/// Spaces, in whole MiB, compressed with gzip.
 pub(super) fn bomb(bytes: usize) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     let piece = vec![b' '; 1 << 20];
@@ -127,11 +130,11 @@ fn bombs_are_refused_within_the_memory_for_bodies() {
     });
     let peak = door.server.peak_memory().unwrap_or_default() >> 20;
     println!("bombs: at most {peak} MiB of memory");
-    assert!(peak < BODY_MEMORY + ASIDE, "{peak} MiB were used");
+    assert!(peak < BODY_MEMORY + ASIDE, "the server used {peak} MiB of memory");
 }
 
 #[test]
-fn bodies_that_drip_keep_no_one_waiting() {
+fn bodies_that_arrive_slowly_do_not_delay_other_clients() {
     let door = small();
     while_others_ask(&door, "bodies that drip", || {
         let head = format!(
@@ -142,7 +145,7 @@ fn bodies_that_drip_keep_no_one_waiting() {
         let mut streams: Vec<TcpStream> = (0..150).map(|_| door.connect()).collect();
         for _ in 0..10 {
             for stream in &mut streams {
-                // The server closes those that are too many.
+                // The server closes the connections that are too many.
                 let _ = stream.write_all(if head.is_empty() { b"x" } else { head.as_bytes() });
             }
             thread::sleep(Duration::from_millis(200));
@@ -152,13 +155,13 @@ fn bodies_that_drip_keep_no_one_waiting() {
 }
 
 #[test]
-fn connections_that_say_nothing_keep_no_one_waiting() {
+fn idle_connections_do_not_delay_other_clients() {
     let (soft, hard) = {
         let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         (limits.current.unwrap_or(u64::MAX), limits.maximum)
     };
     if soft < 2 * IDLE as u64 {
-        // The server, which is started after this, has the same limit.
+        // The server is started later and inherits this limit.
         let raised = rustix::process::Rlimit { current: hard, maximum: hard };
         rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
         assert!(
@@ -170,7 +173,7 @@ fn connections_that_say_nothing_keep_no_one_waiting() {
     while_others_ask(&door, "idle connections", || {
         let mut streams: Vec<TcpStream> = (0..IDLE).map(|_| door.connect()).collect();
         for (n, stream) in streams.iter_mut().enumerate() {
-            // Some begin to say something.
+            // Some of the connections send the beginning of a request.
             if n % 3 == 0 {
                 stream.write_all(b"GET /v1/status?url=http://a.example/ HTTP/1.1\r\nhost: lo").unwrap();
             }
@@ -180,7 +183,7 @@ fn connections_that_say_nothing_keep_no_one_waiting() {
 }
 
 #[test]
-fn urls_without_end_keep_no_one_waiting() {
+fn a_flood_of_urls_does_not_delay_other_clients() {
     let door = small();
     let urls = std::env::var(URLS).ok().map_or(URLS_DEFAULT, |urls| urls.parse().unwrap());
     while_others_ask(&door, "URLs without end", || {
@@ -190,7 +193,7 @@ fn urls_without_end_keep_no_one_waiting() {
                     format!("{{\"url\":\"http://h{part}x{n}.example/{n}\",\"text\":\"flood {part} {n} of words\"}}\n")
                 })
                 .collect();
-            // Refused when there are too many, and gone on with.
+            // If the server refuses the pages because too many are pending, the attacker tries again.
             let begin = Instant::now();
             loop {
                 let kind = "application/x-ndjson";
@@ -200,11 +203,17 @@ fn urls_without_end_keep_no_one_waiting() {
                     429 | 503 => thread::sleep(Duration::from_millis(200)),
                     status => panic!("{status}: {}", taken.text().unwrap()),
                 }
-                assert!(begin.elapsed() < Duration::from_secs(120), "the flood does not get on");
+                assert!(
+                    begin.elapsed() < Duration::from_secs(120),
+                    "the server still refuses the pages of the flood after two minutes"
+                );
             }
             door.send(Method::GET, &format!("/v1/nothing/{part}"), Some(&door.tokens.operate));
         }
     });
     let metrics = door.send(Method::GET, "/metrics", Some(&door.tokens.read)).text().unwrap();
-    assert!(metrics.lines().count() < 5_000, "the metrics grow with what clients ask");
+    assert!(
+        metrics.lines().count() < 5_000,
+        "the number of metrics must not grow with the requests of clients"
+    );
 }

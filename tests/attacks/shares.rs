@@ -1,5 +1,6 @@
-//! A client that takes all the places there are: flushes that wait, samples and what-if figures, and a page with very many redirects that
-//! changes all the time. Other clients' pages are decided meanwhile, and their questions are answered.
+//! A client that takes all slots of a limited resource: flushes that wait, samples, what-if figures, and a
+//! page with very many redirects that changes all the time. Meanwhile the server must decide other clients'
+//! pages and answer their questions.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,28 +15,29 @@ use super::flood::while_others_ask;
 use super::harness::wait_until;
 use super::{Door, PATIENCE, Server};
 
-/// How many redirects the attacker records; 100,000 by hand.
+/// Variable with the number of redirects that the attacker records. 100,000 take too long for every run.
 const REDIRECTS: &str = "DOPPEL_ATTACK_REDIRECTS";
 const REDIRECTS_DEFAULT: usize = 4_000;
 
-/// Changes of their target in one request.
+/// Number of changes of the redirects' target in one request.
 const FLIPS: usize = 200;
 
-/// Pause between two requests of a thread of the attacker. The threads share the processors with the server, and the test is about what a
-/// request holds, not about how many requests come.
+/// Pause between two requests of a thread of the attacker. The threads share the processors with the server,
+/// and the test measures what a request holds, not how many requests arrive.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long an attack lasts.
+/// Duration of an attack.
 const ATTACKED: Duration = Duration::from_secs(4);
 
 const NDJSON: &str = "application/x-ndjson";
 const TARGET: &str = "http://target.example/";
 
-/// Answers of others take at most so many times as long as on a quiet server, or this at all.
+/// During an attack, answers to others may take `SLOWER` times as long as on a quiet server, or up to `SLOW`.
 const SLOWER: u32 = 5;
 const SLOW: Duration = Duration::from_millis(500);
 
-/// Others ask while somebody attacks: their answers come soon, and their pages are decided within [`PATIENCE`].
+/// Runs an attack while other clients send requests. Their answers must come soon, and their pages must be
+/// decided within [`PATIENCE`].
 fn attacked(door: &Door, what: &str, attack: impl Fn(&AtomicBool) + Sync) {
     let ended = AtomicBool::new(false);
     let waits = while_others_ask(door, what, || {
@@ -56,7 +58,7 @@ fn attacked(door: &Door, what: &str, attack: impl Fn(&AtomicBool) + Sync) {
     assert!(waits.during < SLOW.max(waits.quiet * SLOWER), "{what}: others wait too long: {waits:?}");
 }
 
-/// Ends an attack, also when a test fails.
+/// Sets the flag that ends an attack when it is dropped, so that the attack also ends if the test fails.
 struct Ends<'e>(&'e AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -65,7 +67,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// A new page of somebody else is decided.
+/// Submits a new page of another client, and waits for its decision.
 fn decide_one(door: &Door, url: &str) {
     let begin = Instant::now();
     let text: String = (0..30).fold(String::new(), |mut text, n| {
@@ -82,7 +84,7 @@ fn decide_one(door: &Door, url: &str) {
     assert!(begin.elapsed() < PATIENCE, "{url} was decided after {:?}", begin.elapsed());
 }
 
-/// Sends lines of pages until all are taken.
+/// Submits lines of pages until the server accepts all of them.
 fn push(door: &Door, lines: &str, token: &str) {
     wait_until("pages to be taken", 12 * PATIENCE, || {
         let taken = door.http.post(format!("{}/v1/pages", door.server.url)).header("content-type", NDJSON);
@@ -102,7 +104,7 @@ fn flush(door: &Door) {
 }
 
 #[test]
-fn flushes_of_one_client_keep_no_one_from_flushing() {
+fn flushes_of_one_client_do_not_keep_others_from_flushing() {
     let door = Door::open(&[]);
     let attacker = &door.tokens.operate;
     let flush = |token: &str, seconds: u64| {
@@ -113,7 +115,7 @@ fn flushes_of_one_client_keep_no_one_from_flushing() {
     let refused = AtomicUsize::new(0);
     attacked(&door, "flushes", |ended| {
         thread::scope(|scope| {
-            // Something is always left to be decided.
+            // Some page is always pending.
             scope.spawn(|| {
                 let mut part = 0;
                 while !ended.load(Ordering::Relaxed) {
@@ -142,20 +144,22 @@ fn flushes_of_one_client_keep_no_one_from_flushing() {
                          content-length: 0\r\n\r\n"
                     );
                     while !ended.load(Ordering::Relaxed) {
-                        // It goes before the answer.
+                        // The client closes the connection before the answer arrives.
                         door.connect().write_all(request.as_bytes()).unwrap();
                         thread::sleep(Duration::from_millis(200));
                     }
                 });
             }
             while !ended.load(Ordering::Relaxed) {
-                assert_eq!(flush(&door.tokens.write, 1), 200, "another client flushes");
+                assert_eq!(flush(&door.tokens.write, 1), 200, "another client must still be able to flush");
             }
         });
     });
-    assert!(refused.load(Ordering::Relaxed) > 0, "the client has no more than its share");
-    wait_until("the places of those who have gone", PATIENCE, || (flush(attacker, 1) == 200).then_some(()));
-    // A flush that waits does not keep the server from ending.
+    assert!(refused.load(Ordering::Relaxed) > 0, "the server must refuse flushes beyond the client's share");
+    wait_until("the server to free the flushes of closed connections", PATIENCE, || {
+        (flush(attacker, 1) == 200).then_some(())
+    });
+    // The server ends although a flush still waits.
     let mut stream = door.connect();
     let request = format!(
         "POST /v1/flush?wait=true&timeout=3600 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {attacker}\r\ncontent-length: 0\r\n\r\n"
@@ -164,7 +168,7 @@ fn flushes_of_one_client_keep_no_one_from_flushing() {
     ends_soon(door.server);
 }
 
-/// The server ends within ten seconds of SIGTERM.
+/// Sends SIGTERM, and checks that the server ends within ten seconds.
 fn ends_soon(server: Server) {
     let begin = Instant::now();
     assert!(server.terminate());
@@ -172,7 +176,7 @@ fn ends_soon(server: Server) {
 }
 
 #[test]
-fn samples_and_what_if_figures_of_one_client_keep_no_one_from_theirs() {
+fn samples_and_what_if_figures_of_one_client_do_not_keep_others_from_theirs() {
     let door = Door::open(&[]);
     let page = |n| format!("{{\"url\":\"http://some.example/{n}\",\"text\":\"{}\"}}\n", words(n));
     push(&door, &(0..300).map(page).collect::<String>(), &door.tokens.write);
@@ -209,7 +213,7 @@ fn samples_and_what_if_figures_of_one_client_keep_no_one_from_theirs() {
             got(what_if);
         });
     });
-    // Ten seconds is the shortest pause.
+    // The server makes these figures at most every ten seconds.
     let pauses = usize::try_from(begin.elapsed().as_secs() / 10).unwrap();
     let (sampled, made) = (sampled.load(Ordering::Relaxed), made.load(Ordering::Relaxed));
     assert!((1..=1 + pauses).contains(&sampled), "{sampled} samples");
@@ -224,21 +228,21 @@ fn words(n: usize) -> String {
     })
 }
 
-/// The target of the redirects, alive or dead, at so many seconds of a day.
+/// A version of the target of the redirects, alive or dead, dated at this second of a day.
 fn version(second: usize, is_alive: bool) -> String {
     let state = if is_alive { "\"text\":\"the target that is there\"" } else { "\"dead\":true" };
     let date = format!("2026-01-01T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60);
     format!("{{\"url\":\"{TARGET}\",\"fetched_at\":\"{date}\",{state}}}\n")
 }
 
-/// Bytes that a process has handed to the system to be written: to files, and the few that it has answered.
+/// Bytes that a process has handed to the system for writing: mostly to files, and a few as answers.
 fn written(server: &Server) -> u64 {
     let io = std::fs::read_to_string(format!("/proc/{}/io", server.id())).unwrap();
     io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap().trim().parse().unwrap()
 }
 
 #[test]
-fn a_page_with_very_many_redirects_that_changes_all_the_time_keeps_no_one_waiting() {
+fn a_changing_page_with_very_many_redirects_does_not_delay_other_clients() {
     let redirects: usize =
         std::env::var(REDIRECTS).ok().map_or(REDIRECTS_DEFAULT, |count| count.parse().unwrap());
     let door = Door::open(&[]);
@@ -255,7 +259,7 @@ fn a_page_with_very_many_redirects_that_changes_all_the_time_keeps_no_one_waitin
     };
     assert_eq!(counters(&door)["duplicates"], redirects);
 
-    // It goes and comes back once.
+    // The target dies and comes back once.
     let before = written(&door.server);
     push(&door, &version(1, false), &attacker);
     flush(&door);
@@ -264,7 +268,7 @@ fn a_page_with_very_many_redirects_that_changes_all_the_time_keeps_no_one_waitin
     flush(&door);
     let once = written(&door.server) - before;
 
-    // One request, and many of a line each.
+    // First one request with all changes, then many requests of a line each.
     let last = AtomicUsize::new(2);
     let next = || last.fetch_add(1, Ordering::Relaxed) + 1;
     let flips =
@@ -290,7 +294,8 @@ fn a_page_with_very_many_redirects_that_changes_all_the_time_keeps_no_one_waitin
         }
     });
 
-    // In the midst of a round the server ends, and the next start goes on. Then the server is killed in the midst of a round.
+    // The server ends in the middle of a round and the next start resumes. Then the test kills it in the
+    // middle of a round.
     if last.load(Ordering::Relaxed) % 2 == 1 {
         push(&door, &flips(1), &attacker);
         flush(&door);

@@ -1,5 +1,6 @@
-//! A client that sends pages of one template whose texts are just not similar enough: every page is compared with very many others. Another
-//! client's pages are decided meanwhile, the server ends when it is told to, and a purge ends the work at once.
+//! A client that sends pages of one template whose texts are just not similar enough, so that the server
+//! compares every page with very many others. Meanwhile the server must decide another client's pages, end
+//! when it is told to, and stop the work at once after a purge.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -17,21 +18,22 @@ use crate::harness::metrics::Samples;
 use crate::harness::pages::ndjson;
 use crate::harness::{doppel, lines_of, wait_until};
 
-/// How many pages the template has; 30,000 by hand.
+/// Variable with the number of pages of the template. 30,000 take too long for every run.
 const PAGES: &str = "DOPPEL_ATTACK_TEMPLATE_PAGES";
 const PAGES_DEFAULT: usize = 4_000;
 
-/// Words that all pages of the template share, and those that each has for itself: two pages have a similarity of 0.79.
+/// Number of words that all pages of the template share (`SHARED`), and of words of each page alone (`OWN`).
+/// Two pages have a similarity of 0.79.
 const SHARED: usize = 400;
 const OWN: usize = 50;
 
-/// Pages that the other client sends at a time.
+/// Number of pages that the other client sends at a time.
 const OTHERS: usize = 20;
 
-/// How long pages of the template are waited for while others send theirs.
+/// Time limit for the pages of the template, while another client sends pages.
 const ATTACKED: Duration = Duration::from_secs(100);
 
-/// Within this time a server that is told to end has ended.
+/// Time limit for a server to end after SIGTERM.
 const END: Duration = Duration::from_secs(10);
 
 fn template(pages: usize) -> impl Iterator<Item = Value> {
@@ -46,7 +48,7 @@ fn count() -> usize {
     std::env::var(PAGES).ok().map_or(PAGES_DEFAULT, |pages| pages.parse().unwrap())
 }
 
-/// Pushes pages as the crawler, in batches, and goes on when too many are pending.
+/// Pushes pages as the crawler, in batches. If too many pages are pending, waits and goes on.
 fn push(door: &Door, pages: impl Iterator<Item = Value>, end: &AtomicBool) {
     let pages: Vec<Value> = pages.collect();
     for batch in pages.chunks(500) {
@@ -62,7 +64,8 @@ fn push(door: &Door, pages: impl Iterator<Item = Value>, end: &AtomicBool) {
     }
 }
 
-/// Pushes pages of another client, and waits for their decisions. How long the slowest decision and the slowest answers took.
+/// Pushes pages of another client, and waits for their decisions. Returns the time of the slowest decision,
+/// and the latencies of the status queries.
 fn decided(door: &Door, round: usize) -> (Duration, Vec<Duration>) {
     let url = |page: usize| format!("http://well{round}.example/{page}");
     let text = |page: usize| -> String { (0..60).map(|word| format!("r{round}p{page}w{word} ")).collect() };
@@ -89,7 +92,8 @@ fn decided(door: &Door, round: usize) -> (Duration, Vec<Duration>) {
     (begin.elapsed(), answers)
 }
 
-/// Rounds of the other client, until the end or a number of them. The slowest decision, and the 99th percentile of its answers.
+/// Runs rounds of the other client until `end`, at least `least` of them. Returns the time of the slowest
+/// decision, and the 99th percentile of the latencies.
 fn rounds(door: &Door, first: usize, least: usize, end: &AtomicBool) -> (Duration, Duration) {
     let (mut slowest, mut all) = (Duration::ZERO, Vec::new());
     for round in first.. {
@@ -109,7 +113,7 @@ fn pending(door: &Door) -> u64 {
 }
 
 #[test]
-fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_ends_in_its_midst() {
+fn a_template_below_the_threshold_does_not_delay_other_clients_or_the_end_of_the_server() {
     let door = Door::open(&[]);
     let over = AtomicBool::new(true);
     let quiet = rounds(&door, 0, 10, &over);
@@ -118,7 +122,7 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
         let others = scope.spawn(|| rounds(&door, 1_000, 10, &over));
         push(&door, template(count()), &AtomicBool::new(false));
         let begin = Instant::now();
-        // Longer than it takes to send them.
+        // Wait until half of the pages are decided, which takes longer than sending them.
         let is_half = || pending(&door) < count() as u64 / 2;
         while begin.elapsed() < ATTACKED && !is_half() {
             thread::sleep(Duration::from_millis(100));
@@ -129,7 +133,10 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
             count(),
             begin.elapsed()
         );
-        assert!(is_half() || count() > PAGES_DEFAULT, "the pages of the template are not decided");
+        assert!(
+            is_half() || count() > PAGES_DEFAULT,
+            "half of the pages of the template are still pending after {ATTACKED:?}"
+        );
         over.store(true, Ordering::Relaxed);
         others.join().unwrap()
     });
@@ -138,10 +145,11 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
         during.0, quiet.0, during.1, quiet.1
     );
     assert!(during.1 < (5 * quiet.1).max(Duration::from_millis(100)), "{during:?} is slow beside {quiet:?}");
-    // The next start goes on: nothing is lost, and no page has a partner. The test does not wait for very many pages.
+    // The restarted server resumes: no page is lost, and no page has a partner. With very many pages the test
+    // does not wait for all decisions.
     let door = door.restarted(|server| {
         let begin = Instant::now();
-        assert!(server.terminate(), "the server has not ended well");
+        assert!(server.terminate(), "the server did not exit with 0");
         println!("a template: the server has ended after {:?}", begin.elapsed());
         assert!(begin.elapsed() < END, "the server has ended after {:?}", begin.elapsed());
     });
@@ -164,7 +172,7 @@ fn a_template_below_the_threshold_keeps_no_other_client_waiting_and_the_server_e
 }
 
 #[test]
-fn a_client_has_half_of_what_may_be_pending_and_a_purge_ends_its_work() {
+fn a_client_may_have_half_of_all_pending_pages_and_a_purge_ends_their_work() {
     const LIMIT: usize = 4_000;
     let door = Door::open(&["--pending-max", &LIMIT.to_string()]);
     let refused = thread::scope(|scope| {
@@ -198,16 +206,16 @@ fn a_client_has_half_of_what_may_be_pending_and_a_purge_ends_its_work() {
 }
 
 #[test]
-fn a_load_waits_while_its_client_has_no_place_for_a_flush() {
+fn a_load_waits_while_its_client_has_no_free_flush_slot() {
     let door = Door::open(&[]);
     push(&door, template(8_000), &AtomicBool::new(false));
-    // The client's places are taken as long as these connections stand and pages are pending.
+    // The client's flush slots are taken while these connections are open and pages are pending.
     let request = format!(
         "POST /v1/flush?wait=true&timeout=3600 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-length: 0\r\n\r\n",
         door.tokens.write
     );
     let mut connections = Vec::new();
-    wait_until("the places to be taken", Duration::from_secs(30), || {
+    wait_until("all flush slots of the client to be taken", Duration::from_secs(30), || {
         let mut connection = door.connect();
         connection.write_all(request.as_bytes()).unwrap();
         connections.push(connection);
@@ -225,7 +233,10 @@ fn a_load_waits_while_its_client_has_no_place_for_a_flush() {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(2) && pending(&door) > 0 {
         let is_waiting = load.try_wait().unwrap().is_none();
-        assert!(is_waiting || pending(&door) == 0, "the load has not waited");
+        assert!(
+            is_waiting || pending(&door) == 0,
+            "the load must wait while its client has no free flush slot"
+        );
         thread::sleep(Duration::from_millis(50));
     }
     drop(connections);

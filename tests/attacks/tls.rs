@@ -1,4 +1,5 @@
-//! TLS of the front door: who is answered, who is believed, and certificates that are replaced.
+//! TLS of the HTTP listener: which clients the server answers, which servers a client trusts, and how
+//! certificates are replaced.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +13,7 @@ use reqwest::{Certificate, Identity};
 use super::{PATIENCE, new_token};
 use crate::harness::{Server, doppel, wait_until};
 
-/// An authority, of which each certificate is for a name.
+/// A certificate authority. Each of its certificates is for certain names.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -38,7 +39,7 @@ impl Authority {
     }
 }
 
-/// The files of a server.
+/// The certificate files of a server.
 struct Files {
     home: tempfile::TempDir,
     token: String,
@@ -89,7 +90,7 @@ impl Files {
         .unwrap()
     }
 
-    /// Asks for a status by the command line.
+    /// Queries a status with the command line.
     fn ask(&self, url: &str, ca: Option<&Path>, more: &[&str]) -> Output {
         let mut command = doppel();
         command.args(["status", "--server", url, "http://a.example/"]).args(more);
@@ -106,7 +107,7 @@ fn says(output: &Output) -> String {
 }
 
 #[test]
-fn an_https_server_is_believed_by_its_authority_alone() {
+fn clients_trust_an_https_server_only_by_its_authority() {
     let (authority, other) = (Authority::new("ours"), Authority::new("another"));
     let files = Files::new(&authority);
     let server = files.serve(&[], files.http(&authority, None));
@@ -132,7 +133,7 @@ fn an_https_server_is_believed_by_its_authority_alone() {
     let asked = files.ask(&url, Some(&files.path("not.pem")), &[]);
     assert!(!asked.status.success() && says(&asked).contains("authority's certificate"), "{}", says(&asked));
 
-    // In the clear, or slowly, nothing is answered; others are.
+    // A client without TLS gets no answer, nor does a client with an unfinished handshake. Others get theirs.
     let address = server.url.strip_prefix("https://").unwrap();
     let mut clear = std::net::TcpStream::connect(address).unwrap();
     clear.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -144,7 +145,7 @@ fn an_https_server_is_believed_by_its_authority_alone() {
     assert_eq!(server.get("/healthz").status(), 200);
     drop(half);
 
-    // Another certificate, once it is read anew; one that cannot be used changes nothing.
+    // SIGHUP makes the server read its certificate again. An unusable certificate changes nothing.
     files.certify(&other);
     server.signal("HUP");
     wait_until("the new certificate", PATIENCE, || {
@@ -152,7 +153,7 @@ fn an_https_server_is_believed_by_its_authority_alone() {
     });
     files.write("cert.pem", "nothing");
     server.signal("HUP");
-    wait_until("the log to say so", PATIENCE, || {
+    wait_until("the log to report the unusable certificate", PATIENCE, || {
         server.log().contains("certificate and key stay as they were").then_some(())
     });
     assert!(files.ask(&url, Some(&files.path("other.pem")), &[]).status.success());
@@ -160,7 +161,7 @@ fn an_https_server_is_believed_by_its_authority_alone() {
 }
 
 #[test]
-fn who_asks_by_tls_what_has_none_or_the_other_way_round_is_told_so() {
+fn a_client_is_told_if_the_server_expects_the_other_of_http_and_https() {
     let authority = Authority::new("ours");
     let files = Files::new(&authority);
     let server = files.serve(&[], files.http(&authority, None));
@@ -170,7 +171,8 @@ fn who_asks_by_tls_what_has_none_or_the_other_way_round_is_told_so() {
         let said = format!(
             "doppel: cannot connect to {http}/: the server there speaks TLS; use https:// instead of http://\n"
         );
-        assert_eq!((asked.status.code(), says(&asked)), (Some(3), said));
+        assert_eq!(asked.status.code(), Some(3));
+        assert_eq!(says(&asked), said);
     }
     let clear = Server::start(&files.path("clear"), &[]);
     let https = clear.url.replace("http:", "https:");
@@ -178,11 +180,12 @@ fn who_asks_by_tls_what_has_none_or_the_other_way_round_is_told_so() {
     let said = format!(
         "doppel: cannot connect to {https}/: the server there does not speak TLS; use http:// instead of https://\n"
     );
-    assert_eq!((asked.status.code(), says(&asked)), (Some(3), said));
+    assert_eq!(asked.status.code(), Some(3));
+    assert_eq!(says(&asked), said);
 }
 
 #[test]
-fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
+fn a_client_without_the_required_certificate_gets_no_answer() {
     let (authority, clients) = (Authority::new("ours"), Authority::new("clients"));
     let files = Files::new(&authority);
     files.write("clients.pem", &clients.pem);
@@ -209,7 +212,8 @@ fn a_client_without_the_certificate_that_is_asked_for_is_not_answered() {
     );
 }
 
-/// An authority of clients, and a certificate of it with its key, of X.509 version 1, both in PEM; none where there is no openssl.
+/// A client authority, and a certificate of it in X.509 version 1 with its key, in PEM. `None` if openssl is
+/// not installed.
 fn of_version_1(dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let openssl = |line: &str| {
         let mut command = Command::new("openssl");
@@ -228,7 +232,7 @@ fn of_version_1(dir: &Path) -> Option<(PathBuf, PathBuf)> {
 }
 
 #[test]
-fn a_certificate_of_an_old_version_is_named_as_what_is_refused() {
+fn the_message_says_that_a_certificate_of_an_old_version_is_refused() {
     let authority = Authority::new("ours");
     let files = Files::new(&authority);
     let Some((clients, pair)) = of_version_1(files.home.path()) else {
@@ -259,7 +263,7 @@ fn a_certificate_of_an_old_version_is_named_as_what_is_refused() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named() {
+fn unusable_certificate_files_are_named() {
     let authority = Authority::new("ours");
     let files = Files::new(&authority);
     let (_, another_key) = authority.certificate(&["localhost"]);

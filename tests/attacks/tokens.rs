@@ -1,4 +1,4 @@
-//! Tokens: what they allow on every route of the contract, and how they are taken back.
+//! Tokens: which role each route of the contract demands, and how tokens are revoked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::harness::{Server, doppel, wait_until};
 
 const ROLES: [&str; 3] = ["read", "write", "operate"];
 
-/// Every operation of the contract: method, a path of its kind, and the role that it states.
+/// Every operation of the contract: its method, an example path, and the role that the contract states.
 fn operations(door: &Door) -> Vec<(Method, String, Option<String>)> {
     let document: Value = door.send(Method::GET, "/openapi.json", None).json().unwrap();
     let mut operations = Vec::new();
@@ -29,7 +29,7 @@ fn operations(door: &Door) -> Vec<(Method, String, Option<String>)> {
 }
 
 #[test]
-fn every_operation_asks_for_its_role() {
+fn every_operation_demands_its_role() {
     let door = Door::open(&[]);
     let tokens = &door.tokens;
     let operations = operations(&door);
@@ -72,7 +72,7 @@ fn every_operation_asks_for_its_role() {
             assert_eq!(door.send(Method::HEAD, path, None).status(), 401, "HEAD {path}");
         }
     }
-    // Neither in the address nor in a cookie.
+    // The server accepts a token neither in the URL nor in a cookie.
     let path = format!("/v1/groups?token={0}&access_token={0}", tokens.operate);
     assert_eq!(door.send(Method::GET, &path, None).status(), 401);
     let asked = door.http.get(format!("{}/v1/groups", door.server.url)).header("cookie", &tokens.operate);
@@ -82,12 +82,12 @@ fn every_operation_asks_for_its_role() {
     assert_eq!(door.send(Method::PUT, "/v1/pages", Some(&tokens.operate)).status(), 405);
     let log = door.server.log();
     for secret in [&tokens.read, &tokens.write, &tokens.operate, &tokens.expired] {
-        assert!(!log.contains(&**secret), "the log has a token");
+        assert!(!log.contains(&**secret), "the log must not contain a token");
     }
 }
 
 #[test]
-fn who_repairs_is_the_name_of_the_token() {
+fn a_repair_is_recorded_under_the_name_of_its_token() {
     let door = Door::open(&[]);
     let text = "one two three four five six seven eight nine ten ".repeat(5);
     for page in ["a", "b"] {
@@ -111,19 +111,20 @@ fn who_repairs_is_the_name_of_the_token() {
 }
 
 #[test]
-fn a_token_is_taken_back_by_a_signal() {
+fn a_token_is_revoked_by_removing_it_and_sending_sighup() {
     let door = Door::open(&[]);
     let file = &door.tokens.file;
     let asks = |token: &str| door.send(Method::GET, "/v1/groups", Some(token)).status().as_u16();
     let bob = new_token(file, "bob", "read");
-    assert_eq!((asks(&bob), asks(&door.tokens.read)), (401, 200));
+    assert_eq!(asks(&bob), 401);
+    assert_eq!(asks(&door.tokens.read), 200);
     door.server.signal("HUP");
     wait_until("the new token to be taken", Duration::from_secs(20), || (asks(&bob) == 200).then_some(()));
-    // One that cannot be read changes nothing.
+    // A token file that cannot be read changes nothing.
     let text = fs::read_to_string(file).unwrap();
     fs::write(file, format!("{text}[[token]]\n")).unwrap();
     door.server.signal("HUP");
-    wait_until("the log to say so", Duration::from_secs(20), || {
+    wait_until("the log to report the broken file", Duration::from_secs(20), || {
         door.server.log().contains("the tokens stay as they were").then_some(())
     });
     assert_eq!(asks(&bob), 200);
@@ -131,7 +132,7 @@ fn a_token_is_taken_back_by_a_signal() {
     door.server.signal("HUP");
     wait_until("the token to be refused", Duration::from_secs(20), || (asks(&bob) == 401).then_some(()));
     assert_eq!(asks(&door.tokens.read), 200);
-    // A file without any is obeyed as well: all were taken back.
+    // The server also obeys an empty file: it revokes every token.
     fs::write(file, "").unwrap();
     door.server.signal("HUP");
     wait_until("the last token to be refused", Duration::from_secs(20), || {
@@ -156,7 +157,7 @@ fn expiries(door: &Door, token: &str) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn when_tokens_expire_is_a_metric_that_follows_the_file() {
+fn the_metric_of_expiring_tokens_follows_the_file() {
     const DAY: f64 = 86_400.0;
     let door = Door::open(&[]);
     let before = expiries(&door, &door.tokens.read);
@@ -169,18 +170,18 @@ fn when_tokens_expire_is_a_metric_that_follows_the_file() {
         .arg(&door.tokens.file);
     assert!(command.output().unwrap().status.success());
     door.server.signal("HUP");
-    let soon = wait_until("the new token to be told", Duration::from_secs(20), || {
+    let soon = wait_until("the metric to show the new token", Duration::from_secs(20), || {
         expiries(&door, &door.tokens.read).get("soon").copied()
     });
     assert!((1.9 * DAY..2.0 * DAY).contains(&soon), "{soon}");
-    // A server without tokens tells nothing of any.
+    // A server without tokens has no such metric.
     let home = tempfile::tempdir().unwrap();
     let open = Server::start(&home.path().join("data"), &[]);
     assert!(!open.get("/metrics").text().unwrap().contains("doppel_token"));
 }
 
 #[test]
-fn a_new_token_says_until_when_it_is_taken() {
+fn a_new_token_is_printed_with_its_expiry() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("tokens");
     let says = |name: &str, options: &[&str]| {
@@ -188,7 +189,7 @@ fn a_new_token_says_until_when_it_is_taken() {
         command.args(["token", "new", name, "--role", "read", "--tokens"]).arg(&file).args(options);
         let output = command.output().unwrap();
         assert!(output.status.success());
-        // Standard output has the token alone, for scripts.
+        // Standard output has only the token, so that scripts can use it.
         let token = String::from_utf8(output.stdout).unwrap();
         assert!(
             options.contains(&"--out") || token.starts_with("doppel_") && token.lines().count() == 1,
@@ -212,7 +213,7 @@ fn a_new_token_says_until_when_it_is_taken() {
 }
 
 #[test]
-fn a_server_that_would_refuse_everybody_does_not_start() {
+fn a_server_without_usable_tokens_does_not_start() {
     let home = tempfile::tempdir().unwrap();
     let (file, data) = (home.path().join("tokens"), home.path().join("data"));
     let expired = |name: &str| {
@@ -238,7 +239,7 @@ fn a_server_that_would_refuse_everybody_does_not_start() {
 }
 
 #[test]
-fn operators_are_answered_at_their_own_listener_alone() {
+fn operations_are_answered_only_by_the_listener_for_operators() {
     let door = Door::open(&["--operate-listen", "127.0.0.1:0"]);
     let operators = door.server.operators_url();
     for (method, path, role) in operations(&door) {
@@ -250,7 +251,7 @@ fn operators_are_answered_at_their_own_listener_alone() {
         assert_ne!(there.send().unwrap().status(), 403, "{path}");
     }
     let there = door.http.get(format!("{operators}/v1/groups"));
-    assert_eq!(there.send().unwrap().status(), 401, "tokens count there, too");
+    assert_eq!(there.send().unwrap().status(), 401, "the listener for operators must demand a token, too");
 }
 
 #[test]
@@ -279,9 +280,10 @@ fn one_client_leaves_room_for_others() {
             "another client"
         );
     });
-    // A body may take half of what one client may have.
+    // A body may take half of the memory that one client may have.
     let kind = "application/x-ndjson";
-    // Packed, because a server that refuses a long body need not read it, and whoever still sends it may not get the answer.
+    // The body is compressed, because a server that refuses a long body need not read it. A client that still
+    // sends the body might then miss the answer.
     let large = door.http.post(format!("{}/v1/pages", door.server.url)).header("content-type", kind);
     let large = large.header("content-encoding", "gzip").body(bomb(5 << 20)).bearer_auth(&door.tokens.write);
     assert_eq!(large.send().unwrap().status(), 413);
@@ -290,7 +292,7 @@ fn one_client_leaves_room_for_others() {
 }
 
 #[test]
-fn other_machines_are_not_answered_without_tokens() {
+fn a_server_without_tokens_does_not_listen_on_other_addresses() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let serve = |options: &[&str]| {

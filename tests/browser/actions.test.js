@@ -1,4 +1,4 @@
-// What a person does with the page, and what a stranger's page may not do.
+// Actions of an operator on the page, and requests of a foreign web page, which must be refused.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
@@ -15,7 +15,7 @@ before(async () => {
 
 after(async () => Promise.all([browser?.close(), server?.stop()]));
 
-test("groups are acted on where they are listed, and two pages are explained", async () => {
+test("an operator previews a repair from the list of groups, and has two pages explained", async () => {
   const { page, complaints, close } = await open(browser);
   await page.goto(`${server.url}/#/groups`);
   await page.getByRole("link", { name: "Preview a repair" }).first().click();
@@ -26,14 +26,14 @@ test("groups are acted on where they are listed, and two pages are explained", a
   await page.getByLabel("URL of the other page").fill("http://mirror2.example/terms");
   await page.getByRole("button", { name: "Explain" }).click();
   await page.getByRole("heading", { name: "The pages are near-duplicates" }).waitFor();
-  // What the server refuses is said in its words.
+  // The page shows the server's own message about a refused request.
   await page.goto(`${server.url}/#/group?id=g9999-0`);
   await page.getByRole("alert").waitFor();
   assert.ok(complaints.every(text => text.includes("404")), complaints.join("\n"));
   await close();
 });
 
-test("a page is looked up, and its group repaired, by keyboard", async () => {
+test("an operator looks up a page and repairs its group with the keyboard alone", async () => {
   const { page, complaints, close } = await open(browser);
   await page.goto(`${server.url}/#/page`);
   await page.getByLabel("URL of the page").fill("http://mirror3.example/terms");
@@ -42,7 +42,7 @@ test("a page is looked up, and its group repaired, by keyboard", async () => {
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Repair" }).waitFor();
   const repair = page.getByRole("button", { name: "Repair", exact: true });
-  assert.ok(await repair.isDisabled(), "it is tried first");
+  assert.ok(await repair.isDisabled(), "a repair must be enabled only after a dry run");
   await page.getByLabel("Your name").fill("alice");
   await page.keyboard.press("Enter");
   await page.getByText("Dry run.").waitFor();
@@ -50,7 +50,7 @@ test("a page is looked up, and its group repaired, by keyboard", async () => {
     const trail = await get(`${server.url}/v1/repairs`);
     return trail.repairs.filter(each => each.event === "repair").map(each => each.by);
   };
-  assert.deepEqual(await repairs(), [], "a try changes nothing");
+  assert.deepEqual(await repairs(), [], "a dry run must change nothing");
   await repair.focus();
   await page.keyboard.press("Enter");
   await page.getByText("Repaired.").waitFor();
@@ -60,7 +60,7 @@ test("a page is looked up, and its group repaired, by keyboard", async () => {
   await close();
 });
 
-test("a token is asked for once, kept in memory, and sent", async () => {
+test("the page asks for a token once, keeps it in memory, and sends it", async () => {
   const { page, close } = await open(browser);
   const locked = await serveLocked();
   const seen = [];
@@ -80,7 +80,7 @@ test("a token is asked for once, kept in memory, and sent", async () => {
   assert.ok(seen.includes(undefined) && seen.includes("Bearer wrong") && seen.includes(`Bearer ${locked.token}`));
   const kept = await page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length]);
   assert.deepEqual(kept, ["", 0, 0]);
-  // Whoever cancels is not asked again by every refresh, but can ask for the form.
+  // After a cancel, refreshes do not ask again, and a button opens the form.
   await page.reload();
   await token.waitFor();
   await page.keyboard.press("Escape");
@@ -92,7 +92,7 @@ test("a token is asked for once, kept in memory, and sent", async () => {
   await locked.stop();
 });
 
-test("the page of a foreign name changes and reads nothing", async () => {
+test("a web page on a foreign host name can neither change nor read anything", async () => {
   const { page, close } = await open(browser);
   const stranger = createServer((_, answer) => answer.setHeader("content-type", "text/html").end("<!doctype html><title>x</title>"));
   await new Promise(resolve => stranger.listen(0, "127.0.0.1", resolve));
@@ -110,8 +110,8 @@ test("the page of a foreign name changes and reads nothing", async () => {
   const status = await get(`${server.url}/v1/status?url=http://stolen.example/`);
   assert.equal(status.status, "unknown");
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  assert.ok(/http_requests_total\{method="POST",route="\/v1\/pages",status="403"\} [1-9]/.test(metrics), "it was refused as of another site");
-  // A name that is led to this server gets nothing of it either.
+  assert.ok(/http_requests_total\{method="POST",route="\/v1\/pages",status="403"\} [1-9]/.test(metrics), "the server must refuse the request as one of another site");
+  // A foreign host name that resolves to this server (DNS rebinding) is refused, too.
   const rebound = await page.goto(server.url.replace("127.0.0.1", FOREIGN));
   assert.equal(rebound.status(), 421);
   await new Promise(resolve => stranger.close(resolve));

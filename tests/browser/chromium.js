@@ -1,14 +1,14 @@
-// A Chromium whose pages tell everything that goes wrong in them.
+// Starts a Chromium, and collects every error of its pages.
 import { mkdir } from "node:fs/promises";
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
 const SCREENSHOTS = `${process.cwd()}/target/tmp/screenshots/`;
 
-/** Names that are not of this machine lead to it nevertheless. */
+/** Foreign host name that the browser resolves to this machine. */
 export const FOREIGN = "evil.example";
 
-/** Starts it. */
+/** Starts the browser. */
 export async function launch() {
   await mkdir(SCREENSHOTS, { recursive: true });
   return chromium.launch({
@@ -21,7 +21,7 @@ export async function launch() {
   });
 }
 
-/** A page of the server. `complaints` are errors, violations of the content policy and failed requests. */
+/** Opens a page. `complaints` collects errors, violations of the content policy and failed requests. */
 export async function open(browser, { width = 1600, height = 1000, dark = false } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
   const page = await context.newPage();
@@ -33,18 +33,18 @@ export async function open(browser, { width = 1600, height = 1000, dark = false 
   return { page, complaints, close: () => context.close() };
 }
 
-/** Waits until a view has read what it shows. */
+/** Waits until a view has loaded its data. */
 export async function settle(page) {
   await page.waitForFunction(() => !document.querySelector(".fresh:not([data-at])")
     && !["Loading"].includes(document.getElementById("state").textContent));
 }
 
-/** Keeps what a page looks like. */
+/** Saves a screenshot of a page. */
 export async function screenshot(page, name) {
   await page.screenshot({ path: `${SCREENSHOTS}${name}.png`, fullPage: true });
 }
 
-/** Whether all fits, and words stay whole. */
+/** Checks that every element fits into the page, that no word is broken letter by letter, and that every control has a name. */
 export async function checkLayout(page, name) {
   const wrong = await page.evaluate(() => {
     const found = [];

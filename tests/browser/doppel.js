@@ -1,19 +1,19 @@
-// A `doppel serve` on a directory of its own, and pages for it.
+// Starts `doppel serve` on a temporary directory, and fills it with pages.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-// The tests are run from the root of the checkout.
+// The tests run in the root of the checkout.
 const ROOT = process.cwd();
 const DOPPEL = process.env.DOPPEL ?? join(ROOT, "target/debug/doppel");
 
-/** A character that turns the order of what follows, as an attacker would put it into a URL: the server escapes or keeps it. */
+/** A URL with a character that reverses the direction of the text behind it, as an attacker may use it. The server escapes or keeps it. */
 export const TURNED = "http://shop.example/\u202egpj.exe";
 
-/** URLs of 300 characters and more in which nothing but the letters behind the host could be broken: they are copies of each other. */
+/** URLs of copies of one page, with more than 300 characters and no place for a line break behind the host. */
 export const LONG = ["x", "y", "z"].map(letter => `http://endless-${letter}.example/${letter.repeat(300)}`);
 
-/** Starts a server with a token for an operator; `{ url, stop, token }`. */
+/** Starts a server with a token for an operator. Returns `{ url, stop, token }`. */
 export async function serveLocked() {
   const tokens = join(await mkdtemp(join(ROOT, "target/tmp/browser-")), "tokens");
   const made = spawnSync(DOPPEL, ["token", "new", "ann", "--role", "operate", "--tokens", tokens], { encoding: "utf8" });
@@ -23,7 +23,7 @@ export async function serveLocked() {
   return { url, token, stop: async () => { await stop(); await rm(dirname(tokens), { recursive: true }); } };
 }
 
-/** Starts a server; `{ url, stop }`. Where it has tokens it is asked with this one. */
+/** Starts a server. Returns `{ url, stop }`. If the server demands tokens, requests carry `token`. */
 export async function serve(options = [], token = null) {
   const directory = await mkdtemp(join(ROOT, "target/tmp/browser-"));
   const child = spawn(DOPPEL, ["serve", "--data", join(directory, "pages"), "--listen", "127.0.0.1:0", ...options],
@@ -35,7 +35,7 @@ export async function serve(options = [], token = null) {
       const found = said.match(/listening on (http:\S+)/);
       if (found) resolve(found[1]);
     });
-    child.on("exit", code => reject(new Error(`doppel ended with ${code}`)));
+    child.on("exit", code => reject(new Error(`doppel exited with ${code} before it listened`)));
   });
   const stop = async () => {
     const ended = new Promise(resolve => child.on("exit", resolve));
@@ -52,13 +52,13 @@ export async function serve(options = [], token = null) {
   return { url, stop };
 }
 
-/** Waits until everything is decided; the index of a server that has just started may not answer yet. */
+/** Waits until every page is decided. The index of a server that has just started may not answer yet. */
 async function decided(url, token = null) {
   const headers = token === null ? {} : { authorization: `Bearer ${token}` };
   for (let tries = 0; ; tries += 1) {
     const answer = await fetch(`${url}/v1/flush?wait=true`, { method: "POST", headers });
     if (answer.ok && (await answer.json()).done) return;
-    if (tries === 100) throw new Error(`${url} does not decide: ${answer.status}`);
+    if (tries === 100) throw new Error(`${url} has not decided all pages after 100 attempts: ${answer.status}`);
     await new Promise(resolve => setTimeout(resolve, 200));
   }
 }
@@ -67,7 +67,7 @@ function words(topic, from, count) {
   return Array.from({ length: count }, (_, at) => `${topic}${from + at}`).join(" ");
 }
 
-/** Fills a server: copies, near copies, a chain, a redirect, a dead page, a group past `--group-members-max 8`, odd URLs. */
+/** Fills a server: copies, near copies, redirects, a group above `--group-members-max 8`, a short page, and odd URLs. */
 export async function fill(url) {
   const pages = [];
   for (let site = 0; site < 12; site += 1) {
@@ -93,7 +93,7 @@ export async function fill(url) {
   await decided(url);
 }
 
-/** Writes the report of `doppel dedup` over pages with long URLs, hosts, and words; `{ path, remove }`. */
+/** Writes the report of `doppel dedup` over pages with long URLs, hosts and words. Returns `{ path, remove }`. */
 export async function writeReport() {
   const directory = await mkdtemp(join(ROOT, "target/tmp/browser-"));
   const input = join(directory, `${"long-name-of-an-input".repeat(9)}.jsonl`);
@@ -108,7 +108,7 @@ export async function writeReport() {
   return { path, remove: () => rm(directory, { recursive: true }) };
 }
 
-/** The answer of a server as JSON. */
+/** Sends a GET request, and returns the JSON of the answer. */
 export async function get(url) {
   return (await fetch(url)).json();
 }

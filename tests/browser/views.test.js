@@ -1,4 +1,4 @@
-// Every view on an empty and on a filled collection, narrow and wide, light and dark.
+// Checks every view on an empty and on a filled collection, narrow and wide, light and dark.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { checkLayout, launch, open, screenshot, settle } from "./chromium.js";
@@ -70,7 +70,7 @@ for (const width of [420, 1600]) {
     await page.getByRole("button", { name: "Dry run" }).click();
     await page.getByText("Dry run.").waitFor();
     await checkLayout(page, `a repair with long URLs at ${width}`);
-    // Refusals of what is no URL, and no group, are errors of their requests.
+    // The requests for something that is no URL, and for an unknown group, fail as expected.
     assert.ok(complaints.every(text => /40[04]/.test(text)), complaints.join("\n"));
     await close();
   });
@@ -88,7 +88,7 @@ for (const width of [420, 1600]) {
   });
 }
 
-test("views say what the service says", async () => {
+test("views show the figures of the service", async () => {
   const { page, close } = await open(browser);
   await page.goto(filled.url);
   await settle(page);
@@ -99,16 +99,16 @@ test("views say what the service says", async () => {
   assert.match(main, /as of \d+ s ago/);
   assert.equal(await page.locator("#state").innerText(), "All pages are decided");
   await page.locator(".notice", { hasText: "1 group is in quarantine" }).waitFor();
-  // By its age, a figure is known to be of now.
+  // Wait for a chart, which shows that the figures have been computed.
   await page.goto(`${filled.url}/#/load`);
   await settle(page);
   await page.locator("canvas").first().waitFor({ timeout: 20_000 });
-  assert.equal(await page.locator("figure canvas").count(), 8, "a chart each");
+  assert.equal(await page.locator("figure canvas").count(), 8, "every figure must have a chart");
   await screenshot(page, "filled-load-charts");
   await close();
 });
 
-test("a full disk and a service that takes no pages are seen, and that they are over", async () => {
+test("a full disk and refused pages are shown, and disappear once they are over", async () => {
   const { page, close } = await open(browser);
   const real = await get(`${filled.url}/v1/reports/quality`);
   let said = { full_disks: 2, not_ready: "the disk is full \u202eno room" };
@@ -119,7 +119,7 @@ test("a full disk and a service that takes no pages are seen, and that they are 
   await page.locator(".notice.bad", { hasText: "Pages are refused: the disk is full \\u{202E}no room" }).waitFor();
   assert.equal(await page.locator("#state").innerText(), "Refuses pages");
   await checkLayout(page, "overview of a full disk");
-  // Other answers do not take it back.
+  // Other answers do not overwrite that state.
   await page.waitForTimeout(2_500);
   assert.equal(await page.locator("#state").innerText(), "Refuses pages");
   said = {};
@@ -128,7 +128,7 @@ test("a full disk and a service that takes no pages are seen, and that they are 
   await close();
 });
 
-test("what turns the order of a text is seen", async () => {
+test("characters that change the direction of text are made visible", async () => {
   const { page, close } = await open(browser);
   await page.goto(`${filled.url}/#/page?url=${encodeURIComponent(TURNED)}`);
   await settle(page);
@@ -139,7 +139,7 @@ test("what turns the order of a text is seen", async () => {
   await close();
 });
 
-test("everything is reached without a mouse", async () => {
+test("every control can be reached with the keyboard", async () => {
   const { page, close } = await open(browser);
   await page.goto(`${filled.url}/#/group?id=${group}`);
   await settle(page);
@@ -155,11 +155,11 @@ test("everything is reached without a mouse", async () => {
       return { at: every.indexOf(element), seen: outlineStyle !== "none", html: element.outerHTML.slice(0, 120) };
     });
     if (!at) continue;
-    assert.ok(at.seen, `the focus is not seen on ${at.html}`);
+    assert.ok(at.seen, `the focus must be visible on ${at.html}`);
     reached.add(at.at);
   }
-  assert.ok(reached.size >= wanted, `${reached.size} of ${wanted}`);
-  // A link of the navigation leads to its view, and the focus goes along.
+  assert.ok(reached.size >= wanted, `only ${reached.size} of ${wanted} controls were reached`);
+  // A link of the navigation opens its view and moves the focus to it.
   await page.getByRole("link", { name: "Groups", exact: true }).focus();
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "Groups" }).waitFor();

@@ -1,4 +1,4 @@
-//! HTTP bodies as servers and crawlers leave them, and pages that are sent as they are.
+//! HTTP bodies in the encodings that servers and crawlers leave, and pages that are submitted as raw bodies.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::harness::{OwnServer, lines_of, run, run_ok};
 
 const TYPE: &str = "Content-Type: text/html; charset=utf-8\r\n";
 
-/// A record of a response with these fields.
+/// A response record with these HTTP header fields.
 fn record(url: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     let http = [format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes(), body].concat();
     let head = format!(
@@ -78,14 +78,15 @@ fn a_page_is_the_same_in_any_encoding() {
     let lines = lines_of(&run_ok(["dedup", "--out", "-", &path]));
     assert_eq!(lines.len(), bodies.len());
     for line in &lines[1..] {
-        assert_eq!((&line["status"], &line["similarity"]), (&json!("duplicate"), &json!(1.0)), "{line}");
+        assert_eq!(line["status"], json!("duplicate"), "{line}");
+        assert_eq!(line["similarity"], json!(1.0), "{line}");
     }
     let summary: Value = serde_json::from_slice(&run(["dedup", "--json", &path]).stdout).unwrap();
     assert_eq!(summary["input"]["cut_off_bodies"], 1, "the last body has no trailer");
 }
 
 #[test]
-fn what_cannot_be_decoded_is_bad() {
+fn a_body_that_cannot_be_decoded_is_a_bad_record() {
     let home = tempfile::tempdir().unwrap();
     let html = format!("<p>{}", text(1, 300).join(" "));
     let mut broken = gzip(html.as_bytes());
@@ -110,11 +111,12 @@ fn what_cannot_be_decoded_is_bad() {
         "binary or compressed data, not text": 1,
         "unsupported content encoding": 1,
     });
-    assert_eq!((&summary["input"]["records"], &summary["input"]["bad"]), (&json!(1), &expected));
+    assert_eq!(summary["input"]["records"], json!(1));
+    assert_eq!(summary["input"]["bad"], expected);
 }
 
 #[test]
-fn text_without_a_charset_is_read_as_html_is() {
+fn the_charset_of_plain_text_is_detected_as_that_of_html() {
     let home = tempfile::tempdir().unwrap();
     let text =
         "Харбор открывается в шесть утра и закрывается в восемь вечера. Лодки стоят у северного причала. "
@@ -140,7 +142,7 @@ fn text_without_a_charset_is_read_as_html_is() {
 }
 
 #[test]
-fn a_page_is_sent_as_it_is() {
+fn a_page_is_submitted_as_its_raw_html() {
     let server = OwnServer::start(&[]);
     let text = text(1, 100).join(" ");
     server
@@ -154,10 +156,8 @@ fn a_page_is_sent_as_it_is() {
     server.flush();
     for url in ["http://b.example/?q", "http://c.example/"] {
         let status = server.status(url);
-        assert_eq!(
-            (&status["status"], &status["duplicate_of"]),
-            (&json!("duplicate"), &json!("http://a.example/"))
-        );
+        assert_eq!(status["status"], json!("duplicate"));
+        assert_eq!(status["duplicate_of"], json!("http://a.example/"));
     }
     assert_eq!(server.post("/v1/pages", "text/html", html).status(), 400);
 }

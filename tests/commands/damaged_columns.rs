@@ -1,4 +1,5 @@
-//! Files of columns that are damaged behind their first rows: the rest of the run does not suffer.
+//! Parquet and Arrow files that are damaged after their first rows. The command names the file, and processes
+//! all other files.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::harness::doppel;
 use crate::harness::pages::text;
 use crate::{code, errors};
 
-/// Ten rows; those whose numbers differ by 20 have one text.
+/// A batch of ten rows. Rows whose numbers differ by 20 have the same text.
 fn batch(from: u32) -> RecordBatch {
     let column = |of: &dyn Fn(u32) -> String| -> ArrayRef {
         Arc::new(StringArray::from_iter_values((from..from + 10).map(of)))
@@ -50,7 +51,7 @@ fn dedup(home: &Path, inputs: &[&str]) -> Output {
 }
 
 #[test]
-fn files_behind_a_damaged_one_are_written_and_it_is_named() {
+fn a_damaged_file_is_named_and_the_files_behind_it_are_written() {
     let batches = [batch(0), batch(10), batch(20)];
     for (name, sound) in [("a.parquet", in_parquet(&batches)), ("a.arrow", in_arrow(&batches))] {
         let home = tempfile::tempdir().unwrap();
@@ -65,13 +66,14 @@ fn files_behind_a_damaged_one_are_written_and_it_is_named() {
         assert!(said.contains(&format!("{name}, row 21: ")), "{said}");
         assert!(said.contains(&format!("{name} could not be read to the end")), "{said}");
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-        // Parquet says how many rows there are.
+        // Only Parquet states the number of rows, so its missing rows can be counted.
         let bad = if name == "a.parquet" { 10 } else { 1 };
         let expected =
             json!({"read": 40 + bad, "kept": 20, "removed": {"duplicate": 20}, "bad": bad, "skipped": 0});
         assert_eq!(summary["records"], expected);
         let copied = &summary["results"];
-        assert_eq!((&copied["kept"], &copied["removed"]), (&expected["kept"], &expected["removed"]));
+        assert_eq!(copied["kept"], expected["kept"]);
+        assert_eq!(copied["removed"], expected["removed"]);
         for (side, file, rows) in [
             ("kept", name, 20),
             ("removed", name, 0),
@@ -101,7 +103,7 @@ fn texts(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_collection_has_no_row_that_cannot_be_copied() {
+fn a_collection_contains_no_row_that_cannot_be_copied() {
     let home = tempfile::tempdir().unwrap();
     let mut damaged = in_parquet(&[batch(0), batch(10)]);
     let at = damaged.windows(10).position(|bytes| bytes == b"meta of 15").unwrap();
@@ -114,7 +116,7 @@ fn a_collection_has_no_row_that_cannot_be_copied() {
         let output = command.output().unwrap();
         assert_eq!(code(&output), 5, "{}", errors(&output));
     };
-    // No column that is read is damaged.
+    // None of the columns that this run reads is damaged.
     run(&["a.parquet"]);
     run(&["--kept", "kept", "--removed", "removed", "a.parquet", "b.parquet"]);
     assert_eq!(texts(&home.path().join("kept/a.parquet")).len(), 10);

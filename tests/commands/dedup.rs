@@ -1,4 +1,4 @@
-//! `doppel dedup`: its data directory, its summary, and what an interruption leaves behind.
+//! `doppel dedup`: its data directory, its summary, and the files that an interrupted run leaves.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::harness::pages::{ndjson, rounds, text};
 use crate::harness::{PATIENCE, Server, doppel, meaning, run, run_ok, wait_until};
 use crate::{A, code, errors, finished, interrupt};
 
-/// The files of a crawl in two rounds.
+/// Writes a crawl of two rounds, one file for each.
 fn crawl_files(home: &Path) -> Vec<String> {
     let write = |(round, pages): (usize, &Vec<Value>)| {
         let path = home.join(format!("round-{round}.jsonl"));
@@ -61,7 +61,7 @@ fn the_language_of_a_kept_page_is_detected_only_on_request() {
 }
 
 #[test]
-fn grouping_at_once_gives_the_same_as_page_by_page_and_twice_the_same_bytes() {
+fn grouping_at_once_equals_grouping_page_by_page_and_is_deterministic() {
     let home = tempfile::tempdir().unwrap();
     let files = crawl_files(home.path());
     let dedup = |options: &[&str]| {
@@ -97,7 +97,7 @@ fn an_interrupted_run_removes_the_temporary_directory() {
     fs::write(&crawl, ndjson(&(0..20_000).map(page).collect::<Vec<_>>())).unwrap();
     let temporary = home.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
-    // Under `nohup` SIGHUP is ignored, as it should be.
+    // Under `nohup`, SIGHUP stays ignored.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
     let hangs_up = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
@@ -108,7 +108,7 @@ fn an_interrupted_run_removes_the_temporary_directory() {
             .arg(&crawl)
             .spawn()
             .unwrap();
-        // The storage engine has begun to write.
+        // Wait until the storage engine writes its files.
         wait_until("the engine to open", PATIENCE, || {
             let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
             made.join("tier2").is_dir().then_some(())
@@ -123,22 +123,20 @@ fn an_interrupted_run_removes_the_temporary_directory() {
     command.args(["dedup", "--incremental", "--data"]).arg(&data).arg(&crawl).stderr(Stdio::piped());
     let dedup = command.spawn().unwrap();
     wait_until("the engine to open", PATIENCE, || data.join("tier2").is_dir().then_some(()));
-    // The command installs its signal handlers slightly later.
-    wait_until("something to be recorded", PATIENCE, || {
+    // The command installs its signal handlers slightly later, so wait for its first records.
+    wait_until("the first signatures to be recorded", PATIENCE, || {
         let signatures = data.join("tier1/range-0/signatures/00000000.sig");
         let size = fs::metadata(signatures).map_or(0, |file| file.len());
         (size > 10_000).then_some(())
     });
     interrupt(&dedup, "INT");
     let output = finished(dedup);
-    assert_eq!(
-        (code(&output), errors(&output).as_str()),
-        (130, "doppel: interrupted; the same command goes on\n")
-    );
+    assert_eq!(code(&output), 130);
+    assert_eq!(errors(&output).as_str(), "doppel: interrupted; the same command goes on\n");
 }
 
 #[test]
-fn a_directory_is_opened_as_it_was_made() {
+fn a_directory_is_opened_only_with_the_options_it_was_created_with() {
     let home = tempfile::tempdir().unwrap();
     let files = crawl_files(home.path());
     let data = home.path().join("data");
@@ -185,7 +183,7 @@ fn a_directory_that_is_in_use_or_damaged_says_what_to_do() {
         assert_eq!(code(&used), 1);
         let (data, url, process) = (data.display(), &server.url, server.id());
         let named = format!("doppel: {data} is open in the server at {url} (process {process}): ");
-        // A server logs that it starts and that it ends.
+        // A server also logs that it starts and that it ends.
         let all = errors(&used);
         let [says] = all.lines().filter(|line| line.starts_with("doppel: ")).collect::<Vec<_>>()[..] else {
             panic!("{all}")
@@ -229,7 +227,7 @@ fn pages_whose_file_is_gone_are_reported_and_pruned() {
     for name in ["a.txt", "sub/b.txt", "sub/c.txt"] {
         fs::write(site.join(name), &same).unwrap();
     }
-    // Not in the directory, although its URL has the same prefix.
+    // This file is not in the directory, although its URL has the same prefix.
     let beside = home.path().join("site.txt");
     fs::write(&beside, &same).unwrap();
     let dedup = |options: &[&str], inputs: &[&Path]| -> (Value, String) {
@@ -258,7 +256,11 @@ fn pages_whose_file_is_gone_are_reported_and_pruned() {
     assert!(human.contains("their files have gone: dead now"), "{human}");
     assert_eq!([&summary["pages"]["live"], &summary["pages"]["dead"]], [2, 3], "{summary}");
     assert_eq!(summary["gone"], 0, "the first of the two runs has pruned them");
-    assert_eq!(code(&run(["dedup", "--prune", site.to_str().unwrap()])), 2, "there is nothing to prune");
+    assert_eq!(
+        code(&run(["dedup", "--prune", site.to_str().unwrap()])),
+        2,
+        "without --data there is nothing to prune"
+    );
 }
 
 #[test]
@@ -281,7 +283,7 @@ fn the_summary_counts_stale_and_unchanged_pages() {
 }
 
 #[test]
-fn the_summary_names_groups_that_are_too_large_to_drop_anything_of() {
+fn the_summary_names_quarantined_groups_of_which_every_page_is_kept() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("crawl.jsonl");
     let page = |n: u32| {
@@ -312,7 +314,7 @@ fn the_summary_names_groups_that_are_too_large_to_drop_anything_of() {
             }
         }
     }
-    // A larger number does not end the quarantine of a collection.
+    // A larger limit does not end the quarantine of groups that a collection already has.
     let data = home.path().join("collection");
     for most in ["3", "3", "9"] {
         let options = ["dedup", "--read-again", "--group-members-max", most, "--data"];
@@ -327,7 +329,7 @@ fn the_summary_names_groups_that_are_too_large_to_drop_anything_of() {
 }
 
 #[test]
-fn equal_texts_are_one_content_of_a_group() {
+fn equal_texts_count_as_one_content_of_a_group() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("equal.jsonl");
     let (one, mut other) = (text(1, 100), text(1, 100));
@@ -341,11 +343,8 @@ fn equal_texts_are_one_content_of_a_group() {
         let options = ["dedup", "--json", "--group-members-max", "2"].iter().chain(way);
         let output = run(options.copied().chain([path.to_str().unwrap()]));
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(
-            (&summary["groups"]["quarantined"], &summary["kept"]["pages"]),
-            (&json!(0), &json!(1)),
-            "{summary}"
-        );
+        assert_eq!(summary["groups"]["quarantined"], json!(0), "{summary}");
+        assert_eq!(summary["kept"]["pages"], json!(1), "{summary}");
         assert!(summary.get("warnings").is_none() && !errors(&output).contains("WARNING"), "{summary}");
     }
 }
@@ -379,7 +378,7 @@ fn the_summary_counts_what_was_found() {
         "{summary}"
     );
     assert_eq!(summary["policy"], "jaccard:tau=0.8", "{summary}");
-    // The redirect and the death are kept.
+    // The redirect and the death count as kept.
     let records = json!({"read": 10, "kept": 6, "removed": {"duplicate": 3}, "bad": 1, "skipped": 0});
     assert_eq!(summary["records"], records);
     assert_eq!(summary["input"]["records"], 9);
@@ -433,7 +432,7 @@ fn the_summary_counts_what_was_found() {
 }
 
 #[test]
-fn what_is_wrong_is_found_before_the_inputs_are_read() {
+fn wrong_options_are_refused_before_the_inputs_are_read() {
     let home = tempfile::tempdir().unwrap();
     let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
     let (foreign, made, winners) = (file("foreign"), file("made"), file("winners.toml"));
@@ -458,7 +457,7 @@ fn what_is_wrong_is_found_before_the_inputs_are_read() {
         command.args(["dedup", "--policy", "imatch"]).args(options).arg("-");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut command = command.spawn().unwrap();
-        // It has no end, so nobody who reads it comes to one.
+        // Standard input never ends here, so a command that reads it would hang.
         let _input = command.stdin.take().unwrap();
         let refused = finished(command);
         assert!(code(&refused) != 0 && errors(&refused).contains(says), "{options:?}: {refused:?}");
@@ -467,7 +466,7 @@ fn what_is_wrong_is_found_before_the_inputs_are_read() {
 }
 
 #[test]
-fn a_part_of_a_directory_of_pages_that_cannot_be_read_makes_it_incomplete() {
+fn a_directory_with_an_unreadable_part_is_reported_as_incomplete() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().unwrap();
     let site = home.path().join("site");
@@ -477,7 +476,7 @@ fn a_part_of_a_directory_of_pages_that_cannot_be_read_makes_it_incomplete() {
     }
     for closed in ["a.txt", "sub"].map(|name| site.join(name)) {
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-        // The superuser may read it all the same.
+        // The superuser can read the directory in spite of its permissions.
         let is_closed = fs::File::open(&closed).is_err();
         let output = run(["dedup", "--json", site.to_str().unwrap()]);
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
@@ -507,8 +506,14 @@ fn options_that_have_no_effect_are_named() {
                   They count with --incremental, and in `doppel serve`";
     assert!(says(&index).contains(listed));
     let (made, recorded) = (data("made"), data("recorded"));
-    assert!(says(&[&index[..], &["--data", &made]].concat()).contains(listed), "a directory is made");
-    assert!(!says(&[&index[..], &["--data", &made]].concat()).contains("no effect"), "it is there by now");
+    assert!(
+        says(&[&index[..], &["--data", &made]].concat()).contains(listed),
+        "grouping at once ignores these options also when it creates a directory"
+    );
+    assert!(
+        !says(&[&index[..], &["--data", &made]].concat()).contains("no effect"),
+        "the options are those of the existing directory"
+    );
     assert!(!says(&[&index[..], &["--data", &recorded, "--incremental"]].concat()).contains("no effect"));
     assert!(!says(&[&index[..], &["--latest", "--incremental"]].concat()).contains("no effect"));
     let one = says(&["--detect-language"]);
@@ -530,5 +535,8 @@ fn options_that_have_no_effect_are_named() {
         let name = option.split('=').next().unwrap();
         assert!(says(&[option]).contains(&format!("{name} has no effect")), "{option}");
     }
-    assert!(!says(&["--group-members-max", "9", "--tau", "0.7"]).contains("no effect"), "these count");
+    assert!(
+        !says(&["--group-members-max", "9", "--tau", "0.7"]).contains("no effect"),
+        "these options have an effect"
+    );
 }

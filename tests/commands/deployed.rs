@@ -1,4 +1,5 @@
-//! What `deploy/` offers: the unit of systemd and the Debian package. A tool that is not there is told, and nothing is tested then.
+//! Checks the systemd unit and the Debian package in `deploy/`. If a tool is missing, the test prints so and
+//! passes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +9,16 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
 }
 
-/// Whether the tool is there; it is told where not.
+/// Whether a tool is installed. Prints a line if it is not.
 fn has(tool: &str) -> bool {
     let is_there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     if !is_there {
-        println!("{tool} is not installed: what it would say of deploy/ is not tested");
+        println!("skipped: {tool} is not installed, so it cannot check deploy/");
     }
     is_there
 }
 
-/// The output of a command that has to succeed.
+/// Runs a command that must succeed, and returns its output.
 fn done(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let (out, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
@@ -25,9 +26,9 @@ fn done(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// The exposure that systemd computes from 0, nothing, to 10, everything: in tenths, at most 20.
+/// Checks the exposure that systemd computes for the unit, from 0 (none) to 10 (everything): at most 2.0.
 #[test]
-fn the_unit_gives_the_service_no_more_than_it_needs() {
+fn the_systemd_unit_restricts_the_service() {
     if has("systemd-analyze") {
         let mut analyze = Command::new("systemd-analyze");
         analyze.args(["security", "--offline=true", "--threshold=20", "--no-pager"]);
@@ -35,7 +36,7 @@ fn the_unit_gives_the_service_no_more_than_it_needs() {
     }
 }
 
-/// The package is made of the binary under test, and installed below a directory of its own.
+/// Builds the package from the binary under test, and installs it below a temporary directory.
 #[test]
 fn the_debian_package_can_be_installed_and_removed() {
     if !has("dpkg-deb") || !has("dpkg") {
@@ -43,7 +44,7 @@ fn the_debian_package_can_be_installed_and_removed() {
     }
     let home = tempfile::tempdir().unwrap();
     let mut build = Command::new(deploy().join("debian/build"));
-    // Small packages are for those that are given away.
+    // Compress fast: the size of the package does not matter here.
     build.env("DPKG_DEB_COMPRESSOR_TYPE", "gzip").env("DPKG_DEB_COMPRESSOR_LEVEL", "1");
     let package = done(build.arg(env!("CARGO_BIN_EXE_doppel")).arg(home.path()));
     let package = package.trim();
@@ -66,14 +67,14 @@ fn the_debian_package_can_be_installed_and_removed() {
     ] {
         assert!(root.join(file).is_file(), "{file}");
     }
-    // Files as root has to own them, and none that others may write.
+    // Files must belong to root, and nobody else may write to them.
     let contents = done(Command::new("dpkg-deb").args(["--contents", package]));
     for line in contents.lines() {
         assert!(line.contains(" root/root ") && !line[..10].ends_with("w-"), "{line}");
     }
 
     if !rustix::process::geteuid().is_root() {
-        println!("only root can install: whether the package can be installed is not tested");
+        println!("skipped: only root can install the package");
         return;
     }
     let installed = home.path().join("installed");
@@ -92,14 +93,18 @@ fn the_debian_package_can_be_installed_and_removed() {
             "--force-depends",
             "--force-bad-path",
         ]);
-        // Its log is that of the machine otherwise.
+        // Without this option, dpkg writes to the log of the machine.
         dpkg.arg(format!("--log={}", installed.join("dpkg.log").display())).args(arguments);
         done(&mut dpkg)
     };
     dpkg(&["--install", package]);
     assert!(installed.join("usr/bin/doppel").is_file());
     assert!(dpkg(&["--status", "doppel"]).contains("Status: install ok installed"));
-    assert_eq!(dpkg(&["--verify", "doppel"]), "", "the files are those of the sums");
+    assert_eq!(
+        dpkg(&["--verify", "doppel"]),
+        "",
+        "the installed files must match the checksums of the package"
+    );
     dpkg(&["--remove", "doppel"]);
     assert!(!installed.join("usr/bin/doppel").exists() && installed.join("etc/default/doppel").is_file());
     dpkg(&["--purge", "doppel"]);

@@ -1,4 +1,4 @@
-//! Directories of results that other runs write to, or have written to.
+//! Directories of results that other runs are writing to, or have written to earlier.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,10 +11,10 @@ use crate::harness::doppel;
 use crate::harness::pages::{ndjson, text};
 use crate::{code, errors, fifo};
 
-/// The limit of a page.
+/// Size limit of a page in bytes.
 const PAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The records of a file: one that is kept, and a duplicate of it.
+/// The records of a file: a kept record, and a duplicate of it.
 fn records(seed: u64) -> String {
     let words = text(seed, 60).join(" ");
     ndjson(&[0, 1].map(|n| json!({"url": format!("http://h{seed}/{n}"), "text": words})))
@@ -37,7 +37,7 @@ fn run_to(home: &Path, expected: i32, arguments: &[&str]) -> String {
     errors(&output)
 }
 
-/// The results in a directory, without the list of them.
+/// The result files in a directory, without the list that Doppel keeps of them.
 fn results(dir: &Path) -> Vec<String> {
     let all = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter().map(Result::unwrap);
     let files = all.filter(|entry| entry.file_type().is_file() && entry.file_name() != ".doppel-results");
@@ -60,11 +60,11 @@ fn a_run_refuses_directories_in_or_around_those_of_another_run() {
         let mut command = doppel();
         command.current_dir(home).args(["dedup", "--kept", held]).arg(&pipe).stdout(Stdio::null());
         let first = command.spawn().unwrap();
-        // It has the directory when it opens the pipe.
+        // The run has claimed its directories when it opens the pipe.
         let mut to_first = fs::File::options().write(true).open(&pipe).unwrap();
         let said = run_to(home, 1, &["--removed", refused, "in/sub/big.jsonl"]);
         assert!(said.contains(&names), "{said}");
-        // One beside it is nobody's.
+        // A directory beside the claimed one is free.
         run_to(home, 0, &["--kept", "k2", "--removed", "r", "in/sub/big.jsonl"]);
         to_first.write_all(records(2).as_bytes()).unwrap();
         drop(to_first);
@@ -74,7 +74,7 @@ fn a_run_refuses_directories_in_or_around_those_of_another_run() {
 }
 
 #[test]
-fn results_of_an_input_that_has_become_bad_go_and_nothing_else() {
+fn results_of_an_input_that_became_bad_are_removed_and_no_other_file() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     for (name, seed) in [("in/a.jsonl", 1), ("in/b.jsonl", 2), ("other/c.jsonl", 3)] {
@@ -90,20 +90,20 @@ fn results_of_an_input_that_has_become_bad_go_and_nothing_else() {
     assert!(said.contains("removed k/a.jsonl: an earlier run wrote it"), "{said}");
     assert_eq!(results(&home.join("k")), ["b.jsonl", "c.jsonl", "notes.txt"]);
     assert_eq!(results(&home.join("r")), ["b.jsonl"]);
-    // Again there is nothing to be removed, and then the input is as it was.
+    // The next run has nothing to remove. Then the input is repaired.
     let said = run_to(home, 5, &arguments);
     assert!(!said.contains("removed k/"), "{said}");
     put(home, "in/a.jsonl", records(1));
     run_to(home, 0, &arguments);
     assert_eq!(results(&home.join("k")), ["a.jsonl", "b.jsonl", "c.jsonl", "notes.txt"]);
-    // The common root of the inputs is another one, and so is the place of each.
+    // With another common root of the inputs, each result has another path.
     let said = run_to(home, 0, &["--kept", "k", "in/a.jsonl", "other/c.jsonl"]);
     assert!(said.contains("removed k/a.jsonl") && said.contains("removed k/c.jsonl"), "{said}");
     assert_eq!(results(&home.join("k")), ["b.jsonl", "in/a.jsonl", "notes.txt", "other/c.jsonl"]);
 }
 
 #[test]
-fn results_of_a_file_that_has_gone_from_a_named_directory_or_pattern_go() {
+fn results_of_a_file_that_disappeared_from_a_directory_or_pattern_are_removed() {
     for input in ["in", "in/*.jsonl"] {
         let home = tempfile::tempdir().unwrap();
         let home = home.path();
@@ -116,7 +116,8 @@ fn results_of_a_file_that_has_gone_from_a_named_directory_or_pattern_go() {
         let said = run_to(home, 0, &["--kept", "k", input]);
         assert!(said.contains("removed k/a.jsonl: an earlier run wrote it"), "{said}");
         assert_eq!(results(&home.join("k")), ["b.jsonl"]);
-        // An empty directory may be one that is not mounted.
+        // A run must not remove results for an empty directory, because the directory may just not be
+        // mounted.
         fs::remove_file(home.join("in/b.jsonl")).unwrap();
         let output = run(home, &["--kept", "k", input]);
         assert_ne!(code(&output), 0, "{}", errors(&output));
@@ -125,7 +126,7 @@ fn results_of_a_file_that_has_gone_from_a_named_directory_or_pattern_go() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_result_that_no_run_has_written_stays_and_is_an_error() {
+fn a_foreign_file_at_the_path_of_a_result_stays_and_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     put(home, "in/b.jsonl", records(2));
@@ -135,7 +136,7 @@ fn a_file_in_the_place_of_a_result_that_no_run_has_written_stays_and_is_an_error
     let said = run_to(home, 1, &arguments);
     assert!(said.contains("k/a.jsonl would be taken for a result of this run, and is none"), "{said}");
     assert_eq!(fs::read_to_string(home.join("k/a.jsonl")).unwrap(), "of the user");
-    assert_eq!(results(&home.join("k")), ["a.jsonl", "b.jsonl"], "the others are written");
+    assert_eq!(results(&home.join("k")), ["a.jsonl", "b.jsonl"], "the other results must be written");
     fs::remove_file(home.join("k/a.jsonl")).unwrap();
     put(home, "in/a.jsonl", records(1));
     run_to(home, 0, &arguments);
@@ -147,7 +148,7 @@ fn a_file_in_the_place_of_a_result_that_no_run_has_written_stays_and_is_an_error
     assert_eq!(fs::read_to_string(home.join("k/a.jsonl")).unwrap(), result);
 }
 
-/// Pages of a directory; two of them are one.
+/// Writes the pages of a directory. Two of them have the same text.
 fn put_site(home: &Path) {
     for (name, seed) in [("a/one.txt", 1), ("a/two.txt", 2), ("b/copy.txt", 2), ("b/three.txt", 3)] {
         put(&home.join("site"), name, text(seed, 60).join(" "));
@@ -155,7 +156,7 @@ fn put_site(home: &Path) {
 }
 
 #[test]
-fn pages_that_are_bad_or_gone_or_on_another_side_leave_no_results() {
+fn pages_that_are_bad_or_gone_or_kept_instead_of_removed_leave_no_old_results() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     put_site(home);
@@ -171,13 +172,13 @@ fn pages_that_are_bad_or_gone_or_on_another_side_leave_no_results() {
     }
     assert_eq!(results(&home.join("k")), ["b/copy.txt", "b/three.txt"]);
     assert_eq!(results(&home.join("r")), [""; 0]);
-    // A run that wants the other side alone.
+    // This run writes only the results of the other option.
     put_site(home);
     run_to(home, 0, &arguments);
     fs::remove_file(home.join("site/a/two.txt")).unwrap();
     run_to(home, 0, &["--removed", "r", "site"]);
     assert_eq!(results(&home.join("r")), [""; 0]);
-    // A directory in which nothing is may be one that is not mounted.
+    // A directory without files may be one that is not mounted.
     fs::rename(home.join("site"), home.join("unmounted")).unwrap();
     fs::create_dir(home.join("site")).unwrap();
     let said = run_to(home, 1, &arguments);
@@ -186,7 +187,7 @@ fn pages_that_are_bad_or_gone_or_on_another_side_leave_no_results() {
 }
 
 #[test]
-fn results_of_pages_that_a_collection_has_stay() {
+fn results_of_pages_that_a_collection_stores_stay() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     put_site(home);
@@ -199,7 +200,7 @@ fn results_of_pages_that_a_collection_has_stay() {
         let all = ["in/a.jsonl", "site/a/one.txt", "site/a/two.txt", "site/b/three.txt"];
         assert_eq!(results(&home.join("k")), all);
         let before = fs::read(home.join("k/in/a.jsonl")).unwrap();
-        // Unchanged inputs, and then ones that are bad.
+        // First the inputs are unchanged, then they are bad.
         run_to(home, 0, &arguments);
         assert_eq!(results(&home.join("k")), all);
         put(home, "in/a.jsonl", "[1]");
@@ -209,14 +210,14 @@ fn results_of_pages_that_a_collection_has_stay() {
         assert_eq!(
             results(&home.join("k")),
             all,
-            "the collection still calls b/copy.txt a duplicate of a/two.txt"
+            "the collection must still report b/copy.txt as a duplicate of a/two.txt"
         );
         assert_eq!(fs::read(home.join("k/in/a.jsonl")).unwrap(), before);
     }
 }
 
 #[test]
-fn results_of_two_options_do_not_meet_by_a_link() {
+fn a_symbolic_link_cannot_make_two_options_write_to_one_directory() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     put(home, "in/sub/a.jsonl", records(1));

@@ -1,6 +1,6 @@
-//! read = kept + removed + superseded + bad + skipped, over random inputs: in the summary, and in the files that are written. Every removed
-//! record is a near-duplicate of the record that its annotation names, which is kept: found by the baseline, which shares no code with the
-//! engine.
+//! Checks over random inputs that read = kept + removed + superseded + bad + skipped, both in the summary and
+//! in the written files. Every removed record is a near-duplicate of the kept record that its annotation
+//! names. The baseline, which shares no code with the engine, confirms that.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::errors;
 use crate::harness::pages::{near_copy, text};
 use crate::harness::{doppel, lines_of};
 
-/// What a line of the input is.
+/// A line of the input.
 #[derive(Debug, Clone)]
 enum Row {
-    /// A text of a family: near-duplicates of each other.
+    /// A page with a text of a family. The texts of a family are near-duplicates of each other.
     Page {
         url: u8,
         day: Option<u8>,
@@ -49,7 +49,7 @@ fn url(number: u8) -> String {
     format!("http://{}.example/{}", number % 3, "x".repeat(usize::from(number)))
 }
 
-/// The text of a page. Of the last family it has too few words to be a near-duplicate of anything but an equal one.
+/// The text of a page. A text of the last family is so short that it only duplicates equal texts.
 fn words(family: u8, variant: u8) -> String {
     let words = text(u64::from(family), if family == 4 { 9 } else { 120 });
     if variant == 0 { words.join(" ") } else { near_copy(&words, u64::from(variant)).join(" ") }
@@ -75,7 +75,7 @@ fn line(number: usize, row: &Row) -> String {
     line.to_string()
 }
 
-/// The lines of the files of a side, by their numbers.
+/// The written lines of one output (`kept`, `removed` or `superseded`), by their numbers.
 fn side(home: &Path, name: &str) -> HashMap<u64, Value> {
     let files = [0, 1].map(|file| fs::read_to_string(home.join(name).join(format!("{file}.jsonl"))));
     let lines = files.into_iter().flatten().flat_map(|text| lines_of(&text));
@@ -111,7 +111,8 @@ fn check(rows: &[Row], latest: bool) {
         ["read", "kept", "superseded", "bad", "skipped"].map(|term| number(&records[term]));
     assert_eq!(read, kept + removed + superseded + bad + skipped, "{records}");
     assert_eq!(read, rows.len() as u64, "{records}");
-    // Where many lines of a file are bad, nothing shows that the others are pages of Doppel's own form, which need no text.
+    // If many lines of a file are bad, Doppel cannot tell that the other lines are pages in its own format,
+    // which need no text.
     let bad_lines = |rows: &[Row]| rows.iter().filter(|row| matches!(row, Row::Bad)).count();
     assert!(bad >= bad_lines(rows) as u64, "{records}");
     let (first_rows, second_rows) = rows.split_at(first.len());
@@ -133,7 +134,7 @@ fn check(rows: &[Row], latest: bool) {
             continue;
         }
         assert_eq!(reason, "duplicate", "{line}");
-        // The kept record, by its file and its line there.
+        // Find the kept record by its file and its line number.
         let file = line["doppel_duplicate_of_file"].as_str().unwrap();
         let at = line["doppel_duplicate_of_id"].as_str().unwrap().strip_prefix("line=").unwrap();
         let before = if file == "0.jsonl" { 0 } else { first.len() };
@@ -149,7 +150,7 @@ fn check(rows: &[Row], latest: bool) {
     }
     if !latest {
         let out = lines_of(&fs::read_to_string(home.path().join("out.jsonl")).unwrap());
-        assert_eq!(out.len() as u64, kept + removed, "a line for every record that could be used");
+        assert_eq!(out.len() as u64, kept + removed, "the output must have a line for every usable record");
     }
 }
 

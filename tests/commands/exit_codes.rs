@@ -1,4 +1,4 @@
-//! What an exit code and its message say about a failure.
+//! Exit codes and error messages of failing commands.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::harness::{OwnServer, doppel, run, run_ok};
 use crate::{A, ask, code, errors};
 
 #[test]
-fn exit_codes_say_what_happened() {
+fn exit_codes_and_messages_tell_the_kinds_of_failure_apart() {
     let wrong = run(["dedup"]);
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
     for (command, takes) in
@@ -68,7 +68,7 @@ fn exit_codes_say_what_happened() {
 }
 
 #[test]
-fn a_failure_is_json_where_that_is_asked_for() {
+fn a_failure_is_reported_as_json_with_the_option_json() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("a.jsonl");
     let file = file.to_str().unwrap();
@@ -80,7 +80,7 @@ fn a_failure_is_json_where_that_is_asked_for() {
         assert_eq!(last["error"]["code"], expected);
         let message = last["error"]["message"].as_str().unwrap();
         assert!(message.contains(says) && !message.starts_with("error"), "{message}");
-        assert!(errors(&output).contains(says), "people are told, too");
+        assert!(errors(&output).contains(says), "the message for people must be printed, too");
     };
     let free = format!("http://127.0.0.1:{}", free_port());
     failure(&["status", "--json", "--server", &free, A], 3, "doppel serve --data DIR");
@@ -88,12 +88,12 @@ fn a_failure_is_json_where_that_is_asked_for() {
     failure(&["dedup", "--json", "--no-such-option"], 2, "unexpected argument");
     fs::write(file, "{}\n").unwrap();
     failure(&["explain", "--json", file, file], 5, "missing");
-    // Of what was done, and is incomplete, the result is all there is.
+    // If the command did its work incompletely, its result is the only output.
     let output = run(["dedup", "--json", file]);
     assert_eq!(code(&output), 5, "{}", errors(&output));
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["input"]["records"], 0);
-    // Nor is it put behind data, or printed where text is asked for.
+    // The error object is not printed behind data, nor where text is asked for.
     for arguments in [
         &["dedup", "--json", "--out", "-", "none"][..],
         &["dedup", "--json", "--report", "-", "none"],
@@ -102,13 +102,14 @@ fn a_failure_is_json_where_that_is_asked_for() {
         &["dedup", "--", "--json"],
     ] {
         let output = run(arguments);
-        assert_eq!((code(&output), output.stdout.len()), (1, 0), "{}", errors(&output));
+        assert_eq!(code(&output), 1, "{}", errors(&output));
+        assert_eq!(output.stdout.len(), 0, "{}", errors(&output));
     }
     assert_eq!(run(["dedup", "--json", "--help"]).status.code(), Some(0));
 }
 
 #[test]
-fn a_list_that_breaks_off_is_a_failure_behind_its_results() {
+fn a_list_that_cannot_be_read_to_its_end_fails_after_its_results() {
     let home = tempfile::tempdir().unwrap();
     let list = home.path().join("list");
     fs::write(&list, b"http://a.example/\n\xff\nhttp://b.example/\n").unwrap();
@@ -122,7 +123,7 @@ fn a_list_that_breaks_off_is_a_failure_behind_its_results() {
 }
 
 #[test]
-fn a_list_without_a_url_is_told() {
+fn a_list_without_any_url_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let list = home.path().join("list");
     fs::write(&list, "\n \n").unwrap();

@@ -1,4 +1,4 @@
-//! `doppel explain FILE FILE`: pages on disk, without a server.
+//! `doppel explain FILE FILE` compares pages on disk without a server.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn write(home: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// An article in a template of its site.
+/// A page with an article in the template of a site.
 fn page(article: u64, site: u64) -> String {
     let menu = text(100 + site, 300).join("</a><li><a href=/x>");
     let body = text(article, 150).join(" ");
@@ -25,11 +25,11 @@ fn page(article: u64, site: u64) -> String {
 }
 
 #[test]
-fn what_the_main_content_leaves_out_is_counted_and_shown() {
+fn parts_outside_the_main_content_are_counted_and_shown() {
     let home = tempfile::tempdir().unwrap();
     let (one, other) =
         (write(home.path(), "one.html", page(1, 1)), write(home.path(), "other.htm", page(1, 2)));
-    // Whole pages are no near-duplicates, and nothing is said of their parts.
+    // The whole pages are no near-duplicates, and the policy does not look at parts of them.
     let whole = run_ok(["explain", &one, &other]);
     assert!(whole.starts_with("no near-duplicates: ") && whole.contains("under jaccard:tau=0.8"), "{whole}");
     assert!(!whole.contains("main content"), "{whole}");
@@ -51,7 +51,8 @@ fn what_the_main_content_leaves_out_is_counted_and_shown() {
     }
     let options = ["explain", "--json", "--policy", "content", "--left-out", "7", &one, &other];
     let json = &lines_of(&run_ok(options))[0];
-    assert_eq!((&json["duplicate"], &json["policy"]), (&json!(true), &json!("content:tau=0.8")));
+    assert_eq!(json["duplicate"], json!(true));
+    assert_eq!(json["policy"], json!("content:tau=0.8"));
     let expected = json!({
         "part": "page", "page_tokens": 454, "taken_tokens": 150, "left_out_tokens": 304,
         "left_out": [
@@ -61,17 +62,19 @@ fn what_the_main_content_leaves_out_is_counted_and_shown() {
         ],
     });
     assert_eq!(json["b"]["main_content"], expected);
-    assert_eq!((&json["b"]["tokens"], &json["measures"]["same_content"]), (&json!(150), &json!(true)));
-    // Plain text is compared as it is.
+    assert_eq!(json["b"]["tokens"], json!(150));
+    assert_eq!(json["measures"]["same_content"], json!(true));
+    // Plain text has no template, so it is compared whole.
     let plain = write(home.path(), "plain.txt", text(1, 150).join("\n"));
     let json = &lines_of(&run_ok(["explain", "--json", "--policy", "content", &one, &plain]))[0];
-    assert_eq!((&json["duplicate"], &json["b"]["main_content"]), (&json!(true), &Value::Null));
+    assert_eq!(json["duplicate"], json!(true));
+    assert_eq!(json["b"]["main_content"], Value::Null);
 }
 
 #[test]
 fn files_named_as_xhtml_are_read_as_xml() {
     let home = tempfile::tempdir().unwrap();
-    // HTML has no empty script, so the script swallows all that follows.
+    // HTML has no empty script element, so as HTML the script swallows the text behind it.
     let words = text(1, 60).join(" ");
     let page = format!(
         "<html xmlns='http://www.w3.org/1999/xhtml'><body><script src='a.js'/><p>{words}</p></body></html>"
@@ -85,7 +88,7 @@ fn files_named_as_xhtml_are_read_as_xml() {
 }
 
 #[test]
-fn a_pair_of_files_has_the_answer_of_a_server_that_has_both() {
+fn a_pair_of_files_gets_the_same_answer_as_from_a_server() {
     let home = tempfile::tempdir().unwrap();
     let urls = ["http://a.example/1", "http://b.example/2"];
     let html = [page(1, 1), page(1, 2)];
@@ -122,7 +125,7 @@ fn the_newest_version_of_a_page_is_compared() {
     let home = tempfile::tempdir().unwrap();
     let at = |date: &str, words: &str| json!({"url": "http://a/1", "text": words, "fetched_at": date});
     let (new, old) = (at("2025-06-01T00:00:00Z", "one two three"), at("2024-06-01T00:00:00Z", "one"));
-    // As in `doppel dedup`, of two that are as old the later one.
+    // As in `doppel dedup`, the later of two versions with the same date counts.
     let same = at("2025-06-01T00:00:00Z", "one two three four");
     for (versions, tokens) in
         [([&new, &old], 3), ([&old, &new], 3), ([&new, &same], 4), ([&same, &new], 3), ([&new, &new], 3)]
@@ -137,7 +140,7 @@ fn the_newest_version_of_a_page_is_compared() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_with_the_reason() {
+fn files_that_cannot_be_compared_are_refused_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let one = write(home.path(), "one.html", page(1, 1));
     let two = [json!({"url": "http://a/1", "text": "a b"}), json!({"url": "http://a/2", "text": "c d"})];
@@ -202,7 +205,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
 }
 
 #[test]
-fn of_two_empty_pages_nothing_is_measured() {
+fn two_empty_pages_are_not_measured() {
     let home = tempfile::tempdir().unwrap();
     let [one, other] = ["one.txt", "other.txt"].map(|name| write(home.path(), name, ""));
     for policy in ["jaccard", "simhash", "overlap"] {
@@ -213,7 +216,7 @@ fn of_two_empty_pages_nothing_is_measured() {
 }
 
 #[test]
-fn one_token_is_one() {
+fn a_single_token_is_written_in_the_singular() {
     let home = tempfile::tempdir().unwrap();
     let (one, other) = (write(home.path(), "one.txt", "word"), write(home.path(), "other.txt", "two words"));
     let human = run_ok(["explain", &one, &other]);

@@ -1,6 +1,8 @@
-//! System calls that fail: each sync and each rename of a command fails once, and the command ends with an error or has done all of its work.
+//! System calls that fail. Each sync and each rename of a command fails once. The command must end with an
+//! error, or have done all of its work.
 //!
-//! The faults are injected with `strace`. The tests are skipped where there is no `strace`, or where it may not trace.
+//! `strace` injects the faults. The tests are skipped if `strace` is not installed, or is not allowed to
+//! trace.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +14,8 @@ use crate::harness::pages::{ndjson, text};
 use crate::harness::{doppel, lines_of};
 use crate::{code, errors};
 
-/// The calls that fail, with the errors that a disk gives. The `when` of `strace` counts each call of a name alone.
+/// The calls that fail, with the errors that a disk returns. The option `when` of `strace` counts the calls
+/// of each name separately.
 const FAULTS: [(&str, &str); 5] = [
     ("fsync", "EIO"),
     ("fsync", "ENOSPC"),
@@ -21,13 +24,13 @@ const FAULTS: [(&str, &str); 5] = [
     ("rename,renameat,renameat2", "EIO"),
 ];
 
-/// Calls that fail one after the other, at most.
+/// Maximal number of calls that fail one after the other.
 const CALLS_MAX: usize = 60;
 
 /// The name of the file that `strace` writes beside the inputs.
 const TRACE: &str = "trace";
 
-/// Runs a command in which one call fails, and says whether it failed.
+/// Runs a command and makes one call fail. Returns its output, and whether the call happened and failed.
 fn failing(home: &Path, (calls, error): (&str, &str), number: usize, arguments: &[&str]) -> (Output, bool) {
     let mut command = Command::new("strace");
     command.current_dir(home).args(["--seccomp-bpf", "-f", "-qq", "-o", TRACE]);
@@ -37,19 +40,20 @@ fn failing(home: &Path, (calls, error): (&str, &str), number: usize, arguments: 
     (output, trace.contains("(INJECTED)"))
 }
 
-/// Whether calls can be made to fail here.
+/// Whether the test can make system calls fail on this machine.
 fn can_fail() -> bool {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new("strace");
     command.current_dir(&home).args(["--seccomp-bpf", "-f", "-qq", "-o", TRACE, "--trace=fsync"]);
     let traces = command.arg("true").output().is_ok_and(|output| output.status.success());
     if !traces {
-        eprintln!("skipped: there is no strace, or it may not trace");
+        eprintln!("skipped: strace is not installed, or is not allowed to trace");
     }
     traces
 }
 
-/// Lets each call fail once. `check` gets what the command did, and whether a call has failed. Returns how many did.
+/// Runs the command once for each kind of fault and each call, and makes that call fail. `check` gets a
+/// description of the fault, the output, and whether a call failed. Returns the number of failed calls.
 fn each_call(
     home: &Path,
     arguments: &[&str],
@@ -86,7 +90,7 @@ fn run(home: &Path, arguments: &[&str]) {
     assert_eq!(code(&output), 0, "{}", errors(&output));
 }
 
-/// The names and contents of a directory's results.
+/// The names and contents of the results in a directory.
 fn results(dir: &Path) -> Vec<(String, String)> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -97,7 +101,7 @@ fn results(dir: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn results_over_earlier_ones_are_those_of_one_run_or_the_other() {
+fn replaced_results_are_all_old_or_all_new_in_each_file() {
     if !can_fail() {
         return;
     }
@@ -125,7 +129,7 @@ fn results_over_earlier_ones_are_those_of_one_run_or_the_other() {
         let found = of();
         for (side, files) in found.iter().enumerate() {
             let known = |file| first[side].contains(file) || second[side].contains(file);
-            assert!(files.iter().all(known), "{what}: a result is there in part: {files:?}");
+            assert!(files.iter().all(known), "{what}: a result was written in part: {files:?}");
         }
         if code(output) == 0 {
             assert_eq!(found, second, "{what}: the run ended with 0");
@@ -139,7 +143,7 @@ fn results_over_earlier_ones_are_those_of_one_run_or_the_other() {
 }
 
 #[test]
-fn a_collection_and_its_backup_lose_nothing_when_a_call_fails() {
+fn a_collection_and_its_backup_lose_nothing_if_a_call_fails() {
     if !can_fail() {
         return;
     }
@@ -171,7 +175,10 @@ fn a_collection_and_its_backup_lose_nothing_when_a_call_fails() {
     let prepare = || fs::write(home.join("a.backup"), "the one before").unwrap();
     let failed = each_call(home, &arguments, prepare, |what, output, _| {
         let is_before = fs::read(home.join("a.backup")).unwrap() == b"the one before";
-        assert!(code(output) != 0 || !is_before, "{what}: the backup is not there");
+        assert!(
+            code(output) != 0 || !is_before,
+            "{what}: the command succeeded, but the backup is not the new one"
+        );
         if !is_before {
             run(home, &["restore", "a.backup", "--data", "restored"]);
             fs::remove_dir_all(home.join("restored")).unwrap();

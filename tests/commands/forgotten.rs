@@ -1,4 +1,4 @@
-//! What is purged is not in the server's log.
+//! The server's log contains no URL of a purged page.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn a_purge_leaves_no_url_in_the_log() {
     let by_host = "http://hidden.example/secret-too";
     server.push(&[page(secret, 1), page(copy, 1), page(by_host, 2), page("http://stays.example/", 1)]);
     server.flush();
-    // Whatever is asked about it, before and after.
+    // Run every command that names the page, before and after the purge.
     for arguments in
         [&["status", secret][..], &["explain", secret, copy], &["delete", copy], &["purge", secret, copy]]
     {

@@ -1,4 +1,5 @@
-//! The same pages in every format, and from standard input, patterns and directories: what is said of them is the same.
+//! The same pages in every format, and from standard input, patterns and directories. The results must be
+//! equal.
 
 use std::fs;
 use std::io::Write;
@@ -15,17 +16,17 @@ use crate::harness::warc::{gzip, response};
 use crate::harness::{doppel, lines_of, run, run_ok};
 use crate::{code, errors, fifo};
 
-/// Midnights from 2021-01-01.
+/// The day 2021-01-01, in days since 1970-01-01.
 const DAYS: i64 = 18_628;
 
-/// A page: its URL, its day, and its text, which has quotes and line ends.
+/// A page: its URL, its day, and its text, which contains quotes and line ends.
 struct Page {
     url: String,
     day: i64,
     text: String,
 }
 
-/// Pages, of which every third is like another one.
+/// The pages. Every third page is a near-duplicate of another one.
 fn pages() -> Vec<Page> {
     let page = |number: u32| {
         let same = if number.is_multiple_of(3) { 3 } else { number };
@@ -101,12 +102,12 @@ fn write(home: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// What `doppel dedup` says of every page.
+/// The output of `doppel dedup`, with a line for every page.
 fn dedup(arguments: &[&str]) -> String {
     run_ok(["dedup", "--latest", "--out", "-"].iter().chain(arguments))
 }
 
-/// The same with something on standard input.
+/// Like [`dedup`], with `content` on standard input.
 fn piped(content: &[u8], arguments: &[&str]) -> Output {
     let mut command = doppel();
     command.args(["dedup", "--latest", "--out", "-"]).args(arguments);
@@ -121,7 +122,7 @@ fn piped(content: &[u8], arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn every_format_says_the_same() {
+fn every_format_gives_the_same_result() {
     let home = tempfile::tempdir().unwrap();
     let pages = pages();
     let expected = dedup(&[&write(home.path(), "a.jsonl", jsonl(&pages))]);
@@ -154,7 +155,7 @@ fn a_pipe_is_read_once_or_copied() {
     let lines = jsonl(&pages);
     let file = write(home.path(), "a.jsonl", &lines);
     let pipe = fifo(home.path());
-    // With the policy that learns tables, the pages are read twice.
+    // A policy that learns tables reads the pages twice, so the pipe is copied.
     for policy in ["jaccard", "imatch"] {
         let expected = dedup(&["--policy", policy, &file]);
         let (to, content) = (pipe.clone(), lines.clone());
@@ -162,7 +163,8 @@ fn a_pipe_is_read_once_or_copied() {
         assert_eq!(dedup(&["--policy", policy, pipe.to_str().unwrap()]), expected, "{policy}");
         feeder.join().unwrap();
     }
-    // A copy is called what it is a copy of, and a revisit is found in it.
+    // Records of the copy are named after standard input, and a revisit record finds its original in the
+    // copy.
     let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html";
     let original = response("http://a.example/", html, text(1, 40).join(" ").as_bytes());
     let revisit = String::from_utf8(response("http://b.example/", html, b"")).unwrap();
@@ -212,7 +214,7 @@ fn patterns_and_directories_name_crawl_files() {
     let summary = run_ok(["dedup", "--json", set.to_str().unwrap()]);
     let summary: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["input"]["skipped"], json!({"file beside crawl files": 1}));
-    // What may be a crawl file is named.
+    // The message names the files that may be crawl files.
     write(&set, "data/d.json", jsonl(third));
     let output = run(["dedup", "--json", set.to_str().unwrap()]);
     let json = set.join("data/*.json");

@@ -1,4 +1,4 @@
-//! `doppel load` against servers that are late, refuse pages or do not respond.
+//! `doppel load` against servers that start late, refuse pages or do not respond.
 
 use std::collections::HashSet;
 use std::fs;
@@ -62,7 +62,7 @@ fn a_page_too_large_for_the_server_is_named_and_the_others_are_accepted() {
 fn a_refusal_names_the_first_page_that_was_not_acknowledged() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 500);
-    // The lane of page 77 stops at its batch; the others go on until the reader notices.
+    // The lane of page 77 stops at its batch. The other lanes go on until the reader notices.
     let full = |_: &str, body: &str| {
         let stops = body.lines().any(|line| line.contains("/77\""));
         Some(if stops { (507, "{\"detail\":\"the disk is full\"}".to_owned()) } else { taken(body) })
@@ -94,7 +94,7 @@ fn url_of(line: &str) -> String {
 }
 
 #[test]
-fn a_silent_server_is_given_up() {
+fn a_load_gives_up_on_a_server_that_does_not_respond() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 1);
     let silent: [Responder; 2] = [|_, _| None, |line, body| line.contains("/v1/pages").then(|| taken(body))];
@@ -110,7 +110,7 @@ fn a_silent_server_is_given_up() {
 }
 
 #[test]
-fn a_server_whose_writes_wait_is_not_said_to_be_away() {
+fn a_server_whose_writes_wait_is_not_reported_as_unreachable() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 1);
     let url = fake_server(|line, _| {

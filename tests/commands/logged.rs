@@ -1,4 +1,4 @@
-//! The log of a server: what was started, and that it ended, as text or as JSON.
+//! The log of a server records its start and its end, as text or as JSON.
 
 use doppel_contract::client::builder_without_tls;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{Server, doppel, run};
 
 #[test]
-fn the_log_says_what_was_started_and_that_it_ended() {
+fn the_log_records_the_start_and_the_end_of_a_server() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     for (format, pages) in [("text", 0), ("json", 1)] {
@@ -26,8 +26,10 @@ fn the_log_says_what_was_started_and_that_it_ended() {
         }
         let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let start = &lines[0];
-        assert_eq!((&start["message"], &start["role"]), (&"doppel is starting".into(), &"serve".into()));
-        assert_eq!((&start["version"], &start["level"]), (&env!("CARGO_PKG_VERSION").into(), &"INFO".into()));
+        assert_eq!(start["message"], "doppel is starting");
+        assert_eq!(start["role"], "serve");
+        assert_eq!(start["version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(start["level"], "INFO");
         assert_eq!(start["directory"], data.to_str().unwrap());
         let open = lines.iter().find(|line| line["message"] == "the collection is open").unwrap();
         assert_eq!(open["pages"], pages);
@@ -38,7 +40,7 @@ fn the_log_says_what_was_started_and_that_it_ended() {
 }
 
 #[test]
-fn why_a_process_ends_is_in_its_log_before_its_end() {
+fn the_log_records_why_a_process_ends() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -57,10 +59,9 @@ fn why_a_process_ends_is_in_its_log_before_its_end() {
     let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [.., error, end] = &lines[..] else { panic!("{said}") };
     assert_eq!(end["message"], "doppel has ended");
-    assert_eq!(
-        (&error["level"], &error["error"], &error["role"]),
-        (&json!("ERROR"), &json!(reason), &json!("serve"))
-    );
+    assert_eq!(error["level"], json!("ERROR"));
+    assert_eq!(error["error"], json!(reason));
+    assert_eq!(error["role"], json!("serve"));
     let said = failed("text");
     let lines: Vec<&str> = said.lines().collect();
     let [.., error, end, last] = &lines[..] else { panic!("{said}") };
@@ -69,7 +70,7 @@ fn why_a_process_ends_is_in_its_log_before_its_end() {
 }
 
 #[test]
-fn the_id_of_a_request_is_once_in_an_event() {
+fn a_logged_event_contains_the_id_of_its_request_once() {
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(home.path(), &["--log-format", "json"]);
     let purge = builder_without_tls().build().unwrap().post(format!("{}/v1/purge", server.url));

@@ -1,4 +1,4 @@
-//! How pages of HTML and XHTML come out of `dedup`: which are redirects, and which words they have.
+//! HTML and XHTML pages in `doppel dedup`: which of them are redirects, and which words they have.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::harness::pages::text;
 use crate::harness::warc::response;
 use crate::harness::{lines_of, run_ok};
 
-/// A page on its way into a WARC.
+/// A response record with a page of this media type.
 fn page(number: usize, kind: &str, document: &str) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}; charset=utf-8");
     response(&format!("http://a.example/{number}"), &head, document.as_bytes())
@@ -19,7 +19,7 @@ fn words(seed: u64, count: usize) -> String {
     text(seed, count).join(" ")
 }
 
-/// The status of each page of a WARC, in the order of their URLs, with what it is a duplicate of.
+/// The status of each page of a WARC file in the order of the URLs, with the page that it duplicates.
 fn statuses(home: &Path, pages: &[(&str, String)]) -> Vec<String> {
     let file = home.join("pages.warc");
     let records = pages.iter().enumerate().map(|(number, (kind, document))| page(number, kind, document));
@@ -57,7 +57,7 @@ fn a_page_with_a_refresh_for_browsers_without_scripts_is_a_page() {
 }
 
 #[test]
-fn unlike_pages_of_xhtml_are_unique() {
+fn different_xhtml_pages_are_unique() {
     let home = tempfile::tempdir().unwrap();
     for empty in ["<script src='a.js'/>", "<style/>", "<title/>", "<iframe/>", "<textarea/>"] {
         let page = |seed| {
@@ -71,7 +71,7 @@ fn unlike_pages_of_xhtml_are_unique() {
         let pages: Vec<_> = (0..5).map(|seed| (XHTML, page(seed))).collect();
         assert_eq!(statuses(home.path(), &pages), vec!["unique"; 5], "{empty}");
         let declared = |seed| (HTML, format!("<?xml version='1.0'?>{}", page(seed)));
-        // Neither of them is well-formed, and both are pages all the same.
+        // Both are not well-formed, and are still pages.
         let broken = |seed| (XHTML, page(seed).replace("</html>", "<br>"));
         let pages = [(XHTML, page(1)), declared(1), broken(1), declared(2), broken(2), (XHTML, page(3))];
         let expected = ["winner", "duplicate 0", "duplicate 0", "winner", "duplicate 3", "unique"];

@@ -1,4 +1,5 @@
-//! Fields of records that are named: misspelt ones are told, in one file, in several, and in a file of which one page is meant.
+//! Options that name fields of records. A misspelt field is reported for one file, for several files, and for
+//! a file from which one page is compared.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ fn write(home: &Path, name: &str, records: &[Value]) -> String {
 }
 
 #[test]
-fn a_field_that_is_nowhere_is_an_error_before_anything_is_taken() {
+fn a_field_that_no_record_has_is_an_error_before_anything_is_recorded() {
     let home = tempfile::tempdir().unwrap();
     let record = json!({"text": "some words", "meta": {"url": "https://a.example/", "at": null}, "nr": 1});
     let one = write(home.path(), "1.jsonl", &[record.clone(), record]);
@@ -33,12 +34,12 @@ fn a_field_that_is_nowhere_is_an_error_before_anything_is_taken() {
         let says = format!("{one}: the first records have no field {value} ({option}); they have {alike}");
         assert!(errors(&output).contains(&says), "{}", errors(&output));
         assert!(!data.exists(), "{option}");
-        // Of files of which one page is meant, too.
+        // `explain` also reports it for a file from which it reads one page.
         let explained = run(["explain", option, value, &one, &one]);
         assert_eq!(code(&explained), 2, "{option}: {}", errors(&explained));
         assert!(errors(&explained).contains(&says), "{}", errors(&explained));
     }
-    // A field that is there and null is no misspelt one.
+    // A field with the value null exists, so it is not misspelt.
     let output = run(["dedup", "--date-field", "meta.at", &one]);
     assert_eq!(code(&output), 0, "{}", errors(&output));
     let says = "the field meta.at (--date-field) has no value in the first records";
@@ -46,7 +47,7 @@ fn a_field_that_is_nowhere_is_an_error_before_anything_is_taken() {
 }
 
 #[test]
-fn of_several_files_one_has_to_have_a_field_and_others_are_told() {
+fn one_of_several_files_must_have_a_field_and_the_others_are_reported() {
     let home = tempfile::tempdir().unwrap();
     let without =
         write(home.path(), "1.jsonl", &[json!({"text": "some words", "url": "https://a.example/"})]);
@@ -65,7 +66,7 @@ fn of_several_files_one_has_to_have_a_field_and_others_are_told() {
 }
 
 #[test]
-fn a_file_without_records_has_no_field() {
+fn a_named_field_is_missing_from_a_file_without_records() {
     let home = tempfile::tempdir().unwrap();
     let empty = write(home.path(), "1.jsonl", &[]);
     let with = write(home.path(), "2.jsonl", &[json!({"text": "some words", "url": "https://a.example/"})]);
@@ -80,7 +81,7 @@ fn a_file_without_records_has_no_field() {
 }
 
 #[test]
-fn one_record_is_explained_by_its_own_name_alone() {
+fn one_record_of_a_file_is_explained_by_its_name() {
     let home = tempfile::tempdir().unwrap();
     let words = text(1, 100).join(" ");
     let file = write(home.path(), "a.jsonl", &[json!({"body": words, "key": "x"})]);
@@ -100,7 +101,7 @@ fn one_record_is_explained_by_its_own_name_alone() {
 }
 
 #[test]
-fn several_passes_tell_once() {
+fn a_warning_is_printed_once_although_the_input_is_read_several_times() {
     let home = tempfile::tempdir().unwrap();
     let mut records: Vec<_> =
         (0..20).map(|n| json!({"content": text(n / 2, 100).join(" "), "id": n})).collect();
@@ -121,7 +122,8 @@ fn several_passes_tell_once() {
         let of_line = written.iter().filter(|line| line["line"] == 21).count();
         let by_site = written.iter().filter(|line| line["url"].is_string()).count();
         let asks_for_sites = policies.contains(&"by-site");
-        assert_eq!((of_line, by_site), (1, if asks_for_sites { 20 } else { 0 }), "{written:?}");
+        assert_eq!(of_line, 1, "{written:?}");
+        assert_eq!(by_site, if asks_for_sites { 20 } else { 0 }, "{written:?}");
     }
     let summary = run_ok(["dedup", "--json", "--policy", "imatch", &file]);
     let summary: Value = serde_json::from_str(&summary).unwrap();
@@ -132,7 +134,7 @@ fn several_passes_tell_once() {
 fn without_dates_the_first_of_equal_records_of_several_files_is_kept() {
     let home = tempfile::tempdir().unwrap();
     let record = |id: &str| json!({"id": id, "text": text(1, 100).join(" ")});
-    // Neither the names of the files nor the ids are in the order of the input.
+    // Neither the names of the files nor the ids sort in the order of the input.
     let first = write(home.path(), "z.jsonl", &[record("a-long-id"), record("b")]);
     let second = write(home.path(), "a.jsonl", &[record("a"), record("c")]);
     for (files, winner) in
@@ -140,7 +142,9 @@ fn without_dates_the_first_of_equal_records_of_several_files_is_kept() {
     {
         let lines = lines_of(&run_ok(["dedup", "--latest", "--out", "-", files[0], files[1]]));
         let kept: Vec<_> = lines.iter().filter(|line| line["status"] == "winner").collect();
-        assert_eq!((lines.len(), kept.len(), &kept[0]["url"]), (4, 1, &json!(winner)));
+        assert_eq!(lines.len(), 4);
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[0]["url"], json!(winner));
     }
 }
 

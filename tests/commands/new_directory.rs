@@ -1,5 +1,5 @@
-//! `doppel dedup --data` into a new directory: what is made at once is what comes of page by page, whole or not at all,
-//! and everything goes on from there.
+//! `doppel dedup --data` into a new directory. Grouping at once creates the same directory as recording page
+//! by page. The directory appears whole or not at all, and later runs and servers can use it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::harness::pages::{ndjson, rounds, text};
 use crate::harness::{PATIENCE, Server, doppel, kill_at_moments, meaning, run, run_ok, wait_until};
 use crate::{code, errors, finished, interrupt};
 
-/// The files of a crawl in rounds.
+/// Writes a crawl of several rounds, one file for each.
 fn crawl_files(home: &Path, topics: usize) -> Vec<String> {
     let write = |(round, pages): (usize, &Vec<Value>)| {
         let path = home.join(format!("round-{round}.jsonl"));
@@ -30,10 +30,11 @@ fn dedup(data: &Path, options: &[&str], inputs: &[String]) -> String {
     run_ok(common.into_iter().chain(options.iter().copied()).chain(inputs))
 }
 
-/// What a summary says of pages and groups.
+/// The counts of pages and groups in a summary.
 fn found(summary: &str) -> Value {
     let summary: Value = serde_json::from_str(summary).unwrap();
-    // Page by page, the newest of several versions in a batch is applied first: then the others are stale, and none is unchanged.
+    // Page by page, the newest of several versions in a batch is applied first. The others are then stale,
+    // and none is unchanged.
     let work = [
         "confirmed",
         "compared_updates",
@@ -56,7 +57,7 @@ fn found(summary: &str) -> Value {
     found
 }
 
-/// The URLs that a consumer of the feed meets who begins.
+/// The URLs that a new consumer of the change feed receives.
 fn feed(server: &Server) -> BTreeSet<String> {
     let mut urls = BTreeSet::new();
     let mut cursor: Option<String> = None;
@@ -74,7 +75,7 @@ fn feed(server: &Server) -> BTreeSet<String> {
 }
 
 #[test]
-fn it_is_what_comes_of_page_by_page_and_goes_on_the_same() {
+fn a_directory_made_at_once_equals_one_made_page_by_page() {
     for options in
         [&[][..], &["--shards", "5", "--ranges", "3"], &["--group-members-max", "2", "--tau", "0.7"]]
     {
@@ -99,7 +100,7 @@ fn it_is_what_comes_of_page_by_page_and_goes_on_the_same() {
         assert_eq!(server.export(), whole);
         assert_eq!(feed(&server), all);
         assert!(server.terminate());
-        // A further round, page by page, on both.
+        // Record a further round page by page in both directories.
         let limits: &[&str] =
             if options.len() == 4 && options[0] == "--group-members-max" { &options[..2] } else { &[] };
         let next = |data: &Path| dedup(data, &[limits, &["--out", "-"]].concat(), &files[2..]);
@@ -109,7 +110,7 @@ fn it_is_what_comes_of_page_by_page_and_goes_on_the_same() {
 }
 
 #[test]
-fn a_server_goes_on_with_it() {
+fn a_server_continues_a_directory_that_was_made_at_once() {
     let home = tempfile::tempdir().unwrap();
     let (data, input) = (home.path().join("data"), home.path().join("pages.jsonl"));
     let page = |name: &str, seed: u64| json!({"url": format!("http://a.example/{name}"), "text": text(seed, 100).join(" ")});
@@ -123,7 +124,11 @@ fn a_server_goes_on_with_it() {
     server.flush();
     assert_eq!([status("a"), status("bb"), status("c")], ["winner", "unique", "winner"]);
     assert_eq!([status("dd"), status("eee")], ["duplicate", "duplicate"]);
-    assert_ne!(server.status("http://a.example/c")["group"], group, "an id is given once");
+    assert_ne!(
+        server.status("http://a.example/c")["group"],
+        group,
+        "the id of a dissolved group must not be used again"
+    );
     assert!(server.delete("/v1/pages", &[("url", "http://a.example/a")]).status().is_success());
     server.flush();
     assert_eq!([status("a"), status("eee")], ["dead", "unique"]);
@@ -150,12 +155,12 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
             assert_eq!(code(&checked), 0, "{}", errors(&checked));
             fs::remove_dir_all(&data).unwrap();
         } else {
-            assert!(!ended, "what is done has a manifest");
+            assert!(!ended, "a run that exited with 0 must leave a manifest");
             assert_eq!(code(&checked), 1);
         }
         is_done
     });
-    // States that are too short to hit by chance.
+    // Set up states that last too short to be hit by a random kill.
     for rests in
         [&["unfinished/tier1/range-0", "tier1/range-0"][..], &["unfinished", "tier1"], &["unfinished/tier1"]]
     {
@@ -171,7 +176,7 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
             fs::remove_dir_all(&data).unwrap();
         }
     }
-    // What nobody knows is not removed.
+    // A file that Doppel does not know is not removed.
     fs::create_dir_all(data.join("unfinished")).unwrap();
     fs::write(data.join("unfinished/mine"), "").unwrap();
     for way in ["--json", "--incremental"] {
@@ -182,7 +187,7 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
 }
 
 #[test]
-fn an_interruption_comes_before_the_directory_is_whole_or_after_and_never_between() {
+fn an_interruption_leaves_a_whole_directory_or_none() {
     let home = tempfile::tempdir().unwrap();
     let input = home.path().join("crawl.jsonl");
     let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 40).join(" ")});
@@ -192,7 +197,7 @@ fn an_interruption_comes_before_the_directory_is_whole_or_after_and_never_betwee
         let mut command = doppel();
         command.args(["dedup", "--ranges", "8", "--data"]).arg(&data).arg(&input);
         let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // All rows are on disk; what is left is to move them to their place, which takes some milliseconds.
+        // All rows are on disk. The run only moves them to their place, which takes some milliseconds.
         let last = data.join("unfinished/tier1/range-7/progress");
         while !last.exists() && run.try_wait().unwrap().is_none() {
             thread::sleep(Duration::from_micros(200));
@@ -212,7 +217,7 @@ fn an_interruption_comes_before_the_directory_is_whole_or_after_and_never_betwee
 }
 
 #[test]
-fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
+fn one_process_at_a_time_makes_a_directory_and_an_interruption_leaves_none() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let (input, pages) = (home.path().join("crawl.jsonl"), home.path().join("pages.jsonl"));
@@ -222,7 +227,9 @@ fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
     let mut command = doppel();
     command.args(["dedup", "--data"]).arg(&data).arg(&input).stderr(Stdio::piped());
     let first = command.spawn().unwrap();
-    wait_until("the log", PATIENCE, || data.join("unfinished/extracted.log").exists().then_some(()));
+    wait_until("the run to write its log of extracted pages", PATIENCE, || {
+        data.join("unfinished/extracted.log").exists().then_some(())
+    });
     interrupt(&first, "STOP");
     for way in ["--json", "--incremental"] {
         let second = run(["dedup", way, "--data", data.to_str().unwrap(), pages.to_str().unwrap()]);
@@ -236,7 +243,8 @@ fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
     let output = finished(first);
     let said =
         "doppel: interrupted; the same command goes on behind the last file that was read to its end\n";
-    assert_eq!((code(&output), errors(&output).as_str()), (130, said));
+    assert_eq!(code(&output), 130);
+    assert_eq!(errors(&output).as_str(), said);
     assert!(!data.join("unfinished/tier1").exists());
     dedup(&data, &[], &[pages.to_str().unwrap().to_owned()]);
     assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
@@ -244,7 +252,7 @@ fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
 }
 
 #[test]
-fn an_error_leaves_the_directory_as_it_was() {
+fn an_error_leaves_the_directory_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let (missing, no_pages) = (home.path().join("missing.jsonl"), home.path().join("no-pages.jsonl"));
@@ -272,7 +280,7 @@ fn pages_are_kept_when_the_output_cannot_be_written() {
         let data = home.path().join(name);
         let failed = run(["dedup", "--data", data.to_str().unwrap(), "--out", "/dev/full", way, &files[0]]);
         assert_eq!(code(&failed), 1);
-        assert!(!failed.stdout.is_empty(), "the summary");
+        assert!(!failed.stdout.is_empty(), "the command must still print its summary");
         let says = format!("the collection in {} is complete", data.display());
         let said = errors(&failed);
         assert!(said.contains(&says) && said.contains("cannot write /dev/full: "), "{said}");
@@ -282,7 +290,7 @@ fn pages_are_kept_when_the_output_cannot_be_written() {
 }
 
 #[test]
-fn the_output_may_lie_in_it() {
+fn the_output_file_may_lie_in_the_data_directory() {
     let home = tempfile::tempdir().unwrap();
     let files = crawl_files(home.path(), 10);
     for (name, way) in [("at-once", "--json"), ("page-by-page", "--incremental")] {
@@ -295,7 +303,7 @@ fn the_output_may_lie_in_it() {
 }
 
 #[test]
-fn a_file_is_no_directory() {
+fn a_file_is_refused_as_a_data_directory() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();

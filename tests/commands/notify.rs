@@ -1,10 +1,10 @@
-//! What a server tells the service manager that has started it, over a real socket.
+//! Notifications that a server sends to the service manager that started it, over a real socket.
 
 use std::os::unix::net::UnixDatagram;
 
 use crate::harness::{PATIENCE, Server, doppel};
 
-/// The manager's end.
+/// The service manager's end of the socket.
 struct Manager {
     socket: UnixDatagram,
 }
@@ -12,13 +12,13 @@ struct Manager {
 impl Manager {
     fn next(&self) -> String {
         let mut buffer = [0; 4096];
-        let read = self.socket.recv(&mut buffer).expect("the server says something");
+        let read = self.socket.recv(&mut buffer).expect("the server sent no notification");
         String::from_utf8(buffer[..read].to_vec()).unwrap()
     }
 }
 
 #[test]
-fn a_server_says_when_it_is_ready_alive_and_ending() {
+fn a_server_notifies_its_manager_when_it_is_ready_alive_and_ending() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("notify");
     let manager = Manager { socket: UnixDatagram::bind(&path).unwrap() };
@@ -35,9 +35,9 @@ fn a_server_says_when_it_is_ready_alive_and_ending() {
     assert!(server.wait());
 }
 
-/// A manager that is not there any more is no reason to end.
+/// A server keeps running although the manager's socket does not exist.
 #[test]
-fn a_server_runs_without_the_manager_that_was_named() {
+fn a_server_runs_on_without_its_service_manager() {
     let home = tempfile::tempdir().unwrap();
     let mut command = doppel();
     command.env("NOTIFY_SOCKET", home.path().join("gone")).args([

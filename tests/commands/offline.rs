@@ -1,4 +1,5 @@
-//! Commands that need no collection: a file of winner rules, whether a server is ready, completions and manual pages.
+//! Commands that need no collection: they check a file of winner rules and the readiness of a server, and
+//! print completions and manual pages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -66,7 +67,8 @@ fn a_file_of_winner_rules_is_checked_and_tried() {
     );
     let unknown = run(["winners", &rules, &pages, "--market", "d e"]);
     assert_eq!(code(&unknown), 2, "{}", errors(&unknown));
-    // A name that is none of the file can be a suffix: it is said where it is none of any page either.
+    // A market that the file does not define can be a suffix of hosts. The command warns if no page has that
+    // suffix.
     for (market, says) in
         [("german", ""), ("de", ""), ("germany", " has no market germany, so it is taken for a suffix")]
     {
@@ -86,7 +88,7 @@ fn readiness_is_an_exit_code() {
 }
 
 #[test]
-fn shells_complete_every_command() {
+fn shell_completions_cover_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run_ok(["completions", shell]);
         for word in ["dev-cluster", "purge", "allow-host"] {

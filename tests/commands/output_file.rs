@@ -1,4 +1,4 @@
-//! `--out`: an ordinary file is replaced completely or not at all, and a special file is written to.
+//! `--out` replaces an ordinary file completely or not at all, and writes to a special file directly.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -34,7 +34,7 @@ fn an_output_file_is_replaced_completely_or_not_at_all() {
     let before = names(home.path());
     let dedup = |out: &Path, input: &Path| run(["dedup".as_ref(), "--out".as_ref(), out, input]);
     let export = |url: &str| run(["export", "--server", url, "--out", out.to_str().unwrap()]);
-    // A failing run does not change it and leaves nothing else behind.
+    // A failing run does not change the file, and leaves no other file behind.
     let missing = dedup(&out, &home.path().join("missing.jsonl"));
     assert_eq!(code(&missing), 1, "{}", errors(&missing));
     let refused = export(&fake_server(|_, _| Some((503, String::new()))));
@@ -51,12 +51,14 @@ fn an_output_file_is_replaced_completely_or_not_at_all() {
     interrupt(&interrupted, "INT");
     let status = wait_until("the export to end", PATIENCE, || interrupted.try_wait().unwrap());
     assert_eq!(status.code(), Some(130));
-    assert_eq!((fs::read_to_string(&out).unwrap().as_str(), names(home.path())), ("old", before.clone()));
+    assert_eq!(fs::read_to_string(&out).unwrap().as_str(), "old");
+    assert_eq!(names(home.path()), before);
 
     // A link still points to the file afterwards, and the file keeps its permissions.
     let output = dedup(&link, &crawl);
     assert_eq!(code(&output), 0, "{}", errors(&output));
-    assert_eq!((lines_of(&fs::read_to_string(&out).unwrap()).len(), names(home.path())), (5, before));
+    assert_eq!(lines_of(&fs::read_to_string(&out).unwrap()).len(), 5);
+    assert_eq!(names(home.path()), before);
     assert!(link.is_symlink());
     assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o640);
 
@@ -71,7 +73,11 @@ fn an_output_file_is_replaced_completely_or_not_at_all() {
         assert_eq!(code(&output), 1);
         let cannot = format!("cannot write {}", wrong.display());
         assert!(errors(&output).contains(&cannot), "{}", errors(&output));
-        assert!(!errors(&output).contains(".part"), "a temporary name: {}", errors(&output));
+        assert!(
+            !errors(&output).contains(".part"),
+            "the message must not contain the name of a temporary file: {}",
+            errors(&output)
+        );
     }
 }
 
@@ -92,7 +98,11 @@ fn special_files_are_written_to() {
     assert_eq!(lines_of(&read.recv_timeout(PATIENCE).unwrap()).len(), 5);
     let output = finished(dedup(Path::new("/dev/null")));
     assert_eq!(code(&output), 0, "{}", errors(&output));
-    assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 1, "the summary");
+    assert_eq!(
+        lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(),
+        1,
+        "standard output must have the summary alone"
+    );
     // `/dev/stdout` has the same effect as `-`, even if it is a file.
     let output = finished(dedup(Path::new("/dev/stdout")));
     assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 5);
@@ -105,7 +115,7 @@ fn special_files_are_written_to() {
 }
 
 #[test]
-fn beside_data_on_standard_output_the_summary_is_json_on_standard_error() {
+fn the_summary_goes_to_standard_error_as_json_if_standard_output_has_data() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, data) = (home.path().join("crawl.jsonl"), home.path().join("data"));
     let page = |n: u64| {

@@ -1,4 +1,4 @@
-//! `doppel overlap`: its report, its pairs, and what is refused.
+//! `doppel overlap`: its report, its pairs of pages, and the options that it refuses.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,9 @@ use crate::harness::pages::{ndjson, text};
 use crate::harness::{run, run_ok};
 use crate::{code, errors};
 
-/// Two hosts with the same ten pages, of which one has two more lines at the end; two pages that share 20 chunks of four lines; and
-/// a page that has been another, one that has gone, and one that redirects.
+/// Writes a crawl with these pages: two hosts with the same ten pages, one of which has two more lines at the
+/// end; two pages that share 20 chunks of four lines; and three pages that have changed, died or become a
+/// redirect.
 fn crawl(home: &Path) -> String {
     let lines = |seed: u64, lines: usize| -> Vec<String> {
         text(seed, 5 * lines).chunks(5).map(|words| words.join(" ")).collect()
@@ -42,7 +43,7 @@ fn values(lines: &str) -> Vec<Value> {
 }
 
 #[test]
-fn both_ways_report_the_same_copies_pairs_and_mirrors() {
+fn both_algorithms_report_the_same_copies_pairs_and_mirrors() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, temporary) = (crawl(home.path()), home.path().join("temporary"));
     fs::create_dir(&temporary).unwrap();
@@ -64,17 +65,21 @@ fn both_ways_report_the_same_copies_pairs_and_mirrors() {
             &crawl,
         ];
         let report: Value = serde_json::from_str(&run_ok(options)).unwrap();
-        // Nine copies, and one page that is nearly one.
+        // Nine pages are copies, and one page is nearly a copy.
         assert_eq!(report["whole"]["pages"], 23, "{report}");
         assert_eq!(report["whole"]["saved_pages"], 9, "{report}");
         assert_eq!(report["whole"]["replicas"][1]["pages"], 18, "{report}");
         let [four, two] = &report["chunks"].as_array().unwrap()[..] else { panic!("{report}") };
         for (chunks, lines, shared) in [(four, 4, 15), (two, 2, 25)] {
-            assert_eq!((&chunks["lines"], &chunks["shared"]), (&json!(lines), &json!(shared)));
-            assert_eq!((&chunks["pairs"], &chunks["saved_pages"]), (&json!(2), &json!(11)), "{report}");
+            assert_eq!(chunks["lines"], json!(lines));
+            assert_eq!(chunks["shared"], json!(shared));
+            assert_eq!(chunks["pairs"], json!(2), "{report}");
+            assert_eq!(chunks["saved_pages"], json!(11), "{report}");
             let mirror = &chunks["mirrors"][0];
-            assert_eq!((&mirror["a"], &mirror["b"]), (&json!("a.example"), &json!("b.example")), "{report}");
-            assert_eq!((&mirror["share"], &mirror["of_a"]), (&json!(1.0), &json!(800 / lines)), "{report}");
+            assert_eq!(mirror["a"], json!("a.example"), "{report}");
+            assert_eq!(mirror["b"], json!("b.example"), "{report}");
+            assert_eq!(mirror["share"], json!(1.0), "{report}");
+            assert_eq!(mirror["of_a"], json!(800 / lines), "{report}");
             let ways: Vec<&str> =
                 chunks["ways"].as_array().unwrap().iter().map(|way| way["by"].as_str().unwrap()).collect();
             assert_eq!(ways, if by == "both" { vec!["sort", "coarse"] } else { vec![by] });
@@ -87,16 +92,17 @@ fn both_ways_report_the_same_copies_pairs_and_mirrors() {
     let found = values(&written[0]);
     assert_eq!(found[0], json!({"lines": null, "a": "http://a.example/0", "b": "http://b.example/0"}));
     let (a, b) = ("http://a.example/9", "http://b.example/9");
-    // What is left at the end is a chunk, too.
+    // The incomplete chunk at the end of a page counts, too.
     let near = json!({"lines": 4, "a": a, "b": b, "shared": 20, "of_a": 20, "of_b": 21});
     let (a, b) = ("http://c.example/1", "http://c.example/2");
     let half = json!({"lines": 4, "a": a, "b": b, "shared": 20, "of_a": 40, "of_b": 40});
     assert_eq!(found[9..11], [near, half]);
     assert_eq!(found.len(), 9 + 2 + 2);
-    // Each version is a page.
+    // With `--every-version`, each version counts as a page.
     let every = run_ok(["overlap", "--every-version", "--chunks", "4:15", "--json", &crawl]);
     let every: Value = serde_json::from_str(&every).unwrap();
-    assert_eq!((&every["whole"]["pages"], &every["chunks"][0]["pairs"]), (&json!(26), &json!(7)), "{every}");
+    assert_eq!(every["whole"]["pages"], json!(26), "{every}");
+    assert_eq!(every["chunks"][0]["pairs"], json!(7), "{every}");
 }
 
 #[test]
@@ -129,7 +135,7 @@ fn large_pages_of_short_lines_stay_within_the_memory() {
 }
 
 #[test]
-fn the_report_is_for_people() {
+fn the_report_for_people_shows_the_figures() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let report = run_ok(["overlap", "--by", "both", &crawl]);
@@ -145,7 +151,7 @@ fn the_report_is_for_people() {
     ] {
         assert!(report.contains(says), "{says}: {report}");
     }
-    // Pairs on standard output leave the report to standard error.
+    // If the pairs go to standard output, the report goes to standard error.
     let both = run(["overlap", "--pairs", "-", &crawl]);
     assert_eq!(values(&String::from_utf8(both.stdout.clone()).unwrap()).len(), 13);
     assert!(errors(&both).contains("39.1 %"), "{both:?}");
@@ -155,7 +161,7 @@ fn the_report_is_for_people() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_refused_with_the_reason() {
+fn unusable_inputs_and_options_are_refused_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let pairs = home.path().join("pairs.jsonl");

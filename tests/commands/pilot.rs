@@ -1,4 +1,5 @@
-//! `doppel pilot`: its figures are those of `doppel dedup` and of a slow count over what that writes.
+//! `doppel pilot`: its figures equal those of `doppel dedup`, and those of a slow count over the output of
+//! `dedup`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +10,7 @@ use crate::harness::pages::{ndjson, near_copy, text};
 use crate::harness::{lines_of, run, run_ok};
 use crate::{code, errors};
 
-/// Families of long texts; copies and near copies of them on three hosts, and a redirect for each.
+/// Writes families of long texts, with copies and near copies on three hosts, and a redirect for each family.
 fn crawl(home: &std::path::Path) -> String {
     let page = |n: u64| {
         let (family, member) = (n / 8, n % 8);
@@ -30,7 +31,7 @@ fn host(url: &Value) -> String {
     url.as_str().unwrap().split('/').nth(2).unwrap().to_owned()
 }
 
-/// Pages that can be dropped by the hosts of the page and of the kept one, where these differ.
+/// Counts the removable pages by the hosts of the page and of the kept page, if the hosts differ.
 fn slow_mirrors(lines: &[Value]) -> BTreeMap<(String, String), u64> {
     let mut mirrors = BTreeMap::new();
     for line in lines.iter().filter(|line| line["status"] == "duplicate") {
@@ -86,14 +87,16 @@ fn a_pilot_finds_what_dedup_finds() {
             .collect();
         let lines = lines_of(&dedup(&["--out", "-"]));
         assert_eq!(mirrors, slow_mirrors(&lines), "{policy}");
-        // Pairs of pages in one group that are no redirects, of which some may be joined by others alone.
+        // Count the pairs of pages in one group that are no redirects. Some of these pairs are linked only
+        // through other pages.
         let mut pages: BTreeMap<String, u64> = BTreeMap::new();
         for line in lines.iter().filter(|line| !line["group"].is_null()) {
             let number: u64 = line["url"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
             *pages.entry(line["group"].to_string()).or_default() += u64::from(number % 8 != 7);
         }
         let pairs: u64 = pages.values().map(|pages| pages * (pages - 1) / 2).sum();
-        assert_eq!((&trial["pairs"], &trial["pairs_compared"]), (&json!(pairs), &json!(pairs)), "{policy}");
+        assert_eq!(trial["pairs"], json!(pairs), "{policy}");
+        assert_eq!(trial["pairs_compared"], json!(pairs), "{policy}");
         assert!(pairs > 0 && trial["pairs_unlike"].as_u64().unwrap() < pairs, "{trial}");
     }
     // The near copies have J = 295 / 305.
@@ -105,7 +108,7 @@ fn a_pilot_finds_what_dedup_finds() {
 }
 
 #[test]
-fn all_policies_are_tried_for_people() {
+fn without_options_all_policies_are_tried_and_shown_in_a_table() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let human = run_ok(["pilot", "--top", "1", &crawl]);
@@ -133,10 +136,11 @@ fn all_policies_are_tried_for_people() {
     };
     let (given, learnt) = (of(&["--policy-tables", &tables]), of(&[]));
     assert_eq!([&given.0["learnt"], &learnt.0["learnt"]], [false, true]);
-    assert_eq!((&given.0["hash"], &given.1), (&learnt.0["hash"], &learnt.1));
+    assert_eq!(given.0["hash"], learnt.0["hash"]);
+    assert_eq!(given.1, learnt.1);
     let refused = run(["pilot", "--policy", "jaccard", "--policy-tables", &tables, &crawl]);
     assert!(code(&refused) == 2 && errors(&refused).contains("the policy imatch, which is not tried"), "{refused:?}");
-    // What could be read is tried all the same.
+    // The pilot uses the pages that it can read.
     let bad = home.path().join("bad.jsonl");
     fs::write(&bad, "no page\n").unwrap();
     let output = run(["pilot", "--strict", "--policy", "jaccard", bad.to_str().unwrap(), &crawl]);
@@ -148,7 +152,7 @@ fn all_policies_are_tried_for_people() {
 }
 
 #[test]
-fn what_a_policy_does_not_take_is_counted_with_the_reason() {
+fn pages_that_a_policy_refuses_are_counted_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let crawl = home.path().join("crawl.jsonl");
     let page = |url: &str, words: &str| json!({"url": url, "text": words});
@@ -170,7 +174,7 @@ fn what_a_policy_does_not_take_is_counted_with_the_reason() {
 }
 
 #[test]
-fn a_policy_that_can_use_no_page_ends_with_its_code() {
+fn a_policy_that_can_use_no_page_fails_with_exit_code_5() {
     let home = tempfile::tempdir().unwrap();
     let file = |name: &str, url: &str| {
         let path = home.path().join(name);
@@ -182,7 +186,7 @@ fn a_policy_that_can_use_no_page_ends_with_its_code() {
     let output = run(["pilot", "--policy", "jaccard", "--policy", "copies", &files]);
     let says = "no page could be compared: 2 pages refused: no host in the URL, which copies needs";
     assert!(code(&output) == 5 && errors(&output).contains(says), "{output:?}");
-    // The table of the others is there.
+    // The table of the other policies is printed.
     let human = String::from_utf8_lossy(&output.stdout);
     assert!(
         human.lines().any(|line| line.split_whitespace().take(2).eq(["jaccard:tau=0.8", "2"])),
@@ -194,7 +198,7 @@ fn a_policy_that_can_use_no_page_ends_with_its_code() {
 }
 
 #[test]
-fn what_quarantine_keeps_is_counted() {
+fn pages_that_quarantine_keeps_are_counted() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let options = ["--latest", "--policy", "jaccard", "--group-members-max", "2", &crawl];
@@ -202,7 +206,8 @@ fn what_quarantine_keeps_is_counted() {
     let summary: Value = serde_json::from_str(&run_ok(["dedup", "--json"].iter().chain(&options))).unwrap();
     // Seven pages of each family have one of three contents; the eighth redirects.
     let trial = &found["policies"][0];
-    assert_eq!((&trial["quarantined"], &trial["quarantined_pages"]), (&json!(10), &json!(70)), "{trial}");
+    assert_eq!(trial["quarantined"], json!(10), "{trial}");
+    assert_eq!(trial["quarantined_pages"], json!(70), "{trial}");
     assert_eq!(trial["quarantined"], summary["groups"]["quarantined"], "{summary}");
     assert_eq!(trial["kept"], trial["quarantined_pages"]);
     let human = run_ok(["pilot"].iter().chain(&options));
@@ -211,7 +216,7 @@ fn what_quarantine_keeps_is_counted() {
 }
 
 #[test]
-fn parameters_of_jaccard_are_said() {
+fn parameters_of_jaccard_are_printed() {
     let home = tempfile::tempdir().unwrap();
     let crawl = crawl(home.path());
     let human = run_ok(["pilot", "--policy", "jaccard:words=3", &crawl]);
@@ -221,10 +226,10 @@ fn parameters_of_jaccard_are_said() {
 }
 
 #[test]
-fn crawl_files_in_a_directory_are_named_as_the_command_that_reads_them() {
+fn for_crawl_files_in_a_directory_the_command_that_reads_them_is_named() {
     let home = tempfile::tempdir().unwrap();
     crawl(home.path());
-    // Without a page the directory is one of crawl files.
+    // Without a page, the directory is read as a directory of crawl files.
     fs::write(home.path().join("index.html"), text(1, 40).join(" ")).unwrap();
     let dir = home.path().to_str().unwrap();
     let output = run(["pilot", dir]);
@@ -232,9 +237,10 @@ fn crawl_files_in_a_directory_are_named_as_the_command_that_reads_them() {
     assert!(code(&output) == 0 && errors(&output).contains(&says), "{}", errors(&output));
 }
 
-/// Two pairs: one that shares half of its lines, and one with all lines shifted by one.
+/// Two pairs of pages: the pages of one pair share half of their lines; in the other pair all lines are
+/// shifted by one.
 #[test]
-fn pairs_on_which_a_policy_and_the_first_differ_are_shown() {
+fn pairs_on_which_a_policy_differs_from_the_first_one_are_shown() {
     let home = tempfile::tempdir().unwrap();
     let lines =
         |seed: u64| -> Vec<String> { text(seed, 400).chunks(5).map(|words| words.join(" ")).collect() };
@@ -280,7 +286,7 @@ fn pairs_on_which_a_policy_and_the_first_differ_are_shown() {
 }
 
 #[test]
-fn large_inputs_are_tried_by_a_sample_that_is_always_the_same() {
+fn large_inputs_are_sampled_deterministically() {
     let home = tempfile::tempdir().unwrap();
     let write = |name: &str, from: u64, rows: u64| {
         let row = |n: u64| json!({"url": format!("http://h{}.example/{n}", n % 7), "text": text(n / 2, 30).join(" ")});
@@ -294,20 +300,19 @@ fn large_inputs_are_tried_by_a_sample_that_is_always_the_same() {
         serde_json::from_str(&run_ok(arguments)).unwrap()
     };
     let found = pilot(&[], &[&large]);
-    assert_eq!(
-        (&found["input"]["records"], &found["sample"]["cut_off"]),
-        (&json!(20_000), &json!(1)),
-        "{found}"
-    );
+    assert_eq!(found["input"]["records"], json!(20_000), "{found}");
+    assert_eq!(found["sample"]["cut_off"], json!(1), "{found}");
     assert_eq!(found["policies"][0]["removed"], 10_000);
-    // The small file is tried whole, and what it leaves of its share is for the large one behind it.
+    // The small file is read whole. Its unused share of the sample goes to the large file behind it.
     let both = pilot(&[], &[&small, &large]);
-    assert_eq!((&both["input"]["records"], &both["sample"]["inputs"]), (&json!(20_000), &json!(2)));
+    assert_eq!(both["input"]["records"], json!(20_000));
+    assert_eq!(both["sample"]["inputs"], json!(2));
     let (first, second) = (pilot(&[], &[&large, &small]), pilot(&[], &[&large, &small]));
     assert_eq!(first["input"]["records"], 10_000 + 100);
     assert_eq!(first["policies"][0]["savings"], second["policies"][0]["savings"]);
     let whole = pilot(&["--whole"], &[&large]);
-    assert_eq!((&whole["input"]["records"], &whole["sample"]), (&json!(20_050), &Value::Null));
+    assert_eq!(whole["input"]["records"], json!(20_050));
+    assert_eq!(whole["sample"], Value::Null);
     assert_eq!(pilot(&[], &[&small])["sample"], Value::Null);
     let human = run_ok(["pilot", "--policy", "supershingle", &large]);
     assert!(

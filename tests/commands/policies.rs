@@ -1,4 +1,4 @@
-//! `--policy`: collections under each, and what is refused.
+//! `--policy`: collections under each policy, and options that are refused.
 
 use std::fs;
 use std::io::Write;
@@ -26,20 +26,20 @@ const POLICIES: [&str; 11] = [
     "copies",
 ];
 
-/// Those whose signatures are of shingles, so that lengths say where to search.
+/// Policies with signatures of shingles. Only for these, lengths narrow down where to search.
 const OF_SHINGLES: [&str; 3] = ["jaccard", "content", "copies"];
 
 /// The policies that need tables.
 const WITH_TABLES: [&str; 2] = ["imatch", "multi-simhash"];
 
-/// Learns the tables of a policy; the path of the file.
+/// Learns the tables of a policy. Returns the path of the file.
 fn tables(home: &Path, policy: &str, crawl: &str) -> String {
     let path = home.join(format!("{policy}.tables")).to_str().unwrap().to_owned();
     run_ok(["policy-tables", "--policy", policy, "--out", &path, crawl]);
     path
 }
 
-/// Families of long texts that differ in a word or two, each text on two sites.
+/// Writes families of long texts that differ in a word or two. Each text is on two sites.
 fn crawl(home: &Path) -> String {
     let page = |n: u64| {
         let (family, member) = (n / 6, n % 6);
@@ -72,7 +72,7 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
         let mut options = vec!["--policy", policy, "--index-nodes", "2", "--partitions", "4"];
         let tables = WITH_TABLES.contains(&policy).then(|| tables(home.path(), policy, &crawl));
         if let Some(tables) = &tables {
-            // They are the same as those that `dedup` learns by itself.
+            // The tables are those that `dedup` learns on its own.
             assert_eq!(meaning(&dedup(&["--policy-tables", tables])), meaning(&at_once), "{policy}");
             options.extend(["--policy-tables", tables]);
         }
@@ -86,7 +86,7 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
         let explained = server.ask("/v1/explain", &pair);
         assert_eq!(explained["duplicate"], true, "{explained}");
         assert!(explained["policy"].as_str().unwrap().starts_with(policy), "{explained}");
-        // The same text is one content, but where F reads the site.
+        // Pages with the same text share one content, unless F depends on the site.
         assert_eq!(
             explained["measures"]["same_content"],
             !["by-site", "copies"].contains(&policy),
@@ -105,7 +105,7 @@ fn every_policy_groups_at_once_as_page_by_page_and_as_a_server_does() {
 }
 
 #[test]
-fn what_is_no_policy_or_another_is_refused_with_the_reason() {
+fn unknown_and_different_policies_are_refused_with_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, data) = (crawl(home.path()), home.path().join("data"));
     let data = data.to_str().unwrap();
@@ -146,9 +146,9 @@ fn what_is_no_policy_or_another_is_refused_with_the_reason() {
     run_ok(["dedup", "--data", data, "--policy", "simhash:differing=4", &crawl]);
 }
 
-/// Two pages of one text with different images.
+/// Two pages have the same text and different images.
 #[test]
-fn with_the_tokens_of_the_source_images_tell_pages_apart() {
+fn policies_that_read_the_source_tell_pages_with_different_images_apart() {
     let home = tempfile::tempdir().unwrap();
     let words = text(1, 30).join(" ");
     let page = |n: u32| {
@@ -168,7 +168,8 @@ fn with_the_tokens_of_the_source_images_tell_pages_apart() {
         };
         let source = format!("{policy}:tokens=source");
         for options in [&[][..], &["--incremental"]] {
-            assert_eq!((duplicates(policy, options), duplicates(&source, options)), (1, 0), "{policy}");
+            assert_eq!(duplicates(policy, options), 1, "{policy}");
+            assert_eq!(duplicates(&source, options), 0, "{policy}");
         }
     }
     run_ok(["dedup", "--data", data, "--policy", "projection:tokens=source", crawl]);
@@ -179,7 +180,7 @@ fn with_the_tokens_of_the_source_images_tell_pages_apart() {
 }
 
 #[test]
-fn a_collection_keeps_the_tables_that_it_was_made_with() {
+fn a_collection_keeps_the_tables_it_was_created_with() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, data) = (crawl(home.path()), home.path().join("data"));
     let (tables, data) = (tables(home.path(), "multi-simhash", &crawl), data.to_str().unwrap());
@@ -189,7 +190,7 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
         errors(&output)
     };
     let (refused, wrong) = (|arguments: &[&str]| ends(arguments, 1), |arguments: &[&str]| ends(arguments, 2));
-    // A server does not guess.
+    // A server needs the option `--policy-tables` to create a collection.
     let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
     let error = wrong(&[&serve[..], &["--policy", "multi-simhash"]].concat());
     assert!(error.contains("doppel policy-tables INPUT... --policy multi-simhash --out FILE"), "{error}");
@@ -199,7 +200,8 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     let says = format!("{tables} has tables of multi-simhash, not of imatch; learn others with");
     assert!(error.contains(&says) && !error.contains("the tables are"), "{error}");
     assert!(!Path::new(data).exists());
-    // Made with tables, it is opened with these alone, and needs no file any more.
+    // A collection that was created with tables opens only with the same tables, and no longer needs the
+    // file.
     let made = ["dedup", "--data", data, "--policy", "multi-simhash", "--policy-tables", &tables, &crawl];
     run_ok(made);
     run_ok(["dedup", "--data", data, &crawl]);
@@ -213,7 +215,7 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     let error = refused(&["dedup", "--data", data, "--policy-tables", &others, &crawl]);
     let hash = learnt.lines().find_map(|line| line.strip_prefix("hash ")).unwrap();
     assert!(error.contains("was made with the tables ") && error.contains(hash), "{error}");
-    // Where they are lost or damaged, the same tables put them back, and no others.
+    // If the stored tables are lost or damaged, only the same tables are accepted in their place.
     let kept = Path::new(data).join("policy-tables");
     let sound = fs::read(&kept).unwrap();
     assert_eq!(sound, fs::read(&tables).unwrap());
@@ -232,7 +234,7 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
         assert!(error.contains(says), "{error}");
         let error = refused(&["dedup", "--data", data, "--policy-tables", &others, &crawl]);
         assert!(error.contains(" needs the tables ") && error.contains(hash), "{error}");
-        // No page is lost without them.
+        // The collection loses no page without its tables.
         let checked = run(["check", data]);
         assert_eq!(code(&checked), i32::from(put.is_some()));
         let says = "tables of the policy: none; a start needs --policy-tables with ";
@@ -249,13 +251,13 @@ fn a_collection_keeps_the_tables_that_it_was_made_with() {
     assert!(error.contains("multi-simhash.tables: it is damaged: the checksum does not match"), "{error}");
 }
 
-/// The hash of the tables that a start needs, as a command says it.
+/// The hash of the tables that a start needs, from the JSON output of a command.
 fn tables_hash(json: &str) -> serde_json::Value {
     serde_json::from_str::<serde_json::Value>(json).unwrap()["tables_needed"].take()
 }
 
 #[test]
-fn tables_without_words_are_refused_and_those_that_are_learnt_are_named() {
+fn tables_without_words_are_refused_and_learnt_tables_are_reported() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, data) = (crawl(home.path()), home.path().join("data"));
     let (dead, one, out) =
@@ -287,7 +289,7 @@ fn tables_without_words_are_refused_and_those_that_are_learnt_are_named() {
     fs::remove_dir_all(&data).unwrap();
     let text = run_ok(["dedup", "--policy", "imatch", "--data", data_arg, "--incremental", &crawl]);
     assert!(text.contains(&format!("kept in {}; they never change", kept.display())), "{text}");
-    // The collection has them now.
+    // The collection now stores the tables.
     assert!(!run_ok(["dedup", "--data", data_arg, &crawl]).contains("tables learnt"));
 }
 
@@ -335,13 +337,13 @@ fn a_node_of_a_cluster_needs_no_tables() {
     fs::remove_file(format!("{data}/policy-tables")).unwrap();
     let check = |options: &[&str]| run_ok([&["check"], options, &[&*data]].concat());
     assert!(check(&[]).contains("tables of the policy: none; a start needs"));
-    // With this file the directory is that of a node, and coordinators alone read tables.
+    // The file `node.json` makes this the directory of a node. Only coordinators read tables.
     fs::write(node.join("node.json"), "{}").unwrap();
     assert!(!check(&[]).contains("tables"), "{}", check(&[]));
     assert!(tables_hash(&check(&["--json"])).is_null());
 }
 
-/// Killed at any moment, or out of room, a first run leaves what the same command goes on from.
+/// A first run may be killed at any moment, or run out of disk space. The same command must then resume.
 #[test]
 fn a_first_run_that_ends_early_leaves_no_collection_without_its_tables() {
     let home = tempfile::tempdir().unwrap();
@@ -356,7 +358,7 @@ fn a_first_run_that_ends_early_leaves_no_collection_without_its_tables() {
         fs::create_dir(&data).unwrap();
         files.iter().for_each(|(name, bytes)| fs::write(data.join(name), bytes).unwrap());
     };
-    // What is there between two steps, and after a run on another crawl.
+    // These files exist between two steps of a run, or after a run on another crawl.
     for files in [
         &[("policy-tables.newAbCdEf", &tables[..50])][..],
         &[("policy-tables", &tables)],
@@ -373,11 +375,11 @@ fn a_first_run_that_ends_early_leaves_no_collection_without_its_tables() {
         begin(files);
         assert_eq!(meaning(&run_ok(at_once())), expected);
     }
-    // They are none of a policy that reads none.
+    // A policy without tables refuses a directory that has some.
     begin(&[("policy-tables", &tables)]);
     let refused = run(["dedup", "--data", data.to_str().unwrap(), &crawl]);
     assert!(code(&refused) == 1 && errors(&refused).contains("is not empty"), "{refused:?}");
-    // Tables that cannot be written leave no manifest that names them.
+    // If the tables cannot be written, there is no manifest that names them.
     begin(&[]);
     fs::create_dir_all(data.join("policy-tables/in-the-way")).unwrap();
     let refused = run(page_by_page());
@@ -447,7 +449,7 @@ fn tables_do_not_depend_on_the_order_of_pages_and_are_learnt_from_standard_input
 }
 
 #[test]
-fn files_without_a_host_are_refused_where_the_site_is_read() {
+fn a_policy_that_reads_sites_refuses_files_without_a_host() {
     let home = tempfile::tempdir().unwrap();
     let site = home.path().join("site");
     fs::create_dir(&site).unwrap();
@@ -461,7 +463,7 @@ fn files_without_a_host_are_refused_where_the_site_is_read() {
     fs::write(&crawl, ndjson(&["file:///a", "http://a.example/1", "http://a.example/2"].map(page))).unwrap();
     let crawl = crawl.to_str().unwrap();
     for policy in ["by-site", "copies"] {
-        // All are: then nothing is kept, and it says what to do.
+        // If no file has a host, the command keeps nothing and says what to do.
         for options in [&[][..], &["--latest", "--incremental"], &["--data", data]] {
             let arguments = ["dedup", "--policy", policy].into_iter().chain(options.iter().copied());
             let refused = run(arguments.chain([site]));
@@ -471,11 +473,12 @@ fn files_without_a_host_are_refused_where_the_site_is_read() {
             assert!(errors.contains("nothing was read: 2 bad"), "{errors}");
             assert!(!Path::new(data).join("manifest.json").exists());
         }
-        // One is: the others are grouped.
+        // If one file has no host, the command groups the others.
         let dedup = ["dedup", "--policy", policy, "--json", crawl];
         let summary: serde_json::Value = serde_json::from_str(&run_ok(dedup)).unwrap();
         let reason = format!("no host in the URL, which {policy} needs");
-        assert_eq!((&summary["input"]["records"], &summary["input"]["bad"][reason]), (&json!(2), &json!(1)));
+        assert_eq!(summary["input"]["records"], json!(2));
+        assert_eq!(summary["input"]["bad"][reason], json!(1));
         assert_eq!(code(&run(dedup.into_iter().chain(["--strict"]))), 5);
         let server = Server::start(&home.path().join(policy), &["--policy", policy]);
         let loaded = run(["load", "--server", &server.url, "--flush", "--strict", crawl]);
@@ -485,9 +488,9 @@ fn files_without_a_host_are_refused_where_the_site_is_read() {
     run_ok(["dedup", "--policy", "content", site]);
 }
 
-/// The same article in two templates, and other articles in one of them.
+/// The same article in two templates, and other articles in one of the templates.
 #[test]
-fn main_contents_are_compared_whatever_is_around_them() {
+fn main_contents_are_compared_without_the_template_around_them() {
     let home = tempfile::tempdir().unwrap();
     let article = |n: u64| text(n, 150).join(" ");
     let menu = |site: u64| text(100 + site, 2_500).join("</a><li><a href=/x>");
@@ -522,13 +525,13 @@ fn main_contents_are_compared_whatever_is_around_them() {
     }
 }
 
-/// The group of the article.
+/// The expected group: all pages with the article.
 fn copies() -> Vec<Vec<&'static str>> {
     vec![vec!["a.example/1", "a.example/copy", "b.example/1", "b.example/1.txt"]]
 }
 
 #[test]
-fn a_threshold_that_makes_time_grow_with_the_square_is_said() {
+fn a_threshold_with_quadratic_running_time_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let crawl = home.path().join("crawl.jsonl");
     fs::write(&crawl, ndjson(&[json!({"url": "http://a/", "text": "one two"})])).unwrap();

@@ -1,4 +1,4 @@
-//! Commands that ask a server: what they print for people and for programs.
+//! Commands that query a server: their output for people and for programs.
 
 use std::fs;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::{A, answer, ask, code, errors};
 
 const B: &str = "http://b.example/copy";
 
-/// A, its copy B, a unique page, and a redirect that does not resolve.
+/// A server with the page A, its copy B, a unique page, and a redirect that does not resolve.
 fn loaded() -> OwnServer {
     let server = OwnServer::start(&[]);
     let copy = html("page", &text(1, 100));
@@ -58,8 +58,9 @@ fn queries_are_answered_for_people_and_programs() {
     assert!(lines[2].starts_with("unresolved ") && lines[2].ends_with(leads), "{human}");
     assert!(lines[3].starts_with("error ") && lines[3].contains("not an absolute URL"), "{human}");
     let json = lines_of(&answer(&server, &["status", "--json", A, B]));
-    assert_eq!((&json[0]["status"], &json[1]["winner"]), (&json!("winner"), &json!(A)));
-    assert_eq!(json[0], server.status(A), "the server's answer as it is");
+    assert_eq!(json[0]["status"], json!("winner"));
+    assert_eq!(json[1]["winner"], json!(A));
+    assert_eq!(json[0], server.status(A), "the command must print the server's answer unchanged");
 
     let group = json[0]["group"].as_str().unwrap();
     let human = answer(&server, &["group", group]);
@@ -73,21 +74,16 @@ fn queries_are_answered_for_people_and_programs() {
         "{human}"
     );
     let json = lines_of(&answer(&server, &["report", "savings", "--json"]));
-    assert_eq!(
-        (&json[0]["copies"]["pages"], &json[0]["all"]["pages"]),
-        (&json!(1), &json!(1)),
-        "{}",
-        json[0]
-    );
-    assert_eq!((&json[0]["mirrors"][0]["host"], &json[0]["across_hosts"]), (&json!("b.example"), &json!(1)));
+    assert_eq!(json[0]["copies"]["pages"], json!(1), "{}", json[0]);
+    assert_eq!(json[0]["all"]["pages"], json!(1), "{}", json[0]);
+    assert_eq!(json[0]["mirrors"][0]["host"], json!("b.example"));
+    assert_eq!(json[0]["across_hosts"], json!(1));
 
     let human = answer(&server, &["repair", "--dry-run", group]);
     assert!(human.contains("2 pages in 1 component; nothing was changed"), "{human}");
     let json = lines_of(&answer(&server, &["repair", "--json", "--by", "tests", group]));
-    assert_eq!(
-        (json[0]["applied"].as_bool(), json[0]["components"][0].as_array().unwrap().len()),
-        (Some(true), 2)
-    );
+    assert_eq!(json[0]["applied"].as_bool(), Some(true));
+    assert_eq!(json[0]["components"][0].as_array().unwrap().len(), 2);
 
     let human = answer(&server, &["explain", A, B]);
     assert!(
@@ -133,7 +129,7 @@ fn changes_are_followed() {
         let mut buffer = [0; 4096];
         while !seen.contains(word) {
             let read = out.read(&mut buffer).unwrap();
-            assert!(read > 0, "it ended after {seen}");
+            assert!(read > 0, "`changes --follow` ended after {seen} events");
             seen.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
         }
     };
@@ -156,5 +152,6 @@ fn a_closed_output_pipe_is_not_an_error() {
     export.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     drop(export.stdout.take());
     let output = export.wait_with_output().unwrap();
-    assert_eq!((code(&output), errors(&output).as_str()), (0, ""));
+    assert_eq!(code(&output), 0);
+    assert_eq!(errors(&output).as_str(), "");
 }

@@ -1,4 +1,4 @@
-//! What a collection has taken is not read again, and a run that was interrupted goes on.
+//! A data directory does not read a file again that it has taken, and an interrupted run resumes.
 
 use std::fs;
 use std::path::Path;
@@ -22,13 +22,14 @@ fn write(home: &Path, name: &str, lines: &[Value]) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// How often a log or list names a file. A log names it for each record of it, and once more when it ends.
+/// How often a log or a list names a file. A log names it for each of its records, and once more at its end.
 fn names(list: &Path, file: &str) -> usize {
     let list = fs::read(list).unwrap_or_default();
     list.windows(file.len()).filter(|part| *part == file.as_bytes()).count()
 }
 
-/// `dedup` of two files and a pipe, which is killed when it waits for the pipe, and given again. Gives what the second one said.
+/// Runs `dedup` on two files and a pipe, kills it while it waits for the pipe, and runs the same command
+/// again. Returns the messages of the second run.
 fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
     let pages = |name: &str, from: u64| {
         let page = |n: u64| {
@@ -63,7 +64,7 @@ fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
     assert_eq!(summary["input"]["read_before"], json!({"files": 1, "records": 1_100, "bad": 0}));
     assert_eq!(summary["input"]["records"], 2_200);
     assert_eq!(summary["pages"]["live"], 3_300);
-    // The same as without an interruption, and from the same bytes.
+    // The result equals that of an uninterrupted run, from the same bytes.
     let whole = home.join("whole");
     fs::remove_file(&c).unwrap();
     fs::write(&c, pages("c", 500)).unwrap();
@@ -80,7 +81,7 @@ fn killed_and_given_again(home: &Path, data: &Path, way: &str) -> String {
 }
 
 #[test]
-fn a_directory_that_was_being_made_goes_on_behind_the_last_file_that_was_read() {
+fn an_interrupted_first_run_resumes_behind_the_last_file_that_it_read() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let said = killed_and_given_again(home.path(), &data, "--strict");
@@ -93,32 +94,33 @@ fn files_that_a_collection_has_taken_are_not_read_again() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     killed_and_given_again(home.path(), &data, "--incremental");
-    // Whole inputs are known now, and nothing being read is no error.
+    // All inputs have been taken now. It is no error that nothing is left to read.
     let files = ["a.jsonl", "b.jsonl"].map(|name| home.path().join(name).to_str().unwrap().to_owned());
     let summary: Value = serde_json::from_str(&dedup(&data, &["--json"], &files)).unwrap();
     assert_eq!(summary["input"]["read_before"]["files"], 2);
-    assert_eq!((&summary["input"]["records"], &summary["outcomes"]["unchanged"]), (&json!(0), &json!(0)));
+    assert_eq!(summary["input"]["records"], json!(0));
+    assert_eq!(summary["outcomes"]["unchanged"], json!(0));
     let again: Value = serde_json::from_str(&dedup(&data, &["--json", "--read-again"], &files)).unwrap();
-    assert_eq!((&again["input"]["records"], &again["outcomes"]["unchanged"]), (&json!(2_200), &json!(2_200)));
-    // Records that are to be copied are read.
+    assert_eq!(again["input"]["records"], json!(2_200));
+    assert_eq!(again["outcomes"]["unchanged"], json!(2_200));
+    // Copying records into results requires reading them.
     let kept = home.path().join("kept");
     let copied = dedup(&data, &["--json", "--kept", kept.to_str().unwrap()], &files);
     let copied: Value = serde_json::from_str(&copied).unwrap();
     assert_eq!(copied["input"]["records"], 2_200);
-    // A file that has grown is another one.
+    // A file that has grown counts as another file.
     let grown = fs::read_to_string(&files[1]).unwrap()
         + &ndjson(&[json!({"url": "http://new.example/", "text": "x"})]);
     fs::write(&files[1], grown).unwrap();
     let summary: Value = serde_json::from_str(&dedup(&data, &["--json"], &files)).unwrap();
-    assert_eq!(
-        (&summary["input"]["read_before"]["files"], &summary["outcomes"]["unchanged"]),
-        (&json!(1), &json!(1_100))
-    );
-    assert_eq!((&summary["input"]["records"], &summary["outcomes"]["pending"]), (&json!(1_101), &json!(1)));
+    assert_eq!(summary["input"]["read_before"]["files"], json!(1));
+    assert_eq!(summary["outcomes"]["unchanged"], json!(1_100));
+    assert_eq!(summary["input"]["records"], json!(1_101));
+    assert_eq!(summary["outcomes"]["pending"], json!(1));
 }
 
 #[test]
-fn an_error_leaves_what_was_read() {
+fn a_run_that_fails_keeps_the_files_that_it_read() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 40).join(" ")});
@@ -137,7 +139,7 @@ fn an_error_leaves_what_was_read() {
         command.args(["dedup", "--json", "--data"]).arg(&data).args(&files);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    // Before the first file has ended there is nothing to go on from.
+    // Before the first file has ended, there is nothing to resume from.
     let refused = run(["dedup", "--text-field", "body", "--data", data.to_str().unwrap(), &files[0]]);
     assert_eq!(code(&refused), 2, "{}", errors(&refused));
     assert!(!errors(&refused).contains("goes on") && !data.exists(), "{}", errors(&refused));
@@ -156,25 +158,24 @@ fn an_error_leaves_what_was_read() {
     let again = finished(again);
     assert!(errors(&again).contains("going on after 2 files that"), "{}", errors(&again));
     let summary: Value = serde_json::from_slice(&again.stdout).unwrap();
-    assert_eq!(
-        (&summary["pages"]["live"], &summary["input"]["read_before"]["files"]),
-        (&json!(2_101), &json!(2))
-    );
+    assert_eq!(summary["pages"]["live"], json!(2_101));
+    assert_eq!(summary["input"]["read_before"]["files"], json!(2));
     assert!(!data.join("unfinished").exists());
 }
 
 #[test]
-fn results_and_a_report_are_written_of_what_an_interrupted_run_has_read() {
+fn results_and_a_report_include_files_that_an_interrupted_run_has_read() {
     let home = tempfile::tempdir().unwrap();
     let lines = |name: &str, pages: u64| {
         let page = |n: u64| match n {
-            // One that cannot be read, and one that this policy cannot use, as it has no host.
+            // First a line that cannot be read, then a record that this policy refuses because it has no
+            // host.
             3 => "{\"url\": ".to_owned(),
             7 => json!({"text": text(n, 40).join(" ")}).to_string(),
-            // A page that is like the one in front of it.
+            // A page with the same text as the page before it.
             5 => json!({"url": format!("http://{name}.example/{n}"), "text": text(4, 40).join(" ")})
                 .to_string(),
-            // Later versions of pages, and what is alike in all files.
+            // Later versions of pages, and texts that occur in all files.
             _ if n.is_multiple_of(9) => {
                 json!({"url": format!("http://x.example/{n}"), "text": text(n / 18, 40).join(" ")})
                     .to_string()
@@ -206,23 +207,24 @@ fn results_and_a_report_are_written_of_what_an_interrupted_run_has_read() {
 
     let mut first = command("data");
     let log = home.path().join("data/unfinished/extracted.log");
-    // Of the 1,200 lines two cannot be used.
+    // Two of the 1,200 lines are not usable.
     wait_until("the end of two files", PATIENCE, || (names(&log, "b.jsonl") > 1_198).then_some(()));
     first.kill().unwrap();
     first.wait().unwrap();
     let again = finished(command("data"));
     assert_eq!(code(&again), 0, "{}", errors(&again));
     assert!(errors(&again).contains("going on after 2 files that"), "{}", errors(&again));
-    assert!(written() == expected, "the results differ from those of a whole run");
+    assert!(written() == expected, "the results differ from those of an uninterrupted run");
     let [whole, again] = [whole, again].map(|run| serde_json::from_slice::<Value>(&run.stdout).unwrap());
-    assert_eq!((&again["results"], &again["pages"]), (&whole["results"], &whole["pages"]));
+    assert_eq!(again["results"], whole["results"]);
+    assert_eq!(again["pages"], whole["pages"]);
     assert_eq!(again["input"]["read_before"], json!({"files": 2, "records": 2_296, "bad": 4}));
     let report = fs::read_to_string(home.path().join("report.html")).unwrap();
     assert!(report.contains("with 2,296 records, 4 bad"), "{report}");
 }
 
 #[test]
-fn a_file_that_was_replayed_is_not_read_again_whatever_its_date() {
+fn a_file_in_the_log_of_an_interrupted_run_is_not_read_again_whatever_its_date() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3_600);
@@ -255,29 +257,26 @@ fn a_file_that_was_replayed_is_not_read_again_whatever_its_date() {
 }
 
 #[test]
-fn a_list_without_a_collection_counts_for_nothing() {
+fn a_list_of_read_files_without_a_collection_is_ignored() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let page = json!({"url": "http://a.example/", "text": "some words"});
     let files = [write(home.path(), "a.jsonl", &[page])];
     for way in [&["--json"][..], &["--json", "--incremental"]] {
         dedup(&data, &[], &files);
-        // As a run leaves it that is killed before the manifest is there.
+        // This is the state that a run leaves if it is killed before it writes the manifest.
         fs::remove_file(data.join("manifest.json")).unwrap();
         fs::create_dir(data.join("unfinished")).unwrap();
         fs::remove_dir_all(data.join("tier2")).unwrap();
         let summary: Value = serde_json::from_str(&dedup(&data, way, &files)).unwrap();
-        assert_eq!(
-            (&summary["input"]["records"], &summary["pages"]["live"]),
-            (&json!(1), &json!(1)),
-            "{way:?}"
-        );
+        assert_eq!(summary["input"]["records"], json!(1), "{way:?}");
+        assert_eq!(summary["pages"]["live"], json!(1), "{way:?}");
         fs::remove_dir_all(&data).unwrap();
     }
 }
 
 #[test]
-fn a_run_that_failed_fails_again() {
+fn a_run_with_too_many_bad_records_fails_again() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let good = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 30).join(" ")});
@@ -293,7 +292,7 @@ fn a_run_that_failed_fails_again() {
         assert_eq!(code(&output), 5, "{}", errors(&output));
         assert!(errors(&output).contains("30 of 60 records were bad"), "{}", errors(&output));
     }
-    // With enough sound ones it is none, and bad ones that are asked for are told.
+    // With enough sound records the run succeeds, and `--bad` still writes the bad ones.
     assert_eq!(code(&dedup(&[], &[&file, &other])), 0);
     let bad = home.path().join("bad");
     assert_eq!(code(&dedup(&["--bad", bad.to_str().unwrap()], &[&file, &other])), 0);
@@ -302,7 +301,7 @@ fn a_run_that_failed_fails_again() {
 }
 
 #[test]
-fn a_name_of_a_field_is_held_against_the_files_that_had_it() {
+fn the_name_of_a_field_is_checked_against_earlier_files_that_have_fields() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let record = |field: &str, n: u64| {
@@ -319,7 +318,7 @@ fn a_name_of_a_field_is_held_against_the_files_that_had_it() {
     };
     let crawl = crawl.to_str().unwrap();
     assert_eq!(code(&dedup(&[crawl])), 0);
-    // The crawl is known, and says nothing of fields.
+    // The crawl is known and has no fields, so the other file must have the field.
     let refused = dedup(&[crawl, &other]);
     assert!(code(&refused) == 2 && errors(&refused).contains("have no field body"), "{}", errors(&refused));
     assert_eq!(code(&dedup(&[crawl, &first])), 0);
@@ -328,7 +327,7 @@ fn a_name_of_a_field_is_held_against_the_files_that_had_it() {
 }
 
 #[test]
-fn files_are_dated_alike_whether_they_are_left_out_or_not() {
+fn pages_get_the_same_dates_whether_or_not_their_file_is_read_again() {
     let home = tempfile::tempdir().unwrap();
     let words = |seed: u64| text(seed, 40).join(" ");
     let page = |url: &str, seed: u64| json!({"url": url, "text": words(seed)});

@@ -1,4 +1,4 @@
-//! Files of records of other schemas than Doppel's own, and records that are bad.
+//! Files of records whose schemas differ from Doppel's own, and bad records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -11,11 +11,11 @@ use crate::harness::pages::{ndjson, near_copy, text};
 use crate::harness::{OwnServer, lines_of, run, run_ok};
 use crate::{answer, code, errors};
 
-/// Families of near copies, in an order in which they alternate, as texts with the numbers 0, 1, ...
+/// Texts of several families of near copies. The families alternate.
 fn texts() -> Vec<String> {
     let family = |topic: u64| text(topic, 200);
     let variants = (0..3).flat_map(|variant| (0..12).map(move |topic| (topic, variant)));
-    // Every fourth family has one text alone.
+    // Every fourth family has a single text.
     let variants = variants.filter(|(topic, variant)| topic % 4 > 0 || *variant == 0);
     variants.map(|(topic, variant)| near_copy(&family(topic), variant).join(" ")).collect()
 }
@@ -28,7 +28,7 @@ fn date(number: usize) -> String {
     format!("2023-05-{:02}T08:{:02}:00Z", 1 + number % 28, number % 60)
 }
 
-/// Writes records that `record` makes of each text and its number.
+/// Writes one record for each text; `record` gets the number of the text and the text.
 fn write(home: &Path, name: &str, record: impl Fn(usize, String) -> Value) -> PathBuf {
     let records: Vec<_> =
         texts().into_iter().enumerate().map(|(number, text)| record(number, text)).collect();
@@ -42,7 +42,7 @@ fn export(file: &Path, options: &[&str]) -> String {
     run_ok(["dedup", "--out", "-"].into_iter().chain(options.iter().copied()).chain([file.to_str().unwrap()]))
 }
 
-/// The same of pages instead of records, as a server has them.
+/// Like [`export`], but with one page for each URL, as a server has them.
 fn export_pages(file: &Path, options: &[&str]) -> String {
     export(file, &[&["--latest"], options].concat())
 }
@@ -51,13 +51,13 @@ fn summary(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// An id that is not in the order of the numbers, nor is its length.
+/// An id. Neither the ids nor their lengths are in the order of the numbers.
 fn id(number: usize) -> String {
     format!("doc {:x}", (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (number % 3 * 16))
 }
 
 #[test]
-fn records_with_urls_and_dates_are_the_pages_of_doppels_own_form() {
+fn records_with_urls_and_dates_give_the_same_result_as_doppels_own_format() {
     let home = tempfile::tempdir().unwrap();
     let own = write(
         home.path(),
@@ -88,7 +88,7 @@ fn records_with_urls_and_dates_are_the_pages_of_doppels_own_form() {
 }
 
 #[test]
-fn records_without_url_are_grouped_alike_and_the_first_of_the_input_is_kept() {
+fn records_without_urls_get_the_same_groups_and_the_first_record_is_kept() {
     let home = tempfile::tempdir().unwrap();
     let own = write(home.path(), "own.jsonl", |n, text| json!({"url": url(n), "text": text}));
     let dolma = write(home.path(), "dolma.jsonl", |n, text| {
@@ -144,7 +144,7 @@ fn records_without_url_are_grouped_alike_and_the_first_of_the_input_is_kept() {
 }
 
 #[test]
-fn what_was_guessed_is_said_once_and_is_in_the_summary() {
+fn guessed_fields_are_printed_once_and_are_in_the_summary() {
     let home = tempfile::tempdir().unwrap();
     let record =
         |n: usize, text: String| json!({"text": text, "timestamp": "soon", "url": url(n), "language": 7});
@@ -175,7 +175,7 @@ fn what_was_guessed_is_said_once_and_is_in_the_summary() {
 }
 
 #[test]
-fn a_record_is_a_page_like_any_other_for_a_server() {
+fn a_server_treats_a_record_like_any_other_page() {
     let home = tempfile::tempdir().unwrap();
     let server = OwnServer::start(&[]);
     let dolma =
@@ -186,7 +186,7 @@ fn a_record_is_a_page_like_any_other_for_a_server() {
         lines_of(&export_pages(&dolma, &[]))
             .into_iter()
             .map(|mut line| {
-                // Groups are named by who made them.
+                // Replace the id of the group, which depends on who made the group.
                 line["group"] =
                     lines_of(&server.export()).into_iter().find(|other| other["url"] == line["url"]).unwrap()
                         ["group"]
@@ -215,7 +215,7 @@ fn a_record_is_a_page_like_any_other_for_a_server() {
 }
 
 #[test]
-fn a_policy_of_sites_says_that_a_record_has_no_host() {
+fn a_policy_that_reads_sites_reports_records_without_a_host() {
     let home = tempfile::tempdir().unwrap();
     let bare = write(home.path(), "bare.jsonl", |_, text| json!({"text": text}));
     let output = run(["dedup", "--policy", "by-site", bare.to_str().unwrap()]);
@@ -226,14 +226,15 @@ fn a_policy_of_sites_says_that_a_record_has_no_host() {
 }
 
 #[test]
-fn rows_of_one_url_are_judged_each_on_its_own() {
+fn rows_with_the_same_url_are_judged_separately() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("a.jsonl");
     let row =
         |seed: u64| json!({"url": "https://a.example/", "text": text(seed, 100).join(" "), "title": "x"});
     fs::write(&path, ndjson(&[row(1), row(2), row(1)])).unwrap();
     let lines = lines_of(&export(&path, &["--latest"]));
-    assert_eq!((lines.len(), &lines[0]["url"]), (1, &json!("https://a.example/")));
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["url"], json!("https://a.example/"));
     let lines = lines_of(&export(&path, &[]));
     let rows: Vec<_> = lines
         .iter()
@@ -248,7 +249,7 @@ fn rows_of_one_url_are_judged_each_on_its_own() {
 }
 
 #[test]
-fn files_of_one_name_are_told_apart_or_refused() {
+fn files_with_the_same_name_are_told_apart_or_refused() {
     let home = tempfile::tempdir().unwrap();
     let rows = ["1/part.jsonl", "2/part.jsonl"]
         .map(|name| write(home.path(), name, |_, text| json!({"text": text})));
@@ -265,7 +266,7 @@ fn files_of_one_name_are_told_apart_or_refused() {
         errors(&output)
     );
     assert_eq!(summary(&output)["pages"]["live"], texts().len());
-    // Where records are judged each on its own, the files are told apart by their directories.
+    // If each record is judged on its own, files with the same name are told apart by their directories.
     for files in [&rows, &ids] {
         let [first, second] = [&files[0], &files[1]].map(|path| path.to_str().unwrap());
         let lines = lines_of(&run_ok(["dedup", "--out", "-", first, second]));
@@ -277,7 +278,7 @@ fn files_of_one_name_are_told_apart_or_refused() {
     }
 }
 
-/// A file of 100 records of which the first `bad` have no text.
+/// Writes a file of 100 records. The first `bad` records have no text.
 fn with_bad(home: &Path, bad: usize) -> String {
     let record = |n| {
         if n < bad { json!({"id": n, "other": n}) } else { json!({"id": n, "text": format!("text {n}")}) }
@@ -311,11 +312,15 @@ fn too_many_bad_records_are_an_error() {
     let says =
         "21 of 100 records were bad, and at most a share of 0.05 may be (--max-bad); all others were taken";
     assert!(errors(&output).contains(says), "{}", errors(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 79, "the others were taken");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).lines().count(),
+        79,
+        "the good records must be processed"
+    );
 }
 
 #[test]
-fn a_file_without_text_is_told_with_what_it_has() {
+fn the_message_about_a_file_without_text_lists_its_fields() {
     let home = tempfile::tempdir().unwrap();
     let path = write(home.path(), "a.jsonl", |n, text| json!({"Body": text, "URL": url(n)}));
     let output = run(["dedup", path.to_str().unwrap()]);
@@ -325,7 +330,7 @@ fn a_file_without_text_is_told_with_what_it_has() {
 }
 
 #[test]
-fn bad_records_are_written_as_they_were() {
+fn bad_records_are_written_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let (path, bad) = (home.path().join("a.jsonl"), home.path().join("bad.jsonl"));
     let lines: [&[u8]; 6] = [
@@ -352,13 +357,17 @@ fn bad_records_are_written_as_they_were() {
     ];
     assert_eq!(written, expected);
 
-    // Tables are learnt in a pass of its own, in which nothing is written.
+    // Tables are learnt in a separate pass, which writes no output.
     let policy = ["dedup", "--policy", "imatch", "--id-field", "id", "--bad", bad, path];
     run(policy);
     assert_eq!(lines_of(&fs::read_to_string(bad).unwrap()), expected);
     let sites = run(["dedup", "--policy", "by-site", "--id-field", "id", "--bad", bad, path]);
     assert_eq!(code(&sites), 5);
-    assert_eq!(lines_of(&fs::read_to_string(bad).unwrap()).len(), 6, "those without a host, too");
+    assert_eq!(
+        lines_of(&fs::read_to_string(bad).unwrap()).len(),
+        6,
+        "the output must also have the records without a host"
+    );
 
     let printed = run(["dedup", "--bad", "-", path]);
     assert!(code(&printed) == 2 && errors(&printed).contains("--bad names a file"), "{}", errors(&printed));

@@ -1,4 +1,5 @@
-//! `doppel dedup --report`: its figures are those of the export, and what is in pages stays text.
+//! `doppel dedup --report`: its figures equal those of the export, and markup in the texts of pages is
+//! escaped.
 
 use std::fs;
 use std::io::Write;
@@ -26,7 +27,7 @@ fn write(home: &Path, name: &str, pages: &[Value]) -> PathBuf {
     path
 }
 
-/// What stands in the first table cells behind a row's heading.
+/// The table cells behind the heading of a row.
 fn cells<'r>(report: &'r str, heading: &str) -> Vec<&'r str> {
     let row = report
         .split_once(&format!("<th scope=\"row\">{heading}"))
@@ -35,7 +36,7 @@ fn cells<'r>(report: &'r str, heading: &str) -> Vec<&'r str> {
     row.split("<td>").skip(1).map(|cell| cell.split_once("</td>").unwrap().0).collect()
 }
 
-/// The report without ids of groups, which differ by how a collection was made.
+/// The report without the ids of groups, which depend on how the collection was made.
 fn without_ids(report: &str) -> String {
     let mut parts = report.split("Group g");
     let first = parts.next().unwrap().to_owned();
@@ -43,7 +44,7 @@ fn without_ids(report: &str) -> String {
 }
 
 #[test]
-fn the_figures_are_those_of_the_export_whatever_way_pages_go() {
+fn the_figures_equal_those_of_the_export_in_every_mode() {
     let home = tempfile::tempdir().unwrap();
     let crawl: Vec<_> = rounds(11, 60, 2).into_iter().enumerate().collect();
     let files: Vec<_> =
@@ -71,7 +72,7 @@ fn the_figures_are_those_of_the_export_whatever_way_pages_go() {
     let (_, one_by_one) = reported(home.path(), &["--incremental"], &inputs);
     assert_eq!(without_ids(&one_by_one), without_ids(&report));
 
-    // Of a collection that is there the texts of earlier inputs are not at hand.
+    // The report of an existing collection cannot show the texts of inputs that are not read again.
     let copy = export.iter().find(|line| line["status"] == "unique").unwrap()["url"].clone();
     let page = crawl.iter().flat_map(|(_, pages)| pages).rfind(|page| page["url"] == copy).unwrap();
     let more: Vec<_> =
@@ -85,7 +86,7 @@ fn the_figures_are_those_of_the_export_whatever_way_pages_go() {
 }
 
 #[test]
-fn strangers_pages_stay_text() {
+fn markup_in_pages_is_escaped_in_the_report() {
     let home = tempfile::tempdir().unwrap();
     let words = text(3, 100).join(" ");
     let hostile = "<script>alert(1)</script> \u{202e}drowssap\" & '</p></body>";
@@ -108,7 +109,7 @@ fn strangers_pages_stay_text() {
 }
 
 #[test]
-fn examples_come_from_standard_input_and_are_the_version_that_was_compared() {
+fn examples_of_standard_input_show_the_compared_version() {
     let home = tempfile::tempdir().unwrap();
     let words = text(5, 200);
     let page = |name: &str, hour: u8, words: &[String]| json!({"url": format!("http://a.example/{name}"), "fetched_at": format!("2024-01-01T0{hour}:00:00Z"), "text": words.join(" ")});
@@ -131,7 +132,7 @@ fn examples_come_from_standard_input_and_are_the_version_that_was_compared() {
 }
 
 #[test]
-fn an_output_that_replaces_an_input_leaves_its_texts_to_the_report() {
+fn a_report_shows_texts_of_an_input_that_an_output_replaces() {
     for way in [&[][..], &["--incremental"]] {
         let home = tempfile::tempdir().unwrap();
         let pages: Vec<_> = (0..2)
@@ -155,9 +156,10 @@ fn a_report_replaces_no_input_and_no_other_output() {
         [&["--report", crawl][..], &["--report", "-", "--out", "-"], &["--report", out, "--out", out]]
     {
         let output = run(["dedup", crawl].iter().chain(wrong));
-        assert_eq!((code(&output), output.stdout.len()), (2, 0), "{wrong:?}: {}", errors(&output));
+        assert_eq!(code(&output), 2, "{wrong:?}: {}", errors(&output));
+        assert_eq!(output.stdout.len(), 0, "{wrong:?}: {}", errors(&output));
     }
-    // Nor one that a pattern or a directory names.
+    // Nor may it replace an input that a pattern or a directory names.
     let pattern = format!("{}/*.jsonl", home.path().display());
     for inputs in [&*pattern, home.path().to_str().unwrap()] {
         let output = run(["dedup", "--report", crawl, inputs]);

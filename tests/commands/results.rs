@@ -1,4 +1,4 @@
-//! The original records of the inputs, kept and removed.
+//! `--kept` and `--removed` write the original records of the inputs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -24,7 +24,7 @@ fn summary(output: &Output) -> Value {
     serde_json::from_slice::<Value>(&output.stdout).unwrap()["results"].clone()
 }
 
-/// The equation of the summary adds up, and is that of the files.
+/// Checks that the terms of the summary add up to the number of records, and agree with the written files.
 fn check_equation(output: &Output) {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     let (records, written) = (&summary["records"], &summary["results"]);
@@ -40,17 +40,18 @@ fn check_equation(output: &Output) {
     }
 }
 
-/// All files below a directory, by their paths, with those that have no final name.
+/// All files below a directory by their paths, including files with temporary names.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let all = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
-    // The list of results is none of them.
+    // Leave out the list of results that Doppel keeps.
     let files = all.filter(|entry| entry.file_type().is_file() && entry.file_name() != ".doppel-results");
     files
         .map(|entry| (entry.path().strip_prefix(dir).unwrap().to_owned(), fs::read(entry.path()).unwrap()))
         .collect()
 }
 
-/// Which lines are kept, and why the others are removed: found from the export and the dates alone.
+/// The expected reason for the removal of each line, or `None` if the line is kept. Derived from the export
+/// and the dates alone.
 fn expected(export: &str, lines: &[String]) -> Vec<Option<&'static str>> {
     let records: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let text = |record: &Value, field: &str| record[field].as_str().unwrap_or_default().to_owned();
@@ -77,7 +78,7 @@ fn expected(export: &str, lines: &[String]) -> Vec<Option<&'static str>> {
     records.iter().enumerate().map(fate).collect()
 }
 
-/// A crawl in rounds, as lines of two files.
+/// Writes a crawl of two rounds to two files. Returns the files and their lines.
 fn crawl(home: &Path, seed: u64, topics: usize) -> (Vec<PathBuf>, Vec<Vec<String>>) {
     let lines = |pages: &Vec<Value>| {
         ndjson(pages).lines().map(|line| line.replacen("\":", "\" : ", 1)).collect::<Vec<String>>()
@@ -105,7 +106,7 @@ fn unpacked(path: &Path) -> String {
 }
 
 #[test]
-fn kept_and_removed_lines_are_the_input_however_they_are_grouped() {
+fn kept_and_removed_lines_are_unchanged_input_lines_in_every_mode() {
     let home = tempfile::tempdir().unwrap();
     let (inputs, rounds) = crawl(home.path(), 11, 60);
     let export = run_ok(
@@ -118,7 +119,7 @@ fn kept_and_removed_lines_are_the_input_however_they_are_grouped() {
     let fates = expected(&export, &all);
     let mut reasons = BTreeMap::<&str, u64>::new();
     fates.iter().flatten().for_each(|reason| *reasons.entry(reason).or_default() += 1);
-    assert_eq!(reasons.len(), 4, "the crawl has all of them: {reasons:?}");
+    assert_eq!(reasons.len(), 4, "the crawl must contain every reason: {reasons:?}");
     let kept = fates.iter().filter(|fate| fate.is_none()).count();
     let superseded = reasons.remove("superseded").unwrap();
     for options in [&[][..], &["--incremental"], &["--data", "data"], &["--data", "data"]] {
@@ -147,7 +148,7 @@ fn kept_and_removed_lines_are_the_input_however_they_are_grouped() {
 }
 
 #[test]
-fn annotations_tell_what_the_export_tells() {
+fn annotations_agree_with_the_export() {
     let home = tempfile::tempdir().unwrap();
     let (inputs, _) = crawl(home.path(), 12, 30);
     let output = dedup(home.path(), &["--annotate", "--out", "export"], &inputs);
@@ -177,13 +178,13 @@ fn annotations_tell_what_the_export_tells() {
 }
 
 #[test]
-fn bad_records_are_on_neither_side_and_standard_input_can_be_read_twice() {
+fn bad_records_are_neither_kept_nor_removed_and_standard_input_is_read_twice() {
     let home = tempfile::tempdir().unwrap();
     let page = |n: u32| json!({"url": format!("http://a/{n}"), "text": text(u64::from(n % 2), 60).join(" ")});
     let lines = format!("{}\n{{\"url\": 7}}\n\n{}\n{}", page(0), page(1), page(2));
     let input = home.path().join("pages.jsonl");
     fs::write(&input, &lines).unwrap();
-    // Another file has the name that standard input is called by.
+    // A real file has the name under which standard input is written.
     fs::write(home.path().join("stdin"), "").unwrap();
     for options in [&["--annotate", "-"][..], &["-"]] {
         let mut command = doppel();
@@ -200,7 +201,7 @@ fn bad_records_are_on_neither_side_and_standard_input_can_be_read_twice() {
 }
 
 #[test]
-fn what_would_go_wrong_is_said_before_anything_is_read() {
+fn wrong_output_options_are_refused_before_anything_is_read() {
     let home = tempfile::tempdir().unwrap();
     let (inputs, _) = crawl(home.path(), 13, 2);
     let input = inputs[0].to_str().unwrap();
@@ -239,7 +240,7 @@ fn what_would_go_wrong_is_said_before_anything_is_read() {
 }
 
 #[test]
-fn a_run_that_is_killed_and_begun_again_ends_in_the_same_files() {
+fn a_killed_run_that_is_repeated_writes_the_same_files() {
     let home = tempfile::tempdir().unwrap();
     let (inputs, _) = crawl(home.path(), 14, 120);
     let sides = ["kept", "removed", "superseded"].map(|side| home.path().join(side));
@@ -265,7 +266,7 @@ fn a_run_that_is_killed_and_begun_again_ends_in_the_same_files() {
         for (side, whole) in sides.iter().zip(&whole) {
             for (name, bytes) in files(side) {
                 let is_part = name.to_str().unwrap().contains(".doppel-result-");
-                assert!(is_part || bytes == whole[&name], "{} is not whole", name.display());
+                assert!(is_part || bytes == whole[&name], "{} was written in part", name.display());
             }
         }
         last += 1;
@@ -302,14 +303,14 @@ fn a_page_that_redirects_by_itself_is_removed_as_a_redirect() {
 }
 
 #[test]
-fn a_full_disk_leaves_no_half_file() {
+fn a_full_disk_leaves_no_partial_file() {
     let home = tempfile::tempdir().unwrap();
     let small = home.path().join("small");
     fs::create_dir(&small).unwrap();
     let Some(disk) = SmallDisk::make(&small, 128 << 10) else { return };
     let (inputs, rounds) = crawl(home.path(), 15, 300);
     assert!(rounds[0].concat().len() > 512 << 10);
-    // A crawl in one round has no versions, and keeps half of its bytes.
+    // A crawl of one round has no versions, and keeps half of its bytes.
     let inputs = &inputs[..1];
     let mut command = disk.command(doppel().get_program());
     command.arg("dedup").arg("--kept").arg(small.join("kept")).args(inputs);
@@ -325,7 +326,7 @@ fn a_full_disk_leaves_no_half_file() {
 }
 
 #[test]
-fn an_input_that_changes_meanwhile_is_an_error() {
+fn an_input_that_changes_during_the_run_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let fifo = fifo(home.path());
     let (inputs, _) = crawl(home.path(), 16, 5);
@@ -333,7 +334,7 @@ fn an_input_that_changes_meanwhile_is_an_error() {
     command.current_dir(home.path()).args(["dedup", "--kept", "kept"]).args(&inputs).arg(&fifo);
     let child =
         command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
-    // It has looked at the others when it opens the pipe.
+    // The command has looked at the other inputs when it opens the pipe.
     let mut pipe = fs::File::options().write(true).open(&fifo).unwrap();
     fs::write(&inputs[0], b"{\"url\": \"http://other/\", \"text\": \"x\"}\n").unwrap();
     std::io::Write::write_all(&mut pipe, b"{\"url\": \"http://a/\", \"text\": \"x\"}\n").unwrap();
@@ -345,7 +346,7 @@ fn an_input_that_changes_meanwhile_is_an_error() {
 }
 
 #[test]
-fn a_second_run_stays_away_from_the_directories_of_the_first() {
+fn a_second_run_is_refused_the_directories_of_the_first() {
     let home = tempfile::tempdir().unwrap();
     let fifo = fifo(home.path());
     let (inputs, _) = crawl(home.path(), 17, 5);
@@ -354,7 +355,7 @@ fn a_second_run_stays_away_from_the_directories_of_the_first() {
     fs::create_dir(home.path().join("cwd")).unwrap();
     command.current_dir(home.path().join("cwd"));
     let first = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-    // It has the directory when it opens the pipe.
+    // The first run has claimed the directory when it opens the pipe.
     let mut pipe = fs::File::options().write(true).open(&fifo).unwrap();
     let second = dedup(home.path(), &[], &inputs);
     assert_eq!(code(&second), 1);
@@ -366,7 +367,7 @@ fn a_second_run_stays_away_from_the_directories_of_the_first() {
 }
 
 #[test]
-fn files_of_a_directory_of_pages_stay_as_they_are() {
+fn files_of_a_directory_of_pages_are_copied_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let words = |seed: u64| text(seed, 60).join(" ");
     let site = [
@@ -382,7 +383,7 @@ fn files_of_a_directory_of_pages_stay_as_they_are() {
     }
     fs::write(home.path().join("site/.hidden.html"), "hidden").unwrap();
     let inputs = [home.path().join("site")];
-    // What another run has left on the other side.
+    // A file that another run has left in the directory of removed pages.
     fs::write(home.path().join("site/b/other.txt"), words(1)).unwrap();
     summary(&dedup(home.path(), &[], &inputs));
     assert!(home.path().join("removed/b/other.txt").exists());
@@ -393,7 +394,8 @@ fn files_of_a_directory_of_pages_stay_as_they_are() {
         json!({"kept": 2, "removed": {"duplicate": 1}, "superseded": 0, "bad": 0, "skipped": 1})
     );
     let [kept, removed] = ["kept", "removed"].map(|side| files(&home.path().join(side)));
-    assert_eq!((kept.len(), removed.len()), (3, 1));
+    assert_eq!(kept.len(), 3);
+    assert_eq!(removed.len(), 1);
     let all: BTreeMap<_, _> = kept.into_iter().chain(removed).collect();
     let expected = site.map(|(name, content)| (PathBuf::from(name), content.into_bytes()));
     assert_eq!(all, expected.into());

@@ -1,4 +1,4 @@
-//! Revisits of WARC files: what a kept one refers to is kept.
+//! Revisit records of WARC files: if a revisit is kept, the record that it refers to is kept as well.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,11 +13,12 @@ use crate::harness::doppel;
 use crate::harness::pages::{Random, text};
 use crate::harness::warc::gzip;
 
-/// The unit of judging, as options.
+/// Options for the three units of judging: records, latest versions, and pages of a collection.
 const MODES: [&[&str]; 3] =
     [&[], &["--latest", "--superseded", "superseded"], &["--data", "data", "--superseded", "superseded"]];
 
-/// A capture of a content, or a revisit of an earlier record by these fields. Contents have their numbers for digests.
+/// A capture of a content, or with `revisit` a revisit record with these header fields. The number of a
+/// content serves as its digest.
 fn record(number: usize, url: &str, day: usize, content: u64, revisit: Option<&str>) -> Vec<u8> {
     let (kind, body) = match revisit {
         Some(_) => ("revisit", String::new()),
@@ -37,7 +38,7 @@ fn record(number: usize, url: &str, day: usize, content: u64, revisit: Option<&s
     gzip(record.as_bytes())
 }
 
-/// Runs `dedup` on `crawl.warc.gz` and gives the counts of records.
+/// Runs `dedup` on `crawl.warc.gz`, and returns the counts of records.
 fn dedup(home: &Path, mode: &[&str]) -> Value {
     let mut command = doppel();
     command.current_dir(home).args([
@@ -62,14 +63,15 @@ fn dedup(home: &Path, mode: &[&str]) -> Value {
     all.clone()
 }
 
-/// A record of a side.
-struct Written {
+/// A record in an output directory.
+struct WrittenRecord {
     stores_content: bool,
-    /// A record that was skipped has no annotations, and an original whose page has a newer version has none either.
+    /// Whether it has annotations. Skipped records have none, nor have originals whose page has a newer
+    /// version.
     is_annotated: bool,
     digest: String,
     id: String,
-    /// The id of the record that a revisit names.
+    /// Id of the record that a revisit refers to.
     refers_to: Option<String>,
 }
 
@@ -77,11 +79,11 @@ fn field(record: &str, name: &str) -> Option<String> {
     record.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
 }
 
-fn written(home: &Path, side: &str) -> Vec<Written> {
+fn written(home: &Path, side: &str) -> Vec<WrittenRecord> {
     let Ok(bytes) = fs::read(home.join(side).join("crawl.warc.gz")) else { return Vec::new() };
     let mut unpacked = String::new();
     MultiGzDecoder::new(&bytes[..]).read_to_string(&mut unpacked).unwrap();
-    let read = |record: &str| Written {
+    let read = |record: &str| WrittenRecord {
         stores_content: record.contains("WARC-Type: response"),
         is_annotated: record.contains("doppel_group") || record.contains("doppel_reason"),
         digest: field(record, "WARC-Payload-Digest: ").unwrap(),
@@ -91,7 +93,8 @@ fn written(home: &Path, side: &str) -> Vec<Written> {
     unpacked.split("WARC/1.0\r\n").skip(1).map(read).collect()
 }
 
-/// Whatever a judged record has, kept or removed, is stored by a kept one. A judged revisit that is kept finds the record that it names.
+/// Checks that a kept record stores the content of every judged record, and that every kept revisit finds the
+/// record that it refers to.
 fn check_contents(home: &Path, what: &str) {
     let (kept, removed) = (written(home, "kept"), written(home, "removed"));
     let stored: HashSet<&String> =
@@ -114,7 +117,7 @@ fn the_original_of_a_kept_revisit_is_kept_and_counted() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let refers = Some("WARC-Refers-To: <urn:uuid:0>\r\n");
-    // In the winner order the revisit comes first: its URL is shorter.
+    // The revisit precedes its original in the winner order, because its URL is shorter.
     let crawl =
         [record(0, "http://a.example/long", 0, 1, None), record(1, "http://a.example/", 0, 1, refers)];
     fs::write(home.join("crawl.warc.gz"), crawl.concat()).unwrap();
@@ -149,7 +152,7 @@ fn a_revisit_is_unchanged_only_if_its_page_has_that_content() {
         fs::write(home.join("crawl.warc.gz"), crawl.concat()).unwrap();
         let unchanged = json!({"read": 2, "kept": 1, "removed": {}, "superseded": 0, "bad": 0, "skipped": 1});
         assert_eq!(dedup(home, MODES[1]), unchanged, "{fields}");
-        // The page has another content, and goes back: its original is kept.
+        // The page changes its content and changes back. Its original is kept.
         crawl.push(record(2, url, 2, 2, None));
         crawl.push(record(3, url, 3, 1, Some(fields)));
         fs::write(home.join("crawl.warc.gz"), crawl.concat()).unwrap();
@@ -159,7 +162,8 @@ fn a_revisit_is_unchanged_only_if_its_page_has_that_content() {
     }
 }
 
-/// Two pages have equal contents, and the better one is captured again: the revisit names its own page, not the first one with that digest.
+/// Two pages have equal contents, and the better one is captured again. The revisit refers to its own page,
+/// not to the first record with that digest.
 #[test]
 fn a_revisit_refers_to_the_record_that_it_names() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Pages of `mid` with the schemas of well-known collections: without an option they are what they are in Doppel's own form.
+//! Pages of the crawl `mid` in the schemas of well-known collections. Without any option, their results equal
+//! those of Doppel's own schema.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -21,11 +22,11 @@ use crate::harness::pages::ndjson;
 use crate::harness::warc::gzip;
 use crate::harness::{crawl, crawls, doppel, lines_of, run_ok};
 
-/// How many pages are taken, of the site of which `mid` has many versions.
+/// Number of pages, and the site that they come from. The crawl `mid` has many versions of its pages.
 const PAGES: usize = 2_000;
 const SITE: &str = "https://numpy.org/";
 
-/// A page of `mid`.
+/// A page of the crawl.
 struct Page {
     url: String,
     date: String,
@@ -46,7 +47,7 @@ fn pages(data: &Path) -> Vec<Page> {
             if !page.url.as_str().starts_with(SITE) {
                 continue;
             }
-            // Redirects in the content have no text, and an empty cell of CSV is nothing.
+            // A redirect in the content has no text. An empty cell of CSV would count as a missing text.
             let text = extractor.page_text(&page.url, content).text();
             let Some(text) = text.filter(|text| !text.trim().is_empty()) else { continue };
             let Ok(html) = String::from_utf8(bytes.clone()) else { continue };
@@ -108,7 +109,8 @@ fn red_pajama(number: usize, page: &Page) -> Value {
     })
 }
 
-/// FineWeb: as it is published, or as the program writes it that makes it, with a structure of metadata.
+/// FineWeb as it is published, or with `nested` as the program writes it that makes it, with a structure of
+/// metadata.
 fn fine_web(pages: &[Page], nested: bool) -> Vec<u8> {
     let texts = |value: &dyn Fn(usize, &Page) -> String| {
         let values = pages.iter().enumerate().map(|(number, page)| value(number, page));
@@ -139,7 +141,8 @@ fn fine_web(pages: &[Page], nested: bool) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// A WARC file with a member of gzip for each page: of texts, as Common Crawl has them in WET files, or of responses.
+/// A WARC file with a gzip member for each page: of texts, like the WET files of Common Crawl, or of
+/// responses.
 fn warc(pages: &[Page], is_wet: bool) -> Vec<u8> {
     let mut warc = gzip(b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n");
     for (number, page) in pages.iter().enumerate() {
@@ -196,7 +199,7 @@ fn piped(content: &[u8]) -> Output {
     output
 }
 
-/// The groups, by the positions of their pages in the input.
+/// The groups as sets of positions of pages in the input.
 fn groups(lines: &[Value], position: &HashMap<String, usize>) -> BTreeSet<BTreeSet<usize>> {
     let mut groups = BTreeMap::<_, BTreeSet<usize>>::new();
     for line in lines {
@@ -206,7 +209,8 @@ fn groups(lines: &[Value], position: &HashMap<String, usize>) -> BTreeSet<BTreeS
     groups.into_values().collect()
 }
 
-/// Checks that what is kept holds no duplicates, and that what is not is a duplicate of an earlier page that is kept.
+/// Checks that no two kept pages are duplicates, and that every other page is a duplicate of an earlier kept
+/// page.
 fn check_kept(pages: &[Page], lines: &[Value], position: &HashMap<String, usize>) {
     let mut contents = Contents::default();
     let contents_of: Vec<ContentId> = pages.iter().map(|page| contents.intern(&page.text)).collect();
@@ -258,7 +262,7 @@ fn well_known_schemas_need_no_option() {
         assert!(String::from_utf8_lossy(&output.stdout) == expected, "{}", errors(&output));
     }
 
-    // Without URLs the groups are the same, and the first of equal pages is kept.
+    // Without URLs the groups are the same, and the first of several equal pages is kept.
     let name = "cc_en_head-0000.json.gz";
     let found = lines_of(&dedup(home.path(), name, &gzip(&lines(&pages, dolma))));
     let by_url = pages.iter().enumerate().map(|(number, page)| (page.url.clone(), number)).collect();
@@ -266,7 +270,7 @@ fn well_known_schemas_need_no_option() {
     assert_eq!(groups(&found, &by_id), groups(&lines_of(&expected), &by_url));
     check_kept(&pages, &found, &by_id);
 
-    // A crawl of responses is that of their HTML.
+    // A crawl of responses gives the same result as the HTML of its pages.
     let html = |_: usize, page: &Page| json!({"url": page.url, "html": page.html, "fetched_at": page.date});
     let expected = dedup(home.path(), "html.jsonl", &lines(&pages, html));
     assert!(dedup(home.path(), "CC-MAIN-20130516.warc.gz", &warc(&pages, false)) == expected);

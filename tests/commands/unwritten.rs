@@ -1,4 +1,4 @@
-//! Outputs that cannot be written: a command that was to write one does not end with 0.
+//! Outputs that cannot be written. A command that fails to write an output must not exit with 0.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::harness::small_disk::SmallDisk;
 use crate::harness::{OwnServer, doppel};
 use crate::{code, errors};
 
-/// A device to which nothing can be written.
+/// A device on which every write fails.
 const FULL: &str = "/dev/full";
 
-/// Pages of which two are duplicates, a bad record, and a directory that has them.
+/// Writes pages, two of which are duplicates, a bad record, and a data directory with these pages.
 fn put_inputs(home: &Path) {
     let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n / 2, 60).join(" ")});
     let pages = ndjson(&(0..8).map(page).collect::<Vec<_>>());
@@ -28,7 +28,7 @@ fn run(home: &Path, arguments: &[&str]) -> Output {
     doppel().current_dir(home).args(arguments).output().unwrap()
 }
 
-/// The command with standard output where nothing can be written.
+/// Runs a command whose standard output cannot be written.
 fn run_to_full(mut command: Command) -> Output {
     command.stdout(File::options().write(true).open(FULL).unwrap()).output().unwrap()
 }
@@ -51,7 +51,7 @@ fn a_file_of_bad_records_that_cannot_be_written_is_an_error() {
         let said = errors(&output);
         assert_eq!(code(&output), 1, "{arguments:?}: {said}");
         assert!(said.contains("/dev/full does not have all bad records"), "{arguments:?}: {said}");
-        // Without bad records there is nothing to write.
+        // Without bad records there is nothing to write, so the run succeeds.
         let output = run(home, &["dedup", "--bad", FULL, "pages.jsonl"]);
         assert_eq!(code(&output), 0, "{}", errors(&output));
     }
@@ -153,7 +153,8 @@ fn standard_output_that_cannot_be_written_is_an_error() {
     }
 }
 
-/// A command whose files may have so many blocks of 512 bytes: a write beyond fails, after a part of it was written.
+/// Runs a command whose files may have `blocks` blocks of 512 bytes at most. A write beyond that limit fails
+/// after a part of it was written.
 fn limited(home: &Path, blocks: u64, arguments: &[&str]) -> Output {
     let mut command = Command::new("sh");
     let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -161,11 +162,11 @@ fn limited(home: &Path, blocks: u64, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Numbers of blocks at which a write of a file fails: at its begin, within a buffer, at its end.
+/// Limits in blocks at which the write of a file fails: at its beginning, within a buffer, or at its end.
 const BLOCKS: [u64; 9] = [0, 1, 15, 16, 17, 40, 128, 129, 200];
 
 #[test]
-fn results_whose_writing_fails_at_any_place_are_whole_or_not_there() {
+fn a_write_that_fails_at_any_byte_leaves_each_result_whole_or_missing() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 200).join(" ")});
@@ -187,7 +188,7 @@ fn results_whose_writing_fails_at_any_place_are_whole_or_not_there() {
         {
             let found = fs::read_to_string(home.join(side).join(format!("{name}.jsonl")));
             let found = found.unwrap_or_else(|_| (if is_done { "missing" } else { whole }).to_owned());
-            assert!(found == whole, "{blocks}: {side}/{name} is there in part");
+            assert!(found == whole, "{blocks}: {side}/{name} was written in part");
         }
         let names = fs::read_dir(home.join("kept")).map(|names| names.flatten().collect::<Vec<_>>());
         let is_part = |name: &fs::DirEntry| name.file_name().to_string_lossy().ends_with(".part");
@@ -198,7 +199,7 @@ fn results_whose_writing_fails_at_any_place_are_whole_or_not_there() {
 }
 
 #[test]
-fn a_backup_whose_writing_fails_at_any_place_leaves_the_one_before() {
+fn a_write_that_fails_at_any_byte_leaves_the_previous_backup() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let server = OwnServer::start(&[]);

@@ -1,4 +1,4 @@
-"""The generated Python client against a real server: records pages, one and many, asks for their status, and follows the feed.
+"""Runs the generated Python client against a real server: it records single and many pages, asks for their status, and follows the feed.
 
 Usage: client.py http://HOST:PORT, with the package `doppel_client` on the path, and in DOPPEL_TOKEN a token with the role operate. Made by
 deploy/python-client.yml.
@@ -24,7 +24,7 @@ TEXT = " ".join(f"word{n}" for n in range(100))
 
 
 def push(client: AuthenticatedClient, pages: list[dict]) -> tuple[list[dict], object]:
-    """Sends pages as JSON lines. The answer has as many lines, which the generated parser takes for one document, so it is read here."""
+    """Sends pages as JSON lines. Parses the lines of the answer here, because the generated parser expects a single document."""
     lines = "".join(json.dumps(page) + "\n" for page in pages).encode()
     request = record_pages._get_kwargs(body=File(payload=io.BytesIO(lines)))
     response = client.get_httpx_client().request(**request)
@@ -33,7 +33,7 @@ def push(client: AuthenticatedClient, pages: list[dict]) -> tuple[list[dict], ob
 
 
 def feed(client: AuthenticatedClient, cursor: str | None) -> tuple[list, str]:
-    """All events since a cursor, in sections of two."""
+    """All events since a cursor, read in pieces of two."""
     events = []
     while True:
         since = {} if cursor is None else {"cursor": cursor}

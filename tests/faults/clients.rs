@@ -1,4 +1,5 @@
-//! The clients of a cluster that is being broken: some push, some ask, and all note what must not be.
+//! The clients of a cluster under faults. Some push pages, some ask for statuses, and all of them record
+//! violations of what the cluster promises.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,25 +15,27 @@ use super::crawl::{Crawl, History, Pushed};
 use crate::harness::lines_of;
 use crate::harness::pages::{Random, ndjson};
 
-/// Threads that push, the pages of a batch, and the pause after one.
+/// Number of threads that push (`PUSHERS`), number of pages in a batch (`BATCH`), and the pause after a
+/// batch.
 const PUSHERS: usize = 4;
 const BATCH: usize = 12;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause after a request that was not answered, and between two questions.
+/// Pause after a request without an answer (`AGAIN`), and between two questions (`QUESTIONS`).
 const AGAIN: Duration = Duration::from_millis(100);
 const QUESTIONS: Duration = Duration::from_millis(15);
 
-/// A request that takes longer is given up. Whether it is carried out is not known then.
+/// Time limit of a request. After the limit, the client does not know whether the request is carried out.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A batch that no front door takes for so long is lost.
+/// Time limit after which a batch that no coordinator accepts counts as a violation.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// An answer is true of contents that were current no longer ago than this, or than the age that it names.
+/// Allowed age of an answer: its contents must have been current at some moment within this time, or within
+/// the age that it states.
 const STALE: Duration = Duration::from_secs(5);
 
-/// What the clients share.
+/// State that all clients share.
 pub(crate) struct Clients {
     fronts: Vec<String>,
     http: Client,
@@ -42,7 +45,7 @@ pub(crate) struct Clients {
     pub(crate) rounds: AtomicUsize,
     pub(crate) duplicates: AtomicU64,
     pub(crate) answers: AtomicU64,
-    /// Those that name an age.
+    /// Number of answers that state an age.
     pub(crate) old: AtomicU64,
     pub(crate) refusals: AtomicU64,
 }
@@ -63,7 +66,7 @@ impl Clients {
         }
     }
 
-    /// Has all clients end: those that push after their round.
+    /// Tells all clients to end. Those that push end after their round.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -72,7 +75,7 @@ impl Clients {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What must not be.
+    /// Records and prints a violation.
     pub(crate) fn violation(&self, what: String) {
         eprintln!("VIOLATION: {what}");
         self.violations.lock().unwrap().push(what);
@@ -82,7 +85,8 @@ impl Clients {
         self.violations.lock().unwrap().clone()
     }
 
-    /// Pushes round after round through all front doors at once. A round begins when the one before is acknowledged.
+    /// Pushes round after round through all coordinators at once. A round begins when the previous round is
+    /// acknowledged.
     pub(crate) fn push(&self, crawl: &Crawl) {
         while !self.is_stopping() && self.violations().is_empty() {
             let pages = crawl.round(self.rounds.load(Ordering::Relaxed));
@@ -110,7 +114,10 @@ impl Clients {
         let began = Instant::now();
         while !left.is_empty() {
             if began.elapsed() > PATIENCE {
-                return self.violation(format!("no front door takes {} and others", left[0].url));
+                return self.violation(format!(
+                    "no coordinator accepts {} and other pages of its batch",
+                    left[0].url
+                ));
             }
             front += 1;
             let url = format!("{}/v1/pages", self.fronts[front % self.fronts.len()]);
@@ -136,7 +143,8 @@ impl Clients {
         }
     }
 
-    /// The body of an answer; none where it is to be asked again, after a pause.
+    /// The body of an answer. `None` if the client should send the request again; waits before it returns
+    /// that.
     fn answered(&self, answer: reqwest::Result<Response>) -> Option<String> {
         let has_pause = |answer: &Response| answer.headers().contains_key("retry-after");
         let answer = answer.and_then(|answer| Ok((answer.status(), has_pause(&answer), answer.text()?)));
@@ -144,7 +152,7 @@ impl Clients {
             Ok((status, _, text)) if status == 200 => return Some(text),
             Ok((status, true, _)) if status == 503 || status == 429 => {}
             Ok((status, _, text)) => self.violation(format!("a request was answered by {status}: {text}")),
-            // The front door has died, or does not answer.
+            // The coordinator has died, or does not answer.
             Err(_) => {}
         }
         self.refusals.fetch_add(1, Ordering::Relaxed);
@@ -152,7 +160,7 @@ impl Clients {
         None
     }
 
-    /// Asks for the status of pages, one or several at a time, and checks what is said.
+    /// Asks for the status of pages, one or several at a time, and checks the answers.
     pub(crate) fn ask(&self, seed: u64) {
         let (mut random, pages) = (Random::new(seed), Crawl::plain());
         while !self.is_stopping() {
@@ -185,7 +193,7 @@ impl Clients {
         if age.is_some_and(|age| age > STALE) {
             self.violation(format!("an answer is too old: {answer}"));
         }
-        // The age is counted from when the answer was made, and that was after it was asked for.
+        // The age counts from the moment of the answer, which is later than the moment of the question.
         let from = began.checked_sub(age.unwrap_or(STALE)).unwrap_or(began);
         if let Some(kept) = self.history.kept_before(url, from) {
             let date = answer["fetched_at"].as_str().map(|date| date.parse::<Timestamp>().unwrap());

@@ -1,7 +1,9 @@
-//! The pages that are pushed, in rounds without an end, and which of them could be near-duplicates when.
+//! Generates the pages that clients push, in endless rounds, and knows which pages could be near-duplicates
+//! at which time.
 //!
-//! Pages belong to families, whose texts are by construction near copies of each other, and have nothing in common with those of
-//! other families. So two pages can be duplicates only while both have texts of one family.
+//! Each text belongs to a family. Texts of one family are near copies of each other, and share nothing with
+//! texts of other families. Two pages can therefore be duplicates only while both have texts of the same
+//! family.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -12,17 +14,18 @@ use serde_json::{Value, json};
 
 use crate::harness::pages::{Random, html, near_copy, text};
 
-/// Families that several pages share, and the pages that begin in each. The last of these also becomes a redirect.
+/// Number of families that several pages share, and number of pages that begin in each family. The last page
+/// of a family may also become a redirect.
 const FAMILIES: usize = 36;
 const PAGES: usize = 5;
 
-/// Pages that no other is like, and that never change: the index has enough to be spread over its nodes.
+/// Number of unique pages that never change. They give the index enough contents to spread over its nodes.
 const STOCK: usize = 300;
 
-/// 2024-03-01.
+/// Date of the first round, 2024-03-01.
 const BEGIN: Timestamp = Timestamp::from_millis(1_709_251_200_000);
 
-/// Between two rounds: pages are elected by the day when they were first seen.
+/// Time between the dates of two rounds. Winners are elected by the day when a page was first seen.
 const STEP_MS: i64 = 60_000;
 
 /// A generator of rounds.
@@ -30,7 +33,7 @@ pub(crate) struct Crawl {
     seed: u64,
 }
 
-/// A page, and the family of its text.
+/// A pushed page, and the family of its text.
 #[derive(Clone)]
 pub(crate) struct Pushed {
     pub(crate) url: String,
@@ -48,13 +51,14 @@ impl Crawl {
         Self { seed }
     }
 
-    /// The pages that always have a text or are dead.
+    /// URLs of the pages that always have a text or are dead, and never redirect.
     pub(crate) fn plain() -> Vec<String> {
         (0..FAMILIES).flat_map(|family| (0..PAGES - 1).map(move |page| url(family, page))).collect()
     }
 
-    /// The pages of a round. In the first one each has a text of its family. Later most are as they were; some change slightly,
-    /// some completely, some move to another family, some die, and some redirect.
+    /// The pages of a round. In the first round each page has a text of its family. In later rounds most
+    /// pages stay the same. Some change slightly, some completely, some move to another family, some die, and
+    /// some redirect.
     pub(crate) fn round(&self, round: usize) -> Vec<Pushed> {
         let mut pages = Vec::new();
         for family in 0..FAMILIES {
@@ -69,7 +73,7 @@ impl Crawl {
                     17 | 18 => (Some(1_000_000 + (round * 1_000 + family * 10 + page) as u64), 0),
                     19..=21 => (Some(random.index(FAMILIES) as u64), 50 + page as u64),
                     22 if page == PAGES - 1 => {
-                        // Also to another page that redirects, but not to itself.
+                        // The target may itself redirect, but is never the page itself.
                         let target = (family + 1 + random.index(FAMILIES - 1)) % FAMILIES;
                         line["redirect_to"] = url(target, random.index(PAGES)).into();
                         (None, 0)
@@ -102,8 +106,9 @@ impl Crawl {
     }
 }
 
-/// A version of a page: when it was sent for the first time, when it was acknowledged, and when the next one was.
-struct Held {
+/// A version of a page with three moments: first sent, acknowledged, and replaced by the next acknowledged
+/// version.
+struct VersionTimes {
     family: Option<u64>,
     date: Timestamp,
     sent: Instant,
@@ -111,14 +116,14 @@ struct Held {
     replaced: Option<Instant>,
 }
 
-/// All versions that were ever sent.
+/// All versions that were ever sent, by URL.
 #[derive(Default)]
-pub(crate) struct History(Mutex<HashMap<String, Vec<Held>>>);
+pub(crate) struct History(Mutex<HashMap<String, Vec<VersionTimes>>>);
 
 impl History {
-    /// A page is about to be sent for the first time.
+    /// Records that a client is about to send a page for the first time.
     pub(crate) fn sent(&self, page: &Pushed) {
-        let held = Held {
+        let held = VersionTimes {
             family: page.family,
             date: page.date,
             sent: Instant::now(),
@@ -128,7 +133,7 @@ impl History {
         self.0.lock().unwrap().entry(page.url.clone()).or_default().push(held);
     }
 
-    /// The last version of a page that was sent is acknowledged.
+    /// Records that the last sent version of a page is acknowledged.
     pub(crate) fn acknowledged(&self, url: &str) {
         let mut pages = self.0.lock().unwrap();
         let Some([before @ .., last]) = pages.get_mut(url).map(|held| &mut held[..]) else { panic!("{url}") };
@@ -138,7 +143,7 @@ impl History {
         }
     }
 
-    /// Whether two pages may have had texts of one family at a moment between two others.
+    /// Whether two pages may have had texts of one family at any moment from `from` to `until`.
     pub(crate) fn could_be_duplicates(&self, [one, other]: [&str; 2], from: Instant, until: Instant) -> bool {
         let pages = self.0.lock().unwrap();
         let (Some(one), Some(other)) = (pages.get(one), pages.get(other)) else { return false };
@@ -151,21 +156,21 @@ impl History {
         })
     }
 
-    /// The date of the newest version of a page that was acknowledged before a moment.
+    /// The date of the newest version of a page that was acknowledged before `moment`.
     pub(crate) fn kept_before(&self, url: &str, moment: Instant) -> Option<Timestamp> {
         let pages = self.0.lock().unwrap();
         let held = pages.get(url)?.iter().rev();
         held.filter(|held| held.acknowledged.is_some_and(|at| at < moment)).map(|held| held.date).next()
     }
 
-    /// All that is known of a page, to be read.
+    /// Describes the versions of a page for a failure message.
     pub(crate) fn told(&self, url: &str, now: Instant) -> String {
         let pages = self.0.lock().unwrap();
         let ago =
             |at: Option<Instant>| at.map_or("-".to_owned(), |at| format!("{:.2}", (now - at).as_secs_f64()));
         let held = pages.get(url).into_iter().flatten().rev().take(4);
         let lines: Vec<String> = held
-            .map(|Held { family, date, sent, acknowledged, replaced }| {
+            .map(|VersionTimes { family, date, sent, acknowledged, replaced }| {
                 let (sent, acknowledged, replaced) = (ago(Some(*sent)), ago(*acknowledged), ago(*replaced));
                 format!("  {date} family {family:?}: sent {sent} s ago, acknowledged {acknowledged}, replaced {replaced}")
             })
@@ -176,7 +181,7 @@ impl History {
     /// The newest acknowledged date of every page.
     pub(crate) fn newest(&self) -> BTreeMap<String, Timestamp> {
         let pages = self.0.lock().unwrap();
-        let newest = |held: &Vec<Held>| {
+        let newest = |held: &Vec<VersionTimes>| {
             held.iter().rev().find(|held| held.acknowledged.is_some()).map(|held| held.date)
         };
         pages.iter().filter_map(|(url, held)| Some((url.clone(), newest(held)?))).collect()

@@ -1,7 +1,7 @@
-//! What is broken, drawn from a seed.
+//! Draws faults from a seed, and injects them into a cluster.
 //!
-//! Faults overlap: the next one may begin before the last one ends. Only a disk is lost when all others have ended and every
-//! replica has all that there is.
+//! Faults overlap: a fault may begin before the previous fault ends. Only the loss of a disk waits until all
+//! other faults have ended and every replica has copied all entries.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -11,35 +11,35 @@ use super::network::Way;
 use super::processes::{Cluster, Role};
 use crate::harness::pages::Random;
 
-/// All is well again by then after the last fault.
+/// Time limit for the cluster to recover after the last fault.
 const RECOVERY: Duration = Duration::from_secs(240);
 
-/// An operator who has waited for so long does what the status of the cluster says.
+/// Time after which the simulated operator does what the status of the cluster advises.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// So long after a disk was lost, what its node has told before is not believed any more.
+/// Time after the loss of a disk for which the status may still show old reports of the node.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// The pause between the restarts of two log servers, in which one takes part again.
+/// Pause between the restarts of two log servers, in which the restarted server rejoins.
 const RESTART: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// Something that is broken.
+/// A fault to inject.
 enum Fault {
-    /// `kill -9`, and a start after a while.
+    /// Kill a process as `kill -9` does, and start it after a while.
     Kill(usize),
-    /// SIGSTOP, and SIGCONT after a while.
+    /// Send SIGSTOP to a process, and SIGCONT after a while.
     Stop(usize),
-    /// All servers of the log are killed.
+    /// Kill all servers of the log.
     KillLog,
-    /// The directory of a node is deleted.
+    /// Delete the directory of a node.
     LoseDisk(usize),
-    /// The ways from one process to some others, there and back, are changed for a while.
+    /// Change the connections between one process and some others, in both directions, for a while.
     Cut { at: usize, others: Vec<usize>, there: Way, back: Way },
 }
 
-/// What ends a fault.
+/// The action that ends a fault.
 #[derive(Clone)]
 enum End {
     Start(usize),
@@ -47,13 +47,13 @@ enum End {
     Join(usize, Vec<usize>),
 }
 
-/// The faults of a run.
+/// Injects the faults of a run.
 pub(crate) struct Faults<'a> {
     cluster: &'a mut Cluster,
     clients: &'a Clients,
     seed: u64,
     random: Random,
-    /// The longest time that a process stops, in seconds.
+    /// Longest time that a process stops, in seconds.
     stop_max: u64,
     began: Instant,
     ends: Vec<(Instant, End)>,
@@ -74,10 +74,11 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// Makes so many faults, and returns when all is well again, or something is wrong.
+    /// Injects `count` faults. Returns once the cluster has recovered, or after a violation.
     pub(crate) fn run(&mut self, count: usize) {
         for n in 1..=count {
-            // What one fault takes from the sequence depends on the moment, and is not to change the next one.
+            // Each fault has a random sequence of its own, because the number of draws depends on timing and
+            // must not affect the next fault.
             self.random = Random::of(self.seed, [n as u64, 0, 0]);
             let fault = self.draw();
             let (lasts, pause) = (self.lasts(&fault), Duration::from_millis(500 + self.random.below(6_000)));
@@ -87,7 +88,7 @@ impl<'a> Faults<'a> {
             if self.is_wrong() {
                 return;
             }
-            self.say(&format!("{n}: {}", Told(&fault, lasts, self.cluster)));
+            self.say(&format!("{n}: {}", FaultDescription(&fault, lasts, self.cluster)));
             self.begin(fault, Instant::now() + lasts);
             self.wait(Instant::now() + pause);
         }
@@ -111,7 +112,8 @@ impl<'a> Faults<'a> {
         })
     }
 
-    /// A process of these roles that runs; drawn as if all did.
+    /// A random process of these roles, or `None` if the drawn process is away. The draw does not depend on
+    /// which processes run.
     fn one_of(&mut self, roles: &[Role]) -> Option<usize> {
         let all: Vec<usize> = roles.iter().flat_map(|role| self.cluster.of(*role)).collect();
         let begin = self.random.index(all.len());
@@ -138,7 +140,8 @@ impl<'a> Faults<'a> {
                     self.one_of(&[role]).map(Fault::LoseDisk)
                 }
                 12 | 13 => {
-                    // One process is cut off from all, or a server of the log from the other servers alone.
+                    // Cut off one process from all others, or a server of the log from the other servers
+                    // alone.
                     let at = self.one_of(&SERVERS);
                     let is_log = at.is_some_and(|at| self.cluster.processes[at].role == Role::Log);
                     let role =
@@ -166,7 +169,7 @@ impl<'a> Faults<'a> {
                 }
             };
             match drawn {
-                // All of them have to be there.
+                // All servers of the log must run before all of them are killed.
                 Some(Fault::KillLog) if self.cluster.of(Role::Log).any(|at| self.is_away(at)) => {}
                 Some(fault) => return fault,
                 None => {}
@@ -175,7 +178,7 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// How long a fault lasts.
+    /// Duration of a fault.
     fn lasts(&mut self, fault: &Fault) -> Duration {
         Duration::from_millis(match fault {
             Fault::Stop(_) | Fault::Cut { .. } => 3_000 + self.random.below((self.stop_max - 3) * 1_000 + 1),
@@ -218,7 +221,7 @@ impl<'a> Faults<'a> {
         self.ends.extend(ends.into_iter().map(|end| (until, end)));
     }
 
-    /// Ends what is due until a moment.
+    /// Waits until a moment, and ends the faults that are due by then.
     fn wait(&mut self, until: Instant) {
         while Instant::now() < until && !self.is_wrong() {
             let now = Instant::now();
@@ -248,11 +251,12 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// What an operator does about log servers that say that a stream is not there, though none was deleted.
+    /// Restarts log servers, as an operator does if they report a stream as missing although no stream was
+    /// deleted.
     fn restart_log(&mut self) {
         for at in self.cluster.of(Role::Log) {
             self.say(&format!(
-                "   a stream is not found, so {} is restarted",
+                "   a stream is reported as missing, so {} is restarted",
                 self.cluster.processes[at].name
             ));
             self.cluster.kill(at);
@@ -261,7 +265,7 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// Ends all faults, and waits until all is well.
+    /// Ends all faults, and waits until the cluster has recovered.
     fn recover(&mut self) {
         while !self.ends.is_empty() && !self.is_wrong() {
             self.wait(Instant::now() + POLL);
@@ -286,10 +290,10 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// A fault as it is printed.
-struct Told<'a>(&'a Fault, Duration, &'a Cluster);
+/// Prints a fault, its duration and its processes.
+struct FaultDescription<'a>(&'a Fault, Duration, &'a Cluster);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for FaultDescription<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(fault, lasts, cluster) = self;
         let name = |at: &usize| &cluster.processes[*at].name;

@@ -1,8 +1,8 @@
-//! The connections between the processes: each goes through a proxy of its own, which can hold back what is sent, delay it, or
-//! break the connection.
+//! Proxies between the processes. Each connection passes through a proxy, which can hold back bytes, delay
+//! them, or break the connection.
 //!
-//! What is held back is not lost: it arrives when the way is free again, as where packets are sent again. So a request may
-//! arrive long after its sender has given up.
+//! Held bytes are not lost. They arrive when the way is free again, as on a network that sends packets again.
+//! A request may therefore arrive long after its sender has given up.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,28 +11,28 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How long a held or slow pump sleeps.
+/// How long the proxy sleeps before it looks at a held way again, or passes on bytes on a slow way.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What happens on the way from one process to another.
+/// State of the way from one process to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// All arrives at once.
+    /// Bytes arrive at once.
     Free,
-    /// Nothing arrives until it is free again.
+    /// No bytes arrive until the way is free again.
     Held,
-    /// Each piece takes [`PAUSE`] longer.
+    /// Each piece arrives [`PAUSE`] later.
     Slow,
-    /// Connections are broken, and new ones closed at once.
+    /// Open connections are broken, and new connections are closed at once.
     Broken,
 }
 
-/// The ways between all processes, by their numbers.
+/// The ways between all processes, which are numbered.
 pub(crate) struct Network {
     count: usize,
     ways: Mutex<Vec<Way>>,
     connections: Mutex<Vec<Connection>>,
-    /// Connections so far.
+    /// Number of connections so far.
     made: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ struct Connection {
 }
 
 impl Network {
-    /// Between so many processes all ways are free.
+    /// A network between `count` processes, with all ways free.
     pub(crate) fn new(count: usize) -> Arc<Self> {
         Arc::new(Self {
             count,
@@ -58,7 +58,7 @@ impl Network {
         self.ways.lock().unwrap()[from * self.count + to]
     }
 
-    /// Changes one way between two processes.
+    /// Changes the way from one process to another.
     pub(crate) fn set(&self, from: usize, to: usize, way: Way) {
         self.ways.lock().unwrap()[from * self.count + to] = way;
         if way == Way::Broken {
@@ -70,7 +70,8 @@ impl Network {
         }
     }
 
-    /// The address at which a process reaches another one, which listens at `address`.
+    /// Starts a proxy. Returns the address at which the process `from` reaches the process `to`, which
+    /// listens at `address`.
     pub(crate) fn proxy(self: &Arc<Self>, from: usize, to: usize, address: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = listener.local_addr().unwrap().to_string();
@@ -84,7 +85,7 @@ impl Network {
         proxy
     }
 
-    /// Carries one connection. Where the other process does not listen it is closed.
+    /// Carries one connection. Closes it if the other process does not listen.
     fn connect(self: &Arc<Self>, from: usize, to: usize, client: TcpStream, address: &str) {
         self.pass(from, to);
         if self.way(from, to) == Way::Broken {
@@ -98,7 +99,7 @@ impl Network {
         let id = self.made.fetch_add(1, Ordering::Relaxed);
         let connection = Connection { id, ends: [from, to], streams: [copy(&client), copy(&server)] };
         self.connections.lock().unwrap().push(connection);
-        // It may have been broken since it was looked at.
+        // The way may have been broken since the proxy looked at it.
         if [(from, to), (to, from)].iter().any(|(one, other)| self.way(*one, *other) == Way::Broken) {
             self.connections.lock().unwrap().iter().filter(|one| one.id == id).for_each(Connection::close);
         }
@@ -111,14 +112,14 @@ impl Network {
         self.connections.lock().unwrap().retain(|one| one.id != id);
     }
 
-    /// Waits while nothing passes.
+    /// Waits while the way is held.
     fn pass(&self, from: usize, to: usize) {
         while self.way(from, to) == Way::Held {
             thread::sleep(PAUSE);
         }
     }
 
-    /// Carries bytes one way, until one of the ends is closed.
+    /// Carries bytes in one direction until one end is closed.
     fn pump(&self, from: usize, to: usize, (mut reader, mut writer): (TcpStream, TcpStream)) {
         let mut bytes = vec![0; 64 << 10];
         loop {
@@ -126,7 +127,7 @@ impl Network {
             if self.way(from, to) == Way::Slow {
                 thread::sleep(PAUSE);
             }
-            // That it was closed is held back, too.
+            // The end of the connection is held back, too.
             self.pass(from, to);
             if read == 0 || writer.write_all(&bytes[..read]).is_err() {
                 break;

@@ -1,4 +1,5 @@
-//! The processes of a replicated cluster, each with a file of its own, by which it reaches the others through proxies.
+//! The processes of a replicated cluster. Each process has a cluster file of its own, with the addresses of
+//! the proxies through which it reaches the others.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -16,10 +17,12 @@ use tempfile::TempDir;
 use super::network::Network;
 use crate::harness::{PATIENCE, Server, doppel, run, trial, wait_until};
 
-/// Below the range of outgoing connections, of which one could take the port of a process that is dead.
+/// Ports for the processes. They are below the range of outgoing connections, which could take the port of a
+/// dead process.
 const PORTS: std::ops::Range<u16> = 10_000..32_000;
 
-/// Nobody listens there: servers of the log tell each other this address, so that they connect through proxies alone.
+/// Address on which nobody listens. Servers of the log tell it to each other, so that they connect only
+/// through proxies.
 const NOWHERE: &str = "127.0.0.1:1";
 
 /// A kind of process.
@@ -31,7 +34,7 @@ pub(crate) enum Role {
     Coordinator,
 }
 
-/// How many there are of each.
+/// Number and name prefix of the processes of each role.
 const COUNTS: [(Role, &str, usize); 4] = [
     (Role::Log, "log", 3),
     (Role::Tier1, "record", 3),
@@ -44,13 +47,14 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) role: Role,
     address: String,
-    /// Where a server of the log is reached by the others, and where it says how it is.
+    /// Address at which the other servers reach a server of the log (`route`), and address at which it
+    /// reports its state (`monitor`).
     route: String,
     monitor: String,
     child: Option<Child>,
 }
 
-/// A cluster. Ended when it is dropped.
+/// A cluster. Dropping it ends its processes.
 pub(crate) struct Cluster {
     home: Option<TempDir>,
     program: PathBuf,
@@ -58,18 +62,18 @@ pub(crate) struct Cluster {
     pub(crate) processes: Vec<Process>,
 }
 
-/// Ports that are free, each once.
+/// Free ports, each of them once.
 fn ports(count: usize) -> Vec<u16> {
     let begin = random_number() as usize;
     let all = (0..PORTS.len()).map(|n| PORTS.start + ((begin % PORTS.len() + n) % PORTS.len()) as u16);
-    // All are held before any is given back.
+    // Listen on all ports before giving any back, so that none is returned twice.
     let held: Vec<TcpListener> =
         all.filter_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).take(count).collect();
     held.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
 }
 
 impl Cluster {
-    /// Starts a cluster, and waits until all is well; none where the log has no program.
+    /// Starts a cluster, and waits until its status lists no problem. `None` if there is no `nats-server`.
     pub(crate) fn start(ranges: u16) -> Option<Self> {
         let program = trial::log_server()?;
         let home = tempfile::tempdir().unwrap();
@@ -97,7 +101,9 @@ impl Cluster {
         this.init(ranges);
         let others: Vec<usize> = (0..count).filter(|at| this.processes[*at].role != Role::Log).collect();
         others.into_iter().for_each(|at| this.begin(at));
-        wait_until("the cluster to be well", PATIENCE * 2, || this.is_well().then_some(()));
+        wait_until("the status of the cluster to list no problem", PATIENCE * 2, || {
+            this.is_well().then_some(())
+        });
         Some(this)
     }
 
@@ -105,13 +111,13 @@ impl Cluster {
         self.home.as_ref().unwrap().path()
     }
 
-    /// The numbers of the processes of a role.
+    /// The numbers of the processes with a role.
     pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = usize> + use<> {
         let all = self.processes.iter().enumerate().filter(|(_, process)| process.role == role);
         all.map(|(at, _)| at).collect::<Vec<_>>().into_iter()
     }
 
-    /// The URLs of the front doors.
+    /// The URLs of the coordinators.
     pub(crate) fn fronts(&self) -> Vec<String> {
         self.of(Role::Coordinator).map(|at| format!("http://{}", self.processes[at].address)).collect()
     }
@@ -119,7 +125,7 @@ impl Cluster {
     fn configure_log(&self) {
         let version = Command::new(&self.program).arg("--version").output().unwrap().stdout;
         let version = String::from_utf8(version).unwrap();
-        // Older ones refuse to start with a setting that they do not know.
+        // Older servers do not start with a setting that they do not know.
         let is_old = ["v2.9.", "v2.10.", "v2.11."].iter().any(|old| version.contains(old));
         let sync = if is_old { "" } else { "  sync_interval: always\n" };
         for at in self.of(Role::Log) {
@@ -141,7 +147,7 @@ impl Cluster {
         }
     }
 
-    /// Makes the file of the cluster and a copy for each process.
+    /// Makes the file of the cluster, and a copy of it for each process.
     fn init(&self, ranges: u16) {
         let file = self.home().join("cluster.toml");
         let mut arguments =
@@ -160,7 +166,7 @@ impl Cluster {
             });
         }
         arguments.extend(["--log-max-bytes".to_owned(), (1_u64 << 30).to_string()]);
-        let made = wait_until("the streams", PATIENCE, || {
+        let made = wait_until("init to create the streams", PATIENCE, || {
             let made = run(&arguments);
             (made.status.success() || file.exists()).then_some(made)
         });
@@ -171,7 +177,7 @@ impl Cluster {
         {
             let (mut own, mut reach) = (text.clone(), "[reach]\n".to_owned());
             for (other, Process { name, role, address, .. }) in self.processes.iter().enumerate() {
-                // Nobody but clients asks coordinators, and nodes of the index do not ask each other.
+                // Only clients connect to coordinators, and nodes of the index do not connect to each other.
                 let is_reached = match (process.role, role) {
                     (_, Role::Coordinator) | (Role::Tier2, Role::Tier2) => false,
                     _ => other != at,
@@ -201,7 +207,7 @@ impl Cluster {
         self.home().join(format!("{name}.log"))
     }
 
-    /// Starts a process, and returns at once.
+    /// Starts a process, and returns without waiting for it.
     pub(crate) fn begin(&mut self, at: usize) {
         let Process { name, role, address, .. } = &self.processes[at];
         let mut command = match role {
@@ -227,25 +233,25 @@ impl Cluster {
         self.processes[at].child = Some(command.spawn().unwrap());
     }
 
-    /// `kill -9`.
+    /// Kills a process, as `kill -9` does.
     pub(crate) fn kill(&mut self, at: usize) {
         let mut child = self.processes[at].child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Sends a signal by its name.
+    /// Sends a process a signal by its name.
     pub(crate) fn signal(&self, at: usize, name: &str) {
         let id = self.processes[at].child.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// Deletes the directory of a node that is dead.
+    /// Deletes the directory of a dead node.
     pub(crate) fn lose_disk(&self, at: usize) {
         fs::remove_dir_all(self.home().join(&self.processes[at].name)).unwrap();
     }
 
-    /// The processes that have ended by themselves, and what else no process may say.
+    /// Describes the processes that ended on their own, and messages that no process may log.
     pub(crate) fn broken(&mut self) -> Vec<String> {
         let mut broken = Vec::new();
         for process in &mut self.processes {
@@ -264,7 +270,7 @@ impl Cluster {
         broken
     }
 
-    /// What a front door says of the cluster; none where it does not answer.
+    /// The status of the cluster from a coordinator. `None` if it does not answer.
     pub(crate) fn status(&self) -> Option<Value> {
         let http = builder_without_tls().timeout(Duration::from_secs(10)).build().unwrap();
         self.fronts()
@@ -272,7 +278,7 @@ impl Cluster {
             .find_map(|front| http.get(format!("{front}/v1/cluster")).send().ok()?.json().ok())
     }
 
-    /// Whether every process answers and every replica has all that there is.
+    /// Whether every process answers and every replica has copied all entries.
     pub(crate) fn is_well(&self) -> bool {
         self.status().is_some_and(|status| {
             let is_well = |range: &Value| {
@@ -284,14 +290,14 @@ impl Cluster {
         })
     }
 
-    /// Whether a stream is said not to be there. None is ever deleted.
+    /// Whether the status reports a stream as missing. The test never deletes one.
     pub(crate) fn has_lost_sight_of_a_stream(&self) -> bool {
         let Some(status) = self.status() else { return false };
         let mut attention = status["attention"].as_array().unwrap().iter();
         attention.any(|one| one["what"].as_str().unwrap().contains("stream not found"))
     }
 
-    /// The server that leads the stream of a range; none while there is none.
+    /// The server that leads the stream of a range. `None` while there is no leader.
     pub(crate) fn leader(&self, range: usize) -> Option<usize> {
         let alive = self.of(Role::Log).filter(|at| self.processes[*at].child.is_some());
         let http = builder_without_tls().timeout(Duration::from_secs(2)).build().unwrap();
@@ -313,7 +319,7 @@ impl Cluster {
         None
     }
 
-    /// A server for the calls of the harness.
+    /// A coordinator, for calls of the harness.
     pub(crate) fn front(&self, n: usize) -> Server {
         Server::at(&self.fronts()[n])
     }

@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use super::ports::free_port;
 use super::{Server, doppel, log_file, run_ok};
 
-/// The files of a cluster, and its nodes of both tiers.
+/// A cluster: its temporary directory, and its nodes of both tiers.
 pub struct Cluster {
     home: TempDir,
     nodes: Vec<Node>,
 }
 
-/// A node of tier 1 or 2. Killed when it is dropped.
+/// A node of tier 1 or 2. Dropping it kills the process.
 struct Node {
     role: &'static str,
     name: String,
@@ -26,12 +26,13 @@ struct Node {
 }
 
 impl Cluster {
-    /// Makes the files, and starts a node of tier 1, named `record`, and so many of tier 2, named `index-0` and so on.
+    /// Writes the files of the cluster, and starts one node of tier 1, named `record`, and `index_nodes`
+    /// nodes of tier 2, named `index-0`, `index-1` and so on.
     pub fn start(index_nodes: usize, init: &[&str], record: &[&str]) -> Self {
         Self::start_spread(&["record"], index_nodes, init, record)
     }
 
-    /// The same with nodes of tier 1 of these names.
+    /// Like [`start`](Self::start), with one node of tier 1 for each of the names `records`.
     pub fn start_spread(records: &[&str], index_nodes: usize, init: &[&str], options: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("cluster.toml").display().to_string();
@@ -65,12 +66,12 @@ impl Cluster {
         self.home.path().join("cluster.toml")
     }
 
-    /// The directory of a node.
+    /// The data directory of a node.
     pub fn data(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    /// Where a node listens.
+    /// The address on which a node listens.
     pub fn address(&self, name: &str) -> String {
         let text = fs::read_to_string(self.file()).unwrap();
         let (_, entry) = text.split_once(&format!("name = \"{name}\"")).unwrap();
@@ -82,7 +83,7 @@ impl Cluster {
         self.nodes.iter_mut().find(|node| node.name == name).unwrap()
     }
 
-    /// A command that runs as a node, with the file of the cluster.
+    /// A command that runs as a node, with the option `--cluster` for the file of the cluster.
     pub fn command(&self, role: &str, name: &str) -> Command {
         let mut command = doppel();
         command.arg(role).arg("--cluster").arg(self.file()).args(["--name", name]);
@@ -102,10 +103,13 @@ impl Cluster {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         node.process = Some(child);
         let log = fs::read_to_string(&node.log).unwrap_or_default();
-        assert!(line.contains("is listening for its peers"), "{name} said {line:?}; its log:\n{log}");
+        assert!(
+            line.contains("is listening for its peers"),
+            "node {name} printed {line:?} instead of its address; its log:\n{log}"
+        );
     }
 
-    /// Runs a node that cannot start, to its end.
+    /// Runs a node that cannot start, and returns its output after it exits.
     pub fn fails_to_start(&self, role: &str, name: &str, data: &Path) -> Output {
         self.command(role, name).arg("--data").arg(data).output().unwrap()
     }
@@ -130,13 +134,13 @@ impl Cluster {
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
     }
 
-    /// Ends a node with SIGTERM. Whether it exited with 0.
+    /// Ends a node with SIGTERM. Returns whether it exited with 0.
     pub fn terminate(&mut self, name: &str) -> bool {
         self.signal(name, "TERM");
         self.node(name).process.take().unwrap().wait().unwrap().success()
     }
 
-    /// What a node has written to stderr.
+    /// The text that a node has written to its standard error.
     pub fn log(&mut self, name: &str) -> String {
         fs::read_to_string(&self.node(name).log).unwrap_or_default()
     }

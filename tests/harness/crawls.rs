@@ -1,12 +1,12 @@
-//! The developer crawls.
+//! Finds the real crawls that some tests read, which are not part of the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the crawls: what `DOPPEL_DATA` names, or `shared/data` beside the repository. Where there is none,
-/// prints that `test` is skipped; with `CI=true` fails.
+/// The folder of the crawls: `DOPPEL_DATA` if it is set, otherwise `shared/data` beside the repository. If
+/// the folder does not exist, prints that `test` is skipped; with `CI=true` it panics instead.
 pub fn crawls(test: &str) -> Option<PathBuf> {
-    // Packages lie at different depths of the repository.
+    // This module is compiled into packages at different depths of the repository.
     let candidates =
         || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|above| above.join("shared/data"));
     let beside = || candidates().find(|folder| folder.is_dir()).unwrap_or("../shared/data".into());
@@ -19,11 +19,11 @@ pub fn crawls(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// The files of one crawl in order, such as `crawl(&data, "quick")`.
+/// The WARC files of one crawl in the order of their names, such as `crawl(&data, "quick")`.
 pub fn crawl(data: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(data.join(name)).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries.filter(|path| path.to_string_lossy().ends_with(".warc.gz")).collect();
     files.sort();
-    assert!(!files.is_empty(), "no WARC files in {name}");
+    assert!(!files.is_empty(), "the crawl {name} has no WARC files");
     files
 }

@@ -4,16 +4,18 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-/// Runs `command` once to its end, then `moments` times until it is killed: each time a little later, up
-/// to the time that it takes on this machine today. `is_done` looks at what each run left, is told
-/// whether the run itself ended with success, and clears it away for the next one. Panics if fewer than
-/// an eighth of the runs were killed before they were done.
+/// Runs `command` once to its end, and then `moments` times until it is killed. Each run lives a little
+/// longer than the one before, up to the duration of the first run.
+///
+/// After each run, `is_done` receives whether the process exited with 0. It inspects the files that the run
+/// left, removes them, and returns whether the run completed. Panics if fewer than an eighth of the runs were
+/// killed before they completed.
 pub fn kill_at_moments(moments: u32, command: impl Fn() -> Command, mut is_done: impl FnMut(bool) -> bool) {
     let started = || command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     let ended = started().wait().unwrap().success();
     let mut takes = begun.elapsed();
-    assert!(ended && is_done(true), "the command fails when nothing kills it");
+    assert!(ended && is_done(true), "the command failed although nothing killed it");
     let mut killed = 0;
     for moment in 0..moments {
         let mut child = started();
@@ -26,5 +28,5 @@ pub fn kill_at_moments(moments: u32, command: impl Fn() -> Command, mut is_done:
             killed += 1;
         }
     }
-    assert!(killed > moments / 8, "{killed} of {moments} were killed in time");
+    assert!(killed > moments / 8, "only {killed} of {moments} runs were killed before they completed");
 }

@@ -1,12 +1,12 @@
-//! A scrape of `/metrics`.
+//! Scrapes and reads `/metrics`.
 
 use super::Server;
 
-/// The samples of a scrape, in its order: what stands before the value, and the value.
+/// The samples of a scrape, in its order: the name with the labels, and the value.
 pub struct Samples(Vec<(String, f64)>);
 
 impl Samples {
-    /// Scrapes a front door.
+    /// Scrapes the metrics of a server.
     pub fn of(server: &Server) -> Self {
         let response = server.get("/metrics");
         assert_eq!(response.status(), 200);
@@ -19,12 +19,12 @@ impl Samples {
         Self(samples.collect())
     }
 
-    /// The sample of this name, with its labels.
+    /// The value of the sample with this name and these labels, written as in the scrape.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(have, _)| have == name).map(|(_, value)| *value)
     }
 
-    /// The sum of all samples whose name begins and goes on like this.
+    /// The sum of all samples whose name starts with `begins` and contains every part in `has`.
     pub fn sum(&self, begins: &str, has: &[&str]) -> f64 {
         let matching = self
             .0

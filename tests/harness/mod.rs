@@ -1,8 +1,8 @@
 //! The process harness: runs real `doppel` processes on temporary directories and free ports.
 //!
-//! Each server's standard error is kept in a file of the build's temporary directory; a test that
-//! fails prints its end and leaves it there. Nothing waits by sleeping a fixed time: [`wait_until`] polls
-//! for a condition and gives up with a message.
+//! The harness writes the standard error of each server to a file in the build's temporary directory. A test
+//! that fails prints the end of that file and leaves the file in place. No helper sleeps for a fixed time:
+//! [`wait_until`] polls a condition, and panics with a message after a time limit.
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part")]
 #![allow(unreachable_pub, reason = "shared by test binaries")]
 
@@ -58,7 +58,7 @@ pub fn run<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) ->
 pub fn run_ok<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> String {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "doppel ended with {}: {errors}", output.status);
+    assert!(output.status.success(), "doppel failed with {}: {errors}", output.status);
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -69,7 +69,7 @@ pub fn wait_until<T>(what: &str, limit: Duration, mut condition: impl FnMut() ->
         if let Some(value) = condition() {
             return value;
         }
-        assert!(begin.elapsed() < limit, "waited {limit:?} for {what}");
+        assert!(begin.elapsed() < limit, "waited {limit:?} in vain for {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -84,10 +84,10 @@ fn log_file(name: &str) -> PathBuf {
 /// A running `doppel serve` or coordinator. Killed when it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    /// None where another process has started it.
+    /// `None` if another process started the server.
     child: Option<Child>,
-    /// What it says on standard output, but for the first line.
-    said: Option<Mutex<BufReader<ChildStdout>>>,
+    /// Standard output of the server after its first line.
+    stdout: Option<Mutex<BufReader<ChildStdout>>>,
     /// The base URL, such as `http://127.0.0.1:41234`.
     pub url: String,
     log: PathBuf,
@@ -107,12 +107,12 @@ impl Server {
         Self::start_command(command)
     }
 
-    /// Runs a command that says on its first line where it listens, and waits until it is ready.
+    /// Runs a command that prints its URL on its first line, and waits until that server is ready.
     pub fn start_command(command: Command) -> Self {
         Self::start_as(command, builder_without_tls().timeout(PATIENCE).build().unwrap())
     }
 
-    /// The same for a server with tokens, that is asked with one.
+    /// Like [`start_command`](Self::start_command), for a server with tokens. Requests carry `token`.
     pub fn start_locked(command: Command, token: &str) -> Self {
         let token = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
         let headers = HeaderMap::from_iter([(AUTHORIZATION, token)]);
@@ -122,40 +122,43 @@ impl Server {
         )
     }
 
-    /// The same, asked by this client.
+    /// Like [`start_command`](Self::start_command), but sends requests with the client `http`.
     pub fn start_as(mut command: Command, http: Client) -> Self {
         let log = log_file("serve");
         command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        let said = Mutex::new(said);
-        let mut server = Self { child: Some(child), said: Some(said), url: String::new(), log, http };
+        stdout.read_line(&mut line).unwrap();
+        let stdout = Mutex::new(stdout);
+        let mut server = Self { child: Some(child), stdout: Some(stdout), url: String::new(), log, http };
         match line.split_whitespace().find(|word| word.starts_with("http")) {
             Some(url) => url.clone_into(&mut server.url),
-            None => panic!("doppel serve gave no address but {line:?}; its log:\n{}", server.log()),
+            None => panic!(
+                "doppel printed {line:?} instead of a line with its address; its log:\n{}",
+                server.log()
+            ),
         }
-        // It serves before the index knows everything again.
+        // The server answers before its index is complete again, so wait for the index too.
         let has_index = || server.get("/v1/reports/load-balance").status().is_success();
-        wait_until("the index", PATIENCE, || has_index().then_some(()));
+        wait_until("the index to be complete", PATIENCE, || has_index().then_some(()));
         server
     }
 
-    /// One that another process has started.
+    /// A server at `url` that another process started. Dropping this value does not stop the server.
     pub fn at(url: &str) -> Self {
         let http = builder_without_tls().timeout(PATIENCE).build().unwrap();
-        Self { child: None, said: None, url: url.to_owned(), log: log_file("none"), http }
+        Self { child: None, stdout: None, url: url.to_owned(), log: log_file("none"), http }
     }
 
-    /// The URL of the listener for operators, which it says on its second line; asked once.
+    /// URL of the listener for operators, which the server prints on its second line. Call it at most once.
     pub fn operators_url(&self) -> String {
         let mut line = String::new();
-        self.said.as_ref().unwrap().lock().unwrap().read_line(&mut line).unwrap();
+        self.stdout.as_ref().unwrap().lock().unwrap().read_line(&mut line).unwrap();
         line.split_whitespace().find(|word| word.starts_with("http")).unwrap().to_owned()
     }
 
-    /// What the server has written to stderr.
+    /// The text that the server has written to its standard error.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -199,39 +202,39 @@ impl Server {
         Some(peak.trim().strip_suffix(" kB")?.parse::<u64>().unwrap() << 10)
     }
 
-    /// `POST path` with an encoded body. Any status.
+    /// Sends `POST path` with an encoded body. Returns the response whatever its status.
     pub fn post_encoded(&self, path: &str, content_type: &str, encoding: &str, body: Vec<u8>) -> Response {
         let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
         request.header("content-encoding", encoding).body(body).send().unwrap()
     }
 
-    /// `GET path`. Any status.
+    /// Sends `GET path`. Returns the response whatever its status.
     pub fn get(&self, path: &str) -> Response {
         self.http.get(format!("{}{path}", self.url)).send().unwrap()
     }
 
-    /// `GET path` with a query. Any status.
+    /// Sends `GET path` with a query. Returns the response whatever its status.
     pub fn query(&self, path: &str, query: &[(&str, &str)]) -> Response {
         self.http.get(self.with_query(path, query)).send().unwrap()
     }
 
-    /// `GET path` with a query. Expects a 200 and returns its JSON.
+    /// Sends `GET path` with a query. Expects a 200 and returns its JSON.
     pub fn ask(&self, path: &str, query: &[(&str, &str)]) -> Value {
         json_of(self.query(path, query))
     }
 
-    /// `DELETE path` with a query. Any status.
+    /// Sends `DELETE path` with a query. Returns the response whatever its status.
     pub fn delete(&self, path: &str, query: &[(&str, &str)]) -> Response {
         self.http.delete(self.with_query(path, query)).send().unwrap()
     }
 
-    /// `POST path` with a body. Any status.
+    /// Sends `POST path` with a body. Returns the response whatever its status.
     pub fn post(&self, path: &str, content_type: &str, body: impl Into<reqwest::blocking::Body>) -> Response {
         let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
         request.body(body).send().unwrap()
     }
 
-    /// `POST path` with a JSON value. Expects a 200 and returns its JSON.
+    /// Sends `POST path` with a JSON value. Expects a 200 and returns its JSON.
     pub fn post_json(&self, path: &str, value: &Value) -> Value {
         json_of(self.post(path, "application/json", value.to_string()))
     }
@@ -244,7 +247,8 @@ impl Server {
         lines_of(&response.text().unwrap())
     }
 
-    /// Submits pages until all are accepted; pages that the server asks to resend are sent again.
+    /// Submits pages until the server accepts all of them. Sends a page again if the answer is the error
+    /// `retry`.
     pub fn push_all(&self, pages: &[Value]) {
         let mut left = pages.to_vec();
         while !left.is_empty() {
@@ -254,13 +258,13 @@ impl Server {
         }
     }
 
-    /// The same where the server may take nothing at all for a while.
+    /// Like [`push_all`](Self::push_all), but also sends a batch again if the server refuses it as a whole.
     pub fn push_patiently(&self, pages: &[Value]) {
         let mut left = pages.to_vec();
         while !left.is_empty() {
             let body: String = left.iter().map(|page| format!("{page}\n")).collect();
             let response = self.post("/v1/pages", "application/x-ndjson", body);
-            // Nobody owns what they are about, or too many wait to be decided.
+            // 503: the range of these pages has no owner. 429: too many pages wait to be decided.
             if [503, 429].contains(&response.status().as_u16()) {
                 thread::sleep(Duration::from_millis(200));
                 continue;
@@ -272,12 +276,12 @@ impl Server {
         }
     }
 
-    /// Waits until everything accepted is decided.
+    /// Waits until every accepted page is decided.
     pub fn flush(&self) {
         self.flush_within(PATIENCE);
     }
 
-    /// The same where a part of the pages may have no owner for a while.
+    /// Like [`flush`](Self::flush), but also waits while some pages have no owner.
     pub fn flush_patiently(&self) {
         wait_until("everything to be decided", PATIENCE * 2, || {
             let response = self.post("/v1/flush?wait=true", "application/json", "");
@@ -286,7 +290,7 @@ impl Server {
         });
     }
 
-    /// The same with another limit.
+    /// Like [`flush`](Self::flush), with the time limit `limit`.
     pub fn flush_within(&self, limit: Duration) {
         wait_until("everything to be decided", limit, || {
             let flushed = json_of(self.post("/v1/flush?wait=true", "application/json", ""));
@@ -368,10 +372,11 @@ pub fn lines_of(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-/// The meaning of an export: URL, status, winner and `duplicate_of` of each page, and the groups as sets of URLs.
+/// Meaning of an export: URL, status, winner and `duplicate_of` of each page, and each group as a set of
+/// URLs.
 pub type Meaning = (Vec<(String, String, [Option<String>; 2])>, Vec<Vec<String>>);
 
-/// What one process makes of rounds of pages.
+/// The meaning of the export of a single process that received these rounds of pages.
 pub fn of_one_process(rounds: &[Vec<Value>]) -> Meaning {
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(home.path(), &[]);
@@ -394,21 +399,25 @@ pub fn differences(is: &Meaning, expected: &Meaning) -> Vec<String> {
     [missing(expected, is, "missing"), missing(is, expected, "not expected")].concat()
 }
 
-/// Waits until nothing of a cluster needs attention.
+/// Waits until the status of a cluster lists no problem under `attention`.
 pub fn all_is_well(front: &Server) {
     let began = Instant::now();
     loop {
-        let said = front.query("/v1/cluster", &[]);
-        let said = said.status().is_success().then(|| said.json::<Value>().unwrap()["attention"].clone());
-        if said == Some(Value::Array(Vec::new())) {
+        let response = front.query("/v1/cluster", &[]);
+        let is_answer = response.status().is_success();
+        let problems = is_answer.then(|| response.json::<Value>().unwrap()["attention"].clone());
+        if problems == Some(Value::Array(Vec::new())) {
             return;
         }
-        assert!(began.elapsed() < PATIENCE, "all is not well: {said:#?}");
+        assert!(
+            began.elapsed() < PATIENCE,
+            "the cluster still lists problems after {PATIENCE:?}: {problems:#?}"
+        );
         thread::sleep(Duration::from_millis(200));
     }
 }
 
-/// Extracts the meaning of an export. It leaves out the ids of groups, which depend on the order of arrival.
+/// Extracts the meaning of an export. Leaves out the ids of groups, which depend on the order of arrival.
 pub fn meaning(export: &str) -> Meaning {
     let mut pages = Vec::new();
     let mut groups = std::collections::BTreeMap::<String, Vec<String>>::new();

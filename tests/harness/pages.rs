@@ -1,10 +1,10 @@
-//! Pages generated from a seed: texts over one vocabulary, near copies of them, and whole crawls with updates,
-//! copies, redirects and deaths.
+//! Pages generated from a seed: texts over one vocabulary, near copies of them, and whole crawls with
+//! updates, copies, redirects and deaths.
 
 pub use doppel_model::Random;
 use serde_json::{Value, json};
 
-/// `words` words that no other seed shares in this order.
+/// A text of `words` words. Texts of different seeds differ.
 pub fn text(seed: u64, words: usize) -> Vec<String> {
     let mut random = Random::new(seed);
     let syllables = ["ba", "do", "ki", "lu", "me", "no", "ra", "si", "tu", "ve"];
@@ -12,8 +12,8 @@ pub fn text(seed: u64, words: usize) -> Vec<String> {
     (0..words).map(|_| word(&mut random)).collect()
 }
 
-/// A near copy, in which one word in the middle is replaced. In a text of 200 words this changes 5 of the 200
-/// shingles on each side: J = 195 / 205.
+/// A near copy of a text, with one word in the middle replaced. In a text of 200 words this changes 5 of the
+/// 200 shingles on each side, so J = 195 / 205.
 pub fn near_copy(text: &[String], seed: u64) -> Vec<String> {
     let mut copy = text.to_vec();
     let middle = copy.len() / 2;
@@ -27,9 +27,9 @@ pub fn html(title: &str, words: &[String]) -> String {
     format!("<!doctype html>\n<html><head><title>{title}</title></head><body>\n{paragraphs}</body></html>\n")
 }
 
-/// A crawl in `rounds` rounds with `topics` families of pages. A family has 1 to 5 pages that are near copies.
-/// In later rounds some pages change slightly, some completely, some move to another family, some become
-/// redirects, and some die.
+/// A crawl in `rounds` rounds with `topics` families of pages. A family has 1 to 5 pages that are near
+/// copies. In later rounds some pages change slightly, some completely, some move to another family, some
+/// become redirects, and some die.
 pub fn rounds(seed: u64, topics: usize, rounds: usize) -> Vec<Vec<Value>> {
     let mut random = Random::new(seed);
     let sizes: Vec<usize> = (0..topics).map(|_| 1 + random.index(5)).collect();

@@ -1,7 +1,8 @@
-//! A small file system of its own, which a test fills.
+//! A small file system that a test fills.
 //!
-//! It is in the mount namespace of a process that does nothing else, so a server on it may end and start again. Others reach it
-//! through that process's root.
+//! The file system exists in the mount namespace of a process that does nothing else, so that a server on it
+//! may end and start again. Other processes reach the file system through the root directory of that process
+//! in `/proc`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -9,17 +10,18 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The file system. It goes when this is dropped.
+/// A small file system. Dropping it unmounts the file system.
 pub struct SmallDisk {
     holder: Child,
-    /// How a process gets into its namespace.
+    /// Options of `nsenter` with which a process enters the namespace.
     enter: &'static [&'static str],
     path: PathBuf,
 }
 
 type Options = &'static [&'static str];
 
-/// How a process gets a mount namespace here, and how another one enters it: as root, or as root of a user namespace.
+/// The options of `unshare` that make a mount namespace, and those of `nsenter` that enter it. Tries as root
+/// first, then as root of a new user namespace. `None` if neither is allowed.
 fn namespace() -> Option<(Options, Options)> {
     let may = |(options, _): &(Options, Options)| {
         let mut command = Command::new("unshare");
@@ -34,15 +36,16 @@ fn namespace() -> Option<(Options, Options)> {
 }
 
 impl SmallDisk {
-    /// Makes one of so many bytes, in the place of a directory. None where a process may not have one, which it prints.
+    /// Mounts a file system of `bytes` bytes over the directory `at`. If the system does not allow that,
+    /// prints so and returns `None`.
     pub fn make(at: &Path, bytes: u64) -> Option<Self> {
         let Some((make, enter)) = namespace() else {
-            println!("no process may have a file system of its own here");
+            println!("this system does not let a process mount a file system");
             return None;
         };
         let mut command = Command::new("unshare");
         command.args(make).args(["sh", "-c"]);
-        // It ends with its input.
+        // The holder process ends when its standard input closes.
         command.arg(format!("mount -t tmpfs -o size={bytes} tmpfs \"$1\" && echo made && exec cat"));
         command.arg("sh").arg(at).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut holder = command.spawn().unwrap();
@@ -53,19 +56,19 @@ impl SmallDisk {
         Some(Self { holder, enter, path: root.join(at.strip_prefix("/").unwrap()) })
     }
 
-    /// A command whose process has it in its own place.
+    /// A command whose process sees the file system at the directory where it was mounted.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.arg("--target").arg(self.holder.id().to_string()).args(self.enter).arg(program);
         command
     }
 
-    /// Where other processes find it.
+    /// The path under which other processes reach the file system.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Takes all that is free.
+    /// Fills the file system to its last byte.
     pub fn fill(&self) {
         let mut file = File::options().create(true).append(true).open(self.ballast()).unwrap();
         for bytes in [1 << 20, 1 << 12, 1] {
@@ -74,7 +77,7 @@ impl SmallDisk {
         }
     }
 
-    /// Makes room again.
+    /// Frees the space that [`fill`](Self::fill) took.
     pub fn empty(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }

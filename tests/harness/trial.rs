@@ -1,4 +1,4 @@
-//! A cluster of `doppel dev-cluster` with servers of the log.
+//! A replicated cluster, started by `doppel dev-cluster` with servers of the shared log.
 
 use std::env;
 use std::io::{BufRead as _, BufReader};
@@ -10,10 +10,12 @@ use tempfile::TempDir;
 
 use super::{Server, doppel, run_ok};
 
-/// Paths of `nats-server` programs, separated by colons. Without it, the one on the path is taken.
+/// Environment variable with paths of `nats-server` programs, separated by colons. The first one is used. If
+/// it is not set, the program is looked up on `PATH`.
 const PROGRAMS: &str = "DOPPEL_NATS_SERVERS";
 
-/// The program of the log's servers. Where there is none, a test is skipped, but in CI it fails.
+/// The program that serves the shared log. If it is missing, returns `None` and the caller skips its test; in
+/// CI it panics.
 pub fn log_server() -> Option<PathBuf> {
     let named = env::var_os(PROGRAMS).and_then(|paths| env::split_paths(&paths).next());
     let on_path = || {
@@ -22,13 +24,16 @@ pub fn log_server() -> Option<PathBuf> {
     };
     let found = named.filter(|program| program.is_file()).or_else(on_path);
     if found.is_none() {
-        assert!(env::var_os("CI").is_none(), "in CI a nats-server is needed: set {PROGRAMS}");
-        eprintln!("skipped: no nats-server is on the path, and {PROGRAMS} names none");
+        assert!(
+            env::var_os("CI").is_none(),
+            "no nats-server was found, and CI must not skip this test: set {PROGRAMS}"
+        );
+        eprintln!("skipped: there is no nats-server on the path or in {PROGRAMS}");
     }
     found
 }
 
-/// A cluster to try. Ended when it is dropped.
+/// A running `doppel dev-cluster`. Dropping it ends the cluster.
 pub struct Trial {
     home: TempDir,
     child: Child,
@@ -36,7 +41,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// One with three servers of the log and with these options; none where the log has no program.
+    /// Starts a cluster with three servers of the log and these options. `None` if there is no `nats-server`.
     pub fn replicated(options: &[&str]) -> Option<Self> {
         let program = log_server()?;
         let home = tempfile::tempdir().unwrap();
@@ -55,7 +60,8 @@ impl Trial {
         Some(Self { home, child, processes })
     }
 
-    /// Whether a write counts when a second node has it, as with log servers that cannot sync what they acknowledge.
+    /// Whether a write is settled once a second node has copied it. This is so if the log servers cannot sync
+    /// what they acknowledge.
     pub fn settles_by_standby(&self) -> bool {
         let file = self.data("cluster.toml");
         let shown = run_ok(["cluster", "show", "--json", "--cluster", file.to_str().unwrap()]);
@@ -63,13 +69,13 @@ impl Trial {
         shown["description"]["log"]["settlement"] == "standby"
     }
 
-    /// All its front doors.
+    /// All coordinators of the cluster.
     pub fn coordinators(&self) -> Vec<Server> {
         let all = self.processes["coordinators"].as_array().unwrap();
         all.iter().map(|one| Server::at(one["url"].as_str().unwrap())).collect()
     }
 
-    /// The directory of a node.
+    /// The data directory of a process, or another file of the cluster.
     pub fn data(&self, name: &str) -> PathBuf {
         self.home.path().join("try").join(name)
     }
@@ -85,18 +91,18 @@ impl Trial {
         all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The number of a process that was started last under a name.
+    /// The process id of the latest process with this name.
     pub fn pid(&self, name: &str) -> i32 {
         let file = self.data(name).with_extension("pid");
         std::fs::read_to_string(file).unwrap().trim().parse().unwrap()
     }
 
-    /// What a process has written to its log.
+    /// The text of a process's log file.
     pub fn log(&self, name: &str) -> String {
         std::fs::read_to_string(self.data(name).with_extension("log")).unwrap_or_default()
     }
 
-    /// Starts a process that was killed, with other variables of its environment.
+    /// Starts a killed process again, with more environment variables.
     pub fn start_with(&self, name: &str, variables: &[(&str, &str)]) {
         let mut command = doppel();
         command.args(["dev-cluster", "start", name, "--dir"]).arg(self.home.path().join("try"));
@@ -104,17 +110,17 @@ impl Trial {
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// `kill -9` of a process by its name.
+    /// Kills a process by its name, as `kill -9` does.
     pub fn kill(&self, name: &str) {
         self.command("kill", name);
     }
 
-    /// Starts a process that was killed.
+    /// Starts a killed process again.
     pub fn start(&self, name: &str) {
         self.command("start", name);
     }
 
-    /// Sends a process a signal; it must not have been started anew.
+    /// Sends a signal to a process. The process must be the one that the cluster started at first.
     pub fn signal(&self, name: &str, signal: &str) {
         let roles = self.processes.as_object().unwrap().values();
         let process = roles.flat_map(|role| role.as_array().unwrap()).find(|process| process["name"] == name);

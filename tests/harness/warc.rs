@@ -1,11 +1,11 @@
-//! Hand-made WARC files, gzip per record.
+//! Builds WARC files record by record, each record in a gzip member of its own.
 
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A response record.
+/// A response record with this URL, HTTP head and body.
 pub fn response(url: &str, head: &str, body: &[u8]) -> Vec<u8> {
     let mut block = format!("{head}\r\n\r\n").into_bytes();
     block.extend_from_slice(body);
@@ -26,14 +26,15 @@ pub fn page(url: &str, html: &[u8]) -> Vec<u8> {
     response(url, "HTTP/1.1 200 OK\r\nContent-Type: text/html", html)
 }
 
-/// One gzip member.
+/// Compresses bytes into one gzip member.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-/// A gzip stream with one member that contains `bytes` zero bytes, in steps of 64 MiB, and then breaks off.
+/// A gzip stream with one member of `bytes` zero bytes, rounded up to steps of 64 MiB. It ends without a
+/// trailer.
 pub fn endless_zeros(bytes: u64) -> Vec<u8> {
     const STEP: usize = 64 << 20;
     let mut deflate = flate2::Compress::new(Compression::best(), false);

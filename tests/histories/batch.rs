@@ -1,4 +1,5 @@
-//! Runs a history through `doppel dedup`, with its versions in another order: without a data directory, and with one.
+//! Runs the versions of a history through `doppel dedup` in another order, without a data directory and with
+//! one.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use super::history::MARKETS;
 use super::served::{Checked, Served, differences, equal, live};
 use crate::harness::{lines_of, run, run_ok};
 
-/// Compares what batches make of the versions that arrived.
+/// Compares the results of batches over the versions that arrived with the model.
 pub(crate) fn compare(served: &Served<'_>) -> Checked {
     let answers = live(&served.model(None).answers(None));
     if answers.is_empty() {
@@ -21,7 +22,7 @@ pub(crate) fn compare(served: &Served<'_>) -> Checked {
     for last in (1..versions.len()).rev() {
         versions.swap(last, random.index(last + 1));
     }
-    // Some in a second file, which may also bring one again.
+    // Put some lines into a second file, which may also repeat a line.
     let lines: Vec<String> =
         versions.iter().map(|version| served.history.line(version).to_string()).collect();
     let cut = random.index(lines.len() + 1);
@@ -58,7 +59,7 @@ pub(crate) fn compare(served: &Served<'_>) -> Checked {
     Ok(())
 }
 
-/// A directory that a batch makes is served.
+/// Makes a data directory with a batch, serves it, and compares the answers.
 fn directory(served: &Served<'_>, inputs: &[String]) -> Checked {
     let data = served.file("batch");
     let options = served.directory_options();

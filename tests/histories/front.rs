@@ -1,4 +1,4 @@
-//! The processes that a history runs in: one server, or a cluster whose ranges are replicated.
+//! The processes in which a history runs: one server, or a cluster with replicated ranges.
 
 use std::path::PathBuf;
 
@@ -7,20 +7,20 @@ use doppel_model::Random;
 use crate::harness::Server;
 use crate::harness::trial::Trial;
 
-/// Who answers, and what is killed.
+/// The processes under test: a server that answers, and processes to kill.
 pub(crate) trait Front {
     fn server(&self) -> &Server;
 
-    /// Kills a process after a wait, and goes on.
+    /// Kills a process after `wait` returns, and restores service.
     fn kill(&mut self, wait: &mut dyn FnMut());
 
-    /// Starts what was killed and is not running.
+    /// Starts the killed processes that do not run yet.
     fn complete(&mut self);
 
     fn is_cluster(&self) -> bool;
 }
 
-/// One process on a directory.
+/// A single process on a data directory.
 pub(crate) struct OneProcess {
     server: Option<Server>,
     data: PathBuf,
@@ -34,7 +34,7 @@ impl OneProcess {
         this
     }
 
-    /// Ends the process in order. Returns whether it exited with 0.
+    /// Ends the process with SIGTERM. Returns whether it exited with 0.
     pub(crate) fn terminate(mut self) -> bool {
         self.server.take().unwrap().terminate()
     }
@@ -63,18 +63,18 @@ impl Front for OneProcess {
     }
 }
 
-/// A cluster. One process at a time is away.
+/// A cluster. At most one of its processes is dead at a time.
 pub(crate) struct InCluster {
     trial: Trial,
     front: Server,
     random: Random,
     away: Option<String>,
-    /// How many processes were killed.
+    /// Number of killed processes.
     pub(crate) kills: usize,
 }
 
 impl InCluster {
-    /// None where the log has no program.
+    /// Starts a cluster. `None` if there is no `nats-server`.
     pub(crate) fn start(seed: u64, options: &[String]) -> Option<Self> {
         let counts = ["--tier1", "3", "--tier2", "2", "--coordinators", "1"].into_iter();
         let options: Vec<&str> = counts.chain(options.iter().map(String::as_str)).collect();
@@ -89,7 +89,8 @@ impl Front for InCluster {
         &self.front
     }
 
-    /// Mostly a node of tier 1 goes, so that others take its ranges over; now and then one of the index or of the log.
+    /// Kills mostly a node of tier 1, so that other nodes take over its ranges. Sometimes kills a node of the
+    /// index or a server of the log.
     fn kill(&mut self, wait: &mut dyn FnMut()) {
         self.complete();
         wait();

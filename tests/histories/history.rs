@@ -1,4 +1,4 @@
-//! A history: how a collection is set up, and what happens to it. A seed gives all of it.
+//! A history: the setup of a collection, and what happens to it. A seed determines all of it.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::texts::texts;
 
-/// The policies of histories; `jaccard` is drawn more often than the others.
+/// The policies of histories. `jaccard` is drawn more often than the others.
 const POLICIES: [&str; 16] = [
     "jaccard",
     "jaccard",
@@ -28,10 +28,11 @@ const POLICIES: [&str; 16] = [
     "multi-simhash",
 ];
 
-/// Host suffixes that a question can prefer: of the file of winner rules, or named by themselves.
+/// A market: host suffixes that a question prefers. The file of winner rules defines it, or the question
+/// names one suffix.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Market {
-    /// As a question names it.
+    /// Name of the market in a question.
     pub(crate) name: &'static str,
     suffixes: &'static [&'static str],
     is_in_file: bool,
@@ -51,10 +52,11 @@ impl Market {
     }
 }
 
-/// The rules that a file of winner rules can name.
+/// The rules that a file of winner rules may list.
 const RULES: [&str; 6] = ["popularity", "day_first_seen", "static_url", "shorter_url", "first_seen", "https"];
 
-/// The URLs of pages: several hosts and sites, lengths, schemes, a query, and other spellings of some of them.
+/// The URLs of pages: several hosts, sites, lengths and schemes, a query, and other spellings of some of the
+/// URLs.
 const URLS: [&str; 24] = [
     "http://a.example/",
     "http://a.example/one",
@@ -82,10 +84,10 @@ const URLS: [&str; 24] = [
     "http://d.org/a/path/that/is/the/longest/of/all",
 ];
 
-/// The URL that no page has.
+/// Number of a URL that no page ever has.
 pub(crate) const NEVER: usize = 22;
 
-/// The first date of a version: noon, so that dates around it are on two days.
+/// Date around which all versions are dated: noon, so that the dates fall on two days.
 const NOON: i64 = 1_704_110_400_000;
 
 /// A page, by the number of its URL.
@@ -108,34 +110,34 @@ pub(crate) struct Version {
     pub(crate) body: Body,
 }
 
-/// What happens to the collection.
+/// A step of a history.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// Versions come, as lines of one request.
+    /// Push versions as the lines of one request.
     Push(Vec<Version>),
-    /// A version comes alone; a death as a deletion.
+    /// Push one version in a request of its own; a death as a deletion.
     One(Version),
-    /// Versions come, and the process is killed so many microseconds later. Then they come again.
+    /// Push versions, kill the process this many microseconds later, and push them again.
     KillDuring(Vec<Version>, u64),
-    /// The process is killed and started again.
+    /// Kill the process and start it again.
     Kill,
-    /// A page is purged.
+    /// Purge a page.
     Purge(Page),
-    /// An operator repairs every group.
+    /// Repair every group, as an operator does.
     Repair,
-    /// The consumer of the feed reads so many events.
+    /// Let the consumer of the change feed read this many events.
     Read(usize),
-    /// All is decided, and every answer is compared.
+    /// Wait until everything is decided, and compare every answer.
     Rest,
 }
 
-/// How the collection is set up.
+/// The setup of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) policy: &'static str,
-    /// The winner rules; none for the default ones.
+    /// The winner rules. `None` for the default rules.
     pub(crate) rules: Option<Vec<&'static str>>,
-    /// Distinct contents past which a group is quarantined.
+    /// Number of distinct contents above which a group is quarantined.
     pub(crate) contents_max: Option<u64>,
     pub(crate) shards: u64,
     pub(crate) ranges: u64,
@@ -175,7 +177,7 @@ impl Setup {
         }
     }
 
-    /// A cluster of several ranges and nodes.
+    /// The setup of a cluster with several ranges and nodes.
     fn of_cluster(random: &mut Random) -> Self {
         Self { shards: 16, ranges: 6, partitions: 1, nodes: 2, ..Self::of(random) }
     }
@@ -185,31 +187,32 @@ impl Setup {
     }
 }
 
-/// Some rules in any order.
+/// Some of the rules in random order.
 fn rules(random: &mut Random) -> Vec<&'static str> {
     let mut left = RULES.to_vec();
     (0..random.index(RULES.len())).map(|_| left.swap_remove(random.index(left.len()))).collect()
 }
 
-/// Makes the steps of a history.
-struct Making {
+/// Generates the steps of a history.
+struct HistoryGenerator {
     random: Random,
-    /// How many pages take part.
+    /// Number of pages that take part.
     pages: usize,
     texts: usize,
-    /// How many of the texts, the first ones, most pages have.
+    /// Number of texts that most pages use. They are the first ones.
     usual_texts: usize,
-    /// What was sent before, to be sent again.
+    /// Versions sent so far, for replays.
     sent: Vec<Version>,
 }
 
-impl Making {
+impl HistoryGenerator {
     fn page(&mut self) -> Page {
         let page = self.random.index(self.pages);
         if page == NEVER { 0 } else { page }
     }
 
-    /// Days around one noon, and few moments of each, so that many versions have one date.
+    /// A date. There are few days around one noon and few moments of each day, so many versions have equal
+    /// dates.
     fn date(&mut self) -> i64 {
         let (day, moment) = (self.random.below(3) as i64, self.random.below(4) as i64);
         NOON + day * Timestamp::DAY_MS + moment * 5_000_000
@@ -232,7 +235,8 @@ impl Making {
         Version { page, at, popularity, body }
     }
 
-    /// A redirect to one of some pages. Nobody takes a redirect to its own URL.
+    /// A redirect to one of the pages from `first` on. A redirect never leads to its own URL, which the
+    /// server would refuse.
     fn redirect(&mut self, page: Page, first: Page, count: usize) -> Body {
         let to = first + self.random.index(count);
         Body::Redirect(if to == page { (to + 1) % URLS.len() } else { to })
@@ -240,12 +244,12 @@ impl Making {
 
     fn versions(&mut self) -> Vec<Version> {
         match self.random.below(8) {
-            // Replays of anything that came before.
+            // Replays of earlier versions.
             0 if !self.sent.is_empty() => {
                 let count = 1 + self.random.index(6);
                 (0..count).map(|_| self.sent[self.random.index(self.sent.len())]).collect()
             }
-            // Several versions of one page, most of one date.
+            // Several versions of one page, most of them with equal dates.
             1 => {
                 let first = self.version();
                 let other = |made: &mut Self| {
@@ -255,7 +259,7 @@ impl Making {
                 let others: Vec<Version> = (0..1 + self.random.index(3)).map(|_| other(self)).collect();
                 std::iter::once(first).chain(others).collect()
             }
-            // A chain of redirects, longer than is followed or a cycle.
+            // A chain of redirects that is a cycle, or longer than a server follows.
             2 => {
                 let (at, hops) = (self.date(), 2 + self.random.index(22));
                 let hop = |from: usize| {
@@ -288,7 +292,7 @@ impl Making {
 }
 
 impl History {
-    /// The history of a seed in one process.
+    /// The history of a seed for a single process.
     pub(crate) fn of(seed: u64) -> Self {
         let mut random = Random::of(seed, [1, 0, 0]);
         let setup = Setup::of(&mut random);
@@ -296,7 +300,7 @@ impl History {
         Self::make(seed, setup, steps, random)
     }
 
-    /// The history of a seed in a cluster: longer, because a cluster starts slowly.
+    /// The history of a seed for a cluster. It is longer, because a cluster starts slowly.
     pub(crate) fn of_cluster(seed: u64) -> Self {
         let mut random = Random::of(seed, [2, 0, 0]);
         let setup = Setup::of_cluster(&mut random);
@@ -306,8 +310,9 @@ impl History {
     fn make(seed: u64, setup: Setup, steps: usize, mut random: Random) -> Self {
         let (texts, usual_texts) = texts(&mut random);
         let pages = 4 + random.index(URLS.len() - 3);
-        let mut making = Making { random, pages, texts: texts.len(), usual_texts, sent: Vec::new() };
-        // After a repair a group has another limit.
+        let mut making =
+            HistoryGenerator { random, pages, texts: texts.len(), usual_texts, sent: Vec::new() };
+        // A repair gives a group another limit, so histories with a limit have no repairs.
         let repairs = setup.contents_max.is_none();
         let mut made = Vec::new();
         for _ in 0..steps {
@@ -322,7 +327,7 @@ impl History {
         Self { seed, setup, texts, steps: made }
     }
 
-    /// A version as a line of JSON.
+    /// A version as a line of JSON lines.
     pub(crate) fn line(&self, version: &Version) -> Value {
         let Version { page, at, popularity, body } = *version;
         let mut line =
@@ -338,7 +343,7 @@ impl History {
         line
     }
 
-    /// The file of winner rules and markets.
+    /// The text of the file of winner rules and markets.
     pub(crate) fn winners_file(&self) -> String {
         let rules = self.setup.rules.as_ref().map(|rules| format!("rules = {rules:?}\n"));
         let markets = MARKETS.iter().filter(|market| market.is_in_file);
@@ -348,7 +353,7 @@ impl History {
     }
 }
 
-/// A version in a few characters: page, date, popularity, body.
+/// Prints a version in a few characters: page, date, popularity, body.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { page, at, popularity, body } = self;

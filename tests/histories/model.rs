@@ -1,6 +1,6 @@
-//! What is true of a collection: its pages, by the set of their versions, and the answers that follow from the pages. Everything is counted
-//! in the most direct way, and nothing here is of the product but signatures, the link relation of policies, and spellings of URLs.
-//! Of `jaccard` F is held against its definition.
+//! The model: computes the pages of a collection from the set of their versions, and every answer from the
+//! pages. It computes everything in the most direct way. From the product it takes only signatures, the link
+//! relation of policies, and spellings of URLs. F of `jaccard` is also compared with its definition.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,29 +13,30 @@ use doppel_text::Extractor;
 
 use super::history::{Body, History, Market, Page, Version, url};
 
-/// Redirects followed at most.
+/// Maximal number of redirects that are followed.
 const HOPS_MAX: usize = 20;
 
-/// A model that is wrong in one point. The test that finds no difference to it would find none to a product that is wrong in this point.
+/// A planted mistake of the model. A test that finds no difference to such a model would also miss a product
+/// with that mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mistake {
-    /// Of versions with one date the last to arrive stands for the page.
+    /// Among versions with one date, the last to arrive counts.
     LastArrivalStands,
-    /// A version that comes late loses its popularity.
+    /// A late version loses its popularity.
     LatePopularityIsLost,
-    /// A version that comes late does not say that the page was seen earlier.
+    /// A late version does not show that the page was seen earlier.
     LateVersionsAreNotSeen,
-    /// Pages that are like a kept page, but not like the winner, are kept.
+    /// Pages that are near a kept page, but not near the winner, are kept.
     NoCovers,
-    /// Groups are only pages that are like the winner.
+    /// Groups consist only of pages that are near the winner.
     NoChains,
-    /// A dead target is an unknown one.
+    /// A dead target counts as an unknown target.
     DeadIsUnknown,
     /// A purged page keeps its versions.
     PurgeForgetsNothing,
-    /// The first page of a market stands for its group, whatever else names the winner.
+    /// The first page of a market wins its group, also for pages that it does not cover.
     MarketsTearCovers,
-    /// A market changes nothing.
+    /// A market has no effect.
     NoMarkets,
 }
 
@@ -58,13 +59,13 @@ pub(crate) struct Signatures {
     policy: Policy,
     /// The file of the tables that the policy reads.
     pub(crate) tables: Option<Vec<u8>>,
-    /// By text, and by page where a policy reads the site.
+    /// Signatures by text, and also by page if the policy depends on the site.
     all: HashMap<(usize, Option<Page>), Arc<Signature>>,
 }
 
-/// A page as its versions leave it.
+/// The state of a page after its versions.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ModelledPage {
     at: i64,
     first_seen: i64,
     popularity: Option<u8>,
@@ -75,29 +76,29 @@ pub(crate) struct Model<'m> {
     history: &'m History,
     signatures: &'m Signatures,
     mistake: Option<Mistake>,
-    pages: BTreeMap<Page, Known>,
+    pages: BTreeMap<Page, ModelledPage>,
 }
 
-/// What an answer has to say of a page.
+/// Expected answer about a page.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expected {
     pub(crate) status: &'static str,
-    /// A number for the group, if there is one.
+    /// A number for the group, if the page has one.
     pub(crate) group: Option<usize>,
     pub(crate) winner: Option<String>,
     pub(crate) duplicate_of: Option<String>,
     pub(crate) similarity: Option<f64>,
     pub(crate) reason: Option<&'static str>,
-    /// The rule by which the named page precedes a page with content; not told of others.
+    /// The rule by which the named page precedes this page. Only answers about pages with content state it.
     pub(crate) rule: Option<&'static str>,
     pub(crate) fetched_at: String,
 }
 
-/// The page that stands for a component, and the page that each page which is not kept is a duplicate of.
+/// The winner of a component, and the page that each page that is not kept is a duplicate of.
 struct Standing {
     winner: Page,
     cover: BTreeMap<Page, Page>,
-    /// The market in which the page stands for the component instead of the usual one.
+    /// The market whose winner this is, if it is not the usual winner.
     market: Option<Market>,
 }
 
@@ -131,7 +132,8 @@ impl Signatures {
         &self.all[&(text, page)]
     }
 
-    /// F and the link relation of `jaccard` by the definition of F. A pair that has no band in common is not linked.
+    /// Compares F and the link relation of `jaccard` with the definition of F. A pair without a common band
+    /// is not linked.
     fn check(&self, history: &History) {
         let Policy::Jaccard { tau, words, .. } = self.policy else { return };
         for (a, one) in history.texts.iter().enumerate() {
@@ -145,7 +147,7 @@ impl Signatures {
     }
 }
 
-/// F of `jaccard` on words, the text being followed by one dummy word less than a shingle has.
+/// F of `jaccard` on words. The text is followed by dummy words, one fewer than a shingle has.
 fn is_near_duplicate(a: &str, b: &str, tau: usize, length: usize) -> bool {
     let words = |text: &str| -> Vec<String> {
         text.split(' ').filter(|word| word.starts_with(char::is_alphabetic)).map(str::to_owned).collect()
@@ -163,7 +165,7 @@ fn is_near_duplicate(a: &str, b: &str, tau: usize, length: usize) -> bool {
 }
 
 impl<'m> Model<'m> {
-    /// The collection after these versions, in the order in which they arrived.
+    /// The model of a collection after these versions, in their order of arrival.
     pub(crate) fn of(
         history: &'m History,
         signatures: &'m Signatures,
@@ -175,12 +177,12 @@ impl<'m> Model<'m> {
             versions.entry(version.page).or_default().push(*version);
         }
         let mut model = Self { history, signatures, mistake, pages: BTreeMap::new() };
-        model.pages = versions.iter().map(|(page, versions)| (*page, model.known(versions))).collect();
+        model.pages = versions.iter().map(|(page, versions)| (*page, model.state(versions))).collect();
         model
     }
 
-    /// A page by all of its versions.
-    fn known(&self, versions: &[Version]) -> Known {
+    /// The state of a page after all of its versions.
+    fn state(&self, versions: &[Version]) -> ModelledPage {
         let last = match self.mistake {
             Some(Mistake::LastArrivalStands) => versions.iter().max_by_key(|version| version.at),
             _ => versions.iter().max_by_key(|version| self.place(version)),
@@ -200,10 +202,10 @@ impl<'m> Model<'m> {
         };
         let Version { at, body, .. } = *last.unwrap();
         let popularity = popularity.map(|(_, popularity)| popularity);
-        Known { at, first_seen: first_seen.unwrap(), popularity, body }
+        ModelledPage { at, first_seen: first_seen.unwrap(), popularity, body }
     }
 
-    /// The place among the versions of the page, by docs/reference/versions.md.
+    /// The rank of a version among the versions of its page, by docs/reference/versions.md.
     fn place(&self, version: &Version) -> (i64, u8, String, Option<ContentHash>) {
         match version.body {
             Body::Redirect(to) => (version.at, 0, url(to).to_string(), None),
@@ -215,10 +217,10 @@ impl<'m> Model<'m> {
         }
     }
 
-    /// What a version that comes now is answered; none where it is decided or pending.
+    /// The outcome of a version that arrives now. `None` if it may be confirmed or pending.
     pub(crate) fn outcome(&self, version: &Version) -> Option<&'static str> {
-        let known = self.pages.get(&version.page)?;
-        let (at, body) = (known.at, known.body);
+        let state = self.pages.get(&version.page)?;
+        let (at, body) = (state.at, state.body);
         let on_record = Version { page: version.page, at, popularity: None, body };
         match self.place(version).cmp(&self.place(&on_record)) {
             Ordering::Less => Some("stale"),
@@ -247,8 +249,8 @@ impl<'m> Model<'m> {
         pair.is_some_and(|(a, b)| self.signatures.policy.linked(a, b))
     }
 
-    /// The page that the target of a redirect stands for: the page with that URL, or else the one in its normalised form, or else the first
-    /// other one of that form.
+    /// The page that the target of a redirect names: the page with that URL, else the page with its normal
+    /// form, else the first other page with that normal form.
     fn target(&self, asker: Page, to: Page) -> Option<Page> {
         let form = |page: Page| url(page).normalised().unwrap_or_else(|| url(page));
         let all = || self.pages.keys().copied();
@@ -259,7 +261,7 @@ impl<'m> Model<'m> {
         exact.or_else(normal).or_else(others)
     }
 
-    /// The page with content at the end of a page's redirects.
+    /// The page with content at the end of a page's redirects, or the reason why there is none.
     fn end(&self, page: Page) -> Result<Page, &'static str> {
         let mut path = vec![page];
         loop {
@@ -280,7 +282,7 @@ impl<'m> Model<'m> {
         }
     }
 
-    /// The pages with content, in connected components.
+    /// The connected components of the pages with content.
     fn components(&self) -> Vec<Vec<Page>> {
         let mut left: BTreeSet<Page> =
             self.pages.keys().copied().filter(|page| self.signature(*page).is_some()).collect();
@@ -302,7 +304,7 @@ impl<'m> Model<'m> {
         components
     }
 
-    /// Compares two pages in the winner order; `Less` wins. Gives the rule that decided.
+    /// Compares two pages in the winner order; `Less` wins. Also returns the rule that decided.
     fn order(&self, a: Page, b: Page) -> (Ordering, &'static str) {
         let usual = ["popularity", "day_first_seen", "static_url", "shorter_url", "first_seen"];
         let rules = self.history.setup.rules.as_deref().unwrap_or(&usual);
@@ -311,19 +313,19 @@ impl<'m> Model<'m> {
         decided.unwrap_or_else(|| (url(a).as_str().cmp(url(b).as_str()), "url"))
     }
 
-    /// What a rule makes of a page: the smaller wins.
+    /// The value of a page under a rule. The smaller value wins.
     fn number(&self, rule: &str, page: Page) -> i64 {
-        let (known, url) = (&self.pages[&page], url(page).to_string());
+        let (state, url) = (&self.pages[&page], url(page).to_string());
         match rule {
-            "popularity" => match known.popularity {
+            "popularity" => match state.popularity {
                 None => 2,
                 Some(0) => 1,
                 Some(popularity) => -i64::from(popularity.ilog2()),
             },
-            "day_first_seen" => known.first_seen.div_euclid(Timestamp::DAY_MS),
+            "day_first_seen" => state.first_seen.div_euclid(Timestamp::DAY_MS),
             "static_url" => i64::from(url.contains('?')),
             "shorter_url" => url.len() as i64,
-            "first_seen" => known.first_seen,
+            "first_seen" => state.first_seen,
             "https" => i64::from(!url.to_lowercase().starts_with("https:")),
             _ => unreachable!("{rule} is no rule of a history"),
         }
@@ -336,7 +338,7 @@ impl<'m> Model<'m> {
         self.history.setup.contents_max.is_some_and(|max| contents.len() as u64 > max)
     }
 
-    /// The kept page that each page of a component which is not kept is a duplicate of.
+    /// For each page of a component that is not kept: the kept page that it is a duplicate of.
     fn cover(&self, component: &[Page]) -> BTreeMap<Page, Page> {
         let (mut kept, mut cover) = (Vec::new(), BTreeMap::new());
         for page in component {
@@ -350,7 +352,7 @@ impl<'m> Model<'m> {
         cover
     }
 
-    /// Which page stands for a component, whose pages are in the winner order.
+    /// The winner of a component and its cover. The pages of `component` are in the winner order.
     fn standing(&self, component: &[Page], market: Option<&Market>) -> Standing {
         let winner = component[0];
         let (mut cover, usual) = (BTreeMap::new(), |cover| Standing { winner, cover, market: None });
@@ -376,7 +378,7 @@ impl<'m> Model<'m> {
         Standing { winner: preferred, cover, market: Some(*market) }
     }
 
-    /// What has to be said of every page on record, by URL, to a question that may name a market.
+    /// The expected answers about every page on record by URL, to a question with an optional market.
     pub(crate) fn answers(&self, market: Option<&Market>) -> BTreeMap<String, Expected> {
         let components = self.components();
         let standings: Vec<Standing> =
@@ -384,8 +386,8 @@ impl<'m> Model<'m> {
         let ends: BTreeMap<Page, Result<Page, &str>> =
             self.pages.keys().map(|page| (*page, self.end(*page))).collect();
         let mut answers = BTreeMap::new();
-        for (page, known) in &self.pages {
-            let fetched_at = Timestamp::from_millis(known.at).to_string();
+        for (page, state) in &self.pages {
+            let fetched_at = Timestamp::from_millis(state.at).to_string();
             let alone = |status, reason| Expected {
                 status,
                 group: None,
@@ -396,7 +398,7 @@ impl<'m> Model<'m> {
                 rule: None,
                 fetched_at: fetched_at.clone(),
             };
-            let expected = match (known.body, ends[page]) {
+            let expected = match (state.body, ends[page]) {
                 (Body::Dead, _) => alone("dead", None),
                 (_, Err(reason)) => alone("unresolved", Some(reason)),
                 (_, Ok(end)) => {
@@ -416,7 +418,7 @@ impl<'m> Model<'m> {
         answers
     }
 
-    /// What has to be said of a page in a group of several, but for the group and the date.
+    /// The expected answer about a page in a group of several pages, without the group and the date.
     fn grouped(&self, page: Page, end: Page, standing: &Standing) -> Expected {
         let (winner, is_redirect) = (standing.winner, page != end);
         let of = standing.cover.get(&end).copied().or(is_redirect.then_some(end));
@@ -444,7 +446,7 @@ impl<'m> Model<'m> {
         }
     }
 
-    /// How many pages the largest component has.
+    /// Number of pages of the largest component.
     pub(crate) fn largest(&self) -> usize {
         self.components().iter().map(Vec::len).max().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A history in a server: its steps, and the comparison of every answer with the model.
+//! Runs the steps of a history against a server, and compares every answer with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,43 +14,44 @@ use super::history::{Body, History, MARKETS, Market, NEVER, Page, Step, Version,
 use super::model::{Expected, Mistake, Model, Signatures};
 use crate::harness::{Server, json_of, lines_of};
 
-/// Asks until there is an answer: in a cluster, a range may have no owner for a while.
+/// How often, and with which pause, a request is repeated. In a cluster a range may have no owner for a
+/// while.
 const PATIENCE: u32 = 600;
 const PAUSE: Duration = Duration::from_millis(100);
 
 const WINNERS: &str = "winners.toml";
 const TABLES: &str = "tables";
 
-/// The differences that were found between answers and the model.
+/// Result of a comparison. The error describes the differences between answers and the model.
 pub(crate) type Checked = Result<(), String>;
 
-/// What a server answers about all pages.
+/// Answers of a server about all pages.
 struct Answers {
     export: Vec<Value>,
     statuses: Vec<Value>,
 }
 
-/// A consumer of the feed.
+/// A consumer of the change feed.
 #[derive(Default)]
 struct Consumer {
     cursor: Option<String>,
-    /// The newest event of each page.
+    /// Newest event of each page.
     lines: BTreeMap<String, Value>,
 }
 
-/// A history under way.
+/// A history that is being run.
 pub(crate) struct Served<'h> {
     pub(crate) history: &'h History,
     pub(crate) signatures: &'h Signatures,
     pub(crate) home: TempDir,
-    /// Versions that arrived, but those of pages that were purged since.
+    /// Versions that arrived, without those of pages that were purged since.
     pub(crate) arrived: Vec<Version>,
     /// All versions that arrived.
     pub(crate) all: Vec<Version>,
     consumer: Consumer,
-    /// The mistakes of a model at which a difference was found.
+    /// Planted mistakes of the model that caused a difference.
     pub(crate) noticed: BTreeSet<Mistake>,
-    /// How many answers were compared.
+    /// Number of compared answers.
     pub(crate) compared: usize,
 }
 
@@ -77,7 +78,7 @@ impl<'h> Served<'h> {
         self.home.path().join(name)
     }
 
-    /// The options that a server, a cluster and a batch have in common.
+    /// Options that a server, a cluster and a batch share.
     pub(crate) fn options(&self) -> Vec<String> {
         let setup = &self.history.setup;
         let file = |name: &str| self.file(name).display().to_string();
@@ -91,7 +92,7 @@ impl<'h> Served<'h> {
         options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
     }
 
-    /// The options of a collection that stays.
+    /// Options of a collection in a data directory.
     pub(crate) fn directory_options(&self) -> Vec<String> {
         let setup = &self.history.setup;
         let numbers = [
@@ -103,7 +104,7 @@ impl<'h> Served<'h> {
         [self.options(), numbers.to_vec()].concat()
     }
 
-    /// The options of a server on a directory.
+    /// Options of a server on a data directory.
     pub(crate) fn server_options(&self) -> Vec<String> {
         let setup = &self.history.setup;
         let mut options = self.directory_options();
@@ -119,7 +120,7 @@ impl<'h> Served<'h> {
         Model::of(self.history, self.signatures, arrived, mistake)
     }
 
-    /// Takes all steps, and compares at the end.
+    /// Runs all steps, and compares every answer at the end.
     pub(crate) fn run(&mut self, front: &mut dyn Front) -> Checked {
         for step in &self.history.steps {
             match step {
@@ -133,7 +134,7 @@ impl<'h> Served<'h> {
                     let sender = thread::spawn(move || {
                         let client = builder_without_tls().build().unwrap();
                         let request = client.post(address).header("content-type", "application/x-ndjson");
-                        // Nobody knows whether it arrives.
+                        // The process may be killed before or after the request arrives.
                         let _ = request.body(body).send();
                     });
                     front.kill(&mut || thread::sleep(Duration::from_micros(*micros)));
@@ -149,7 +150,8 @@ impl<'h> Served<'h> {
                         )
                     });
                     let is_known = self.model(None).answers(None).contains_key(url(*page).as_str());
-                    // A purge that was repeated, because a range had no owner, may have counted before.
+                    // In a cluster the purge may be repeated, because a range had no owner, and then counts
+                    // zero.
                     if answer["purged"] != u64::from(is_known) && !front.is_cluster() {
                         return Err(format!("the purge of {} answers {answer}", url(*page)));
                     }
@@ -174,7 +176,7 @@ impl<'h> Served<'h> {
         self.arrive(versions);
     }
 
-    /// One version, whose outcome is known where it is not decided by a comparison.
+    /// Submits one version, and checks its outcome if the model knows it without a comparison.
     fn one(&mut self, front: &dyn Front, version: &Version) -> Checked {
         let expected = self.model(None).outcome(version);
         let line = self.history.line(version);
@@ -198,7 +200,7 @@ impl<'h> Served<'h> {
         Ok(())
     }
 
-    /// An operator repairs all groups, of which some may be merged meanwhile.
+    /// Repairs all groups as an operator does. Some of the groups may merge meanwhile.
     fn repair(&self, front: &dyn Front) {
         let list = patiently(|| front.server().get("/v1/groups?limit=1000"));
         for group in list["groups"].as_array().unwrap() {
@@ -212,7 +214,7 @@ impl<'h> Served<'h> {
         }
     }
 
-    /// Has everything decided, and compares every answer with the model.
+    /// Waits until everything is decided, and compares every answer with the model.
     pub(crate) fn rest(&mut self, front: &mut dyn Front) -> Checked {
         front.complete();
         front.server().flush_patiently();
@@ -245,7 +247,7 @@ impl<'h> Served<'h> {
         groups(server, &answers.export)
     }
 
-    /// Compares the export and the answers to questions about all pages with the model; gives them.
+    /// Compares the export and the answers about all pages with the model, and returns them.
     fn told(&self, server: &Server, market: Option<&Market>) -> Result<Answers, String> {
         let answers = self.model(None).answers(market);
         let query: Vec<(&str, &str)> = market.iter().map(|market| ("market", market.name)).collect();
@@ -280,7 +282,7 @@ impl<'h> Served<'h> {
         Ok(told[..answers.len()].to_vec())
     }
 
-    /// The folded feed tells the state of every page.
+    /// Checks that the replayed change feed gives the state of every page.
     fn feed(&self, answers: &BTreeMap<String, Expected>, export: &[Value]) -> Checked {
         let exported: BTreeMap<&str, &Value> =
             export.iter().map(|line| (line["url"].as_str().unwrap(), line)).collect();
@@ -307,14 +309,14 @@ impl<'h> Served<'h> {
         }
     }
 
-    /// Pages of the history, for a message.
+    /// Number of pages in the history, for a message.
     pub(crate) fn page_count(&self) -> usize {
         self.arrived.iter().map(|version| version.page).collect::<BTreeSet<Page>>().len()
     }
 }
 
 impl Consumer {
-    /// Reads up to so many events. Whether there are no more.
+    /// Reads up to `limit` events. Returns whether the feed has no more.
     fn read(&mut self, server: &Server, limit: usize) -> bool {
         let limit = limit.to_string();
         let mut query = vec![("limit", limit.as_str())];
@@ -328,7 +330,7 @@ impl Consumer {
     }
 }
 
-/// The answer to a request, which is repeated where nobody can answer for a while.
+/// The answer to a request. Repeats the request while nobody can answer it.
 fn patiently(mut ask: impl FnMut() -> reqwest::blocking::Response) -> Value {
     for _ in 0..PATIENCE {
         let response = ask();
@@ -350,7 +352,7 @@ pub(crate) fn equal(what: &str, differences: &[String]) -> Checked {
     if differences.is_empty() { Ok(()) } else { Err(format!("{what}:\n{}", differences.join("\n"))) }
 }
 
-/// The pages in which lines differ from what is expected, and the groups.
+/// Describes the pages and groups in which lines differ from the expected answers.
 pub(crate) fn differences(
     answers: &BTreeMap<String, Expected>,
     lines: &[Value],
@@ -395,7 +397,7 @@ pub(crate) fn differences(
     differences
 }
 
-/// The pages of which answers tell another rule, reason or date.
+/// Describes the pages whose answers state another rule, reason or date than expected.
 fn untold(answers: &BTreeMap<String, Expected>, told: &[Value]) -> Vec<String> {
     let mut differences = Vec::new();
     for line in told {
@@ -409,7 +411,7 @@ fn untold(answers: &BTreeMap<String, Expected>, told: &[Value]) -> Vec<String> {
     differences
 }
 
-/// The groups by their ids are those of the export.
+/// Checks that the groups, queried by their ids, equal those of the export.
 fn groups(server: &Server, export: &[Value]) -> Checked {
     let mut expected: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for line in export {

@@ -1,11 +1,12 @@
-//! Makes a history that fails smaller: steps are left out, then versions of a step, as long as it still fails.
+//! Shrinks a failing history: leaves out steps, then versions of a step, as long as the history still fails.
 
 use super::history::{History, Step, Version};
 
-/// How many times a history is run to make it smaller. A kill comes at another moment each time, so a run may pass by chance.
+/// Maximal number of runs for shrinking. A kill hits another moment in each run, so a failing history may
+/// pass by chance.
 const TRIES: usize = 60;
 
-/// The smallest history that was found to fail, with its difference, as text.
+/// The smallest failing history that was found, and its difference, as text.
 pub(crate) fn smallest(mut history: History, mut fails: impl FnMut(&History) -> Option<String>) -> String {
     let mut difference = fails(&history);
     let mut tries = 0;
@@ -32,7 +33,7 @@ pub(crate) fn smallest(mut history: History, mut fails: impl FnMut(&History) -> 
     )
 }
 
-/// Versions, and steps that have none.
+/// Number of versions, where a step without versions counts as one.
 fn parts(history: &History) -> usize {
     history.steps.iter().map(|step| versions(step).map_or(1, <[Version]>::len)).sum()
 }
@@ -44,7 +45,7 @@ fn versions(step: &Step) -> Option<&[Version]> {
     }
 }
 
-/// The history without some of its parts.
+/// The history without the parts in a range of numbers.
 fn without(history: &History, left_out: std::ops::Range<usize>) -> History {
     let mut number = 0;
     let mut stays = || {

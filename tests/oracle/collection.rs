@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doppel_baseline::{ContentId, Contents, TOKENS_MIN};
 
-use super::crawl::{Crawl, Found};
+use super::crawl::{Crawl, FetchOutcome};
 use super::{MAX_HOPS, html, redirect};
 
 /// A live page.
@@ -39,9 +39,9 @@ pub(crate) struct Collection {
     pub(crate) pages: BTreeMap<String, Page>,
     pub(crate) contents: Contents,
     pub(crate) dead: Vec<String>,
-    /// By URL, the time of the earliest fetch.
+    /// Time of the earliest fetch, by URL.
     pub(crate) first_seen: BTreeMap<String, String>,
-    /// By normal form, all URLs that were fetched, of dead pages too.
+    /// All URLs that were fetched, also of dead pages, by their normal form.
     forms: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -53,17 +53,17 @@ impl Collection {
             let form = redirect::normal(url).unwrap_or_else(|| url.to_owned());
             collection.forms.entry(form).or_default().insert(url.to_owned());
             let page = match found {
-                Found::Dead => {
+                FetchOutcome::Dead => {
                     collection.dead.push(url.to_owned());
                     continue;
                 }
                 // A reference that is not a URL does not resolve, like a URL that was never fetched.
-                Found::Location(reference) => {
+                FetchOutcome::Location(reference) => {
                     let as_sent = redirect::as_sent(reference).map(str::to_owned);
                     let target = as_sent.or_else(|| redirect::resolve(url, None, reference));
                     Page::Redirect(target.unwrap_or_else(|| reference.clone()))
                 }
-                Found::Html(html) => match redirect::target(url, html) {
+                FetchOutcome::Html(html) => match redirect::target(url, html) {
                     Some(target) => Page::Redirect(target),
                     None => Page::Content(collection.contents.intern(&html::parse(html).text)),
                 },
@@ -89,8 +89,9 @@ impl Collection {
         Resolution::Unresolved(Reason::LoopOrTooLong)
     }
 
-    /// The page that the target of a redirect stands for, by docs/reference/versions.md: the page whose URL is equal to the target as it was sent; or
-    /// else to the normal form of the target; or else the first in byte order of the other pages whose URLs have that normal form.
+    /// The page that the target of a redirect names, by docs/reference/versions.md: the page whose URL equals
+    /// the target as sent, else the page whose URL is the normal form of the target, else the first in byte
+    /// order of the other pages with that normal form.
     fn page_of_target(&self, redirect: &str, target: &str) -> Option<&str> {
         let form = redirect::normal(target)?;
         let of_form = self.forms.get(&form)?;

@@ -1,4 +1,4 @@
-//! Which pages are kept: the greedy cover of every group, in the winner order, by its definition.
+//! Decides which pages are kept: the greedy cover of every group in the winner order, by its definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use doppel_baseline::ContentId;
 use super::collection::{Collection, Page};
 use super::{Resolution, Truth};
 
-/// A page in the default winner order, without popularities: the day first seen, static before dynamic, the shorter URL, the
-/// time first seen, the URL.
+/// Rank of a page in the default winner order, without popularity: the day first seen, static before dynamic,
+/// the shorter URL, the time first seen, the URL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank<'c> {
     day: &'c str,
@@ -26,7 +26,7 @@ impl<'c> Rank<'c> {
     }
 }
 
-/// Of every page with a content that is not kept: the kept page that it is a duplicate of.
+/// For every page with content that is not kept: the kept page that it is a duplicate of.
 pub(crate) type Cover<'c> = BTreeMap<&'c str, &'c str>;
 
 impl<'c> Truth<'c> {
@@ -48,7 +48,7 @@ impl<'c> Truth<'c> {
                 near.contains(&(a.index(), b.index()))
             }
         };
-        // All near-duplicates are in one group, so other groups need not be looked at.
+        // All near-duplicates of a page are in its group, so other groups are irrelevant.
         let mut kept: BTreeMap<_, Vec<(&'c str, ContentId)>> = BTreeMap::new();
         let mut cover = Cover::new();
         for (Rank { url, .. }, content) in in_order {
@@ -61,7 +61,8 @@ impl<'c> Truth<'c> {
         cover
     }
 
-    /// The kept page that a page is a duplicate of. A redirect is one of its target, if that is kept.
+    /// The kept page that a page is a duplicate of. A redirect is a duplicate of its target, if the target is
+    /// kept.
     pub(crate) fn duplicate_of(&self, cover: &Cover<'c>, url: &str) -> Option<&'c str> {
         match self.collection.resolve(url) {
             Resolution::At(at, _) => cover.get(at).copied().or((at != url).then_some(at)),

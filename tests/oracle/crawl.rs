@@ -9,26 +9,26 @@ use anyhow::{Context, Result, bail, ensure};
 use super::warc::{self, Record};
 
 /// The result of one fetch.
-pub(crate) enum Found {
+pub(crate) enum FetchOutcome {
     /// A page with this HTML.
     Html(String),
     /// An HTTP redirect to this reference, as the server sent it.
     Location(String),
-    /// Not found or gone.
+    /// The page was not found, or is gone.
     Dead,
 }
 
 /// The state of a collection after some crawls: maps each URL to the time of its newest fetch and the result.
 #[derive(Default)]
 pub(crate) struct Crawl {
-    newest: BTreeMap<String, (String, Found)>,
-    /// By URL, the time of the earliest fetch.
+    newest: BTreeMap<String, (String, FetchOutcome)>,
+    /// Time of the earliest fetch, by URL.
     pub(crate) first_seen: BTreeMap<String, String>,
     /// The number of fetches read.
     pub(crate) fetches: usize,
 }
 
-impl Found {
+impl FetchOutcome {
     fn order_of_one_time(&self) -> u8 {
         match self {
             Self::Location(_) => 0,
@@ -51,9 +51,10 @@ impl Crawl {
         warc::read(file, |record| self.add_record(&record))
     }
 
-    /// Adds a fetch unless a later one is known. Of fetches with one time, a death is later than a document, and a document later than a
-    /// redirect. The oracle has no hashes, so of two documents with one time the one added later is kept; no crawl of the tests has such.
-    pub(crate) fn add(&mut self, url: &str, fetched_at: &str, found: Found) {
+    /// Adds a fetch unless a later one is known. If times are equal, a death is later than a document, and a
+    /// document later than a redirect. Among documents with equal times the oracle keeps the one added last,
+    /// because it has no hashes; the crawls of the tests contain no such case.
+    pub(crate) fn add(&mut self, url: &str, fetched_at: &str, found: FetchOutcome) {
         self.fetches += 1;
         let first_seen = self.first_seen.entry(url.to_owned()).or_insert_with(|| fetched_at.to_owned());
         if fetched_at < first_seen.as_str() {
@@ -65,7 +66,8 @@ impl Crawl {
                 entry.insert(version);
             }
             Entry::Occupied(mut entry) => {
-                let place = |(time, found): &(String, Found)| (time.clone(), found.order_of_one_time());
+                let place =
+                    |(time, found): &(String, FetchOutcome)| (time.clone(), found.order_of_one_time());
                 if place(entry.get()) <= place(&version) {
                     entry.insert(version);
                 }
@@ -74,7 +76,7 @@ impl Crawl {
     }
 
     /// Every URL with the result of its newest fetch, sorted by URL.
-    pub(crate) fn newest(&self) -> impl Iterator<Item = (&str, &Found)> {
+    pub(crate) fn newest(&self) -> impl Iterator<Item = (&str, &FetchOutcome)> {
         self.newest.iter().map(|(url, (_, found))| (url.as_str(), found))
     }
 
@@ -95,15 +97,15 @@ impl Crawl {
             200 => match response.header("Content-Type") {
                 Some(kind) if kind.starts_with("text/html") => {
                     let html = std::str::from_utf8(response.body);
-                    Found::Html(html.with_context(|| format!("{url} is not UTF-8"))?.to_owned())
+                    FetchOutcome::Html(html.with_context(|| format!("{url} is not UTF-8"))?.to_owned())
                 }
                 kind => bail!("{url} is {kind:?}, the oracle reads HTML only"),
             },
             301 | 302 | 303 | 307 | 308 => match response.header("Location") {
-                Some(location) => Found::Location(location.to_owned()),
+                Some(location) => FetchOutcome::Location(location.to_owned()),
                 None => return Ok(()),
             },
-            404 | 410 => Found::Dead,
+            404 | 410 => FetchOutcome::Dead,
             _ => return Ok(()),
         };
         self.add(url, date, found);

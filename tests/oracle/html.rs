@@ -1,9 +1,9 @@
-//! HTML to text, by the full HTML standard, scripting off and without frames: the tree builder is given
-//! elements it has no rule for in their place, so that what `iframe` and `noframes` hold is markup.
+//! Converts HTML to text by the full HTML standard, without scripts and without frames. The tree builder gets
+//! unknown names in place of `iframe` and `noframes`, so that it reads their content as markup.
 //!
-//! The text is that of the tokens, not of the tree: every tag but `wbr` separates, also one that the tree
-//! has no place for. The tree is built all the same, without its nodes, because the standard lets
-//! it decide how the text after a tag is read (raw text, foreign content, CDATA).
+//! The text comes from the tokens, not from the tree: every tag except `wbr` separates words, even a tag that
+//! the tree ignores. The tree builder still runs, without keeping nodes, because the standard lets it decide
+//! how to read the text after a tag (raw text, foreign content, CDATA).
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -17,12 +17,13 @@ use html5ever::tokenizer::{
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, ExpandedName, LocalName, QualName, ns};
 
-/// What the oracle keeps of an HTML page.
+/// The text of an HTML page, and its tags.
 #[derive(Default)]
 pub(crate) struct Page {
-    /// The text; a space stands for every tag but `wbr`.
+    /// The text, with a space for every tag except `wbr`.
     pub(crate) text: String,
-    /// Where in the text the space of each other tag is, with the name of its element, behind a slash that of an end tag.
+    /// Position in the text of the space of each other tag, with the name of its element. The name of an end
+    /// tag has a slash before it.
     pub(crate) tags: Vec<(usize, String)>,
 }
 
@@ -38,7 +39,7 @@ pub(crate) fn parse(html: &str) -> Page {
     tokenizer.sink.state.into_inner().page
 }
 
-/// Sees each token on its way to the tree builder.
+/// Reads each token before it passes the token to the tree builder.
 struct Tap {
     builder: TreeBuilder<Element, NoTree>,
     state: RefCell<State>,
@@ -47,7 +48,7 @@ struct Tap {
 #[derive(Default)]
 struct State {
     page: Page,
-    /// The script or style element that the text now belongs to.
+    /// The open script or style element whose text is dropped.
     dropping: Option<LocalName>,
 }
 
@@ -97,7 +98,7 @@ impl State {
         let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };
         self.page.tags.push((self.page.text.len(), format!("{slash}{}", tag.name)));
         self.page.text.push(' ');
-        // An empty element is one only in foreign content.
+        // Only foreign content has self-closing elements.
         let is_dropped = matches!(&*tag.name, "script" | "style") && !(tag.self_closing && foreign);
         if tag.kind == TagKind::StartTag && is_dropped {
             self.dropping = Some(tag.name.clone());
@@ -117,10 +118,10 @@ fn forget_frames(tag: &mut Tag) {
     tag.name = LocalName::from(unknown);
 }
 
-/// An element of the tree that is not kept: its name, and an identity.
+/// An element of the tree: only its name and its identity.
 type Element = Rc<QualName>;
 
-/// Takes the tree builder's orders and builds nothing.
+/// A sink that takes the orders of the tree builder and builds no tree.
 struct NoTree;
 
 fn element(name: QualName) -> Element {

@@ -1,9 +1,10 @@
 //! The oracle: computes the correct duplicate groups of a crawl in the most direct way.
 //!
-//! It shares no code with the product: it has its own WARC reader and its own HTML parser (html5ever); tokens,
-//! exact shingle sets, the exact join of all pairs and components are those of the crate `doppel-baseline`, which
-//! depends on no other crate of the workspace. It starts from the newest fetch of every URL and knows no order, no
-//! sketch and no partition, so it can only be right or wrong, never early or late.
+//! The oracle shares no code with the product. It has its own WARC reader and its own HTML parser
+//! (html5ever). Tokens, exact shingle sets, the exact join of all pairs and components come from the crate
+//! `doppel-baseline`, which depends on no other crate of the workspace. The oracle starts from the newest
+//! fetch of every URL and knows no order, no sketch and no partition. It can therefore only be right or wrong,
+//! never early or late.
 #![allow(dead_code, reason = "a shared test module: each test binary uses its own part of it")]
 
 pub(crate) mod collection;

@@ -1,5 +1,5 @@
-//! Pages that send their readers elsewhere, by the rule of docs/reference/text.md alone: on the tree that html5ever builds of the page for a browser
-//! with scripts.
+//! Finds pages that redirect their readers, by the rule of docs/reference/text.md alone. It works on the tree
+//! that html5ever builds of the page for a browser with scripts.
 
 use std::rc::Rc;
 
@@ -11,30 +11,31 @@ use url::Url;
 use super::dom::{Dom, Element, Kind, Node};
 use super::script;
 
-/// A page that shows this many words is no redirect.
+/// A page that shows at least this many words is no redirect.
 const WORDS: usize = 20;
 
-/// Elements whose words are not shown, and inside which nothing counts.
+/// Elements whose words are not shown. Elements inside them have no effect.
 const UNSEEN: [&str; 5] = ["noscript", "template", "iframe", "noembed", "noframes"];
 
-/// What a page shows and says, in the order of the page.
+/// What a page shows and declares, in the order of the page.
 #[derive(Default)]
-struct Seen {
+struct PageFacts {
     text: String,
     links: Vec<String>,
-    /// The first base so far, resolved.
+    /// The first base URL so far, resolved.
     base: Option<Url>,
-    /// The first valid refresh: its delay, its URL as written, and resolved.
+    /// The first valid refresh: its delay, its URL as written, and the resolved URL.
     refresh: Option<(u64, String, Url)>,
-    /// The target of the last script that counts: as written, and resolved.
+    /// The target of the last script that sets the location: as written, and resolved.
     script: Option<(String, Url)>,
-    /// The target without the last script.
+    /// The target of the script before the last one.
     script_before: Option<(String, Url)>,
     is_cut_in_script: bool,
     has_frames: bool,
 }
 
-/// The URL to which a page at `url` redirects, if it is a redirect. An absolute URL is as the page has it.
+/// The URL to which a page at `url` redirects. `None` if the page is no redirect. An absolute URL keeps the
+/// spelling of the page.
 pub(crate) fn target(url: &str, source: &str) -> Option<String> {
     let own = Url::parse(url).ok()?;
     let options = ParseOpts {
@@ -42,18 +43,18 @@ pub(crate) fn target(url: &str, source: &str) -> Option<String> {
         ..ParseOpts::default()
     };
     let document = parse_document(Dom::default(), options).one(source);
-    let mut seen = Seen::default();
-    // A script that is open at the end is not executed, and nothing is behind it.
+    let mut facts = PageFacts::default();
+    // A script without an end tag is not executed, and the page ends with it.
     let lower = source.to_ascii_lowercase();
-    seen.is_cut_in_script = lower.rfind("<script") > lower.rfind("</script");
-    seen.see(&own, &document.root);
+    facts.is_cut_in_script = lower.rfind("<script") > lower.rfind("</script");
+    facts.see(&own, &document.root);
     let mut words = 0;
-    each_token(&seen.text, |_| words += 1);
+    each_token(&facts.text, |_| words += 1);
     if words >= WORDS {
         return None;
     }
-    if seen.is_cut_in_script {
-        seen.script = seen.script_before.take();
+    if facts.is_cut_in_script {
+        facts.script = facts.script_before.take();
     }
     let leads_away = |target: &Url| {
         let mut target = target.clone();
@@ -62,23 +63,23 @@ pub(crate) fn target(url: &str, source: &str) -> Option<String> {
         own.set_fragment(None);
         (target != own && matches!(target.scheme(), "http" | "https" | "file")).then(|| String::from(target))
     };
-    let by_refresh = seen.refresh.as_ref().and_then(|(delay, written, target)| {
+    let by_refresh = facts.refresh.as_ref().and_then(|(delay, written, target)| {
         let target = leads_away(target).filter(|_| !written.is_empty())?;
-        let counts = *delay <= 1 || *delay <= 10 && seen.names(&own, written, &target);
+        let counts = *delay <= 1 || *delay <= 10 && facts.names(&own, written, &target);
         counts.then(|| spelled(written, &target))
     });
     let by_script =
-        || seen.script.as_ref().and_then(|(written, url)| Some(spelled(written, &leads_away(url)?)));
+        || facts.script.as_ref().and_then(|(written, url)| Some(spelled(written, &leads_away(url)?)));
     by_refresh.or_else(by_script)
 }
 
-/// A target in the spelling of the reference to it, if the reference is an absolute URL.
+/// The target in the spelling of the reference, if the reference is an absolute URL.
 fn spelled(reference: &str, target: &str) -> String {
     let as_sent = as_sent(reference).filter(|url| normal(url).as_deref() == Some(target));
     as_sent.unwrap_or(target).to_owned()
 }
 
-impl Seen {
+impl PageFacts {
     fn see(&mut self, own: &Url, root: &Rc<Node>) {
         let mut work = vec![(root.clone(), true)];
         while let Some((node, is_shown)) = work.pop() {
@@ -93,7 +94,7 @@ impl Seen {
                         continue;
                     }
                     let shown = is_shown && !hidden && !matches!(name, "title" | "script" | "style");
-                    // The space of the end tag.
+                    // The end tag counts as a space.
                     work.push((Node::text(" "), true));
                     work.extend(node.children.borrow().iter().rev().map(|child| (child.clone(), shown)));
                 }
@@ -152,7 +153,7 @@ impl Seen {
         }
     }
 
-    /// Whether the page names the target of its refresh.
+    /// Whether the text of the page names the target of its refresh.
     fn names(&self, own: &Url, written: &str, target: &str) -> bool {
         let base = self.base.as_ref().unwrap_or(own);
         let plain = |url: &str| {
@@ -182,8 +183,8 @@ fn is_hidden(element: &Element) -> bool {
     hidden || winner(&style, "display") == "none" || winner(&style, "visibility") == "hidden"
 }
 
-/// The value of a property in a style in lower case: the last one, or the last important one. Strings and brackets are not known, as no test has
-/// any.
+/// The value of a property in a style, in lower case: the last important value, else the last value. Ignores
+/// strings and brackets, which occur in no test.
 fn winner(style: &str, property: &str) -> String {
     let mut parts = style.split("/*");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -216,8 +217,8 @@ fn is_javascript(element: &Element) -> bool {
         || matches!(&*kind, "text/jscript" | "text/livescript")
 }
 
-/// The URL without its fragment, if a page may have it as its URL byte for byte: an absolute URL with a host, without control characters and
-/// without spaces around it.
+/// The URL without its fragment, if a page may have exactly that URL: an absolute URL with a host, without
+/// control characters and without spaces around it. `None` otherwise.
 pub(crate) fn as_sent(reference: &str) -> Option<&str> {
     let url = reference.split('#').next().unwrap_or_default();
     let (scheme, rest) = url.split_once(':')?;
@@ -229,12 +230,12 @@ pub(crate) fn as_sent(reference: &str) -> Option<&str> {
     (is_clean && has_host && is_page && !reference.ends_with(' ')).then_some(url)
 }
 
-/// The normal form of a URL, which the WHATWG rules write.
+/// The normal form of a URL, as the WHATWG rules serialise it.
 pub(crate) fn normal(url: &str) -> Option<String> {
     Url::parse(url).ok().map(String::from)
 }
 
-/// Resolves a reference found on the page at `url`. The result has no fragment. It is in the normal form.
+/// Resolves a reference on the page at `url`. The result is in normal form, and has no fragment.
 pub(crate) fn resolve(url: &str, base: Option<&str>, reference: &str) -> Option<String> {
     let own = Url::parse(url).ok()?;
     let base = base.and_then(|base| own.join(base).ok()).unwrap_or(own);
@@ -243,8 +244,8 @@ pub(crate) fn resolve(url: &str, base: Option<&str>, reference: &str) -> Option<
     matches!(target.scheme(), "http" | "https" | "file").then(|| target.into())
 }
 
-/// The delay in seconds and the URL reference of a refresh, by the shared declarative refresh steps of the HTML
-/// standard. An empty reference means the page itself.
+/// The delay in seconds and the URL reference of a refresh, by the shared declarative refresh steps of the
+/// HTML standard. An empty reference means the page itself.
 pub(crate) fn refresh(content: &str) -> Option<(u64, String)> {
     const SPACE: [char; 5] = ['\t', '\n', '\u{c}', '\r', ' '];
     let rest = content.trim_start_matches(SPACE);

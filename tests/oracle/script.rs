@@ -1,14 +1,16 @@
-//! Scripts that set the location of their page in a statement of their own, by the rule of docs/reference/text.md.
+//! Finds scripts that set the location of their page in an unconditional statement, by the rule of
+//! docs/reference/text.md.
 //!
-//! Comments are cut out, strings are replaced by numbers, and the rest is split into statements by brackets, semicolons and lines.
+//! The code cuts out comments, replaces strings by numbers, and splits the rest into statements at brackets,
+//! semicolons and line ends.
 
-/// What a script sets the location to.
+/// The new location that a script sets.
 pub(crate) struct Location {
     pub(crate) reference: String,
     pub(crate) with_query: bool,
 }
 
-/// A script without comments, in which `"N"` stands for the string with this number.
+/// A script without comments and strings. `"N"` stands for the string with the number N.
 #[derive(Default)]
 struct Plain {
     code: String,
@@ -122,7 +124,7 @@ fn unescaped(inner: &str) -> Option<String> {
     Some(value)
 }
 
-/// The statements at the top level that nothing decides about. Brackets are left as they are.
+/// The top-level statements that run unconditionally. Brackets keep their content.
 fn statements(code: &str) -> Option<Vec<String>> {
     let mut open = Vec::new();
     let mut all = vec![String::new()];
@@ -168,7 +170,7 @@ fn statements(code: &str) -> Option<Vec<String>> {
     open.is_empty().then_some(all)
 }
 
-/// The location that a statement sets, if it does nothing else.
+/// The location that a statement sets, if the statement does nothing else.
 fn assignment(statement: &str, strings: &[Option<String>]) -> Option<Location> {
     let code: String = statement.split_whitespace().collect::<Vec<_>>().join("");
     let code = without_owners(&code).strip_prefix("location")?;

@@ -27,7 +27,8 @@ impl<'c> Truth<'c> {
 
     /// A number that identifies the group of a live page. `None` if the page does not resolve.
     ///
-    /// A page without tokens is similar to no other page, so it has its own group, together with its redirects.
+    /// A page without tokens is similar to no other page, so it has its own group, together with its
+    /// redirects.
     pub(crate) fn group(&self, url: &str) -> Option<(usize, Option<&'c str>)> {
         match self.collection.resolve(url) {
             Resolution::Unresolved(_) => None,

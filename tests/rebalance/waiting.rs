@@ -58,7 +58,8 @@ impl ScriptedServer {
     }
 }
 
-/// Whether a client wants to know if TLS is spoken here: it does where a connection broke off, to say what is wrong.
+/// Whether a client begins a TLS handshake. A client whose connection broke off does so to find out whether
+/// the server speaks TLS.
 fn begins_tls(stream: &TcpStream) -> bool {
     const HANDSHAKE: u8 = 0x16;
     let mut first = [0];
@@ -90,7 +91,7 @@ fn errors(stderr: &[u8]) -> String {
     String::from_utf8_lossy(stderr).into_owned()
 }
 
-/// What a server says of its mapping.
+/// Response with the state of the mapping.
 fn present(plan_version: u64, progress: &Value, outcome: &Value) -> ScriptedResponse {
     let (nodes, drained, request) = (2, json!([]), Value::Null);
     let present = json!({
@@ -99,7 +100,7 @@ fn present(plan_version: u64, progress: &Value, outcome: &Value) -> ScriptedResp
     ScriptedResponse::of(200, &present)
 }
 
-/// What a server says of its load.
+/// Response with the load of the nodes.
 fn load(imbalance: f64) -> ScriptedResponse {
     ScriptedResponse::of(
         200,
@@ -112,7 +113,7 @@ fn load(imbalance: f64) -> ScriptedResponse {
     )
 }
 
-/// What a server says of a change that it carries out.
+/// Response with the progress of a change.
 fn in_progress(copied: u64) -> ScriptedResponse {
     let progress = json!({"plan_version": 4, "next_version": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
     present(4, &progress, &Value::Null)
@@ -166,12 +167,10 @@ fn waiting_continues_through_restarts_and_busy_answers() {
     let said = errors(&output.stderr);
     assert!(output.status.success(), "{said}");
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["contents_moved"], &told["done"]["copied"]), (&json!(20), &json!(30)), "{told}");
-    assert_eq!(
-        (&told["done"]["plan_version"], &told["done"]["imbalance"]),
-        (&json!(5), &json!(1.25)),
-        "{told}"
-    );
+    assert_eq!(told["contents_moved"], json!(20), "{told}");
+    assert_eq!(told["done"]["copied"], json!(30), "{told}");
+    assert_eq!(told["done"]["plan_version"], json!(5), "{told}");
+    assert_eq!(told["done"]["imbalance"], json!(1.25), "{told}");
     for (words, times) in [
         ("the server is busy, mostly with another plan; waiting for its end", 1),
         ("waiting for its end", 1),
@@ -224,7 +223,7 @@ fn waiting_ends_with_a_reason() {
 }
 
 #[test]
-fn an_interruption_says_that_the_server_goes_on() {
+fn an_interrupted_wait_says_that_the_server_continues() {
     let before = vec![(REQUEST, refused(409, "a change is under way"))];
     let meanwhile = vec![(REQUEST, accepted())];
     for (steps, sign, words) in [

@@ -1,5 +1,6 @@
-//! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
-//! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
+//! The actions of a run as data. A list of actions is made from the seed alone, and can be replayed with
+//! parts left out. Every number in an action is taken modulo the number of candidates, so an action makes
+//! sense in any state.
 
 use doppel_contract::WinnerRule;
 use doppel_model::pairwise::Policy;
@@ -17,19 +18,19 @@ use super::replica_actions::{ReplicaAction, replica_action};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Never,
-    /// Nothing of it is stored.
+    /// Before any row is stored.
     BeforeCommit,
-    /// It is stored, and no answer or effect leaves.
+    /// After the rows are stored, and before any answer or effect leaves.
     AfterCommit,
-    /// The first so many of its effects are carried out.
+    /// After this number of effects is carried out.
     AtEffect(u8),
 }
 
-/// What a restart finds of the index's files.
+/// State of the index's files at a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Files {
     Flushed,
-    /// What was not yet written is missing.
+    /// The files lack what was not yet written.
     AsTheyAre,
     Lost,
     /// Cut off at this share of their lengths, in 256ths.
@@ -41,25 +42,25 @@ pub(crate) enum Files {
 pub(crate) struct Item {
     pub(crate) page: Page,
     pub(crate) body: Body,
-    /// How long ago it was fetched, in milliseconds.
+    /// Age of the fetch in milliseconds.
     pub(crate) age: i64,
     pub(crate) popularity: Option<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    /// A client sends a batch; it is under way.
+    /// A client sends a batch, which does not arrive yet.
     Send(Vec<Item>),
-    /// The collection is made at once of these versions: only at the beginning.
+    /// The collection is created at once from these versions. Only the first action of a run may do this.
     AtOnce(Vec<Item>),
-    /// A batch that is under way arrives. With `repeat` the client hears nothing and will send it again.
+    /// A sent batch arrives. With `repeat` the client gets no answer and will send the batch again.
     Arrive {
         which: u32,
         repeat: bool,
         deliver: u8,
         stop: Stop,
     },
-    /// A client gives a batch up. It may have been stored.
+    /// A client gives up a batch, which may have been stored.
     GiveUp {
         which: u32,
     },
@@ -67,40 +68,40 @@ pub(crate) enum Action {
         page: Page,
         stop: Stop,
     },
-    /// Retention looks at a page's record, or at a merged group.
+    /// Retention examines a page's record, or a merged group.
     Expire {
         which: u32,
     },
-    /// A range applies messages, its own and those that the network brings.
+    /// A range applies messages, its own and those that arrive from the network.
     Deliver {
         range: u32,
         order: u32,
         envelopes: u8,
         stop: Stop,
     },
-    /// The network loses what is under way from a range.
+    /// The network loses the messages of a range that are under way.
     Lose {
         range: u32,
     },
-    /// The next message of a kind is held up for so many commits, or until the rest.
+    /// The next message of a kind is held for this many commits, or until the next rest.
     Delay {
         kind: MessageKind,
         commits: u32,
     },
-    /// A page gets a content that is near two groups, which nothing else links.
+    /// A page gets a content that is near two groups, and is the only link between them.
     Bridge {
         which: u32,
     },
-    /// A page gets another version while a message that names it is held up.
+    /// A page gets another version while a message that names it is held.
     Overtake {
         which: u32,
         body: Body,
     },
-    /// A page that differs from the winner of its group changes its place in the winner order, and nothing else.
+    /// A page that differs from the winner of its group changes only its rank in the winner order.
     Reorder {
         which: u32,
     },
-    /// A range makes its posts again, without waiting for answers any longer.
+    /// A range sends its posts again without waiting longer for answers.
     SendAgain {
         range: u32,
     },
@@ -108,7 +109,7 @@ pub(crate) enum Action {
     Pass {
         orders: u8,
     },
-    /// A command arrives at its range, in any order; with `repeat` it comes again later.
+    /// A command arrives at its range, in any order. With `repeat` the command arrives again later.
     Command {
         which: u32,
         repeat: bool,
@@ -130,99 +131,100 @@ pub(crate) enum Action {
         which: u32,
         stop: Stop,
     },
-    /// Another mapping of contents to partitions and nodes begins.
+    /// A change to another mapping of contents to partitions and nodes begins.
     Change {
         dice: u32,
     },
-    /// Steps towards it.
+    /// Makes steps of the change of the mapping.
     Work {
         steps: u32,
     },
-    /// A node of tier 2 dies alone, and comes back with what is left of its file.
+    /// An index node dies alone, and restarts with the remains of its file.
     KillIndexNode {
         node: u32,
         files: Files,
     },
-    /// Nodes of tier 2 write snapshots.
+    /// Index nodes write snapshots.
     Save,
-    /// From now on one in so many calls between tier 2's router and its nodes fails; 0 for none.
+    /// From now on, one in `one_in` calls between the router and the index nodes fails; 0 for none.
     FailCalls {
         one_in: u8,
         seed: u32,
     },
-    /// From now on one in so many reads of tier 1's rows fails; 0 for none.
+    /// From now on, one in `one_in` reads of tier 1's rows fails; 0 for none.
     FailReads {
         one_in: u8,
         seed: u32,
     },
-    /// A page that tier 2 wants to be searched for again comes to its shard.
+    /// The shard of a page learns that tier 2 wants a new search for the page.
     Repeat {
         which: u32,
         stop: Stop,
     },
-    /// A range is killed and started, and tier 2 with it unless it dies alone.
+    /// A range is killed and restarted, together with tier 2 unless the range dies alone.
     Kill {
         range: u32,
         alone: bool,
         files: Files,
         commands_survive: bool,
     },
-    /// All are.
+    /// All ranges and tier 2 are killed and restarted.
     KillAll {
         files: Files,
     },
-    /// `GET /v1/status`.
+    /// A client queries a status, as `GET /v1/status` does.
     Ask {
         page: Page,
     },
-    /// `GET /v1/changes`.
+    /// A consumer reads the feed, as `GET /v1/changes` does.
     Read {
         limit: u8,
     },
     Tick {
         millis: i64,
     },
-    /// Something happens to the replicas of a range, or to its log.
+    /// An action on the replicas of a range, or on its log.
     Replica {
         range: u32,
         action: ReplicaAction,
     },
-    /// No more faults until nothing is left to do but what is held up.
+    /// All faults stop until only held messages are left to do.
     Lull,
-    /// No more faults until nothing is left to do; then everything is checked.
+    /// All faults stop until nothing is left to do. Then all invariants are checked.
     Rest,
 }
 
-/// What a run is made of.
+/// The settings and the actions of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) shards: u16,
     pub(crate) ranges: u16,
-    /// Replicas of each range; 0 where ranges are not replicated.
+    /// Number of replicas of each range; 0 if ranges are not replicated.
     pub(crate) replicas: usize,
-    /// Commits are settled when a standby has them, and the log loses its tail.
+    /// Whether commits are settled by a standby, and the log may lose its last entries.
     pub(crate) loses_tail: bool,
-    /// Of the files of a range that is not replicated, one call in so many fails; 0 where such a range has no files.
+    /// One in this many calls of the files of an unreplicated range fails; 0 if the range has no files.
     pub(crate) disk_fails: u64,
-    /// Bytes of a part of a record.
+    /// Maximal size of a part of a record in bytes.
     pub(crate) part_bytes: usize,
-    /// Envelopes of a post at most.
+    /// Maximal number of envelopes in a post.
     pub(crate) post_envelopes: usize,
     pub(crate) pages: usize,
     pub(crate) policy: Policy,
-    /// How much searches may cost before others have their turn.
+    /// Cost of searches after which other work gets its turn.
     pub(crate) search_limits: SearchLimits,
     pub(crate) step_rows: usize,
     pub(crate) group_members_max: u64,
-    /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
+    /// Share of members dissimilar to the winner, in percent, from which a group is recomputed; 0 for never.
     pub(crate) low_cohesion_percent: u8,
     /// The rules by which winners are elected.
     pub(crate) rules: Vec<WinnerRule>,
     pub(crate) actions: Vec<Action>,
 }
 
-/// The other policies than `jaccard` at its usual thresholds, as lenient as makes families of the contents here.
+/// Policies other than `jaccard` at its usual thresholds. They are lenient enough to make families of the
+/// contents of a run.
 const LENIENT: [&str; 12] = [
     "jaccard:tau=0.4",
     "jaccard:tau=0.85,words=3",
@@ -238,7 +240,7 @@ const LENIENT: [&str; 12] = [
     "overlap:lines=2,shared=48",
 ];
 
-/// `jaccard` with this threshold, or now and then another policy.
+/// `jaccard` with this threshold, or sometimes another policy.
 fn policy(random: &mut Random, tau: &str) -> Policy {
     let policy = match random.once_in(3) {
         true => LENIENT[random.below(LENIENT.len() as u64) as usize].to_owned(),
@@ -259,7 +261,8 @@ impl Plan {
         let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
         let post_envelopes = [1, 3, 8, 256][random.below(4) as usize];
         let policy = policy(&mut Random::new(seed.rotate_left(20)), tau);
-        // They have random numbers of their own, so the other actions of a seed do not depend on them.
+        // Rules and delays have random numbers of their own, so that the other actions of a seed do not
+        // depend on them.
         let rules = order::rules(&mut Random::new(seed.rotate_left(32)));
         let mut delaying = Random::new(seed.rotate_left(16));
         let low_cohesion_percent = if delaying.once_in(3) { 25 } else { 0 };
@@ -276,10 +279,10 @@ impl Plan {
         let mut failing = Random::new(seed.rotate_left(60));
         let has_files = replicas == 0 && failing.once_in(2);
         let disk_fails = if has_files { [60, 200, 600][failing.below(3) as usize] } else { 0 };
-        // A message that is held up holds up its pair of shards: there are others.
+        // A held message also holds all later messages of its pair of shards, so there must be other pairs.
         let shards = if delays { shards.max(5) } else { shards };
         let pages = if delays { pages.max(12) } else { pages };
-        let mut making = Making::new(&mut random, pages);
+        let mut making = ActionGenerator::new(&mut random, pages);
         if delays {
             making.families = islands(policy).to_vec();
         }
@@ -287,8 +290,10 @@ impl Plan {
         let mut beginning = Random::new(seed.rotate_left(8));
         if beginning.once_in(3) {
             let versions = 1 + beginning.below(2 * pages as u64);
-            let mut making =
-                Making { families: making.families.clone(), ..Making::new(&mut beginning, pages) };
+            let mut making = ActionGenerator {
+                families: making.families.clone(),
+                ..ActionGenerator::new(&mut beginning, pages)
+            };
             actions.push(Action::AtOnce((0..versions).map(|_| making.item()).collect()));
         }
         for step in 0..steps {
@@ -320,7 +325,7 @@ impl Plan {
         }
         actions.extend(reordered(&mut reordering));
         actions.push(Action::Rest);
-        // From a generator of its own, so that a seed keeps the actions that it has had.
+        // The limits come from a generator of their own, so that the actions of a seed stay the same.
         let (search, call) = [(u64::MAX, u64::MAX), (3, 3), (40, 100)][Random::new(!seed).below(3) as usize];
         Self {
             seed,
@@ -343,7 +348,7 @@ impl Plan {
     }
 }
 
-/// In one run of three nothing but the order of pages changes between two times of rest.
+/// In one run of three, only the order of pages changes between two rests.
 fn reordered(random: &mut Random) -> Vec<Action> {
     if !random.once_in(3) {
         return Vec::new();
@@ -353,24 +358,24 @@ fn reordered(random: &mut Random) -> Vec<Action> {
     actions
 }
 
-/// The habits of a run: how often what happens, and which contents its pages have.
-struct Making<'r> {
+/// Habits of a run: how often each action occurs, and which contents its pages have.
+struct ActionGenerator<'r> {
     random: &'r mut Random,
     pages: usize,
-    /// Contents in use, so that runs with few families have large groups.
+    /// Families of contents in use. Few families lead to large groups.
     families: Vec<(usize, usize)>,
-    /// Nothing stops in one run of four.
+    /// Whether ranges stop in the middle of commits. In one run of four they never do.
     stops: bool,
     redirects: u64,
-    /// How often each class of action comes, in the order of [`Making::action`].
+    /// How often each class of action occurs, in the order of [`ActionGenerator::action`].
     weights: [u64; 26],
 }
 
-/// The weights of a common run.
+/// The weights of a usual run.
 const WEIGHTS: [u64; 26] =
     [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30, 10, 6, 12, 8, 40, 25];
 
-impl<'r> Making<'r> {
+impl<'r> ActionGenerator<'r> {
     fn new(random: &'r mut Random, pages: usize) -> Self {
         let mut families: Vec<_> = FAMILIES.into_iter().filter(|_| random.once_in(3)).collect();
         if families.is_empty() {
@@ -378,7 +383,8 @@ impl<'r> Making<'r> {
         }
         let stops = !random.once_in(4);
         let redirects = [0, 1, 2, 5][random.below(4) as usize];
-        // In half of the runs some things come often and others hardly ever (Groce et al.: Swarm testing, 2012).
+        // In half of the runs some actions occur often and others hardly ever (Groce et al.: Swarm testing,
+        // 2012).
         let is_common = random.once_in(2);
         let weights = WEIGHTS
             .map(|weight| if is_common { weight } else { weight * [1, 4, 12][random.below(3) as usize] });
@@ -439,7 +445,7 @@ impl<'r> Making<'r> {
 
     fn send(&mut self) -> Action {
         if self.redirects > 0 && self.random.once_in(40) {
-            // A chain of redirects around the limit, or a loop.
+            // A chain of redirects with a length around the limit, or a loop.
             let (first, hops) = (self.page(), 2 + self.random.below(22) as usize);
             let item = |at: usize| {
                 let page = (first + at) % self.pages;

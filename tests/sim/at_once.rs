@@ -1,4 +1,5 @@
-//! A collection that was grouped at once: as the rows that a run begins with, and to compare with at rest.
+//! Grouping a collection at once, either to create the rows with which a run begins, or to compare the result
+//! at rest.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::violation::{Checked, failed, holds};
 use super::world::World;
 
 impl World {
-    /// Groups versions at once; the rows are those of each range.
+    /// Groups versions at once. Returns the groups, and the rows of each range.
     pub(crate) fn at_once(
         &self,
         versions: &[Version],
@@ -34,7 +35,7 @@ impl World {
         simulation::at_once(&config, self.map, submissions)
     }
 
-    /// The run begins with what these versions come to; nothing happens when it has begun before.
+    /// Begins the run with the collection of these versions. Has no effect if the run has begun before.
     pub(crate) fn begin_at_once(&mut self, versions: &[Version]) -> Checked {
         if !self.rows()?.is_empty() {
             return Ok(());
@@ -46,7 +47,7 @@ impl World {
             let begun = match &*store {
                 RangeStore::Alone(store) => store.by.begin(&store.rows, rows),
                 RangeStore::Replicated(_) if rows.is_empty() => Ok(()),
-                // Until a standby has it, where one has to.
+                // Repeat the commit until a standby has it, if that is required.
                 RangeStore::Replicated(_) => match store.commit(rows.clone()) {
                     Err(_) => {
                         let standbys = self.standbys(at);
@@ -62,7 +63,7 @@ impl World {
         }
         versions.iter().for_each(|version| self.model.accept(version));
         self.acknowledged.extend_from_slice(versions);
-        // As at the first start of a collection that was made so: there is no index yet.
+        // As at the first start of a collection that was created at once, there is no index yet.
         for at in 0..self.hosts.len() {
             self.kill(at, Killed::WithTier2(Files::Lost), false)?;
             let backlog = self.hosts[at].range.backlog();

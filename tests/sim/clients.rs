@@ -1,4 +1,5 @@
-//! Clients: batches on their way, given up, repeated; what was acknowledged; a reader of the feed.
+//! Clients: their batches, which may be repeated or given up, their acknowledged versions, and a reader of
+//! the feed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +11,13 @@ use doppel_tier1::simulation::SubmissionHint;
 use super::contents::Contents;
 use super::model::{Body, Version, url};
 
-/// A batch on its way, with the comparisons the coordinator made when it took it.
+/// A batch on its way, with the comparisons that the coordinator made when it accepted the batch.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) versions: Vec<(Version, Option<SubmissionHint>)>,
 }
 
-/// A version as tier 1 takes it.
+/// Converts a version to the submission that tier 1 accepts.
 pub(crate) fn submission(version: &Version, contents: &Contents) -> Submission {
     let Version { page, date, popularity, body } = *version;
     Submission {
@@ -41,10 +42,10 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads once; true when there was nothing more.
+    /// Reads once. Returns true if the feed has no more events.
     pub(crate) fn read(&mut self, tier1: &dyn Tier1Api, limit: usize) -> Result<bool, Tier1Error> {
         let changes = match tier1.changes(self.cursor.as_deref(), limit, Duration::ZERO) {
-            // Retention has dropped events since: the reader begins anew.
+            // Retention has dropped events since the last read, so the reader starts from the beginning.
             Err(Tier1Error::CursorGone) => {
                 *self = Self::default();
                 return Ok(false);

@@ -1,6 +1,6 @@
-//! The contents that pages can have: families built around the threshold, and the links between them. Those of `jaccard` are by a
-//! definition that shares no code with the product. Those of other policies are the product's, which the test `reference` of `doppel-text`
-//! holds against one.
+//! The contents of pages: families built around the threshold, and the links between them. For `jaccard` the
+//! links follow from a definition that shares no code with the product. For other policies they come from the
+//! product, which the test `reference` of `doppel-text` compares with such a definition.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -10,11 +10,12 @@ use doppel_model::pairwise::{Features, Policy, Signer};
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Tau, stable_hash64};
 
-/// First number and size of each family of contents that have to do with each other.
+/// First number and size of each family of related contents.
 pub(crate) const FAMILIES: [(usize, usize); 9] =
     [(0, 8), (8, 8), (16, 7), (23, 6), (29, 4), (33, 6), (39, 3), (42, 1), (43, 5)];
 
-/// First number and size of parts of the chains: groups that a content between two of them links.
+/// First number and size of parts of the chains. Each part forms a group, and a content between two parts
+/// links their groups.
 pub(crate) fn islands(policy: Policy) -> &'static [(usize, usize)] {
     if policy.metric().is_some_and(|tau| tau > Tau::DEFAULT) {
         &[(8, 2), (11, 2), (14, 2)]
@@ -26,7 +27,7 @@ pub(crate) fn islands(policy: Policy) -> &'static [(usize, usize)] {
 /// Words of a text, each a number.
 type Text = Vec<u32>;
 
-/// Everything that is the same for all runs of one policy.
+/// The contents and links of one policy, shared by all runs.
 pub(crate) struct Contents {
     pub(crate) policy: Policy,
     pub(crate) signatures: Vec<Arc<Signature>>,
@@ -35,12 +36,12 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Those of a policy.
+    /// The contents of a policy. They are made once.
     pub(crate) fn of(policy: Policy) -> &'static Self {
         static ALL: Mutex<Option<HashMap<Policy, &'static Contents>>> = Mutex::new(None);
         let mut all = ALL.lock().unwrap();
         let all = all.get_or_insert_default();
-        // Few, and as long as the tests run.
+        // Leaking is fine: there are few policies, and their contents live as long as the test process.
         all.entry(policy).or_insert_with(|| Box::leak(Box::new(Self::make(policy))))
     }
 
@@ -56,7 +57,8 @@ impl Contents {
         let signatures: Vec<Arc<Signature>> = tokens
             .iter()
             .zip(0..)
-            // They are on two sites, and some are plain text, where that matters; they have a word a line.
+            // For policies that depend on it, pages are on two sites, and some are plain text with a word per
+            // line.
             .map(|(tokens, number)| {
                 let main = (number % 3 > 0).then_some(&**tokens);
                 signer.sign(Features { tokens, site: Some(number % 2), main, terms: tokens, lines: tokens })
@@ -96,8 +98,8 @@ impl Contents {
     }
 }
 
-/// F by its definition, on words: exact Jaccard of the sets of so many consecutive words, the text being
-/// followed by one dummy less.
+/// F by its definition, on words: the exact Jaccard coefficient of the sets of `words` consecutive words. The
+/// text is followed by dummy words, one fewer than a shingle has.
 fn is_near_duplicate(a: &[u32], b: &[u32], tau: Tau, words: usize) -> bool {
     if a == b {
         return !a.is_empty();
@@ -111,12 +113,12 @@ fn is_near_duplicate(a: &[u32], b: &[u32], tau: Tau, words: usize) -> bool {
     a.len() >= 20 && b.len() >= 20 && 10_000 * shared > tau.numerator() as usize * all
 }
 
-/// A text of its own.
+/// A text whose words no other family has.
 fn text(family: u32, words: u32) -> Text {
     (0..words).map(|word| family * 100_000 + word).collect()
 }
 
-/// The text with other words at `changed`.
+/// The text with other words at the positions `changed`.
 fn edited(mut text: Text, salt: u32, changed: impl IntoIterator<Item = usize>) -> Text {
     for at in changed {
         text[at] += 1_000 * (1 + salt);
@@ -125,7 +127,7 @@ fn edited(mut text: Text, salt: u32, changed: impl IntoIterator<Item = usize>) -
 }
 
 fn texts_by_family() -> Vec<Vec<Text>> {
-    // Each is the one before with `step` more words replaced, ten apart.
+    // Each text is the previous one with `step` more words replaced, six apart.
     let chain = |family: u32, words: u32, step: usize, length: usize| -> Vec<Text> {
         (0..length).map(|n| edited(text(family, words), 0, (0..n * step).map(|i| 3 + i * 6))).collect()
     };
@@ -134,7 +136,8 @@ fn texts_by_family() -> Vec<Vec<Text>> {
         let satellite = |n: usize| edited(text(family, words), n as u32, [2 + 7 * n]);
         std::iter::once(text(family, words)).chain((0..length).map(satellite)).collect()
     };
-    // Each is the beginning of the next. J of those of 84 and 96 words is exactly 4/5, of 94 and 96 exactly 9/10.
+    // Each text is the beginning of the next. J of the texts of 84 and 96 words is exactly 4/5, and of 94 and
+    // 96 words it is exactly 9/10.
     let beginnings: Vec<Text> = [84, 94, 95, 96].map(|words| text(5, words)).into();
     let short: Vec<Text> = [12, 18, 19].map(|words| text(6, words)).into();
     let singles: Vec<Text> =

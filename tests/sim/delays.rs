@@ -1,5 +1,6 @@
-//! Single messages that are held up for long while everything else goes on: a merge, over a whole
-//! recomputation of the group that it joins to another. What the same sender sends after it waits behind it.
+//! Holds single messages back for long while everything else goes on, for example a merge during a whole
+//! recomputation of the group that it joins to another. Later messages of the same sender to the same
+//! receiver wait behind the held one.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use super::random::Random;
 use super::violation::Checked;
 use super::world::{World, range_id};
 
-/// The kinds that are held up; those that join groups more often.
+/// The kinds of messages that are held. Kinds that join groups are listed, and so chosen, more often.
 const DELAYED: [MessageKind; 12] = [
     MessageKind::Merge,
     MessageKind::Merge,
@@ -31,7 +32,8 @@ const DELAYED: [MessageKind; 12] = [
     MessageKind::AnswerGroup,
 ];
 
-/// A message is held up while the page that it names changes, and all else goes on. Some of the steps are left out.
+/// Actions that hold a message while the page that it names changes. Some of the steps are left out at
+/// random.
 pub(crate) fn delayed(random: &mut Random) -> Vec<Action> {
     let kind = DELAYED[random.below(DELAYED.len() as u64) as usize];
     let commits = if random.once_in(4) { 20 + random.below(100) as u32 } else { u32::MAX };
@@ -50,23 +52,23 @@ pub(crate) fn delayed(random: &mut Random) -> Vec<Action> {
     actions
 }
 
-/// What waits, and what will.
+/// Messages that are held, and those that will be.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// The kinds whose next message is held up, and for how many commits.
+    /// Kinds whose next message is to be held, and the number of commits for which to hold it.
     wanted: Vec<(MessageKind, u32)>,
-    /// Messages within a range, which holds them in memory, by sender and receiver.
-    envelopes: BTreeMap<(ShardId, ShardId), Held<Envelope>>,
-    /// Posts between two ranges, which the network holds.
-    posts: BTreeMap<(RangeId, RangeId), Held<SimPost>>,
-    /// The page that last got a content near two groups. A message that is held up may be due to it, whatever pair it
-    /// names.
+    /// Held messages within a range, which keeps them in memory, by sender and receiver.
+    envelopes: BTreeMap<(ShardId, ShardId), HeldMessages<Envelope>>,
+    /// Held posts between two ranges, which the network keeps.
+    posts: BTreeMap<(RangeId, RangeId), HeldMessages<SimPost>>,
+    /// The page that last got a content near two groups. A held message may be due to this page, whatever
+    /// pair it names.
     bridge: Option<PageId>,
 }
 
-/// What is held up, and whatever the same sender sent after it.
+/// A held message, and the later messages of the same sender behind it.
 #[derive(Debug)]
-struct Held<T> {
+struct HeldMessages<T> {
     commits_left: u32,
     items: Vec<T>,
 }
@@ -76,8 +78,8 @@ impl Delays {
         self.wanted.push((kind, commits));
     }
 
-    /// Takes the messages that have to wait out of those that a range would apply, and adds those that have waited for
-    /// long enough.
+    /// Holds back messages that have to wait from those that a range would apply. Returns the others,
+    /// together with messages whose time is over.
     pub(crate) fn hold_envelopes(
         &mut self,
         waiting: Vec<Envelope>,
@@ -90,7 +92,7 @@ impl Delays {
             if let Some(held) = self.envelopes.get_mut(&pair) {
                 held.items.push(envelope);
             } else if let Some(commits_left) = self.wanted(std::slice::from_ref(&envelope)) {
-                self.envelopes.insert(pair, Held { commits_left, items: vec![envelope] });
+                self.envelopes.insert(pair, HeldMessages { commits_left, items: vec![envelope] });
             } else {
                 passed.push(envelope);
             }
@@ -98,7 +100,7 @@ impl Delays {
         in_order(passed)
     }
 
-    /// The same of posts that come to a range.
+    /// Like [`hold_envelopes`](Self::hold_envelopes), for posts that arrive at a range.
     pub(crate) fn hold_posts(&mut self, posts: Vec<SimPost>, range: RangeId) -> Vec<SimPost> {
         let mut passed = released(&mut self.posts, |(_, to)| *to == range);
         for post in posts {
@@ -106,7 +108,7 @@ impl Delays {
             if let Some(held) = self.posts.get_mut(&pair) {
                 held.items.push(post);
             } else if let Some(commits_left) = self.wanted(&post.envelopes) {
-                self.posts.insert(pair, Held { commits_left, items: vec![post] });
+                self.posts.insert(pair, HeldMessages { commits_left, items: vec![post] });
             } else {
                 passed.push(post);
             }
@@ -114,7 +116,7 @@ impl Delays {
         passed
     }
 
-    /// For how many commits these are held up, if one of them is of a wanted kind.
+    /// For how many commits to hold these messages, if one of them is of a wanted kind.
     fn wanted(&mut self, envelopes: &[Envelope]) -> Option<u32> {
         let is_wanted =
             |(kind, _): &(MessageKind, u32)| envelopes.iter().any(|envelope| envelope.kind() == *kind);
@@ -122,19 +124,19 @@ impl Delays {
         Some(self.wanted.swap_remove(at).1)
     }
 
-    /// A range has died: messages that it held in memory are in its store and nowhere else.
+    /// Forgets the messages that a dead range held in memory. They are still in its store.
     pub(crate) fn forget(&mut self, range: RangeId, map: RangeMap) {
         self.envelopes.retain(|(_, to), _| map.of_shard(*to) != range);
     }
 
-    /// How many messages a commit applies at most. While some are held up, or are to be, it applies none that was not
-    /// seen here before: it may be of a pair that waits.
+    /// Maximal number of messages that a commit applies. While messages are held, or are to be, a commit
+    /// applies only messages that passed through here, because another message may belong to a waiting pair.
     pub(crate) fn limit(&self, envelopes: usize, waiting: &[Envelope]) -> usize {
         let sees = !self.wanted.is_empty() || !self.envelopes.is_empty();
         if sees { envelopes.min(waiting.len()) } else { envelopes }
     }
 
-    /// Nothing is held up any more; gives what was.
+    /// Ends all delays, and returns the held messages.
     fn end(&mut self) -> (Vec<Envelope>, Vec<SimPost>) {
         self.wanted.clear();
         let envelopes = std::mem::take(&mut self.envelopes).into_values().flat_map(|held| held.items);
@@ -142,7 +144,7 @@ impl Delays {
         (envelopes.collect(), posts.collect())
     }
 
-    /// The pairs of pages on which messages that are held up join groups.
+    /// The pairs of pages in held messages that join groups.
     fn pairs(&self) -> impl Iterator<Item = (PageId, PageId)> {
         let posts = self.posts.values().flat_map(|held| &held.items).flat_map(|post| &post.envelopes);
         let envelopes = self.envelopes.values().flat_map(|held| &held.items);
@@ -150,8 +152,8 @@ impl Delays {
     }
 }
 
-/// What has waited for long enough, where it goes to a receiver that makes a commit now.
-fn released<P: Ord, T>(held: &mut BTreeMap<P, Held<T>>, is_here: impl Fn(&P) -> bool) -> Vec<T> {
+/// Counts a commit for the receivers selected by `is_here`, and returns their messages whose time is over.
+fn released<P: Ord, T>(held: &mut BTreeMap<P, HeldMessages<T>>, is_here: impl Fn(&P) -> bool) -> Vec<T> {
     let mut passed = Vec::new();
     held.retain(|pair, held| {
         held.commits_left = held.commits_left.saturating_sub(1);
@@ -164,8 +166,8 @@ fn released<P: Ord, T>(held: &mut BTreeMap<P, Held<T>>, is_here: impl Fn(&P) -> 
     passed
 }
 
-/// Those of each pair of shards by their numbers, in the places that the pair has: what was held up may be newer than
-/// what a range has not come to, or older.
+/// Sorts the messages of each pair of shards by their numbers, and keeps the positions of each pair. A held
+/// message may be newer or older than the messages that a range has not applied yet.
 fn in_order(envelopes: Vec<Envelope>) -> Vec<Envelope> {
     let pairs: Vec<(ShardId, ShardId)> = envelopes.iter().map(|one| (one.from(), one.to())).collect();
     let mut by_pair: BTreeMap<(ShardId, ShardId), BTreeMap<u64, Envelope>> = BTreeMap::new();
@@ -177,7 +179,7 @@ fn in_order(envelopes: Vec<Envelope>) -> Vec<Envelope> {
 }
 
 impl World {
-    /// A page gets a content that is near two groups, which nothing else links.
+    /// A page gets a content that is near two groups, and is the only link between them.
     pub(crate) fn bridge(&mut self, which: u32) -> Checked {
         let mut random = Random::new(u64::from(which));
         let page = random.below(self.pages as u64) as usize;
@@ -215,7 +217,7 @@ impl World {
         self.arrive(&request, 4, which, Stop::Never).map(drop)
     }
 
-    /// Whatever was held up goes on.
+    /// Releases all held messages.
     pub(crate) fn end_delays(&mut self) {
         let (envelopes, posts) = self.delays.end();
         for (at, host) in self.hosts.iter_mut().enumerate() {

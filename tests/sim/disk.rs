@@ -1,5 +1,6 @@
-//! The files of a range that is not replicated: the product's database over files that fail and lose what disks lose. It gets every commit of the
-//! range, and after every start it has to have what the range has.
+//! The files of an unreplicated range: the product's database over files that fail, and that lose what a disk
+//! may lose. The database gets every commit of the range, and after every start it must have the rows of the
+//! range.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +10,17 @@ use doppel_tier1::{Memory, Store, StoreError, Write};
 use super::random::Random;
 use super::violation::{Checked, Violation};
 
-/// The files, and what is known of them.
+/// The files of a range, and the expected state of their database.
 pub(crate) struct Disk {
     files: SimFiles,
     random: Random,
-    /// One call in so many fails.
+    /// One in this many calls fails.
     one_in: u64,
     forgotten: Option<Forgotten>,
     is_calm: bool,
-    /// A commit that has failed: whether it counts is known after the next start.
+    /// Rows of a failed commit. Whether the commit counts is known after the next start.
     undecided: Option<Vec<Write>>,
-    /// A call has failed: the range takes nothing more.
+    /// Whether a call has failed. If so, the range accepts no more commits.
     has_failed: bool,
 }
 
@@ -47,13 +48,13 @@ impl Disk {
         this
     }
 
-    /// Calls fail from here on, unless it is calm.
+    /// Lets calls fail from now on, unless `is_calm`.
     fn fail(&mut self) {
         let one_in = if self.is_calm { 0 } else { self.one_in };
         self.files.fail(one_in, self.random.next(), self.forgotten);
     }
 
-    /// No call fails, or some do again.
+    /// Stops the failures of calls, or lets calls fail again.
     pub(crate) fn calm(&mut self, is_calm: bool) {
         self.is_calm = is_calm;
         self.fail();
@@ -63,7 +64,7 @@ impl Disk {
         self.has_failed
     }
 
-    /// Takes what a run begins with.
+    /// Writes the rows with which a run begins.
     pub(crate) fn begin(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         self.files.fail(0, 0, None);
         let begun = self.files.commit(writes);
@@ -71,7 +72,7 @@ impl Disk {
         begun
     }
 
-    /// Takes a commit.
+    /// Writes a commit.
     pub(crate) fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
         if self.has_failed {
             return Err(StoreError::Engine("a file has failed before".to_owned()));
@@ -80,7 +81,7 @@ impl Disk {
             (self.undecided, self.has_failed) = (Some(writes.to_vec()), true);
             return Err(error);
         }
-        // The thread that moves rows: after its failure nothing is written any more.
+        // Sometimes run the thread that moves rows. After its failure nothing may be written any more.
         if self.random.once_in(6) {
             let compacts = self.random.once_in(3);
             self.has_failed = self.files.tend(compacts).is_err();
@@ -88,9 +89,10 @@ impl Disk {
         Ok(())
     }
 
-    /// The range starts from its files, which have what `rows` has, and the commit that has failed or not. Gives that commit if it counts.
+    /// Starts the range from its files. They must have the rows of `rows`, with or without the commit that
+    /// failed. Returns that commit if it counts.
     pub(crate) fn start(&mut self, rows: &Memory) -> Checked<Option<Vec<Write>>> {
-        // In one of three the machine lives on.
+        // In one start of three only the process died, and the machine lived on.
         let crash = (!self.random.once_in(3)).then(|| self.random.next());
         let found = self.files.restart(crash).map_err(|error| violation(error.to_string()))?;
         self.has_failed = false;
@@ -109,7 +111,7 @@ impl Disk {
         let lacks = || expected.iter().filter(|(key, row)| found.get(*key) != Some(row)).count();
         if found != expected {
             let what = format!(
-                "{} rows are there, {} were acknowledged, and {} of them are missing or others",
+                "the files have {} rows, {} rows are expected, and {} of the expected rows are missing or differ",
                 found.len(),
                 expected.len(),
                 lacks()

@@ -1,4 +1,5 @@
-//! Tier 2 in a run: the real index, passes by hand, nodes that die alone, files that are kept, lost or cut.
+//! Tier 2 in a run: the real index. The run makes its passes by hand, kills single nodes, and keeps, loses or
+//! cuts files.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, OpenOptions};
@@ -23,7 +24,7 @@ use super::order_log::OrderLog;
 use super::store::{AllStores, RangeStore};
 use super::violation::{Checked, failed, holds};
 
-/// Nodes of tier 2.
+/// Number of index nodes.
 const NODES: u32 = 3;
 
 /// An order on its way to tier 2.
@@ -31,20 +32,21 @@ const NODES: u32 = 3;
 pub(crate) struct Order {
     range: RangeId,
     epoch: Epoch,
-    /// In the log of its range.
+    /// Number of the order in the log of its range.
     index: u64,
     command: IndexCommand,
-    /// It removes a content that its page has exchanged for another: the page must not be missing.
+    /// Whether the order removes a content that its page has replaced. The page must not be missing from the
+    /// index then.
     exchanged: bool,
 }
 
-/// Tier 1 as tier 2 sees it: the stores of all its ranges, and a basket for results.
+/// Tier 1 as tier 2 sees it: the stores of all its ranges, and a collector for search results.
 pub(crate) struct Source {
     pub(crate) all: Arc<AllStores>,
     pub(crate) shards: u16,
     pub(crate) contents: &'static Contents,
     pub(crate) results: Mutex<Vec<SearchResult>>,
-    /// The last order of each range, and its epoch where that changes.
+    /// Last order of each range, and the epoch if ranges are replicated.
     pub(crate) ordered: Mutex<BTreeMap<RangeId, (Option<Epoch>, u64)>>,
     /// A planted mistake: a moment is named before its orders are carried out.
     pub(crate) hasty: bool,
@@ -55,7 +57,7 @@ impl Source {
         &self.all.stores[usize::from(range.0)]
     }
 
-    /// Nothing is known of a range that has no owner.
+    /// An error if the range has no owner, because then nothing is known of it.
     fn check(&self, range: RangeId) -> Result<(), SourceError> {
         let nobody = || SourceError::Unavailable(format!("nobody owns range {range}"));
         self.store(range).is_owned().then_some(()).ok_or_else(nobody)
@@ -75,7 +77,7 @@ impl SignatureSource for Source {
 impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         let first = |range| {
-            // The smallest page of the first of its shards.
+            // The smallest page id in the first shard of the range.
             let shard = u64::from(self.all.map.run(range).start.0);
             let top = (shard << 32).div_ceil(self.shards.into()) as u32;
             let mut page = [0; 16];
@@ -116,7 +118,7 @@ impl ContentSource for Source {
             .filter(|(page, _)| after.is_none_or(|after| *page > after))
             .collect();
         contents.sort_unstable();
-        // In several pages, so that pages change between two of them.
+        // Return short pieces, so that pages change between two of them.
         let limit = limit.min(7);
         let next = (contents.len() > limit).then(|| contents[limit - 1].0);
         contents.truncate(limit);
@@ -148,14 +150,14 @@ impl ContentSource for Source {
 pub(crate) struct IndexSide {
     index: Option<SimulatedIndex>,
     source: Arc<Source>,
-    /// What tier 2 has taken and not yet begun.
+    /// Orders that tier 2 has accepted and not yet begun.
     orders: VecDeque<Order>,
     /// The orders of every range.
     logs: Vec<OrderLog>,
-    /// Pages of the pass that is under way, and whether they have to be there at its end.
+    /// Pages of the present pass, and whether they must be in the index at its end.
     exchanged: BTreeMap<PageId, bool>,
     config: Config,
-    /// A node has died: what it is told when it is there again may be newer than the orders that wait.
+    /// Whether a node has died. What it is fed after its return may be newer than the waiting orders.
     killed: bool,
     faults: CallFaults,
     _dir: TempDir,
@@ -205,13 +207,13 @@ impl IndexSide {
         Ok(())
     }
 
-    /// One in so many calls of a node fails from now on; 0 for none.
+    /// From now on, one in `one_in` calls of a node fails; 0 for none.
     pub(crate) fn fail(&mut self, one_in: u64, seed: u64) {
         self.faults.one_in = one_in;
         self.index().set_faults(self.faults, seed);
     }
 
-    /// A range has an order for tier 2.
+    /// Hands over an order of a range to tier 2.
     pub(crate) fn order(&mut self, at: usize, command: IndexCommand, exchanged: bool) -> Checked {
         let index = self.logs[at].push(command.clone());
         self.note_ordered(at);
@@ -229,16 +231,17 @@ impl IndexSide {
         self.logs[at].last()
     }
 
-    /// A range has a new owner, whose orders are of another epoch.
+    /// Starts the orders of a new owner of a range, which belong to another epoch.
     pub(crate) fn begin(&mut self, at: usize, epoch: Epoch) -> Checked {
         self.logs[at].begin(epoch);
         self.note_ordered(at);
         self.announce(at)
     }
 
-    /// An owner says which order comes next.
+    /// Announces the number of an owner's next order to the index.
     fn announce(&mut self, at: usize) -> Checked {
-        // What is fed for that may be newer than the orders that wait; those of an earlier owner may be dropped.
+        // Contents that the index is fed after that may be newer than the waiting orders. Orders of an
+        // earlier owner may be dropped.
         self.killed = true;
         self.exchanged.clear();
         let (epoch, first) = (self.logs[at].epoch(), self.logs[at].last() + 1);
@@ -247,7 +250,7 @@ impl IndexSide {
         announced.map(drop).map_err(|e| failed("an announcement to the index")(e.into()))
     }
 
-    /// Orders of an owner that is none any more, which the index may know.
+    /// Hands over orders of a deposed owner. If the index already knows the next owner, it must refuse them.
     pub(crate) fn order_late(
         &mut self,
         at: usize,
@@ -268,7 +271,8 @@ impl IndexSide {
         Ok(())
     }
 
-    /// A range has died alone, and hands over again what it may not have handed over.
+    /// Hands over the last orders of a range again after the range died alone, because it does not know which
+    /// of them arrived.
     pub(crate) fn order_again(&mut self, at: usize, mistaken: bool) -> Checked {
         for (index, command) in self.logs[at].again(mistaken) {
             self.hand_over(at, (self.logs[at].epoch(), index), command, false)?;
@@ -296,7 +300,8 @@ impl IndexSide {
         self.source.all.map.ranges().collect()
     }
 
-    /// Tier 2 is killed and started; orders that waited are gone, and ranges count theirs anew, or say which comes next.
+    /// Kills and restarts tier 2. Waiting orders are lost, and ranges start new numbers or announce the next
+    /// number.
     pub(crate) fn restart(&mut self, left: Files) -> Checked {
         self.orders.clear();
         self.exchanged.clear();
@@ -318,7 +323,7 @@ impl IndexSide {
         Ok(())
     }
 
-    /// A node of tier 2 dies alone, and starts with what is left of its file.
+    /// Kills a node of tier 2 alone, and restarts it with the remains of its file.
     pub(crate) fn kill_node(&mut self, node: u32, left: Files) -> Checked {
         let node = (node % NODES) as usize;
         self.killed = true;
@@ -329,23 +334,23 @@ impl IndexSide {
         self.index().start(node).map_err(|e| failed("starting a node of the index")(e.into()))
     }
 
-    /// Nodes write snapshots, unless a pass waits.
+    /// Lets nodes write snapshots, unless a pass waits for a node.
     pub(crate) fn save(&self) {
         if !self.index().has_pass() {
             self.index().save();
         }
     }
 
-    /// Whether there is a pass to make or to go on with.
+    /// Whether tier 2 has a pass to begin or to resume.
     pub(crate) fn is_busy(&self) -> bool {
         self.index().has_pass() || self.index().has_searches() || !self.orders.is_empty()
     }
 
-    /// Makes a pass over the first orders, or goes on with the one that waits for a node.
+    /// Makes a pass over the first orders, or resumes the pass that waits for a node.
     pub(crate) fn pass(&mut self, orders: usize) -> Checked<Vec<SearchResult>> {
         let waits = self.index().has_pass();
         let orders = if waits { Vec::new() } else { self.take(orders) };
-        // The last of several orders about a page says whether it has to be there.
+        // Of several orders about a page, the last one decides whether the page must be in the index.
         let present = |order: &&Order| self.logs[usize::from(order.range.0)].epoch() == order.epoch;
         for order in orders.iter().filter(present) {
             match &order.command {
@@ -379,7 +384,7 @@ impl IndexSide {
         Ok(std::mem::take(&mut *self.source.results.lock().unwrap()))
     }
 
-    /// The first orders of the range whose turn it is. Those of another range may be overtaken.
+    /// Takes the first orders of the range whose turn it is. They may overtake orders of other ranges.
     fn take(&mut self, limit: usize) -> Vec<Order> {
         let of = |order: &Order| (order.range, order.epoch);
         let Some(first) = self.orders.front().map(of) else { return Vec::new() };
@@ -395,12 +400,12 @@ impl IndexSide {
         taken
     }
 
-    /// Looks after nodes that have died; whether all are there.
+    /// Attends to nodes that have died. Returns whether all nodes are back.
     pub(crate) fn tend(&self) -> bool {
         self.index().tend()
     }
 
-    /// Pages that nodes say are to be searched for again.
+    /// Pages that nodes report for a new search.
     pub(crate) fn repeats(&self) -> Vec<WaitingRepeat> {
         self.index().repeats(&self.ranges())
     }
@@ -409,7 +414,7 @@ impl IndexSide {
         self.index().acknowledge(node, range, number);
     }
 
-    /// Answers as a pass would, without storing what the orders bring: for a planted mistake.
+    /// A planted mistake: answers orders like a pass, but without storing their contents first.
     pub(crate) fn compare_unstored(&self, orders: usize) -> Vec<SearchResult> {
         let answer = |order: &Order| match &order.command {
             IndexCommand::Put { page, signature, search: Some(search) } => {
@@ -428,7 +433,7 @@ impl IndexSide {
         due.take(orders).filter_map(answer).collect()
     }
 
-    /// Begins a change of the mapping, unless there is one.
+    /// Begins a change of the mapping, unless one is under way.
     pub(crate) fn change(&mut self, dice: u32) -> Checked {
         if self.index().has_pass() {
             return Ok(());
@@ -436,17 +441,17 @@ impl IndexSide {
         self.index().change(dice.into()).map_err(|e| failed("a plan")(e.into()))
     }
 
-    /// What was changed of the contents that were copied already is forgotten: a planted mistake.
+    /// A planted mistake: forgets the changes to contents that were already copied.
     pub(crate) fn forget_changes(&self) {
         self.index().forget_changes();
     }
 
-    /// Entries name centers that nobody reported: a planted mistake.
+    /// A planted mistake: lets entries name centers that no search reported.
     pub(crate) fn name_false_centers(&self) {
         self.index().name_false_centers();
     }
 
-    /// Steps of the change, or of the cleaning up after it. None is made while a pass waits.
+    /// Makes steps of the change, or of the cleanup after it. Makes none while a pass waits.
     pub(crate) fn work(&mut self, steps: u32) {
         for _ in 0..steps {
             if self.index().has_pass() {
@@ -461,20 +466,20 @@ impl IndexSide {
         self.index().pages()
     }
 
-    /// Every order of every range is acknowledged by every node.
+    /// Whether every node has acknowledged every order of every range.
     pub(crate) fn is_acknowledged(&self) -> bool {
         let logs = self.ranges().into_iter().zip(&self.logs);
         logs.into_iter().all(|(range, log)| self.index().acknowledged(range) == log.last())
     }
 }
 
-/// What a crash leaves of a file.
+/// Damages a file as a crash does.
 fn damage(path: &Path, left: Files) -> Checked {
     let Ok(file) = fs::metadata(path) else { return Ok(()) };
     let damaged = match left {
         Files::Flushed | Files::AsTheyAre => Ok(()),
         Files::Lost => fs::remove_file(path),
-        // A snapshot may be whole beside signatures that are not.
+        // A snapshot may be whole although the signatures beside it are not.
         Files::Cut(share) if share.is_multiple_of(2) && path.ends_with("snapshot.dat") => Ok(()),
         Files::Cut(share) => {
             let length = file.len() * u64::from(share) / 256;

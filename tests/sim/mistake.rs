@@ -1,5 +1,5 @@
-//! Mistakes that are planted in the network, the stores, the commands and the clock around the product, to
-//! prove that the checks see them.
+//! Mistakes that are planted around the product: in the network, the stores, the commands and the clock. They
+//! prove that the checks detect each of them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,46 +15,46 @@ use doppel_tier1::{Rules, Write};
 
 use super::random::Random;
 
-/// A known mistake.
+/// A kind of planted mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mistake {
     /// A batch is compared with the index before any of it is stored.
     CompareBeforeStore,
-    /// The store says that a commit is durable before it is.
+    /// The store reports a commit as durable before it is.
     AcknowledgeBeforeFlush,
-    /// A comparison with the winner is taken though the page has another content by now.
+    /// The verdict of a comparison with the winner counts although the page has another content by now.
     VerdictOnOldContent,
-    /// An answer of tier 2 is taken though the page has another content by now.
+    /// An answer of tier 2 counts although the page has another content by now.
     AnswerOnOldContent,
-    /// An answer of tier 2 is taken though the page was asked about again.
+    /// An answer of tier 2 counts although the page was asked about again.
     AnswerForOldTicket,
-    /// An answer of tier 2 leaves a partner out.
+    /// An answer of tier 2 omits a partner.
     PairNotReported,
-    /// A group goes into one with a larger id.
+    /// A group merges into a group with a larger id.
     MergeIntoLarger,
-    /// The message that two groups are one is lost.
+    /// The message that merges two groups is lost.
     LostMerge,
-    /// Groups stay joined though the pair that joined them has gone meanwhile.
+    /// Groups stay merged although the pair that linked them no longer exists.
     PairNotChecked,
-    /// A merged group loses a member when it transfers them.
+    /// A merged group loses a member during the transfer.
     LostMember,
-    /// A redirect does not hear that its target changed.
+    /// A redirect is not told that its target changed.
     ForgottenRedirect,
-    /// The shard of a normalised form does not hear of a page that is spelled otherwise.
+    /// The shard of a normalised URL is not told of a page with another spelling of that URL.
     LostSpelling,
     /// The owner of a group does not count new contents.
     ContentsNotCounted,
-    /// A page does not learn that a redirect ends at it.
+    /// A page is not told that a redirect ends at it.
     LostInboundRedirect,
-    /// Members are not told of another winner.
+    /// Members are not told of a new winner.
     WinnerKept,
-    /// Winners are elected by the collection's rules from back to front.
+    /// Winners are elected by the collection's rules in reverse order.
     OtherOrder,
     /// A dead page stays in its group.
     DeadMemberKept,
-    /// A page that changed groups stays in the old one, too.
+    /// A page that changed groups also stays in the old group.
     LostLeave,
-    /// A page is not told that it was put out.
+    /// A page is not told that it was evicted.
     LostEviction,
     /// A row of the outbox is not written.
     LostOutboxEntry,
@@ -62,79 +62,80 @@ pub(crate) enum Mistake {
     AppliedTwice,
     /// A message leaves before its commit is settled.
     SentBeforeSettled,
-    /// The row of a message is deleted before its receiver has confirmed it.
+    /// The outbox row of a message is deleted before the receiver has confirmed the message.
     DeletedBeforeConfirmed,
-    /// A message is applied though one before it is missing.
+    /// A message is applied although an earlier message is missing.
     GapAccepted,
-    /// A page that its representative confirmed is never compared.
+    /// A page that its representative confirmed never gets its deferred search.
     ConfirmedNeverSearched,
-    /// A comparison or recomputation for which a range did not answer is taken for done.
+    /// A comparison or recomputation counts as done although a range did not answer.
     UnreadTakenForDone,
     /// A group that lost or changed a member is never recomputed.
     DirtyNeverRecomputed,
-    /// A start does not find what was owed.
+    /// A start does not find the work that the rows owe.
     OwedForgotten,
-    /// The old content leaves the index before the new one is there.
+    /// The index removes the old content before it stores the new one.
     RemovalBeforeStore,
     /// An order to the index is lost.
     LostOrder,
-    /// A new content counts as confirmed though it is not near its representative.
+    /// A new content counts as confirmed although it is not near its representative.
     HintNotChecked,
-    /// The owner of a group does not hear of a member's new content.
+    /// The owner of a group is not told of a member's new content.
     RefreshWithoutContent,
-    /// The owner of a group does not hear how a member stands to the winner.
+    /// The owner of a group is not told whether a member is near the winner.
     LostDissimilar,
-    /// An event stays in the feed after a newer one of the page.
+    /// An event stays in the feed after a newer event of the same page.
     EventNotSuperseded,
-    /// The signature of a page that has no content any more stays.
+    /// The signature of a page without content stays.
     SignatureKept,
-    /// What changed of a partition while it was copied is not copied again.
+    /// Changes to a partition during its copy are not copied again.
     LostCatchUp,
-    /// An entry of the index names a center that no search has reported as its partner.
+    /// An index entry names a center that no search has reported as its partner.
     FalseCenter,
-    /// A node of the index acknowledges a removal and does not carry it out.
+    /// An index node acknowledges a removal and does not carry it out.
     LostRemoval,
-    /// A node of the index that starts answers before it was told what it must have.
+    /// An index node answers after its start before it was told which contents it must have.
     AnsweredUnfed,
-    /// A snapshot of the index is of a moment whose orders are not all carried out.
+    /// A snapshot of the index names a moment whose orders are not all carried out.
     HastySnapshot,
-    /// A range that has died alone counts its orders to the index from 1 again.
+    /// A range that died alone numbers its orders to the index from 1 again.
     OrdersCountedAnew,
-    /// After a start a page is asked for under the ticket of before, and answers to that come, too.
+    /// After a start, a search runs under the ticket of an earlier search, and answers to the earlier one
+    /// arrive, too.
     TicketUsedTwice,
     /// The clock of a coordinator dates an old version as new.
     OldVersionAsNew,
-    /// The status table does not hear of a commit.
+    /// The status table is not told of a commit.
     UnheardByStatusTable,
-    /// Rows that were read before a commit are put in the status table after it.
+    /// Rows that were read before a commit enter the status table after the commit.
     OldRowsInStatusTable,
-    /// A start takes up a snapshot of the status table without what was written since.
+    /// A start loads a snapshot of the status table without the later writes.
     StatusesOfBefore,
-    /// The cover of a group stays though a member that differs from the winner has another content.
+    /// The cover of a group stays although a member that differs from the winner has a new content.
     CoverKeptOnChange,
-    /// It stays though such a member has left.
+    /// The cover stays although a member that differs from the winner has left.
     CoverKeptOnDeath,
-    /// It stays though such members have another order.
+    /// The cover stays although the order of such members has changed.
     CoverKeptOnOrder,
-    /// It stays though the group has parted.
+    /// The cover stays although the group has split.
     CoverKeptOnParting,
-    /// A member is not told of its cover.
+    /// A member is not told which page covers it.
     LostCover,
-    /// A standby takes a record of a deposed owner that does not count.
+    /// A standby applies a record of a deposed owner that does not count.
     VoidRecordCounts,
-    /// An owner makes its next append before it knows what became of the last.
+    /// An owner makes its next append before it knows the result of the last one.
     TwoAppendsUnderWay,
     /// An owner stores rows before their record is in the log.
     StoredBeforeLog,
-    /// A replica's position is on disk before its rows.
+    /// A replica writes its position to disk before its rows.
     PositionBeforeRows,
-    /// An owner takes a commit for settled before a standby has it, over a log that may lose it.
+    /// An owner treats a commit as settled before a standby has it, over a log that may lose it.
     SettledBeforeStandby,
-    /// A range forgets that a sync of its files has failed.
+    /// A range forgets that a sync of its files failed.
     ForgottenFailedSync,
-    /// A write that ends early is taken for a whole one.
+    /// A short write counts as complete.
     ShortWriteTakenForWhole,
-    /// A range forgets that a write to its files has failed.
+    /// A range forgets that a write to its files failed.
     ForgottenFailedWrite,
 }
 
@@ -202,24 +203,24 @@ impl Mistake {
     ];
 }
 
-/// Makes one mistake again and again, and no other.
+/// Makes one kind of mistake repeatedly, and no other.
 #[derive(Debug)]
-pub(crate) struct Planted {
+pub(crate) struct PlantedMistake {
     mistake: Option<Mistake>,
     random: Random,
-    /// The content each page enrolled with first, by membership number.
+    /// Content with which each page enrolled first, by membership number.
     enrolled: HashMap<(PageId, u32), ContentHash>,
-    /// The winner each member was told first.
+    /// Winner that each member was told first.
     told: HashMap<PageId, PageId>,
-    /// The first comparison of each member with a winner.
+    /// First comparison of each member with a winner.
     compared: HashMap<PageId, Command>,
-    /// The members that differed from the winner when the cover of a group was last found.
+    /// For each group, the members that differed from the winner when its cover was last found.
     covers: HashMap<GroupId, BTreeMap<PageId, ContentHash>>,
-    /// Pages that were put out of a group.
+    /// Pages that were evicted from a group.
     evicted: HashSet<PageId>,
 }
 
-impl Planted {
+impl PlantedMistake {
     pub(crate) fn new(mistake: Option<Mistake>, seed: u64) -> Self {
         let random = Random::new(!seed);
         Self {
@@ -237,7 +238,7 @@ impl Planted {
         self.mistake == Some(mistake)
     }
 
-    /// Whether the mistake is made this time.
+    /// Whether this is the planted mistake, and chance says to make it this time.
     pub(crate) fn now(&mut self, mistake: Mistake) -> bool {
         self.is(mistake) && self.random.once_in(3)
     }
@@ -249,7 +250,7 @@ impl Planted {
         }
     }
 
-    /// The order of a collection that has chosen these rules.
+    /// The winner order of a collection with these rules.
     pub(crate) fn winners(&self, rules: &[WinnerRule]) -> WinnerOrder {
         let mut rules = rules.to_vec();
         if self.is(Mistake::OtherOrder) {
@@ -258,12 +259,12 @@ impl Planted {
         WinnerOrder::new(&rules).expect("different rules")
     }
 
-    /// Commits to one flush, where not every commit is flushed.
+    /// Number of commits per flush. `None` if every commit is flushed.
     pub(crate) fn lazy(&self) -> Option<usize> {
         self.is(Mistake::AcknowledgeBeforeFlush).then_some(8)
     }
 
-    /// The failures of files that a range forgets.
+    /// Kind of file failure that a range forgets.
     pub(crate) fn forgotten(&self) -> Option<Forgotten> {
         match self.mistake? {
             Mistake::ForgottenFailedSync => Some(Forgotten::Sync),
@@ -273,12 +274,12 @@ impl Planted {
         }
     }
 
-    /// Whether ranges may have files that fail: other mistakes are found without them.
+    /// Whether ranges may have files that fail. Other mistakes are found without failing files.
     pub(crate) fn has_files(&self) -> bool {
         self.mistake.is_none() || self.forgotten().is_some()
     }
 
-    /// An envelope that was just written. `dead`: whether a page is.
+    /// Tampers with an envelope that was just written. `dead` tells whether a page is dead.
     pub(crate) fn envelope(&mut self, envelope: &mut Envelope, dead: impl Fn(PageId) -> bool) {
         let Some(mistake) = self.mistake else { return };
         let lost = match mistake {
@@ -321,7 +322,7 @@ impl Planted {
         }
     }
 
-    /// Whether [`Planted::cover`] has something to do.
+    /// Whether [`PlantedMistake::cover`] has an effect.
     pub(crate) fn keeps_covers(&self) -> bool {
         use Mistake::{CoverKeptOnChange, CoverKeptOnDeath, CoverKeptOnOrder, CoverKeptOnParting};
         [CoverKeptOnChange, CoverKeptOnDeath, CoverKeptOnOrder, CoverKeptOnParting]
@@ -329,7 +330,7 @@ impl Planted {
             .any(|m| self.is(m))
     }
 
-    /// What was found of the cover of a group, whose members that differ from the winner are these.
+    /// Replaces the cover that was found for a group. The map holds the members that differ from the winner.
     pub(crate) fn cover(
         &mut self,
         group: GroupId,
@@ -345,7 +346,8 @@ impl Planted {
         }
     }
 
-    /// Why a group has another cover than before; none where members have only come.
+    /// Which mistake keeps the old cover after this change of a group's members. `None` if members only
+    /// joined.
     fn change(
         &self,
         before: &BTreeMap<PageId, ContentHash>,
@@ -364,12 +366,13 @@ impl Planted {
         }
     }
 
-    /// A comparison of a member with its winner: the first one, whatever the contents are by now.
+    /// Replaces the comparison of a member with its winner by the first one, whatever the contents are by
+    /// now.
     pub(crate) fn verdict(&mut self, page: PageId, command: Command) -> Command {
         self.compared.entry(page).or_insert(command).clone()
     }
 
-    /// The rows of a commit. `groups`: those in use.
+    /// Tampers with the rows of a commit. `groups` returns the ids of groups in use.
     pub(crate) fn writes(&mut self, writes: &mut Vec<Write>, groups: impl Fn() -> Vec<GroupId>) {
         match self.mistake {
             Some(Mistake::LostOutboxEntry) => {
@@ -404,7 +407,7 @@ impl Planted {
         }
     }
 
-    /// What a commit wants done.
+    /// Tampers with the effects of a commit.
     pub(crate) fn effects(&mut self, effects: &mut Vec<Effect>) {
         let is_order = |effect: &Effect| {
             matches!(

@@ -1,5 +1,5 @@
-//! What is true: the pages as they were accepted, and the groups that follow from them. It knows nothing
-//! of shards, messages, partitions and membership numbers.
+//! The model: the accepted versions of all pages, and the groups that follow from them. It knows nothing of
+//! shards, messages, partitions and membership numbers.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,14 +10,14 @@ use doppel_model::{ContentHash, PageId, PageUrl};
 use super::contents::Contents;
 use super::order::decide;
 
-/// Redirects followed at most.
+/// Maximal number of redirects that are followed.
 const HOPS_MAX: usize = 20;
 
 /// A page by its number.
 pub(crate) type Page = usize;
 
-/// The URL of a page. Of different lengths, static and dynamic, of two schemes, on three hosts. Every sixth and every ninth are other
-/// spellings of the URL of the page before.
+/// The URL of a page. URLs have different lengths, two schemes and three hosts, and are static or dynamic.
+/// Every sixth and every ninth URL is another spelling of the URL of the previous page.
 pub(crate) fn url(page: Page) -> PageUrl {
     let (of, spelled) = written(page);
     let url = normal(of);
@@ -31,7 +31,7 @@ pub(crate) fn url(page: Page) -> PageUrl {
     }
 }
 
-/// How a page is spelled.
+/// How the URL of a page is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelled {
     Normal,
@@ -39,7 +39,7 @@ pub(crate) enum Spelled {
     Path,
 }
 
-/// The page in whose normalised form a page is spelled, and how.
+/// The page whose URL is the normalised form of this page's URL, and the spelling of this page's URL.
 pub(crate) fn written(page: Page) -> (Page, Spelled) {
     match page % 9 {
         5 => (page - 1, Spelled::Scheme),
@@ -73,7 +73,7 @@ pub(crate) struct Version {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct RecordedPage {
     pub(crate) date: i64,
     pub(crate) first_seen: i64,
     pub(crate) popularity: Option<f64>,
@@ -82,7 +82,7 @@ pub(crate) struct Known {
     pub(crate) body: Body,
 }
 
-/// A group that there has to be.
+/// A group that must exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Component {
     pub(crate) contents: BTreeSet<Page>,
@@ -93,8 +93,8 @@ pub(crate) struct Component {
 #[derive(Clone)]
 pub(crate) struct Model {
     pub(crate) contents: &'static Contents,
-    pub(crate) pages: BTreeMap<Page, Known>,
-    /// Every version that was accepted, in order, but those of pages that were forgotten since.
+    pub(crate) pages: BTreeMap<Page, RecordedPage>,
+    /// Every accepted version in order of acceptance, without those of pages that were forgotten since.
     pub(crate) history: Vec<Version>,
     ids: BTreeMap<PageId, Page>,
     pub(crate) rules: Vec<WinnerRule>,
@@ -110,30 +110,31 @@ impl Model {
         self.ids[&id]
     }
 
-    /// Takes a version that was accepted.
+    /// Records an accepted version.
     pub(crate) fn accept(&mut self, version: &Version) {
         self.history.push(*version);
         let Version { page, date, popularity, body } = *version;
         let popularity_at = popularity.map(|_| date);
-        let new = Known { date, first_seen: date, popularity, popularity_at, body };
+        let new = RecordedPage { date, first_seen: date, popularity, popularity_at, body };
         let known = self.pages.get(&page).copied().unwrap_or(new);
-        let place = |page: &Known| (page.date, self.place(page.body));
+        let place = |page: &RecordedPage| (page.date, self.place(page.body));
         let last = if place(&new) > place(&known) { new } else { known };
-        let by_popularity = |page: &Known| (page.popularity_at, page.popularity);
+        let by_popularity = |page: &RecordedPage| (page.popularity_at, page.popularity);
         let popular = if by_popularity(&new) > by_popularity(&known) { new } else { known };
-        let Known { popularity, popularity_at, .. } = popular;
+        let RecordedPage { popularity, popularity_at, .. } = popular;
         let first_seen = known.first_seen.min(date);
-        self.pages.insert(page, Known { first_seen, popularity, popularity_at, ..last });
+        self.pages.insert(page, RecordedPage { first_seen, popularity, popularity_at, ..last });
     }
 
-    /// Whether a version is the one on record, or comes before it in the order of versions.
+    /// Whether a version is on record, or precedes the version on record in the order of versions.
     pub(crate) fn is_known(&self, version: &Version) -> bool {
         self.pages.get(&version.page).is_some_and(|known| {
             (version.date, self.place(version.body)) <= (known.date, self.place(known.body))
         })
     }
 
-    /// The place of a body among those of versions with one date: redirects by target, contents by hash, death.
+    /// The rank of a body among versions with one date: redirects by target, then contents by hash, then a
+    /// death.
     fn place(&self, body: Body) -> (u8, Option<PageUrl>, Option<ContentHash>) {
         match body {
             Body::Redirect(to) => (0, Some(url(to)), None),
@@ -154,8 +155,8 @@ impl Model {
         }
     }
 
-    /// The page that the target of a redirect stands for: that page, if it is known; or else the one of its normalised form, or else the
-    /// first other one of that form.
+    /// The page that the target of a redirect names: the page with that URL, if it is known, else the page
+    /// with its normalised form, else the first other page with that form.
     pub(crate) fn target(&self, asker: Page, to: Page) -> Option<Page> {
         let form = written(to).0;
         let named = [to, form].into_iter().find(|page| self.pages.contains_key(page));
@@ -163,7 +164,7 @@ impl Model {
         named.or_else(|| others.min_by_key(|page| url(*page)))
     }
 
-    /// The page with content at the end of a page's redirects; itself when it has one.
+    /// The page with content at the end of a page's redirects. A page with content is its own end.
     pub(crate) fn end(&self, page: Page) -> Result<Page, UnresolvedReason> {
         let (mut at, mut seen) = (page, vec![page]);
         loop {
@@ -194,7 +195,7 @@ impl Model {
         }
     }
 
-    /// The connected components of F over the present contents, plus redirects: those of two pages and more.
+    /// The connected components of F and redirects over the present contents, with at least two pages.
     pub(crate) fn components(&self) -> Vec<Component> {
         let mut left: BTreeSet<Page> =
             self.pages.keys().copied().filter(|page| self.content(*page).is_some()).collect();
@@ -223,8 +224,8 @@ impl Model {
         components
     }
 
-    /// The cover of a component's pages with content, by the definition: of each that is not kept the kept page that it is
-    /// a duplicate of.
+    /// The cover of a component's pages with content, by the definition. Maps each page that is not kept to
+    /// the kept page that it is a duplicate of.
     pub(crate) fn cover(&self, component: &Component) -> BTreeMap<Page, Page> {
         let mut pages: Vec<Page> = component.contents.iter().copied().collect();
         pages.sort_by(|a, b| self.order(*a, *b).0);
@@ -238,7 +239,7 @@ impl Model {
         cover
     }
 
-    /// Compares two pages with content by the winner order; `Less` wins. Gives the rule that decided.
+    /// Compares two pages with content by the winner order; `Less` wins. Also returns the rule that decided.
     pub(crate) fn order(&self, a: Page, b: Page) -> (Ordering, WinnerRule) {
         decide(&self.rules, (a, &self.pages[&a]), (b, &self.pages[&b]))
     }

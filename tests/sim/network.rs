@@ -1,5 +1,5 @@
-//! The network between ranges: it delays, reorders, repeats and loses posts and their answers, and may lose envelopes
-//! inside a post. What is lost is still in the sender's outbox.
+//! The network between ranges. It delays, reorders, repeats and loses posts and their answers, and may lose
+//! envelopes inside a post. A lost message is still in the sender's outbox.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use doppel_tier1::simulation::{Envelope, PostReply, SimPost};
 
 use super::random::Random;
 
-/// Sender and receiver.
+/// Sender and receiver of a post or an answer.
 type Pair = (RangeId, RangeId);
 
 /// Posts and answers that are under way.
@@ -28,8 +28,8 @@ impl Network {
         self.answers.entry((by, to)).or_default().push_back(answer);
     }
 
-    /// Takes posts to a range with up to `limit` envelopes, but at least one, of senders in a random order. Without
-    /// chance all of them come in order.
+    /// Takes posts to a range with up to `limit` envelopes, but at least one post, from senders in random
+    /// order. Without `random`, takes all posts in order.
     pub(crate) fn take_posts(
         &mut self,
         to: RangeId,
@@ -45,7 +45,7 @@ impl Network {
             }
             let which = random.as_mut().map_or(0, |random| random.below(pairs.len() as u64) as usize);
             let posts = &mut pairs[which].1;
-            // One that was repeated may overtake the others.
+            // A repeated post may overtake others.
             let at = random.as_mut().map_or(0, |random| random.below(posts.len() as u64) as usize);
             taken.extend(posts.remove(at));
             envelopes += taken.last().map_or(0, |post: &SimPost| post.envelopes.len()).max(1);
@@ -59,13 +59,13 @@ impl Network {
         to_it.flat_map(|((by, _), answers)| answers.drain(..).map(|answer| (*by, answer))).collect()
     }
 
-    /// Forgets what ranges for which `from` holds have sent.
+    /// Forgets all posts and answers of the senders for which `from` holds.
     pub(crate) fn lose(&mut self, from: impl Fn(RangeId) -> bool) {
         self.posts.retain(|(sender, _), _| !from(*sender));
         self.answers.retain(|(sender, _), _| !from(*sender));
     }
 
-    /// Whether something is under way to a range.
+    /// Whether a post or an answer to a range is under way.
     pub(crate) fn has_for(&self, to: RangeId) -> bool {
         self.posts.iter().any(|((_, t), posts)| *t == to && !posts.is_empty())
             || self.answers.iter().any(|((_, t), answers)| *t == to && !answers.is_empty())
@@ -76,7 +76,7 @@ impl Network {
     }
 }
 
-/// Another order that keeps the order within each pair of shards.
+/// Shuffles envelopes, but keeps the order within each pair of shards.
 pub(crate) fn shuffled(envelopes: Vec<Envelope>, random: &mut Random) -> Vec<Envelope> {
     let mut pairs: BTreeMap<(ShardId, ShardId), VecDeque<Envelope>> = BTreeMap::new();
     for envelope in envelopes {

@@ -1,14 +1,15 @@
-//! The winner order, from its description (docs/reference/winner-rules.md): rules one after the other, then the URL.
+//! The winner order by its description in docs/reference/winner-rules.md: rules one after the other, then the
+//! URL.
 
 use std::cmp::Ordering;
 
 use doppel_contract::WinnerRule;
 use doppel_model::Timestamp;
 
-use super::model::{Known, Page, url};
+use super::model::{Page, RecordedPage, url};
 use super::random::Random;
 
-/// The rules of a collection that has chosen none.
+/// The default rules.
 const USUAL: [WinnerRule; 5] = [
     WinnerRule::Popularity,
     WinnerRule::DayFirstSeen,
@@ -17,7 +18,7 @@ const USUAL: [WinnerRule; 5] = [
     WinnerRule::FirstSeen,
 ];
 
-/// The rules of a run: the usual ones, or, in one of three, some of all in any order.
+/// The rules of a run: the default rules, or in one run of three some of all rules in any order.
 pub(crate) fn rules(random: &mut Random) -> Vec<WinnerRule> {
     if !random.once_in(3) {
         return USUAL.to_vec();
@@ -30,15 +31,19 @@ pub(crate) fn rules(random: &mut Random) -> Vec<WinnerRule> {
     rules
 }
 
-/// Compares two pages; `Less` wins. Gives the rule that decided.
-pub(crate) fn decide(rules: &[WinnerRule], a: (Page, &Known), b: (Page, &Known)) -> (Ordering, WinnerRule) {
+/// Compares two pages; `Less` wins. Also returns the rule that decided.
+pub(crate) fn decide(
+    rules: &[WinnerRule],
+    a: (Page, &RecordedPage),
+    b: (Page, &RecordedPage),
+) -> (Ordering, WinnerRule) {
     let by = |rule: &WinnerRule| (number(*rule, a).cmp(&number(*rule, b)), *rule);
     let decided = rules.iter().map(by).find(|(order, _)| order.is_ne());
     decided.unwrap_or_else(|| (url(a.0).as_str().cmp(url(b.0).as_str()), WinnerRule::Url))
 }
 
-/// What a rule makes of a page: the smaller wins.
-fn number(rule: WinnerRule, (page, known): (Page, &Known)) -> i64 {
+/// The value of a page under a rule. The smaller value wins.
+fn number(rule: WinnerRule, (page, known): (Page, &RecordedPage)) -> i64 {
     let url = url(page).as_str().to_owned();
     match rule {
         WinnerRule::Popularity => match known.popularity {

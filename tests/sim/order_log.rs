@@ -1,15 +1,16 @@
-//! The orders of a range to tier 2. Those of a range alone are numbered one by one, and there after it has died alone. Each
-//! owner of a replicated range counts its own from the number that belongs to its epoch, and hands none over again.
+//! The orders of a range to tier 2. An unreplicated range numbers its orders one by one, also after it has
+//! died alone. Each owner of a replicated range numbers its orders from the first number of its epoch, and
+//! hands over no order again.
 
 use std::collections::VecDeque;
 
 use doppel_model::Epoch;
 use doppel_protocol::IndexCommand;
 
-/// Ranges alone count their orders on for as long as tier 2 lives, so all of that is one epoch.
+/// The epoch of all orders of an unreplicated range. Their numbers continue for as long as tier 2 lives.
 const EPOCH: Epoch = Epoch(1);
 
-/// Orders that a range hands over again when it starts.
+/// Number of the last orders that a range hands over again when it starts.
 const AGAIN: usize = 8;
 
 /// Bits of the number of an order below the epoch, as in the product.
@@ -17,20 +18,20 @@ const ORDER_BITS: u32 = 40;
 
 #[derive(Debug, Default)]
 pub(crate) struct OrderLog {
-    /// None of a range alone.
+    /// Epoch of the present owner. `None` for an unreplicated range.
     epoch: Option<Epoch>,
     last: u64,
-    /// The last orders.
+    /// The last orders, oldest first.
     orders: VecDeque<IndexCommand>,
 }
 
 impl OrderLog {
-    /// A new owner begins.
+    /// Starts the orders of a new owner.
     pub(crate) fn begin(&mut self, epoch: Epoch) {
         *self = Self { epoch: Some(epoch), last: epoch.0 << ORDER_BITS, orders: VecDeque::new() };
     }
 
-    /// Tier 2 begins anew: true when it has to be told which order comes next.
+    /// Starts anew with tier 2. Returns true if tier 2 has to be told the number of the next order.
     pub(crate) fn begin_again(&mut self) -> bool {
         if self.epoch.is_none() {
             *self = Self::default();
@@ -43,7 +44,7 @@ impl OrderLog {
         self.epoch.unwrap_or(EPOCH)
     }
 
-    /// The index of a further order.
+    /// Adds an order, and returns its number.
     pub(crate) fn push(&mut self, command: IndexCommand) -> u64 {
         if self.orders.len() == AGAIN {
             self.orders.pop_front();
@@ -53,12 +54,12 @@ impl OrderLog {
         self.last
     }
 
-    /// Index of the last order.
+    /// Number of the last order.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// The last orders with their indexes. When it is mistaken, it counts from 1 from now on.
+    /// The last orders with their numbers. If `mistaken`, numbers start from 1 again.
     pub(crate) fn again(&mut self, mistaken: bool) -> Vec<(u64, IndexCommand)> {
         if mistaken {
             self.last = 0;

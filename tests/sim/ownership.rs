@@ -1,7 +1,7 @@
-//! Who owns a replicated range: owners die, are deposed while they live, and wake up with what they had in mind.
+//! Ownership of replicated ranges: owners die, are deposed while they live, and wake up with their old work.
 //!
-//! A commit whose append has no answer yet is neither there nor not there. The model follows when that is decided: when the
-//! owner has the answer, or the next owner has begun.
+//! Until an append has an answer, nobody knows whether its commit counts. The model follows the commit when
+//! that is decided: when the owner gets the answer, or when the next owner begins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,34 +25,34 @@ const DECIDED: &str = "an owner takes for counted what counts";
 const DEPOSED: &str = "a deposed owner commits nothing that does not count";
 const COMPLETE: &str = "an owner begins with all that counts";
 
-/// What a commit makes true.
+/// Change of the model that a commit causes.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Change {
     #[default]
     None,
     Accept(Vec<Version>),
     Forget(usize),
-    /// Where retention has dropped its record.
+    /// Forget a page if retention has dropped its record.
     ForgetIfGone(usize),
 }
 
-/// A commit of which nobody knows yet whether it counts.
-pub(crate) struct Undecided {
+/// A commit that may or may not count.
+pub(crate) struct UndecidedCommit {
     position: LogPosition,
     writes: Vec<Write>,
     change: Change,
     versions: Vec<doppel_model::PageId>,
-    /// A planted mistake: this has left already.
+    /// A planted mistake: work of the commit that left before it was settled.
     settled: Option<SimSettledWork>,
 }
 
-/// Who is to be the next owner, and how.
+/// Who becomes the next owner, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Successor {
     pub(crate) by: u32,
-    /// Another node tries at the same time.
+    /// Whether another node tries to take over at the same time.
     pub(crate) rival: bool,
-    /// The old owner's orders to the index come before the new one has said that it begins.
+    /// Whether the old owner's orders reach the index before the new owner announces itself.
     pub(crate) orders_first: bool,
 }
 
@@ -64,40 +64,40 @@ pub(crate) struct Deposed {
     disk: Arc<SimDisk>,
     range: SimRange,
     commit: Option<SimCommit>,
-    /// Its last commit counts, and nothing of it has left.
+    /// Whether its last commit counts although no effect of it has left.
     has_counted: bool,
     posts: BTreeMap<u64, RangeId>,
-    /// The last order that it has handed over.
+    /// Number of the last order that it has handed over.
     ordered: u64,
 }
 
 impl Deposed {
-    /// Its node.
+    /// The node of the deposed owner.
     pub(crate) fn node(&self) -> usize {
         self.node
     }
 
-    /// Whether it is this node.
+    /// Whether the deposed owner runs on `node`.
     pub(crate) fn is_of(&self, node: usize) -> bool {
         self.node == node
     }
 }
 
-/// Whether a commit counts and is not settled.
+/// Whether a commit counts but is not settled yet.
 fn waits_for_standby(written: &Result<(), StoreError>) -> bool {
     matches!(written, Err(StoreError::Engine(why)) if why == NO_STANDBY)
 }
 
-/// How far a commit came.
+/// State of a commit after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum CommitOutcome {
     Counts,
     Waits,
     Deposed,
 }
 
 impl World {
-    /// Whether a range has an owner that can make a commit. One without an owner gets one, if a node can take over.
+    /// Whether a range has an owner that can make a commit. If it has none, a node takes over if possible.
     pub(crate) fn is_ready(&mut self, at: usize) -> Checked<bool> {
         let host = &self.hosts[at];
         let Some(present) = host.store.present() else { return Ok(true) };
@@ -109,8 +109,8 @@ impl World {
         Ok(self.hosts[at].store.is_owned() && self.hosts[at].undecided.is_none())
     }
 
-    /// Makes a commit of a range, or goes on with it.
-    pub(crate) fn write(&mut self, at: usize, writes: &[Write]) -> Checked<Written> {
+    /// Makes a commit of a range, or resumes it.
+    pub(crate) fn write(&mut self, at: usize, writes: &[Write]) -> Checked<CommitOutcome> {
         let mut written = self.write_rows(at, writes.to_vec());
         for _ in 0..SETTLING {
             if !waits_for_standby(&written) {
@@ -123,30 +123,30 @@ impl World {
             written = self.write_rows(at, writes.to_vec());
         }
         if waits_for_standby(&written) {
-            // It is killed while it waits. The next owner finds the commit in the log, or does not.
+            // The owner is killed while it waits. The next owner may find the commit in the log or not.
             let host = &mut self.hosts[at];
             let node = host.store.present().and_then(super::store::Present::owner);
             if let (Some(node), Some(replicas)) = (node, &mut host.replicas) {
                 replicas.crash(node, 0)?;
             }
-            return Ok(Written::Deposed);
+            return Ok(CommitOutcome::Deposed);
         }
         let Some(present) = self.hosts[at].store.present() else {
             return match written {
-                Ok(()) => Ok(Written::Counts),
-                Err(_) if self.hosts[at].store.has_failed() => Ok(Written::Waits),
+                Ok(()) => Ok(CommitOutcome::Counts),
+                Err(_) if self.hosts[at].store.has_failed() => Ok(CommitOutcome::Waits),
                 Err(error) => Err(failed("a commit")(error.into())),
             };
         };
         match written {
-            Ok(()) => Ok(Written::Counts),
-            Err(StoreError::Deposed(_)) => Ok(Written::Deposed),
-            Err(_) if present.is_under_way() => Ok(Written::Waits),
+            Ok(()) => Ok(CommitOutcome::Counts),
+            Err(StoreError::Deposed(_)) => Ok(CommitOutcome::Deposed),
+            Err(_) if present.is_under_way() => Ok(CommitOutcome::Waits),
             Err(error) => Err(failed("a commit")(error.into())),
         }
     }
 
-    /// The nodes that follow a range: those that neither own it nor sleep.
+    /// The nodes that follow a range: all that neither own it nor sleep.
     pub(crate) fn standbys(&self, at: usize) -> Vec<usize> {
         let host = &self.hosts[at];
         let owner = host.store.present().and_then(super::store::Present::owner);
@@ -155,7 +155,7 @@ impl World {
         (0..count).filter(follows).collect()
     }
 
-    /// The owner has its commit in the log.
+    /// Records that the owner's commit is in the log.
     pub(crate) fn note_counted(&mut self, at: usize) -> Checked {
         let host = &mut self.hosts[at];
         let (Some(present), Some(replicas)) = (host.store.present(), &mut host.replicas) else {
@@ -168,7 +168,7 @@ impl World {
         Ok(())
     }
 
-    /// Nobody knows yet whether a commit counts.
+    /// Records a commit of which nobody knows yet whether it counts.
     pub(crate) fn leave_undecided(
         &mut self,
         at: usize,
@@ -178,19 +178,19 @@ impl World {
         let settled = self.planted.is(Mistake::SentBeforeSettled).then(|| self.hosts[at].range.settled());
         let leaves = settled.is_some();
         let versions = std::mem::take(&mut self.changed);
-        self.hosts[at].undecided = Some(Undecided { position, writes, change, versions, settled });
+        self.hosts[at].undecided = Some(UndecidedCommit { position, writes, change, versions, settled });
         if leaves { self.post(at) } else { Ok(()) }
     }
 
-    /// The owner looks what became of its append.
+    /// Lets the owner find out the result of its append.
     fn go_on(&mut self, at: usize) -> Checked {
         let Some(undecided) = &self.hosts[at].undecided else { return Ok(()) };
         match self.write(at, &undecided.writes.clone())? {
-            Written::Waits => Ok(()),
-            Written::Deposed => self.hear_of_deposition(at),
-            Written::Counts => {
+            CommitOutcome::Waits => Ok(()),
+            CommitOutcome::Deposed => self.hear_of_deposition(at),
+            CommitOutcome::Counts => {
                 self.note_counted(at)?;
-                let Some(Undecided { change, versions, settled, .. }) = self.hosts[at].undecided.take()
+                let Some(UndecidedCommit { change, versions, settled, .. }) = self.hosts[at].undecided.take()
                 else {
                     return Ok(());
                 };
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// The model follows a commit: before its rows are there, or after.
+    /// Applies a commit to the model, before its rows are stored or after.
     pub(crate) fn apply(&mut self, change: &Change, is_there: bool) -> Checked {
         match change {
             Change::Accept(versions) if !is_there => {
@@ -222,7 +222,7 @@ impl World {
         Ok(())
     }
 
-    /// The owner is no owner any more; what it had in memory is gone.
+    /// Ends an ownership. The memory of the owner is lost.
     pub(crate) fn end_ownership(&mut self, at: usize) -> Checked {
         if let Some(present) = self.hosts[at].store.present() {
             drop(present.end());
@@ -232,7 +232,7 @@ impl World {
         Ok(())
     }
 
-    /// An owner has heard that it is none any more: it refuses what waits for it.
+    /// Tells an owner that it is deposed. It refuses the posts that wait for it.
     pub(crate) fn hear_of_deposition(&mut self, at: usize) -> Checked {
         let id = range_id(at);
         for to in std::mem::take(&mut self.hosts[at].posts).into_values() {
@@ -241,7 +241,7 @@ impl World {
         self.end_ownership(at)
     }
 
-    /// What only the process of an owner knew.
+    /// Forgets everything that only the memory of the owner's process held.
     fn forget_background(&mut self, at: usize) {
         let host = &mut self.hosts[at];
         (host.deferred, host.dirty, host.uncovered) = (Vec::new(), Vec::new(), Vec::new());
@@ -251,7 +251,8 @@ impl World {
         self.delays.forget(range_id(at), self.map);
     }
 
-    /// The owner dies with the records that it copied last, and another node takes over, or it itself.
+    /// Kills the owner together with the records that it copied last. Another node takes over, or the same
+    /// one again.
     pub(crate) fn kill_owner(&mut self, at: usize) -> Checked {
         let host = &mut self.hosts[at];
         let node = host.store.present().and_then(super::store::Present::owner);
@@ -263,7 +264,7 @@ impl World {
         self.elect(at)
     }
 
-    /// The first node that can takes over.
+    /// Lets the first node that is able take over.
     pub(crate) fn elect(&mut self, at: usize) -> Checked {
         let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
         let (first, count) = (replicas.random.number() as usize, replicas.count());
@@ -281,7 +282,7 @@ impl World {
         Ok(())
     }
 
-    /// A node that has taken over begins.
+    /// Starts a node that has taken over as the owner.
     pub(crate) fn begin(&mut self, at: usize, owner: Ownership) -> Checked {
         let (id, epoch) = (range_id(at), owner.epoch);
         let host = &mut self.hosts[at];
@@ -310,10 +311,10 @@ impl World {
         self.post(at)
     }
 
-    /// What the owner before had under way counts, or never will.
+    /// Decides whether the unfinished commit of the previous owner counts.
     fn decide(&mut self, at: usize) -> Checked {
         let host = &mut self.hosts[at];
-        let Some(Undecided { position, change, .. }) = host.undecided.take() else { return Ok(()) };
+        let Some(UndecidedCommit { position, change, .. }) = host.undecided.take() else { return Ok(()) };
         if host.replicas.as_ref().is_some_and(|replicas| replicas.log.counts(position)) {
             self.apply(&change, false)?;
             self.apply(&change, true)?;
@@ -321,7 +322,8 @@ impl World {
         Ok(())
     }
 
-    /// Another node takes over while the owner lives, and may have made a commit of which nothing has left; whether one has.
+    /// Lets another node take over while the owner lives. The owner may have made a commit of which nothing
+    /// has left. Returns whether a node took over.
     pub(crate) fn depose(&mut self, at: usize, successor: Successor, has_counted: bool) -> Checked<bool> {
         let Successor { by, rival, orders_first } = successor;
         let host = &mut self.hosts[at];
@@ -337,7 +339,7 @@ impl World {
         let first = by as usize % others.len();
         let rival = others.get((first + 1) % others.len()).copied().filter(|_| rival && others.len() > 1);
         let owner = if replicas.loses_tail() {
-            // The owner is not heard.
+            // Nobody hears the old owner.
             let asleep: Vec<usize> = host.deposed.iter().map(Deposed::node).chain([node]).collect();
             replicas.take_over_by_answers(others[first], &asleep)?
         } else {
@@ -367,15 +369,16 @@ impl World {
         Ok(true)
     }
 
-    /// What a deposed owner had settled leaves at last. Its answers and posts say what counts; its orders are refused once the
-    /// index knows of the next owner.
+    /// Sends what a deposed owner had settled. Its answers and posts contain only what counts. The index
+    /// refuses its orders once it knows the next owner.
     fn wake_settled(&mut self, at: usize, deposed: &mut Deposed, is_known: bool) -> Checked {
         if !std::mem::take(&mut deposed.has_counted) {
             return Ok(());
         }
         let SimSettledWork { effects, answers } = deposed.range.settled();
         for (id, answer) in answers {
-            // Nobody waits for a refusal any more: the sender has heard of the next owner, who may have applied it all.
+            // A refusal is pointless: the sender has heard of the next owner, which may have applied the
+            // whole post.
             if let Some(to) = deposed.posts.remove(&id).filter(|_| answer.is_receipt()) {
                 self.network.answer(range_id(at), to, answer);
             }
@@ -393,7 +396,7 @@ impl World {
         self.index.order_late(at, (deposed.epoch, deposed.ordered + 1), orders, is_known)
     }
 
-    /// A deposed owner wakes up: it goes on with what it had under way, or makes a commit, and hears that it is deposed.
+    /// Wakes a deposed owner. It resumes its work or makes a commit, and learns that it is deposed.
     pub(crate) fn wake(&mut self, at: usize, which: usize) -> Checked {
         let host = &mut self.hosts[at];
         if host.deposed.is_empty() {
@@ -409,10 +412,10 @@ impl World {
         };
         let Some(mut commit) = begun else { return Ok(()) };
         let position = commit.position();
-        // It waits for the log no longer than that, and ends.
+        // The owner asks the log this often at most, and then ends.
         for _ in 0..3 {
             match deposed.replica.advance_commit(&mut commit) {
-                // The last append before the take-over counts, and need not see that it came.
+                // The last append before the takeover counts, although its owner need not learn that.
                 Ok(true) => {
                     let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
                     if !replicas.has_settled(&deposed.replica, &commit) {
@@ -431,7 +434,7 @@ impl World {
         replicas.crash(deposed.node, 0)
     }
 
-    /// A request of a client comes to a deposed owner.
+    /// Lets a deposed owner begin a commit for a client's request.
     fn begin_late(&mut self, at: usize, deposed: &mut Deposed) -> Checked<Option<SimCommit>> {
         let requests = self.requests.iter().flat_map(|request| &request.versions);
         let is_here = |version: &Version| self.host_of_page(url(version.page).id()) == at;
@@ -449,7 +452,8 @@ impl World {
         }
     }
 
-    /// The owner looks whether the log has lost its end, and puts it back, by which it is none any more.
+    /// Lets the owner check whether the log has lost its end. If so, the owner writes the lost entries back
+    /// and gives up its ownership.
     fn look_at_end(&mut self, at: usize) -> Checked {
         let Some(present) = self.hosts[at].store.present() else { return Ok(()) };
         match present.look() {
@@ -460,7 +464,8 @@ impl World {
         }
     }
 
-    /// Nothing fails any more at the logs: whoever sleeps wakes up, and every range has an owner that waits for nothing.
+    /// Ends all faults of the logs. Sleeping owners wake up, and every range gets an owner that waits for
+    /// nothing.
     pub(crate) fn heal_logs(&mut self) -> Checked {
         for at in 0..self.hosts.len() {
             let Some(replicas) = &self.hosts[at].replicas else { continue };
@@ -473,7 +478,8 @@ impl World {
                 self.wake(at, 0)?;
             }
             self.look_at_end(at)?;
-            // The first look may end an ownership, and the next begins one. Where others have more they put it back before.
+            // One attempt may end an ownership and the next may begin one. Before that, nodes with later
+            // entries write them back.
             for _ in 0..9 {
                 if self.is_ready(at)? {
                     break;

@@ -1,8 +1,8 @@
-//! The one source of chance: a seed gives a run.
+//! The only source of randomness, so that a seed determines a run.
 
 use doppel_model::Random as Numbers;
 
-/// The numbers of a seed.
+/// The random numbers of a seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(Numbers);
 

@@ -1,39 +1,40 @@
-//! What happens to the replicas of a range and to its log.
+//! Actions on the replicas of a range and on its log.
 
 use super::ownership::Successor;
 use super::random::Random;
 use super::violation::Checked;
 use super::world::World;
 
-/// Whatever it is about is taken modulo what there is. Nothing happens where ranges are not replicated.
+/// An action on replicas. Its numbers are taken modulo the number of candidates. It has no effect on
+/// unreplicated ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplicaAction {
-    /// From now on one in so many calls of the log fails; 0 for none.
+    /// From now on, one in `one_in` calls of the log fails; 0 for none.
     Fail { one_in: u8, seed: u32 },
-    /// The log answers none of the next calls.
+    /// The log does not answer the next `calls` calls.
     Away { calls: u8 },
-    /// What is late lands in the log.
+    /// Late appends land in the log.
     Land,
     /// Another node takes over while the owner lives.
     Depose(Successor),
-    /// The same between the next commit that counts and anything of it that leaves.
+    /// Another node takes over after the next commit counts, and before any effect of it leaves.
     DeposeNext(Successor),
-    /// A deposed owner finds that out.
+    /// A deposed owner wakes up and learns that it is deposed.
     Wake { which: u8 },
-    /// A standby reads on.
+    /// A standby reads on in the log.
     Follow { node: u8 },
-    /// A standby dies, and begins with what its disk has: not the last records.
+    /// A standby dies, and restarts from its disk without the last `lost` records.
     Restart { node: u8, lost: u8 },
-    /// A standby begins with an empty disk.
+    /// A standby restarts with an empty disk.
     Wipe { node: u8 },
     /// The disk of a node is flushed.
     Flush { node: u8 },
-    /// The log loses its last entries. Owners that sleep die with it: one that wakes up behind the loss of what deposed it is
-    /// left to a person.
+    /// The log loses its last entries. Sleeping owners die with them: an owner that wakes up after the log
+    /// lost the entry that deposed it needs an operator.
     LoseTail { entries: u8 },
 }
 
-/// One of them, by the habits of a run.
+/// A random action, by the habits of a run.
 pub(crate) fn replica_action(random: &mut Random) -> ReplicaAction {
     let mut byte = || random.below(256) as u8;
     let (node, lost) = (byte(), byte() % 8);
@@ -84,7 +85,7 @@ impl World {
                     replicas.crash(node, lost.into())?;
                 }
             }
-            // A disk and the end of the log are not lost at once.
+            // A disk and the end of the log are not lost in the same run.
             ReplicaAction::Wipe { .. } if replicas.loses_tail() => {}
             ReplicaAction::Wipe { node } => {
                 if let Some(node) = node_of(node) {

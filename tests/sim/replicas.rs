@@ -1,5 +1,5 @@
-//! The replicas of a range: their disks and processes over one log. The product's are [`SimReplica`] and what it calls; whose
-//! turn it is to take over, which clocks decide in the product, is decided here.
+//! The replicas of a range: their disks and processes over one log. [`SimReplica`] and all that it calls
+//! belong to the product. This module decides who takes over and when, which clocks decide in the product.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,19 +9,19 @@ use doppel_tier1::simulation::{SimCommit, SimDisk, SimReplica};
 use doppel_tier1::{ReplicaError, Store};
 
 use super::action::Plan;
-use super::mistake::{Mistake, Planted};
+use super::mistake::{Mistake, PlantedMistake};
 use super::random::Random;
 use super::shared_log::SimLog;
 use super::store::Ownership;
 use super::violation::{Checked, failed};
 
-/// How often a node reads on until it has what there is.
+/// Maximal number of reads until a node has caught up.
 const CATCH_UP: usize = 200;
 
-/// How often standbys follow before an owner gives up waiting for one.
+/// How often standbys follow before an owner stops waiting for one of them.
 pub(crate) const SETTLING: usize = 8;
 
-/// Records after which a disk is flushed at the latest.
+/// Maximal number of records between two flushes of a disk.
 const LAZY: usize = 8;
 
 /// The replicas of one range.
@@ -31,13 +31,14 @@ pub(crate) struct Replicas {
     nodes: Vec<Node>,
     part_bytes: usize,
     settlement: Settlement,
-    /// Before anything leaves a standby has what its owner began with.
+    /// Whether a standby must copy the beginning of an ownership before any effect leaves.
     needs_standby: bool,
-    /// Whoever lives says what it has.
+    /// Whether every living node answers a candidate.
     pub(crate) all_answer: bool,
-    /// What owners took for settled; since the last owner began, where the log loses nothing.
+    /// Commits that owners treated as settled. If the log loses nothing, only those since the last owner
+    /// began.
     pub(crate) taken: Vec<LogPosition>,
-    /// For what no action decides.
+    /// Randomness for choices that no action makes.
     pub(crate) random: Random,
     position_first: bool,
     counts_void: bool,
@@ -46,12 +47,12 @@ pub(crate) struct Replicas {
 
 struct Node {
     disk: Arc<SimDisk>,
-    /// None while it is dead, or could not begin.
+    /// `None` while the node is dead, or could not start.
     replica: Option<Arc<SimReplica>>,
-    /// What it had contradicted the log, so it copies the range from its owner: it says nothing and takes nothing over before it
-    /// has this record.
+    /// Index of a record up to which the node copies the range from its owner, because its own data
+    /// contradicted the log. Until then the node neither answers candidates nor takes over.
     copies: Option<u64>,
-    /// A planted mistake: entries up to this one were looked at.
+    /// A planted mistake: number of log entries that were searched for void commits.
     looked: usize,
 }
 
@@ -59,14 +60,14 @@ impl Node {
     fn new(range: RangeId, position_first: bool, settlement: Settlement) -> Self {
         let disk = SimDisk::new(range, position_first);
         if settlement == Settlement::Standby {
-            // What is reported is on the disk.
+            // A node reports only positions that are on its disk.
             disk.set_syncs();
         }
         Self { disk: Arc::new(disk), replica: None, copies: None, looked: 0 }
     }
 }
 
-/// What became of a call, where the log may not answer.
+/// The result of a call, or `None` if the log did not answer.
 fn answered<T>(what: &'static str, called: Result<T, ReplicaError>) -> Checked<Option<T>> {
     match called {
         Ok(done) => Ok(Some(done)),
@@ -76,7 +77,7 @@ fn answered<T>(what: &'static str, called: Result<T, ReplicaError>) -> Checked<O
 }
 
 impl Replicas {
-    pub(crate) fn new(range: RangeId, plan: &Plan, planted: &Planted) -> Self {
+    pub(crate) fn new(range: RangeId, plan: &Plan, planted: &PlantedMistake) -> Self {
         let Plan { replicas: count, part_bytes, seed, loses_tail, .. } = *plan;
         let position_first = planted.is(Mistake::PositionBeforeRows);
         let settlement = if loses_tail { Settlement::Standby } else { Settlement::Log };
@@ -114,7 +115,7 @@ impl Replicas {
         &self.nodes[node].disk
     }
 
-    /// The process of a node, begun if it is not there; none when the log does not answer.
+    /// The process of a node, started if necessary. `None` if the log does not answer.
     fn open(&mut self, node: usize) -> Checked<Option<Arc<SimReplica>>> {
         if self.nodes[node].replica.is_none() {
             let (name, log) = (format!("node-{node}"), self.log.reached_by(node));
@@ -129,14 +130,14 @@ impl Replicas {
         Ok(self.nodes[node].replica.clone())
     }
 
-    /// Whether what a node has was never settled, for the log has gone on without it.
+    /// Whether the data of a node was never settled, because the log continued without it.
     fn is_void(&self, error: Option<&ReplicaError>) -> bool {
         self.settlement == Settlement::Standby && matches!(error, Some(ReplicaError::Contradiction { .. }))
     }
 
-    /// A standby reads to the end, as far as the log answers.
+    /// Lets a standby read to the end, as far as the log answers.
     pub(crate) fn catch_up(&mut self, node: usize) -> Checked {
-        // Each turn goes on or not, whatever fails.
+        // Each turn may fail, so only the number of turns is limited.
         for _ in 0..CATCH_UP {
             if !self.follow(node)? {
                 break;
@@ -145,7 +146,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Another node of these follows, so that a commit may be settled.
+    /// Lets one of these nodes follow, so that a commit may become settled.
     pub(crate) fn follow_one(&mut self, of: &[usize]) -> Checked {
         if of.is_empty() {
             return Ok(());
@@ -154,13 +155,14 @@ impl Replicas {
         self.catch_up(node)
     }
 
-    /// How many records a node has on its disk.
+    /// Index of the last record on a node's disk.
     fn index(&self, node: usize) -> u64 {
         self.nodes[node].disk.position().index
     }
 
-    /// A node takes over where the log may have lost what others have: all of the others but one say what they have, and then
-    /// one of them has what it begins with. Those that sleep say nothing.
+    /// Lets a node take over a log that may have lost entries. All other nodes, or all but one, must answer
+    /// with their positions, and none may be ahead. Then one of them must copy the beginning of the
+    /// ownership. Sleeping nodes do not answer.
     pub(crate) fn take_over_by_answers(
         &mut self,
         node: usize,
@@ -197,7 +199,7 @@ impl Replicas {
         self.settled_beginning(owner, &others)
     }
 
-    /// What an owner began with is settled, or it gives up.
+    /// Waits until the beginning of an ownership is settled. If that does not happen, the owner dies.
     pub(crate) fn settled_beginning(
         &mut self,
         owner: Ownership,
@@ -214,7 +216,7 @@ impl Replicas {
         Ok(None)
     }
 
-    /// A replica reads on; whether there may be more.
+    /// Lets a replica read on. Returns whether there may be more to read.
     pub(crate) fn follow(&mut self, node: usize) -> Checked<bool> {
         let Some(replica) = self.open(node)? else { return Ok(false) };
         let followed = replica.follow();
@@ -234,7 +236,7 @@ impl Replicas {
         Ok(goes_on)
     }
 
-    /// A process dies, and up to so many of the last records are lost with it.
+    /// Kills a process, and loses up to `lost` of its last records.
     pub(crate) fn crash(&mut self, node: usize, lost: usize) -> Checked {
         self.nodes[node].replica = None;
         self.nodes[node].disk.crash(lost.min(LAZY)).map_err(|e| failed("a crash")(e.into()))
@@ -244,30 +246,31 @@ impl Replicas {
         self.nodes[node].disk.flush();
     }
 
-    /// A node begins with an empty disk.
+    /// Replaces a node by one with an empty disk.
     pub(crate) fn wipe(&mut self, node: usize) {
         self.nodes[node] = Node::new(self.range, self.position_first, self.settlement);
     }
 
-    /// What a node has was never settled, and makes way for what counts.
+    /// Discards the data of a node that was never settled, so that the node copies what counts.
     fn copy_anew(&mut self, node: usize) {
         let counts = self.log.last().map_or(0, |last| last.index);
         self.wipe(node);
         self.nodes[node].copies = Some(counts);
     }
 
-    /// A further node; its number.
+    /// Adds a node, and returns its number.
     pub(crate) fn add(&mut self) -> usize {
         self.nodes.push(Node::new(self.range, self.position_first, self.settlement));
         self.nodes.len() - 1
     }
 
-    /// That one goes.
+    /// Removes the node that was added last.
     pub(crate) fn remove_last(&mut self) {
         self.nodes.pop();
     }
 
-    /// A node takes over, with a rival another one between its last look at the log and its append; who owns the range then.
+    /// Lets a node take over. A rival takes over between the node's last look at the log and its append.
+    /// Returns the ownership that results.
     pub(crate) fn take_over(&mut self, node: usize, rival: Option<usize>) -> Checked<Option<Ownership>> {
         let Some(replica) = self.open(node)? else { return Ok(None) };
         let outcome: Arc<Mutex<Option<Result<Epoch, ReplicaError>>>> = Arc::default();

@@ -1,4 +1,4 @@
-//! A range stops at any instruction, and starts from what its store holds.
+//! A range stops at any instruction, and starts from its store.
 
 use doppel_model::{ClientId, RangeId};
 use doppel_protocol::{IndexCommand, Search};
@@ -12,25 +12,27 @@ use super::store::RangeStore;
 use super::violation::{Checked, failed};
 use super::world::{World, range_id};
 
-/// Attempts to find an owner for a range before its log is healed.
+/// Maximal number of attempts to find an owner for a range before its log is healed.
 const TRIES: usize = 50;
 
-/// What dies.
+/// What a kill affects.
 #[derive(Debug)]
 pub(crate) enum Killed {
-    /// The range alone. Orders to tier 2 that are in its log and were not handed over.
+    /// Only the range. Holds the orders to tier 2 that are in its log and may not have been handed over.
     Alone(Vec<Effect>),
-    /// Tier 2, too: this is left of its files.
+    /// The range and tier 2, of whose files this is left.
     WithTier2(Files),
 }
 
 impl World {
-    /// Kills a range, and tier 2 with it or not, and starts what was killed again. All other ranges live on.
+    /// Kills a range, and tier 2 too if `killed` says so, and restarts what was killed. All other ranges live
+    /// on.
     pub(crate) fn kill(&mut self, at: usize, killed: Killed, commands_survive: bool) -> Checked {
         let (shards, map) = (self.settings.shards, self.map);
         let id = range_id(at);
         let commands_survive = commands_survive || self.planted.is(Mistake::TicketUsedTwice);
-        // What was asked before is asked again under other tickets, so that answers of before may come or not.
+        // The range asks its open questions again under new tickets, so answers to the old ones may arrive or
+        // not.
         self.commands.retain(|command| commands_survive || map.of_shard(command.shard(shards)) != id);
         let is_replicated = self.hosts[at].replicas.is_some();
         if is_replicated {
@@ -39,7 +41,7 @@ impl World {
             self.start_again(at)?;
         }
         match killed {
-            // A new owner hands nothing over again.
+            // A new owner hands over no order again.
             Killed::Alone(_) if is_replicated => {}
             Killed::Alone(orders) => {
                 self.index.order_again(at, self.planted.is(Mistake::OrdersCountedAnew))?;
@@ -54,7 +56,7 @@ impl World {
         self.post(at)
     }
 
-    /// Tier 2 starts when every range has an owner. It has lost what every range has asked.
+    /// Restarts tier 2 once every range has an owner. It has lost the questions of every range.
     fn restart_index(&mut self, files: Files) -> Checked {
         for at in 0..self.hosts.len() {
             for _ in 0..TRIES {
@@ -73,7 +75,7 @@ impl World {
         self.index.restart(files)
     }
 
-    /// A range that is not replicated starts from its store.
+    /// Restarts an unreplicated range from its store.
     fn start_again(&mut self, at: usize) -> Checked {
         let (id, map) = (range_id(at), self.map);
         let host = &mut self.hosts[at];
@@ -84,7 +86,7 @@ impl World {
         (host.deferred, host.dirty, host.uncovered) = (Vec::new(), Vec::new(), Vec::new());
         host.verify.clear();
         host.posts.clear();
-        // Nothing of the range is left but its files.
+        // Only the files of the range are left.
         let saved = host.saved_statuses.as_ref().and_then(|(commits, snapshot)| {
             let since = store.by.written_since(*commits)?;
             let since = if self.planted.now(Mistake::StatusesOfBefore) { Vec::new() } else { since };
@@ -97,7 +99,8 @@ impl World {
         Ok(())
     }
 
-    /// A call of the files of a range has failed in a commit, and the range dies. What is in the files tells whether the commit counts.
+    /// Lets a range die after a call of its files failed in a commit. The content of the files decides
+    /// whether the commit counts.
     pub(crate) fn die_of_files(
         &mut self,
         at: usize,
@@ -118,8 +121,8 @@ impl World {
         self.die(at, effects, order)
     }
 
-    /// A planted mistake: what is owed is asked for under the ticket of before, and answers of before are the first to
-    /// come.
+    /// A planted mistake: owed searches run under their old tickets, and answers to the earlier searches
+    /// arrive first.
     fn answer_before(&mut self) -> Checked {
         for at in 0..self.hosts.len() {
             while self.find_owed(at, 1_000)? {}
@@ -135,7 +138,8 @@ impl World {
         Ok(())
     }
 
-    /// A range goes through so many rows for what they owe; false when there is nothing to go through.
+    /// Lets a range search up to `rows` rows for the work that they owe. Returns false if the scan was
+    /// already complete.
     pub(crate) fn find_owed(&mut self, at: usize, rows: usize) -> Checked<bool> {
         let shards = self.settings.shards;
         let host = &mut self.hosts[at];
@@ -168,7 +172,7 @@ impl World {
         Ok(true)
     }
 
-    /// A range gives up waiting for answers to its posts, and makes them again.
+    /// Lets a range stop waiting for answers to its posts, and send the posts again.
     pub(crate) fn send_again(&mut self, at: usize) -> Checked {
         let ranges: Vec<RangeId> = self.map.ranges().collect();
         ranges.into_iter().for_each(|by| self.hosts[at].range.confirmed(by, &PostReply::unanswered(by)));

@@ -1,4 +1,4 @@
-//! A run: the actions of a plan, one after the other, and what is checked on the way.
+//! Executes the actions of a plan one after the other, and checks invariants on the way.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +18,7 @@ use super::restart::Killed;
 use super::violation::{Checked, Violation, failed};
 use super::world::{Commit, World, range_id};
 
-/// Old envelopes and commands that are kept to come again.
+/// Number of old envelopes and commands that are kept for repetition.
 pub(crate) const REMEMBERED: usize = 50;
 
 /// Runs a plan to its end or to its first violation.
@@ -73,7 +73,7 @@ impl World {
                 if !self.is_ready(at)? {
                     return Ok(());
                 }
-                // What the rows owe is found now and then, while the range serves.
+                // A serving range finds the work that its rows owe little by little.
                 self.find_owed(at, *order as usize % 7)?;
                 self.fill_statuses(at, *order as usize % 5 + 1)?;
                 self.commit(at, Vec::new(), usize::from(*envelopes), *order, *stop).map(drop)
@@ -121,7 +121,7 @@ impl World {
             Action::Repair { which } => {
                 let groups: Vec<GroupId> = self.rows()?.iter().filter_map(group_in_use).collect();
                 let Some(at) = pick(&groups, *which) else { return Ok(()) };
-                // An operator need not try again.
+                // An operator does not repeat a repair that could not be carried out.
                 self.compute(groups[at], true).map(drop)
             }
             Action::SearchNow { which, stop } => self.search_now(*which, *stop),
@@ -174,7 +174,7 @@ impl World {
         items.iter().map(version).collect()
     }
 
-    /// A page that differs from the winner of its group gets another popularity.
+    /// Gives a page that differs from the winner of its group another popularity.
     fn reorder(&mut self, which: u32) -> Checked {
         let mut random = Random::new(u64::from(which));
         let others = self.model.components().into_iter().flat_map(|component| {
@@ -197,7 +197,7 @@ impl World {
         self.commit(self.host_of_page(id), vec![Command::purge(id)], 4, id_order(page), stop).map(drop)
     }
 
-    /// Retention looks at a page, or at a group.
+    /// Lets retention examine a page or a group.
     fn expire(&mut self, which: u32) -> Checked {
         let rows = self.rows()?;
         let groups: Vec<GroupId> = rows
@@ -225,7 +225,7 @@ impl World {
         self.commit(self.host_of_page(id), expire, 0, 0, Stop::Never).map(drop)
     }
 
-    /// Retention may have dropped the record of a page.
+    /// Forgets a page in the model if retention has dropped its record.
     pub(crate) fn forget_if_gone(&mut self, page: usize) -> Checked {
         let id = url(page).id();
         let is_there = self.rows()?.iter().any(|row| matches!(row, Row::Page(row) if row.page == id));
@@ -235,7 +235,7 @@ impl World {
         Ok(())
     }
 
-    /// Tier 2 makes a pass.
+    /// Makes a pass of tier 2.
     pub(crate) fn pass(&mut self, orders: usize) -> Checked {
         let early = if self.planted.is(Mistake::CompareBeforeStore) {
             self.index.compare_unstored(orders)
@@ -264,7 +264,7 @@ impl World {
         Ok(())
     }
 
-    /// A command arrives at its range.
+    /// Lets a command arrive at its range.
     pub(crate) fn learn(&mut self, mut command: Command, order: u32, stop: Stop) -> Checked {
         let shards = self.settings.shards;
         let damaged = |e: doppel_tier1::StoreError| failed("reading the stores")(e.into());
@@ -284,16 +284,16 @@ impl World {
             command = command.with_open_ticket(&self.all.joined(), shards).map_err(damaged)?;
         }
         let at = self.host_of(command.shard(shards));
-        // A recomputation that comes again may put a member out that has come back to its old content; it
-        // finds its way in again, but not without a trace.
+        // A repeated recomputation may evict a member that has returned to its old content. The member
+        // rejoins, but that leaves traces.
         let comes_again = command.is_search_result() || command.compared_page().is_some();
         if comes_again && order.is_multiple_of(4) && self.old_commands.len() < REMEMBERED {
             self.old_commands.push(command.clone());
         }
         match self.commit(at, vec![command.clone()], order as usize % 5, order, stop)? {
-            // The worker outlives a range, and tells it again. What the index is asked is asked again.
+            // The worker outlives a range and repeats the command. Searches are repeated by the range itself.
             Commit::Lost if !command.is_search_result() => self.commands.push(command),
-            // It waits for its range.
+            // The command waits for its range.
             Commit::Refused => self.commands.push(command),
             Commit::Lost | Commit::Answered | Commit::Unanswered => {}
         }
@@ -313,7 +313,7 @@ impl World {
         Ok(())
     }
 
-    /// The worker compares a member with its winner; false when a range did not answer.
+    /// Lets the worker compare a member with its winner. Returns false if a range did not answer.
     pub(crate) fn check_member(
         &mut self,
         page: (PageId, ContentHash),
@@ -341,7 +341,7 @@ impl World {
         Ok(())
     }
 
-    /// The worker recomputes a group; false when a range did not answer.
+    /// Lets the worker recompute a group. Returns false if a range did not answer.
     pub(crate) fn compute(&mut self, group: GroupId, repair: bool) -> Checked<bool> {
         let found = self.answered("a recomputation", self.worker.recompute(group, repair))?;
         let is_done = found.is_some();
@@ -360,7 +360,7 @@ impl World {
         Ok(())
     }
 
-    /// The worker finds the cover of a group; false when a range did not answer.
+    /// Lets the worker find the cover of a group. Returns false if a range did not answer.
     pub(crate) fn find_cover(&mut self, group: GroupId) -> Checked<bool> {
         let found = self.answered("a cover", self.worker.find_cover(group))?;
         let Some(found) = found else { return Ok(false) };
@@ -379,7 +379,7 @@ impl World {
         Ok(true)
     }
 
-    /// What tier 1 has read; none when a range did not answer, as long as that happens.
+    /// The result of a read of tier 1. `None` if a range did not answer, while the run lets reads fail.
     pub(crate) fn answered<T>(&self, what: &'static str, read: Result<T, Tier1Error>) -> Checked<Option<T>> {
         match read {
             Err(Tier1Error::Unavailable(_)) if self.worker.reads_may_fail() => Ok(None),
@@ -395,12 +395,12 @@ impl World {
         self.search(at, page, stop)
     }
 
-    /// A page that a node of the index says is to be searched for again comes to its range. The node forgets it once
-    /// that is known to be durable. Whether there was one.
+    /// Tells a range that an index node wants a new search for a page. The node forgets the page once the
+    /// range has stored that durably. Returns whether there was such a page.
     pub(crate) fn repeat(&mut self, which: u32, stop: Stop) -> Checked<bool> {
         let repeats = self.index.repeats();
         let Some(first) = pick(&repeats, which).map(|at| repeats[at]) else { return Ok(false) };
-        // They are acknowledged up to a number, so all before it come as well.
+        // Nodes are acknowledged up to a number, so all earlier pages arrive as well.
         let is_due = |one: &WaitingRepeat| {
             (one.node, one.range) == (first.node, first.range) && one.repeat.number <= first.repeat.number
         };
@@ -415,7 +415,7 @@ impl World {
         Ok(true)
     }
 
-    /// The background has time for a deferred search. One that is lost is owed again at the start of the range.
+    /// Runs a deferred search in the background. A lost one is owed again at the next start of the range.
     pub(crate) fn search(&mut self, at: usize, page: PageId, stop: Stop) -> Checked {
         if self.commit(at, vec![Command::search_now(page)], 0, 0, stop)? == Commit::Refused {
             self.hosts[at].deferred.push(page);

@@ -1,14 +1,15 @@
-//! The healing phase: no more faults, until nothing is left to do.
+//! The healing phase: all faults stop, until nothing is left to do.
 
 use super::action::Stop;
 use super::restart::Killed;
 use super::violation::{Checked, holds};
 use super::world::{World, range_id};
 
-/// Rounds until rest at most. Runs need some hundreds; a chain of redirects that comes all at once needs some thousands.
+/// Maximal number of rounds until rest. Runs need some hundreds. A chain of redirects that arrives all at
+/// once needs some thousands.
 const ROUNDS_MAX: usize = 50_000;
 
-/// Rounds of a lull at most.
+/// Maximal number of rounds of a lull.
 const LULL_ROUNDS_MAX: usize = 1_000;
 
 impl World {
@@ -18,9 +19,9 @@ impl World {
         self.settle_as_it_is()
     }
 
-    /// Settles everything but what is held up. A page may wait for that without rest: as long as its partner has not
-    /// heard that its group has dissolved, the page is refused again and again. There is no clock here to make it pause,
-    /// so the rounds are limited.
+    /// Settles everything except held messages. A page may wait for a held message without rest: until its
+    /// partner hears that its group has dissolved, the page is refused again and again. The simulation has no
+    /// clock that would make it pause, so the number of rounds is limited.
     pub(crate) fn lull(&mut self) -> Checked {
         self.lose_nothing_more()?;
         for _ in 0..LULL_ROUNDS_MAX {
@@ -31,7 +32,8 @@ impl World {
         Ok(())
     }
 
-    /// Everybody is up, and nothing is lost any more: the outboxes say what is under way.
+    /// Ends all faults and losses. The network is emptied, because the outboxes contain all messages under
+    /// way.
     fn lose_nothing_more(&mut self) -> Checked {
         self.index.fail(0, 0);
         self.worker.fail_reads(0, 0);
@@ -41,7 +43,7 @@ impl World {
         (0..self.hosts.len()).try_for_each(|at| self.send_again(at))
     }
 
-    /// No call of files fails any more. A range of which one has failed starts again.
+    /// Stops the failures of files. A range whose files have failed restarts.
     fn heal_files(&mut self) -> Checked {
         for at in 0..self.hosts.len() {
             self.hosts[at].store.calm(true);
@@ -52,12 +54,12 @@ impl World {
         Ok(())
     }
 
-    /// Calls of files fail again.
+    /// Lets calls of files fail again.
     pub(crate) fn end_calm(&mut self) {
         self.hosts.iter().for_each(|host| host.store.calm(false));
     }
 
-    /// The same, with what the network has.
+    /// Settles with the messages that the network has now.
     pub(crate) fn settle_as_it_is(&mut self) -> Checked {
         for _ in 0..ROUNDS_MAX {
             if !self.settle_step()? {
@@ -69,9 +71,10 @@ impl World {
         Ok(())
     }
 
-    /// Does one thing; false when there is nothing to do.
+    /// Does one piece of work. Returns false if there is nothing to do.
     fn settle_step(&mut self) -> Checked<bool> {
-        // One that was deposed without a word finds that out at its next commit, and then nobody owns its range.
+        // An owner that was deposed unnoticed learns so at its next commit. Its range then has no owner until
+        // a node takes over.
         if let Some(at) = self.hosts.iter().position(|host| !host.store.is_owned()) {
             self.is_ready(at)?;
             return Ok(true);
@@ -89,7 +92,7 @@ impl World {
             }
         }
         if let Some(request) = self.requests.pop() {
-            // The client sends it until it is answered.
+            // The client repeats the request until it gets an answer.
             self.arrive(&request, 1_000, 0, Stop::Never)?;
             return Ok(true);
         }
@@ -126,7 +129,8 @@ impl World {
         self.put_back()
     }
 
-    /// Has all replicas that are awake read on, as nodes do all the time; whether one has put back what the log had lost.
+    /// Lets all replicas that are awake read on, as nodes do all the time. Returns whether one of them wrote
+    /// lost entries back to the log.
     fn put_back(&mut self) -> Checked<bool> {
         for host in &mut self.hosts {
             let (Some(present), Some(replicas)) = (host.store.present(), &mut host.replicas) else {
@@ -145,19 +149,19 @@ impl World {
         Ok(false)
     }
 
-    /// Nothing is done any more; nothing may be owed.
+    /// Checks that no work is left.
     fn rest(&mut self) -> Checked {
         holds!(
             "orders are acknowledged",
             self.index.is_acknowledged(),
-            "an order is neither done nor waiting"
+            "an order to the index was lost: it is neither carried out nor waiting"
         );
         for (at, host) in self.hosts.iter().enumerate() {
             let backlog = host.range.backlog();
             holds!(
                 "everything comes to rest",
                 backlog.is_quiescent(),
-                "range {at} owes what nobody does: {backlog:?}"
+                "range {at} has work that nobody does: {backlog:?}"
             );
         }
         Ok(())

@@ -1,9 +1,11 @@
-//! The shared log of a range: the simulation's own, with the faults that a real one has, and one more. It refuses, loses calls
-//! and answers, is away for a while, and is read behind what is in it and not acknowledged. An append that nobody waits for
-//! any more may land late, and then even where its place is taken: which entries count must not depend on the log's
-//! comparison. It loses its last entries, with what was on its way, as servers without power do.
+//! The shared log of a range: an implementation for the simulation with the faults of a real log.
 //!
-//! It folds all that lands, so it knows what counts.
+//! The log refuses calls, loses calls and answers, is away for a while, and lets readers see entries that are
+//! not acknowledged yet. An append without a waiting caller may land late, even if its place is taken: which
+//! entries count must not depend on the comparison by the log. Like servers without power, the log also loses
+//! its last entries together with the appends on their way.
+//!
+//! The log folds every entry that lands, so it knows which records count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,17 +20,17 @@ use doppel_tier1::simulation::SimChain;
 
 use super::random::Random;
 
-/// The log. Clones are one log.
+/// The log. All clones share one log.
 #[derive(Clone)]
 pub(crate) struct SimLog(Arc<Shared>);
 
-/// The log as a node reaches it.
-pub(crate) struct Reached {
+/// The log as one node reaches it.
+pub(crate) struct LogConnection {
     log: SimLog,
     node: usize,
 }
 
-/// What happens right before the next append of a node.
+/// A node, and an action to run right before its next append.
 type Rival = (usize, Box<dyn FnOnce() + Send>);
 
 struct Shared {
@@ -39,36 +41,36 @@ struct Shared {
 struct State {
     range: RangeId,
     entries: Vec<Bytes>,
-    /// Entries up to this one were acknowledged or read.
+    /// Number of entries that were acknowledged or read.
     visible: usize,
-    /// The most that there ever were.
+    /// Largest number of entries that the log ever had.
     longest: usize,
-    /// What readers have reported last.
+    /// Latest report of each reader.
     reports: BTreeMap<String, Bytes>,
     late: Vec<Late>,
-    /// Calls for which nobody answers.
+    /// Number of next calls that get no answer.
     away: u32,
-    /// One in so many calls fails; 0 for none.
+    /// One in this many calls fails; 0 for none.
     one_in: u64,
     random: Random,
     chain: SimChain,
-    /// What counts, by index.
+    /// The records that count, by index.
     counted: BTreeMap<u64, LogPosition>,
-    /// The entries that records end with.
+    /// Numbers of the entries with which records end.
     ends: BTreeSet<usize>,
-    /// A mistake: the owner goes on before it knows of the append before.
+    /// A planted mistake: the node that continues before it knows the result of its append.
     hasty: Option<usize>,
 }
 
-/// An append that nobody waits for any more.
+/// An append whose caller no longer waits.
 struct Late {
     by: usize,
     expected: Sequence,
     entry: Bytes,
     calls: u32,
-    /// It lands only where its place is free.
+    /// Whether it lands only if its place is free.
     is_compared: bool,
-    /// The node takes it for acknowledged.
+    /// Whether the node treats it as acknowledged.
     is_hasty: bool,
 }
 
@@ -102,9 +104,9 @@ impl State {
         let (landing, waiting) = std::mem::take(&mut self.late).into_iter().partition(lands);
         self.late = waiting;
         for Late { expected, entry, is_compared, .. } in landing {
-            // What was lost goes back to its places.
+            // An append from before a loss lands only at its own place.
             if is_compared || self.entries.len() < self.longest {
-                // Nobody waits for the answer.
+                // No caller waits for the result.
                 drop(self.put(expected, &entry));
             } else {
                 self.push(&entry);
@@ -112,7 +114,7 @@ impl State {
         }
     }
 
-    /// A call begins; whether anybody answers.
+    /// Begins a call. Returns whether the log answers it.
     fn answers(&mut self) -> bool {
         self.late.iter_mut().for_each(|late| late.calls = late.calls.saturating_sub(1));
         self.land(|late| late.calls == 0 && !late.is_hasty);
@@ -210,21 +212,21 @@ impl SimLog {
 
     /// The log as a node reaches it.
     pub(crate) fn reached_by(&self, node: usize) -> Arc<dyn SharedLog> {
-        Arc::new(Reached { log: self.clone(), node })
+        Arc::new(LogConnection { log: self.clone(), node })
     }
 
-    /// One in so many calls fails from now on; 0 for none.
+    /// From now on, one in `one_in` calls fails; 0 for none.
     pub(crate) fn fail(&self, one_in: u64, seed: u64) {
         let mut state = self.state();
         (state.one_in, state.random) = (one_in, Random::new(seed));
     }
 
-    /// Nobody answers the next calls.
+    /// Leaves the next calls without an answer.
     pub(crate) fn go_away(&self, calls: u32) {
         self.state().away = calls;
     }
 
-    /// Nothing fails any more. What is late lands, or is lost.
+    /// Ends all faults. Late appends land or are lost.
     pub(crate) fn heal(&self) {
         let mut state = self.state();
         (state.one_in, state.away) = (0, 0);
@@ -233,7 +235,7 @@ impl SimLog {
         state.late.clear();
     }
 
-    /// The last entries are lost, unless some were and are not all back.
+    /// Loses the last entries, unless an earlier loss is not yet repaired.
     pub(crate) fn lose_tail(&self, lost: usize) {
         let mut state = self.state();
         if state.entries.len() == state.longest {
@@ -241,42 +243,42 @@ impl SimLog {
         }
     }
 
-    /// What is late lands.
+    /// Lets late appends land.
     pub(crate) fn land(&self) {
         self.state().land(|late| !late.is_hasty);
     }
 
-    /// Does something right before the next append of a node.
+    /// Runs `rival` right before the next append of a node.
     pub(crate) fn before_append_of(&self, node: usize, rival: Box<dyn FnOnce() + Send>) {
         *self.0.rival.lock().unwrap() = Some((node, rival));
     }
 
-    /// Nothing is done before an append any more.
+    /// Removes the action that waits for an append.
     pub(crate) fn forget_rival(&self) {
         *self.0.rival.lock().unwrap() = None;
     }
 
-    /// The node goes on before it knows what became of an append.
+    /// Makes a node continue before it knows the result of an append.
     pub(crate) fn set_hasty(&self, node: usize) {
         self.state().hasty = Some(node);
     }
 
-    /// Whether a record counts.
+    /// Whether the record at a position counts.
     pub(crate) fn counts(&self, position: LogPosition) -> bool {
         self.state().counted.get(&position.index) == Some(&position)
     }
 
-    /// All records that count.
+    /// The positions of all records that count.
     pub(crate) fn records(&self) -> Vec<LogPosition> {
         self.state().counted.values().copied().collect()
     }
 
-    /// The last record that counts.
+    /// The position of the last record that counts.
     pub(crate) fn last(&self) -> Option<LogPosition> {
         self.state().counted.values().next_back().copied()
     }
 
-    /// The rows of commits behind a place that do not count, and the last place.
+    /// The rows of commits behind `place` that do not count, and the number of entries.
     pub(crate) fn void_behind(&self, place: usize) -> (Vec<Write>, usize) {
         let state = self.state();
         let void = (place..state.entries.len()).filter(|at| !state.ends.contains(&(at + 1)));
@@ -286,7 +288,7 @@ impl SimLog {
     }
 }
 
-impl SharedLog for Reached {
+impl SharedLog for LogConnection {
     fn append(&self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
         let rival = self.log.0.rival.lock().unwrap().take_if(|(node, _)| *node == self.node);
         if let Some((_, rival)) = rival {
@@ -299,7 +301,7 @@ impl SharedLog for Reached {
         self.log.state().read(after, bytes)
     }
 
-    /// What is told is read all the same.
+    /// Always empty: a node finds all entries by reading.
     fn told(&self, _: Sequence) -> Vec<LogEntry> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! A failing run made small: actions are left out as long as the same invariant breaks.
+//! Shrinks a failing run: leaves out actions as long as the same invariant is violated.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use super::mistake::Mistake;
 use super::run::run;
 use super::violation::Violation;
 
-/// How long a run is shrunk at most.
+/// Time limit for shrinking a run.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The smallest plan found that breaks the same invariant, and how.
+/// The smallest plan found that violates the same invariant, and its violation.
 pub(crate) fn shrink(plan: &Plan, mistake: Option<Mistake>, violation: Violation) -> (Plan, Violation) {
     let deadline = Instant::now() + PATIENCE;
     let mut best = (plan.clone(), violation);
@@ -58,7 +58,7 @@ fn shrink_batches(best: &mut (Plan, Violation), mistake: Option<Mistake>, deadli
     }
 }
 
-/// The violation of a run, if it is of the same invariant.
+/// The violation of a run, if it concerns the same invariant.
 fn fails(plan: &Plan, mistake: Option<Mistake>, like: &Violation) -> Option<Violation> {
     run(plan, mistake).err().filter(|violation| violation.invariant == like.invariant)
 }

@@ -1,4 +1,4 @@
-//! The status tables of the ranges, beside their rows.
+//! The status tables of the ranges, which are kept beside their rows.
 
 use doppel_tier1::{Store, StoreError, Write};
 
@@ -8,7 +8,7 @@ use super::violation::{Checked, failed};
 use super::world::{World, range_id};
 
 impl World {
-    /// Makes a commit of a range, of which its table hears.
+    /// Stores the rows of a commit, and updates the status table of the range.
     pub(crate) fn write_rows(&mut self, at: usize, writes: Vec<Write>) -> Result<(), StoreError> {
         if self.planted.now(Mistake::UnheardByStatusTable) {
             self.hosts[at].store.commit(writes)
@@ -17,14 +17,15 @@ impl World {
         }
     }
 
-    /// The table of a range gets what was read of its rows last, and so many are read; false when it has all.
+    /// Adds the rows that were read last to the status table of a range, and reads further rows. Returns
+    /// false if the table is complete.
     pub(crate) fn fill_statuses(&mut self, at: usize, rows: usize) -> Checked<bool> {
         let over = self.planted.is(Mistake::OldRowsInStatusTable);
         let host = &mut self.hosts[at];
         host.statuses.step(&*host.store, rows, over).map_err(|e| failed("the rows of statuses")(e.into()))
     }
 
-    /// Snapshots of the tables that are complete. A node that takes a range over has none.
+    /// Saves snapshots of the complete tables. A node that takes over a range has none.
     pub(crate) fn save_statuses(&mut self) {
         for (at, host) in self.hosts.iter_mut().enumerate().filter(|(_, host)| host.statuses.is_complete()) {
             if let RangeStore::Alone(store) = &*host.store {
@@ -33,7 +34,7 @@ impl World {
         }
     }
 
-    /// The tables get all there is.
+    /// Completes all status tables.
     pub(crate) fn complete_statuses(&mut self) -> Checked {
         for at in 0..self.hosts.len() {
             while self.fill_statuses(at, 50)? {}

@@ -1,5 +1,6 @@
-//! The rows of the ranges, in memory. Those of a range alone are a store of its own, and what was not flushed is gone after a
-//! crash; those of a replicated range are what its present owner has copied from the log.
+//! The rows of the ranges, in memory. An unreplicated range has a store of its own, which loses unflushed
+//! commits in a crash. The rows of a replicated range are those that its present owner has copied from the
+//! log.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,18 +19,18 @@ pub(crate) enum RangeStore {
     Replicated(Box<Present>),
 }
 
-/// Why a commit waits that counts and is not settled.
+/// Error of a commit that counts and is not settled yet.
 pub(crate) const NO_STANDBY: &str = "no standby has it";
 
-/// What the present owner of a range has, or the last one had.
+/// The state of the present owner of a range, or of the last one.
 pub(crate) struct Present {
     range: RangeId,
     state: Mutex<(Arc<SimDisk>, Option<Ownership>)>,
-    /// The last commit that was begun, if one was when it was last wanted.
+    /// Position of the last requested commit, if it was begun.
     begun: Mutex<Option<LogPosition>>,
-    /// A mistake: rows are stored before their record is in the log.
+    /// A planted mistake: rows are stored before their record is in the log.
     stores_first: bool,
-    /// A commit is settled when a standby has it.
+    /// Whether settlement needs a standby.
     needs_standby: bool,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Ownership {
     pub(crate) node: usize,
     pub(crate) replica: Arc<SimReplica>,
     pub(crate) epoch: Epoch,
-    /// The commit that is not known to count yet.
+    /// The unfinished commit.
     pub(crate) commit: Option<SimCommit>,
 }
 
@@ -74,17 +75,17 @@ impl Present {
         self.lock().1.as_ref().is_some_and(|owner| owner.commit.is_some())
     }
 
-    /// The owner, if there is one, looks whether the log has what it has written.
+    /// Lets the owner, if there is one, check that the log has what it has written.
     pub(crate) fn look(&self) -> Option<Result<(), ReplicaError>> {
         self.lock().1.as_ref().map(|owner| owner.replica.check_log())
     }
 
-    /// The commit that was wanted last; none where the owner was deposed before it began.
+    /// Position of the commit that was requested last. `None` if the owner was deposed before it began.
     pub(crate) fn begun(&self) -> Option<LogPosition> {
         *self.begun.lock().unwrap()
     }
 
-    /// Makes a commit, or goes on with the one that is under way, which is the same then.
+    /// Makes a commit. If one is under way, resumes it; `writes` must be the same then.
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         *self.begun.lock().unwrap() = None;
         let (disk, owner) = &mut *self.lock();
@@ -115,17 +116,17 @@ impl RangeStore {
         if let Self::Replicated(present) = self { Some(present) } else { None }
     }
 
-    /// Whether somebody answers for the range.
+    /// Whether the range has an owner. An unreplicated range always has one.
     pub(crate) fn is_owned(&self) -> bool {
         self.present().is_none_or(|present| present.owner().is_some())
     }
 
-    /// Whether a call of its files has failed.
+    /// Whether a call of the range's files has failed.
     pub(crate) fn has_failed(&self) -> bool {
         matches!(self, Self::Alone(store) if store.by.disk().is_some_and(|disk| disk.has_failed()))
     }
 
-    /// No call of its files fails, or some do again.
+    /// Stops the failures of the range's files, or lets calls fail again.
     pub(crate) fn calm(&self, is_calm: bool) {
         if let Self::Alone(store) = self
             && let Some(mut disk) = store.by.disk()
@@ -134,7 +135,7 @@ impl RangeStore {
         }
     }
 
-    /// How far its log goes.
+    /// Position of the last record in the range's log.
     pub(crate) fn position(&self) -> LogPosition {
         match self {
             Self::Alone(store) => LogPosition { log: 1, epoch: 1, index: store.by.commits(), hash: 0 },
@@ -142,7 +143,7 @@ impl RangeStore {
         }
     }
 
-    /// The pages that were changed after a record, if the log reaches back to it.
+    /// The pages that were changed after a record. `None` if the log no longer reaches back to it.
     pub(crate) fn changed_since(&self, since: LogPosition) -> Option<Vec<PageId>> {
         let written = match self {
             Self::Alone(store) => store.by.written_since(since.index),
@@ -183,23 +184,23 @@ impl Store for RangeStore {
     }
 }
 
-/// Flushes at every commit, unless it is lazy.
+/// Durability of an unreplicated range: flushes at every commit, unless it is lazy.
 #[derive(Default)]
 pub(crate) struct Flushes {
-    /// What each commit since the last flush has overwritten.
+    /// For each commit since the last flush, the rows that it replaced.
     unflushed: Mutex<Vec<Vec<Write>>>,
-    /// Commits to one flush.
+    /// Number of commits per flush. `None` if every commit is flushed.
     lazy: Option<usize>,
     /// The log of the range.
     log: Mutex<Changes>,
-    /// The files of the range, where it has some.
+    /// The files of the range, if it has any.
     disk: Option<Mutex<Disk>>,
 }
 
-/// The number of all commits, and what the last of them wrote.
+/// The number of all commits, and the writes of the last ones.
 type Changes = (u64, VecDeque<Vec<Write>>);
 
-/// Commits that the log reaches back.
+/// Number of commits that the log keeps.
 const KEPT: usize = 60;
 
 impl Flushes {
@@ -212,7 +213,7 @@ impl Flushes {
         self.disk.as_ref().map(|disk| disk.lock().unwrap())
     }
 
-    /// The range has these rows from its beginning on.
+    /// Writes the rows with which the range begins.
     pub(crate) fn begin(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         if let Some(mut disk) = self.disk() {
             disk.begin(writes.clone())?;
@@ -229,12 +230,12 @@ impl Flushes {
         }
     }
 
-    /// Commits so far.
+    /// Number of commits so far.
     pub(crate) fn commits(&self) -> u64 {
         self.log.lock().unwrap().0
     }
 
-    /// What was written after so many commits, if the log reaches back to them.
+    /// The writes after the first `commits` commits. `None` if the log no longer reaches back to them.
     pub(crate) fn written_since(&self, commits: u64) -> Option<Vec<Write>> {
         let log = self.log.lock().unwrap();
         let since = usize::try_from(log.0.checked_sub(commits)?).ok()?;
@@ -242,7 +243,7 @@ impl Flushes {
         Some(log.1.range(first..).flatten().cloned().collect())
     }
 
-    /// The range dies: commits that were not flushed are gone. Whether one counts that has failed.
+    /// Kills the range. Commits that were not flushed are lost. Returns whether a failed commit counts.
     pub(crate) fn crash(&self, rows: &Memory) -> Checked<bool> {
         if let Some(mut disk) = self.disk() {
             let counts = disk.start(rows)?;
@@ -284,7 +285,7 @@ pub(crate) struct AllStores {
 }
 
 impl AllStores {
-    /// As one, to read.
+    /// All stores as one store, for reading.
     pub(crate) fn joined(&self) -> JoinedStore<'_> {
         JoinedStore::new(self.map, self.stores.iter().map(|store| &**store))
     }

@@ -1,8 +1,8 @@
-//! A guarantee that was broken.
+//! A violation of an invariant.
 
 use std::fmt;
 
-/// Which invariant, and how it was seen.
+/// The violated invariant, and what was observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub(crate) invariant: &'static str,
@@ -17,7 +17,7 @@ impl fmt::Display for Violation {
 
 pub(crate) type Checked<T = ()> = Result<T, Violation>;
 
-/// Ends a check in a violation unless the condition holds.
+/// Ends a check with a violation unless the condition holds.
 macro_rules! holds {
     ($invariant:expr, $condition:expr, $($what:tt)+) => {
         if !$condition {
@@ -27,7 +27,7 @@ macro_rules! holds {
 }
 pub(crate) use holds;
 
-/// A store or tier that failed where it must not.
+/// Converts an error into a violation, for calls that must not fail.
 pub(crate) fn failed(what: &'static str) -> impl Fn(Box<dyn std::error::Error>) -> Violation {
     move |error| Violation { invariant: "nothing fails", what: format!("{what}: {error}") }
 }

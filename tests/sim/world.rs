@@ -1,5 +1,5 @@
-//! A cluster in one thread: ranges of tier 1 with their stores, the network between them, the index, the
-//! worker, clients, a clock, and the model of what is true.
+//! A simulated cluster in one thread: ranges of tier 1 with their stores, the network between them, the
+//! index, the worker, clients, a clock, and the model of the correct state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::contents::Contents;
 use super::delays::Delays;
 use super::disk::Disk;
 use super::index_side::{IndexSide, Source};
-use super::mistake::{Mistake, Planted};
+use super::mistake::{Mistake, PlantedMistake};
 use super::model::{Model, Version, url};
 use super::network::{Network, shuffled};
-use super::ownership::{Change, Deposed, Successor, Undecided, Written};
+use super::ownership::{Change, CommitOutcome, Deposed, Successor, UndecidedCommit};
 use super::random::Random;
 use super::replicas::Replicas;
 use super::restart::Killed;
@@ -32,34 +32,34 @@ use super::run::REMEMBERED;
 use super::store::{AllStores, Flushes, Present, RangeStore};
 use super::violation::{Checked, failed};
 
-/// How long what has ended is kept.
+/// How long retention keeps dead pages and old events.
 pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
-/// A range of tier 1: its shards, its store, and the background work it has in mind.
+/// A range of tier 1: its shards, its store, and its pending background work.
 pub(crate) struct Host {
     pub(crate) range: SimRange,
     pub(crate) store: Arc<RangeStore>,
-    /// None where it is not replicated.
+    /// `None` if the range is not replicated.
     pub(crate) replicas: Option<Replicas>,
-    /// The owner waits for the log.
-    pub(crate) undecided: Option<Undecided>,
+    /// The commit for which the owner waits for the log.
+    pub(crate) undecided: Option<UndecidedCommit>,
     /// Owners that live and do not know that they are deposed.
     pub(crate) deposed: Vec<Deposed>,
-    /// Another node takes over once a commit counts, before anything of it leaves.
+    /// The node that takes over once a commit counts, before any effect of it leaves.
     pub(crate) depose_next: Option<Successor>,
-    /// What is left to go through of what the rows owe.
+    /// Rest of the scan for work that the rows owe.
     pub(crate) owed: Option<SimOwedScan>,
-    /// A planted mistake: not all of it is found.
+    /// A planted mistake: the scan does not find all owed work.
     pub(crate) forgets: bool,
-    /// The senders of posts that are being applied.
+    /// Senders of the posts that are being applied.
     pub(crate) posts: BTreeMap<u64, RangeId>,
     pub(crate) deferred: Vec<PageId>,
     pub(crate) dirty: Vec<GroupId>,
     pub(crate) uncovered: Vec<GroupId>,
     pub(crate) verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
-    /// How far its status table is filled.
+    /// Progress of filling the status table.
     pub(crate) statuses: StatusFill,
-    /// The snapshot of its status table on disk, and the commits it has.
+    /// Snapshot of the status table on disk, and the number of commits that it includes.
     pub(crate) saved_statuses: Option<(u64, Vec<u8>)>,
 }
 
@@ -69,42 +69,42 @@ pub(crate) struct World {
     pub(crate) map: RangeMap,
     pub(crate) hosts: Vec<Host>,
     last_post: u64,
-    /// Envelopes of a post at most.
+    /// Maximal number of envelopes in a post.
     pub(crate) post_envelopes: usize,
     pub(crate) worker: Worker,
     pub(crate) all: Arc<AllStores>,
     pub(crate) network: Network,
     pub(crate) delays: Delays,
-    /// The last number of each pair of shards that the network has seen.
+    /// For each pair of shards, the last message number that the network has seen.
     pub(crate) seen: BTreeMap<(ShardId, ShardId), u64>,
     pub(crate) index: IndexSide,
-    /// What the index and the worker have found out and no range knows yet.
+    /// Results of the index and the worker that no range has received yet.
     pub(crate) commands: Vec<Command>,
     pub(crate) requests: Vec<Request>,
     /// Versions that were acknowledged since their page was last forgotten.
     pub(crate) acknowledged: Vec<Version>,
     pub(crate) model: Model,
     pub(crate) reader: Reader,
-    /// What was delivered long ago, and may come again.
+    /// Posts that were delivered long ago and may arrive again.
     pub(crate) old_posts: Vec<SimPost>,
     pub(crate) old_commands: Vec<Command>,
     /// The pages of which the present commit has versions.
     pub(crate) changed: Vec<PageId>,
-    /// What the next commit makes true.
+    /// Change of the model that the next commit causes.
     pub(crate) change: Change,
-    /// How far the feed of each shard was shown.
+    /// Position up to which the feed of each shard is visible.
     shown: Vec<FeedExtent>,
     pub(crate) clock: i64,
-    pub(crate) planted: Planted,
+    pub(crate) planted: PlantedMistake,
     pub(crate) pages: usize,
-    /// For which the answers are compared with those of grouping at once.
+    /// Market for which answers are compared with those of grouping at once.
     pub(crate) market: Option<Market>,
 }
 
 impl World {
     pub(crate) fn new(plan: &Plan, mistake: Option<Mistake>) -> Checked<Self> {
         let contents = Contents::of(plan.policy);
-        let planted = Planted::new(mistake, plan.seed);
+        let planted = PlantedMistake::new(mistake, plan.seed);
         let settings = Settings {
             shards: plan.shards,
             policy: contents.policy,
@@ -215,7 +215,7 @@ impl World {
         Ok(this)
     }
 
-    /// The range that has a shard.
+    /// The range of a shard.
     pub(crate) fn host_of(&self, shard: ShardId) -> usize {
         usize::from(self.map.of_shard(shard).0)
     }
@@ -229,8 +229,8 @@ impl World {
         rows(&self.all.joined(), self.settings.shards).map_err(|e| failed("reading the stores")(e.into()))
     }
 
-    /// One commit of a range: commands, then envelopes of its own and posts with up to `envelopes` from the network.
-    /// What became of it.
+    /// Makes one commit of a range: commands, then messages within the range and posts with up to `envelopes`
+    /// messages from the network. Returns what became of it.
     pub(crate) fn commit(
         &mut self,
         at: usize,
@@ -245,7 +245,7 @@ impl World {
         }
         let mut random = Random::new(u64::from(order));
         let is_shuffled = order != 0;
-        // What waits in the range is delivered in any order of pairs.
+        // Messages within the range are delivered in any order of pairs.
         let mut waiting = self.hosts[at].range.take_envelopes();
         if is_shuffled {
             waiting = shuffled(waiting, &mut random);
@@ -278,7 +278,7 @@ impl World {
                 .collect()
         };
         self.planted.writes(&mut writes, groups);
-        // The model follows what counts, whether or not the client hears of it.
+        // The model follows every commit that counts, whether or not the client hears of it.
         if !self.write_whole(at, writes, &change, stop, order)? {
             return Ok(Commit::Unanswered);
         }
@@ -286,7 +286,8 @@ impl World {
         self.carry_out(at, stop, order)
     }
 
-    /// Makes a commit of these rows; false when nobody knows whether it counts. What the commit makes true is true before.
+    /// Stores the rows of a commit. Returns false if nobody knows whether the commit counts. Changes of the
+    /// model that precede the rows are applied first.
     fn write_whole(
         &mut self,
         at: usize,
@@ -301,7 +302,7 @@ impl World {
         };
         self.apply(change, false)?;
         if self.hosts[at].replicas.is_none() {
-            if self.write(at, &writes)? == Written::Counts {
+            if self.write(at, &writes)? == CommitOutcome::Counts {
                 return Ok(true);
             }
             return self.die_of_files(at, change, before, order).map(|()| false);
@@ -311,7 +312,7 @@ impl World {
             return Ok(true);
         }
         let written = self.write(at, &writes)?;
-        if written == Written::Counts {
+        if written == CommitOutcome::Counts {
             self.note_counted(at)?;
             return Ok(true);
         }
@@ -323,14 +324,14 @@ impl World {
             self.leave_undecided(at, (writes, change.clone()), position)?;
         }
         match (written, stop) {
-            (Written::Deposed, _) => self.hear_of_deposition(at)?,
+            (CommitOutcome::Deposed, _) => self.hear_of_deposition(at)?,
             (_, Stop::Never) => {}
             _ => self.die(at, Vec::new(), order)?,
         }
         Ok(false)
     }
 
-    /// What waited for a commit leaves.
+    /// Releases the answers and effects that waited for a commit.
     fn carry_out(&mut self, at: usize, stop: Stop, order: u32) -> Checked<Commit> {
         if let Some(successor) = self.hosts[at].depose_next.take()
             && self.depose(at, successor, true)?
@@ -338,7 +339,7 @@ impl World {
             return Ok(Commit::Unanswered);
         }
         if stop == Stop::AfterCommit {
-            // No answer leaves; its orders are in the log.
+            // No answer leaves. The orders of the commit are in its log.
             let mut effects = self.hosts[at].range.settled().effects;
             self.planted.effects(&mut effects);
             self.die(at, effects, order)?;
@@ -360,7 +361,7 @@ impl World {
         Ok(Commit::Answered)
     }
 
-    /// A range dies in the middle of a commit, alone or with tier 2, before these effects are carried out.
+    /// Kills a range in the middle of a commit, alone or with tier 2, before these effects are carried out.
     pub(crate) fn die(&mut self, at: usize, mut effects: Vec<Effect>, order: u32) -> Checked {
         effects.retain(|effect| matches!(effect, Effect::Index(_)));
         let alone = order.is_multiple_of(3);
@@ -368,7 +369,7 @@ impl World {
         self.kill(at, killed, order.is_multiple_of(2))
     }
 
-    /// The commit of a range is durable: its answers and its posts leave.
+    /// Releases the answers and posts of a range whose commit is durable. Returns its effects.
     pub(crate) fn settled(&mut self, at: usize) -> Checked<Vec<Effect>> {
         let SimSettledWork { effects, answers } = self.hosts[at].range.settled();
         for (id, answer) in answers {
@@ -380,7 +381,7 @@ impl World {
         Ok(effects)
     }
 
-    /// A range gets answers, and posts with up to so many envelopes.
+    /// Delivers answers, and posts with up to `envelopes` messages, to a range.
     fn receive(&mut self, at: usize, envelopes: usize, mut random: Option<&mut Random>) -> Checked {
         for (by, answer) in self.network.take_answers(range_id(at)) {
             self.hosts[at].range.confirmed(by, &answer);
@@ -391,7 +392,7 @@ impl World {
                 if self.old_posts.len() < REMEMBERED && random.once_in(4) {
                     self.old_posts.push(post.clone());
                 }
-                // The first envelope is lost: what is behind it has to be refused.
+                // Lose the first envelope. The range must refuse the envelopes behind it.
                 let rare = if self.planted.is(Mistake::GapAccepted) { 2 } else { 16 };
                 if post.envelopes.len() > 1 && random.once_in(rare) {
                     post.envelopes.remove(0);
@@ -411,7 +412,7 @@ impl World {
         Ok(())
     }
 
-    /// A planted mistake: whatever comes is taken for the next.
+    /// A planted mistake: a message counts as the next one although others are missing.
     fn accept_gap(&mut self, at: usize, post: &SimPost) {
         let mut seen = Vec::new();
         for envelope in &post.envelopes {
@@ -423,7 +424,7 @@ impl World {
         }
     }
 
-    /// Readers of the feed see as far as the ranges have come with what is settled.
+    /// Shows readers of the feed all events that are settled.
     pub(crate) fn show_feed(&mut self) {
         for shard in (0..self.settings.shards).map(ShardId) {
             let host = &self.hosts[self.host_of(shard)];
@@ -434,7 +435,7 @@ impl World {
         self.worker.set_feed(self.shown.clone());
     }
 
-    /// Sends what is settled to other ranges.
+    /// Sends settled messages to other ranges.
     pub(crate) fn post(&mut self, at: usize) -> Checked {
         if !self.hosts[at].store.is_owned() {
             return Ok(());
@@ -447,7 +448,7 @@ impl World {
         for mut post in posts.map_err(|e| failed("an outbox")(e.into()))? {
             post.envelopes.iter_mut().for_each(|envelope| self.tamper(envelope));
             if self.planted.now(Mistake::DeletedBeforeConfirmed) {
-                // The network loses it.
+                // The network loses the post, and the sender gets a false receipt.
                 self.hosts[at].range.confirmed(post.to(), &PostReply::forged_receipt(&post));
             } else {
                 self.network.send(post);
@@ -456,7 +457,7 @@ impl World {
         Ok(())
     }
 
-    /// What a bad network does to an envelope when it first sees it.
+    /// Plants a mistake in an envelope when the network first sees it.
     fn tamper(&mut self, envelope: &mut Envelope) {
         let seen = self.seen.entry((envelope.from(), envelope.to())).or_default();
         if envelope.number() > *seen {
@@ -466,7 +467,7 @@ impl World {
         }
     }
 
-    /// A planted mistake: the first of the envelopes is applied, and that it was is forgotten.
+    /// A planted mistake: applies the first of the envelopes, and forgets that it was applied.
     fn apply_twice(&mut self, at: usize, waiting: &[Envelope]) -> Checked {
         let Some(first) = waiting
             .first()
@@ -531,7 +532,8 @@ impl World {
         Ok(())
     }
 
-    /// A batch reaches the ranges of its pages, one after the other; true when all of it is acknowledged.
+    /// Delivers a batch to the ranges of its pages one after the other. Returns true if all of it is
+    /// acknowledged.
     pub(crate) fn arrive(
         &mut self,
         request: &Request,
@@ -577,7 +579,7 @@ impl World {
     }
 }
 
-/// The range at a place.
+/// The id of the range at this position of `hosts`.
 pub(crate) fn range_id(at: usize) -> RangeId {
     RangeId(at as u16)
 }
@@ -585,13 +587,13 @@ pub(crate) fn range_id(at: usize) -> RangeId {
 /// Whether every commit is printed.
 pub(crate) static TRACED: AtomicBool = AtomicBool::new(false);
 
-/// What became of a commit.
+/// Result of an attempt to commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Commit {
     Answered,
-    /// It is durable, or may be, and no caller was told so.
+    /// The commit is durable, or may be, and no caller was told so.
     Unanswered,
     Lost,
-    /// It was not begun: the range has no owner, or its owner waits.
+    /// The commit was not begun: the range has no owner, or its owner waits.
     Refused,
 }

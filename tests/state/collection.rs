@@ -11,8 +11,8 @@ use crate::harness::pages::text;
 /// The number of shards: enough that messages cross shards.
 pub(crate) const SHARDS: &str = "3";
 
-/// The number of words in a text. Each replaced word changes 5 shingles, so two texts that each differ from a
-/// third one in four words have J = 184 / 224 with it and 164 / 244 with each other.
+/// The number of words in a text. Each replaced word changes 5 shingles. Two texts that each differ from a
+/// third one in four words have J = 184 / 224 with it, and 164 / 244 with each other.
 const WORDS: usize = 204;
 
 /// A text with four words replaced, at different places for each `variant`.
@@ -63,7 +63,8 @@ fn steps() -> Vec<Vec<Value>> {
     first.push(redirect("http://lost.example/", "http://nowhere.example/"));
     first.push(redirect("http://round.example/1", "http://round.example/2"));
     first.push(redirect("http://round.example/2", "http://round.example/1"));
-    // Pages whose URLs are not in their normal form, and a redirect that names one of them in a third spelling.
+    // Pages whose URLs are not in their normal form, and a redirect that names one of them in a third
+    // spelling.
     first.push(page("HTTP://spelled.example/", 1, &plain(40)));
     first.push(page("HTTP://named.example", 1, &plain(41)));
     first.push(redirect("http://names.example/", "http://named.example:80"));

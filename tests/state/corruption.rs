@@ -26,10 +26,8 @@ fn an_undamaged_directory_passes_and_is_not_changed() {
     done(&back_up(&dir, &before));
     let (output, report) = check(&dir);
     done(&output);
-    assert_eq!(
-        (&report["sound"], &report["tier1"]["findings"]["examples"]),
-        (&true.into(), &Value::Array(vec![]))
-    );
+    assert_eq!(report["sound"], true);
+    assert_eq!(report["tier1"]["findings"]["examples"], Value::Array(vec![]));
     assert!(report["tier1"]["pages"].as_u64().unwrap() > 30, "{report}");
     let words = String::from_utf8(run([Path::new("check"), &dir]).stdout).unwrap();
     assert!(words.ends_with("sound\n") && words.contains("3 shards"), "{words}");
@@ -59,7 +57,7 @@ fn a_directory_in_use_is_not_touched() {
     done(&check(&dir).0);
 }
 
-/// Rows that are wrong but have a correct checksum.
+/// Plants rows with wrong content but a correct checksum.
 #[test]
 fn every_planted_row_is_found() {
     let place = Place::new();
@@ -126,7 +124,7 @@ fn flip(path: &Path, part: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Does something to the only file of a directory.
+/// Damages the only file of a directory.
 fn only_file(dir: &Path, damage: impl FnOnce(&Path)) {
     let files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
@@ -136,7 +134,7 @@ fn only_file(dir: &Path, damage: impl FnOnce(&Path)) {
 /// A name, the expected message of the check, and the damage done to a directory.
 type Damage = (&'static str, &'static str, fn(&Path));
 
-/// Damage of files.
+/// Damages of files, each with its expected message.
 const FILES: [Damage; 24] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
@@ -171,15 +169,15 @@ const FILES: [Damage; 24] = [
         fs::remove_dir_all(dir.join("tier1")).unwrap();
         drop(Database::open(&dir.join("tier1/range-0"), true).unwrap());
     }),
-    // What is said of a database without its end depends on where sled's segments begin.
+    // The message about a database without its end depends on where sled's segments begin.
     ("a database cut in half", "data/tier1/range-0", |dir| {
         let written = written(&dir.join("tier1/range-0/db"));
         cut(&dir.join("tier1/range-0/db"), |_| written / 2);
     }),
     ("a database without its end", "data/tier1/range-0", |dir| {
         let written = written(&dir.join("tier1/range-0/db"));
-        // Cuts off enough to lose pages: the loss of work that is redone at the next start need not be
-        // detected. An eighth was not always enough.
+        // Cut off enough to lose pages. A check need not detect lost work that the next start redoes, and
+        // cutting an eighth was not always enough.
         cut(&dir.join("tier1/range-0/db"), |_| written / 4 * 3);
     }),
     (
@@ -239,7 +237,7 @@ fn every_damaged_file_is_found() {
         damage(&dir);
         let output = run([Path::new("check"), &dir]);
         let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
-        // A database is named once, by its directory.
+        // The message names a database once, by its directory.
         let is_named_twice = said.contains("the database the database");
         if output.status.code() != Some(1) || !said.contains(says) || is_named_twice {
             missed.push(format!("{name}: {says:?} is not in: {said}"));
@@ -248,7 +246,7 @@ fn every_damaged_file_is_found() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// The rows of an earlier state are consistent with each other.
+/// The rows of an earlier state are consistent with each other, so only their age can reveal them.
 #[test]
 fn an_older_database_in_place_of_a_newer_one_is_detected() {
     let place = Place::new();
@@ -287,7 +285,7 @@ fn a_damaged_index_is_rebuilt_and_other_damage_prevents_the_start() {
     assert!(server.terminate());
     done(&check(&index).0);
 
-    // The totals of shard 0 in the form of a later version.
+    // Write the totals of shard 0 in the form of a later version.
     let store = Database::open(&rows.join("tier1/range-0"), true).unwrap();
     let mut meta = store.get(b"\0\0c").unwrap().unwrap();
     meta.truncate(meta.len() - 4);

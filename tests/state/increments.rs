@@ -1,4 +1,5 @@
-//! Increments: with the full backup before them they restore the state of their moment, and nothing else passes.
+//! Incremental backups. With the full backup before them they restore the state at their moment, and any
+//! other series of files is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ fn size(file: &Path) -> u64 {
     fs::metadata(file).unwrap().len()
 }
 
-/// What changes in one step: pages that come, change and die, and a purge.
+/// Changes the collection in one step: pages appear, change and die, and one page is purged.
 fn change(server: &Server, step: u32) {
     let text =
         |what: &str| format!("{what} of step {step}, with some more words than those that it has in common");
@@ -89,7 +90,7 @@ fn same_as_full(options: &[&str]) {
         done(&back_up_since(&files, &data, &out));
         assert!(size(&out) < size(&full) / 2, "{} of {} bytes", size(&out), size(&full));
         files.push(out);
-        // The rows are the same, byte by byte, and so is the backup of them.
+        // The restored rows are equal byte by byte, and so is a backup of them.
         let [restored, again, from_full, of_full] = ["restored", "again", "from-full", "of-full"].map(name);
         done(&restore_all(&files, &restored));
         done(&restore(&full, &from_full));
@@ -141,7 +142,7 @@ fn a_restored_series_has_no_signature_of_a_page_that_was_purged() {
 }
 
 #[test]
-fn a_pipe_is_refused_where_it_is_read_twice() {
+fn a_pipe_is_refused_because_a_series_is_read_twice() {
     let place = Place::new();
     let pipe = place.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -151,7 +152,7 @@ fn a_pipe_is_refused_where_it_is_read_twice() {
     ] {
         assert!(stderr(&output).contains("is no regular file, and a series is read twice"), "{output:?}");
     }
-    // A hard link is the same file.
+    // A hard link names the same file.
     let [one, other] = ["one", "other"].map(|name| place.path(name));
     fs::write(&one, "a backup").unwrap();
     fs::hard_link(&one, &other).unwrap();
@@ -160,7 +161,7 @@ fn a_pipe_is_refused_where_it_is_read_twice() {
 }
 
 #[test]
-fn increments_of_a_server_restore_its_export_and_a_purged_page_stays_away() {
+fn increments_of_a_server_restore_its_export_without_purged_pages() {
     let place = Place::new();
     let server = Server::start(&place.path("data"), &["--shards", SHARDS]);
     fill(&server);
@@ -185,7 +186,8 @@ fn increments_of_a_server_restore_its_export_and_a_purged_page_stays_away() {
         .chain(files.iter().map(PathBuf::as_path)));
     done(&checked);
     let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
-    assert_eq!((&checked["sound"], &checked["hashes"][2]), (&json!(true), &follows["hash"]));
+    assert_eq!(checked["sound"], json!(true));
+    assert_eq!(checked["hashes"][2], follows["hash"]);
 
     let dir = place.path("restored");
     done(&restore_all(&files, &dir));
@@ -193,7 +195,7 @@ fn increments_of_a_server_restore_its_export_and_a_purged_page_stays_away() {
     restored.flush();
     assert_eq!(restored.export(), export);
     assert_eq!(restored.status(purged)["status"], "unknown");
-    // What was restored goes on with the same series.
+    // The restored collection continues the series.
     change(&restored, 3);
     let next = place.path("3");
     ask(&restored, &files, &next);
@@ -246,7 +248,7 @@ fn under_load(options: &[&str]) {
         moments.push((files.clone(), whole));
     }
     assert!(loading.wait().unwrap().success());
-    assert!(changes > 0, "{} increments, and nothing changed during any", moments.len());
+    assert!(changes > 0, "no row changed during any of the {} increments", moments.len());
     server.flush();
     let end = place.path("end");
     ask(&server, &files, &end);
@@ -268,7 +270,7 @@ fn under_load(options: &[&str]) {
 }
 
 #[test]
-fn what_is_no_series_is_refused_by_name_without_a_trace() {
+fn files_that_are_no_series_are_named_and_nothing_is_written() {
     let place = Place::new();
     let data = place.path("data");
     copy(directory(), &data);
@@ -325,7 +327,7 @@ fn what_is_no_series_is_refused_by_name_without_a_trace() {
     done(&restore_all(&files, &dir));
 }
 
-/// kill -9 at any moment leaves a whole increment or none, and a whole directory or none.
+/// A kill at any moment leaves a whole increment or none, and a whole directory or none.
 #[test]
 fn a_killed_increment_or_restore_leaves_nothing_that_counts() {
     let place = Place::new();

@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-/// Bytes of the files with the signatures of a data directory's first range.
+/// Total bytes of the signature files of a data directory's first range.
 pub(crate) fn signature_bytes(dir: &Path) -> u64 {
     let files = fs::read_dir(dir.join("tier1/range-0/signatures")).unwrap();
     files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()

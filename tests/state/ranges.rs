@@ -1,5 +1,5 @@
-//! A collection in several ranges: what is on disk of it, and what is found when one of its databases is not of the
-//! same moment as the others.
+//! A collection in several ranges: its files on disk, and the detection of a database that belongs to another
+//! moment than the others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn serve(dir: &Path) -> std::process::Output {
 }
 
 #[test]
-fn each_range_has_a_database_and_a_backup_has_them_all() {
+fn each_range_has_a_database_and_a_backup_contains_all_of_them() {
     let place = Place::new();
     let [first, second] = ["first", "second"].map(|name| place.path(name));
     let restored = place.path("restored");
@@ -60,13 +60,13 @@ fn each_range_has_a_database_and_a_backup_has_them_all() {
 }
 
 #[test]
-fn a_range_of_an_earlier_moment_is_refused() {
+fn a_range_from_an_earlier_moment_is_refused() {
     let place = Place::new();
     for range in 0..3 {
         let dir = place.path(&format!("data-{range}"));
         copy(in_ranges(), &dir);
         let server = Server::start(&dir, &[]);
-        // A redirect to a page of every range, and from one.
+        // Make redirects between pages of all ranges.
         let redirect = |(from, to): (u32, u32)| json!({ "url": format!("http://from.example/{from}"), "redirect_to": format!("http://to.example/{to}") });
         server.push(&(0..40).map(|n| redirect((n, n * 7 % 40))).collect::<Vec<_>>());
         server.flush();
@@ -89,7 +89,7 @@ fn a_range_that_is_missing_is_named() {
     for output in [check(&dir), serve(&dir), back_up(&dir, &place.path("file"))] {
         fails(&output, "tier1/range-1: restore it from a backup");
     }
-    assert!(!dir.join("tier1/range-1").exists(), "no empty one takes its place");
+    assert!(!dir.join("tier1/range-1").exists(), "the command must not create an empty range in its place");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Restoring accepts only complete files and empty directories, and is all or nothing.
+//! A restore accepts only complete files and empty directories, and restores everything or nothing.
 
 use std::fs;
 use std::path::Path;
@@ -32,11 +32,11 @@ fn damaged_and_foreign_files_are_refused_without_a_trace() {
     ] {
         fs::write(&bad, bytes).unwrap();
         fails(&restore(&bad, &dir), says);
-        assert!(!dir.exists(), "{says}: the directory stays");
+        assert!(!dir.exists(), "{says}: the restore left its directory");
         fails(&restore(&bad, &dir.join("below/it")), says);
-        assert!(!dir.exists(), "{says}: what it was to be in stays");
+        assert!(!dir.exists(), "{says}: the restore left the parent directory that it created");
     }
-    // One that was there is not the restore's to remove.
+    // The restore must not remove a directory that existed before.
     let there = place.path("there");
     fs::create_dir(&there).unwrap();
     fs::write(&bad, &sound[..sound.len() / 2]).unwrap();
@@ -56,7 +56,7 @@ fn a_directory_that_is_not_empty_is_not_changed() {
     copy(directory(), &dir);
     fails(&restore(&file, &dir), "is not empty");
     done(&run([Path::new("check"), &dir]));
-    // Someone else's folder that happens to have the name of our temporary one.
+    // A user's folder happens to have the name of the temporary folder of a restore.
     let theirs = place.path("theirs");
     fs::create_dir_all(theirs.join("restoring/photos")).unwrap();
     fails(&restore(&file, &theirs), "is not empty");
@@ -87,7 +87,7 @@ fn rows_damaged_before_the_backup_are_restored_only_on_request() {
     fails(&run([Path::new("check"), &restored]), "is damaged");
 }
 
-/// kill -9 at any moment leaves either a complete directory or none.
+/// A kill at any moment leaves either a complete directory or none.
 #[test]
 fn a_killed_restore_leaves_nothing_that_can_be_opened() {
     let place = Place::new();
@@ -108,13 +108,13 @@ fn a_killed_restore_leaves_nothing_that_can_be_opened() {
             done(&checked);
             fs::remove_dir_all(&dir).unwrap();
         } else {
-            assert!(!ended, "a restore that is done has a manifest");
+            assert!(!ended, "a restore that exited with 0 must leave a manifest");
             fails(&checked, "manifest.json");
         }
         is_done
     });
-    // States that are too short to hit by chance: before the manifest gets its name, and while the remains of
-    // an earlier run are removed.
+    // Set up states that last too short to be hit by a random kill: before the manifest gets its name, and
+    // while the remains of an earlier run are removed.
     let _ = fs::remove_dir_all(&dir);
     for rests in [&["unfinished", "tier1"][..], &["unfinished"]] {
         rests.iter().for_each(|name| fs::create_dir_all(dir.join(name)).unwrap());

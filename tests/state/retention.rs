@@ -1,4 +1,4 @@
-//! The operator chooses how long obsolete data are kept.
+//! The operator chooses how long obsolete data is kept.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,12 +23,12 @@ fn dead_pages_are_kept_as_long_as_configured() {
     wait_until("the dead page to be forgotten", PATIENCE, || {
         (forgetful.status("http://gone.example/")["status"] == "unknown").then_some(())
     });
-    // The other server has swept just as often in the meantime.
+    // The other server has swept just as often, and must still have the page.
     assert_eq!(keeping.status("http://gone.example/")["status"], "dead");
 }
 
 #[test]
-fn a_time_has_a_number_and_a_unit() {
+fn a_duration_needs_a_number_and_a_unit() {
     let serve = |time: &str| -> Output { run(["serve", "--data", "/nowhere/at/all", "--keep-dead", time]) };
     for bad in ["30", "d", "-1d", "1 week", "99999999d"] {
         let output = serve(bad);
@@ -57,7 +57,7 @@ fn a_purge_leaves_no_signature_on_disk() {
     server.flush();
     let before = bytes();
     assert_eq!(server.post_json("/v1/purge", &json!({ "host": "gone.example" })), json!({ "purged": 50 }));
-    // Nothing is lost when it is killed before.
+    // A kill right after the purge loses nothing.
     server.kill();
     let server = Server::start(home.path(), &[]);
     wait_until("the signatures to leave the files", PATIENCE, || (bytes() < before / 8).then_some(()));
@@ -67,7 +67,7 @@ fn a_purge_leaves_no_signature_on_disk() {
     assert!(run([Path::new("check"), home.path()]).status.success());
 }
 
-/// The same page with another content.
+/// A page with the URL of another page and a new content.
 fn replaced((page, seed): (&Value, u64)) -> Value {
     json!({ "url": page["url"], "html": html("Title", &text(seed, 300)) })
 }

@@ -1,5 +1,5 @@
-//! Acknowledged is kept (G2): every version that a client was told to be recorded is on record, or a newer
-//! one of the page is; and what is on record is what was accepted.
+//! Acknowledged versions are kept (G2). For every version that a client was told to be recorded, that version
+//! or a newer one of the page is on record. Every version on record was accepted.
 
 use doppel_model::Timestamp;
 
@@ -18,7 +18,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         holds!(
             NAME,
             date >= Some(version.date),
-            "{} of {} was acknowledged, {date:?} is on record",
+            "{} of {} was acknowledged, but {date:?} is on record",
             url(version.page),
             version.date
         );
@@ -46,14 +46,14 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         holds!(
             NAME,
             dates == (known.date, known.first_seen),
-            "{} has dates {dates:?} and not {known:?}",
+            "{} has the dates {dates:?}; expected are {known:?}",
             row.url
         );
         let popularity = (row.popularity, row.popularity_at.map(Timestamp::millis));
         holds!(
             NAME,
             popularity == (known.popularity, known.popularity_at),
-            "{} has popularity {popularity:?} and not {known:?}",
+            "{} has the popularity {popularity:?}; expected is {known:?}",
             row.url
         );
     }

@@ -1,6 +1,6 @@
-//! Advice is verified (G5): a page that is called a duplicate is a near-duplicate of the page that is named, by the
-//! contents that both have at that very moment. For a redirect that of its final target counts. What the status table
-//! says is what the rows say.
+//! Advice is verified (G5). A page that an answer calls a duplicate is a near-duplicate of the named page, by
+//! the contents that both pages have at that very moment. For a redirect, the content of its final target
+//! counts. The status table gives the same answers as the rows.
 
 use doppel_contract::Status;
 use doppel_contract::answer::Advice;
@@ -15,12 +15,12 @@ use crate::sim::world::World;
 const NAME: &str = "advice is verified";
 const BY_TABLE: &str = "the status table says what the rows say";
 
-/// Asks for a page's status while everything is under way.
+/// Asks for a page's status at any moment, and checks the answer.
 pub(crate) fn ask(world: &World, page: Page) -> Checked {
     answer(world, page).map(drop)
 }
 
-/// None when a range did not answer.
+/// The checked answer about a page. `None` if a range did not answer.
 fn answer(world: &World, page: Page) -> Checked<Option<Advice>> {
     let (policy, winners) = (world.contents.policy, world.settings.winners);
     let advice = advise(world.worker.api(), policy, winners, &url(page));
@@ -63,7 +63,8 @@ fn answer(world: &World, page: Page) -> Checked<Option<Advice>> {
     Ok(Some(advice))
 }
 
-/// At rest the advice is the state on record, and the rule is the one by which the winner stands before the page.
+/// Checks that the advice at rest is the state on record, and states the rule by which the winner precedes
+/// the page.
 pub(crate) fn check_at_rest(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
     let Some(advice) = answer(world, page)? else { return Ok(()) };
     let is_common = matches!(
@@ -83,7 +84,8 @@ pub(crate) fn check_at_rest(world: &World, snapshot: &Snapshot, page: Page) -> C
     let told = (advice.status, &advice.winner, &advice.duplicate_of);
     let on_record = (row.status, &row.winner, &row.duplicate_of);
     holds!(NAME, told == on_record, "{} is {told:?}, its record says {on_record:?}", row.url);
-    // Of a redirect that of its end counts, where it is not that end's duplicate itself.
+    // For a redirect, the rule compares the page at its end, unless the redirect is a duplicate of just that
+    // page.
     let end = world.model.end(page).ok();
     let before = match advice.status {
         Status::Duplicate => named(world, advice.duplicate_of.as_ref()).filter(|kept| Some(*kept) != end),
@@ -95,7 +97,7 @@ pub(crate) fn check_at_rest(world: &World, snapshot: &Snapshot, page: Page) -> C
     Ok(())
 }
 
-/// The page of a URL.
+/// The page that has a URL.
 fn named(world: &World, named: Option<&PageUrl>) -> Option<Page> {
     (0..world.pages).find(|page| named == Some(&url(*page)))
 }

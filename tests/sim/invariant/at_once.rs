@@ -1,5 +1,5 @@
-//! The same versions grouped at once, without ranges and an index, give the same answer for every page, and rows in which
-//! a check finds nothing wrong. So they do for a market.
+//! Grouping the same versions at once, without ranges and an index, gives the same answer for every page,
+//! also for a market. It also gives rows in which a check finds no fault.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::sim::world::World;
 
 const NAME: &str = "grouping at once gives the same";
 
-/// Bytes of signatures in memory: the others are read from a file.
+/// Bytes of signatures that are kept in memory. All others are read from a file.
 const MEMORY: usize = 4_000;
 
 pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
@@ -31,7 +31,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         policy: world.contents.policy,
         winners,
         market: world.market.clone(),
-        // Quarantine depends on what was repaired, which versions do not say.
+        // Quarantine depends on earlier repairs, of which versions say nothing.
         group_members_max: u64::MAX,
         unit: Unit::Page,
         keep: Keep::Answer { memory_max: MEMORY, temp_dir: &std::env::temp_dir() },
@@ -68,10 +68,10 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         };
         let quarantined =
             row.group.and_then(|group| snapshot.groups.get(&group)).is_some_and(|group| group.quarantined);
-        // Every market has the usual winner there.
+        // In a quarantined group, grouping at once names the usual winner for every market.
         let winner_agrees = quarantined && world.market.is_some() || row.winner == line.winner;
         holds!(NAME, winner_agrees && row.reason == line.reason, "{row:?} is {line:?}");
-        // There all pages with content are kept, and redirects are duplicates of their targets.
+        // There, all pages with content are kept, and redirects are duplicates of their targets.
         holds!(
             NAME,
             quarantined
@@ -92,7 +92,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     holds!(
         NAME,
         in_use == grouped.groups.len(),
-        "{in_use} groups are in use and not {}",
+        "{in_use} groups are in use; expected are {}",
         grouped.groups.len()
     );
     for BulkGroup { group, pages, .. } in &grouped.groups {
@@ -107,7 +107,7 @@ fn of_row(row: &PageRow) -> Line {
     Line { url, status, group, winner, duplicate_of, similarity, reason }
 }
 
-/// The rows that the ranges would begin with.
+/// Checks the rows with which ranges would begin after grouping at once.
 fn check_rows(world: &World, winners: WinnerOrder) -> Checked {
     let made = world.at_once(&world.model.history, winners, world.settings.group_members_max);
     let (grouped, rows) = made.map_err(|e| failed("grouping at once")(e.into()))?;

@@ -1,5 +1,5 @@
-//! What is kept holds no duplicates (G9): each page is a duplicate of the page that the definition names, and the owner of
-//! the group counts those that are kept beside the winner.
+//! No two kept pages are duplicates (G9). Each page that is not kept is a duplicate of the page that the
+//! definition names, and the owner of the group counts the pages that are kept beside the winner.
 
 use super::Snapshot;
 use crate::sim::model::url;
@@ -16,12 +16,12 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         for page in component.contents.iter().chain(&component.redirects) {
             let Some(row) = snapshot.page(*page) else { continue };
             let Ok(end) = world.model.end(*page) else { continue };
-            // A redirect is one of its target, if that is kept.
+            // A redirect is a duplicate of its target, if the target is kept.
             let kept = snapshot.cover_of(end).or((end != *page).then_some(end)).map(url);
             holds!(
                 NAME,
                 row.duplicate_of == kept,
-                "{} is a duplicate of {:?} and not {kept:?}",
+                "{} is a duplicate of {:?}; expected is {kept:?}",
                 row.url,
                 row.duplicate_of
             );

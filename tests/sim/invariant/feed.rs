@@ -1,5 +1,5 @@
-//! Feed equals state: a consumer that follows the feed has the state of every page, and so has one that reads all of
-//! it anew. The feed keeps one event of a page, the newest.
+//! The feed equals the state. A consumer that follows the feed has the state of every page, and so has a
+//! consumer that reads all of it anew. The feed keeps only the newest event of each page.
 
 use std::collections::BTreeMap;
 

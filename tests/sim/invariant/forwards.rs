@@ -1,5 +1,5 @@
-//! Forwards of merged groups lead to smaller ids only, so they have no cycle, and are collected in the
-//! end: when one is not needed any more, retention drops it.
+//! Forwards of merged groups lead to smaller ids only, so they form no cycle. Retention drops a forward once
+//! it is no longer needed.
 
 use super::Snapshot;
 use crate::sim::violation::{Checked, holds};
@@ -17,7 +17,7 @@ pub(crate) fn check(_: &World, snapshot: &Snapshot) -> Checked {
     Ok(())
 }
 
-/// At rest no membership goes by a merged group any more, so retention drops every forward.
+/// Checks that retention drops every forward. At rest no membership uses a forward any more.
 pub(crate) fn collect(world: &mut World) -> Checked {
     for sweep in 0..2 {
         let forwards: Vec<_> = Snapshot::of(world)?.forwards.into_keys().collect();

@@ -1,4 +1,5 @@
-//! Idempotent (G3): what was sent is sent again, old messages and old commands come again, and nothing changes.
+//! Repetition changes nothing (G3): neither versions that are sent again, nor old messages and commands that
+//! arrive again.
 
 use super::Snapshot;
 use crate::sim::action::Stop;

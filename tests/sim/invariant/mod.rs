@@ -1,4 +1,5 @@
-//! What must hold: at rest of everything, and at any moment of what is answered. One file per invariant.
+//! The invariants: some hold for the whole state at rest, others for answers at any moment. Each file checks
+//! one invariant.
 
 pub(crate) mod acknowledged;
 pub(crate) mod advice;
@@ -22,25 +23,25 @@ use crate::sim::model::{Component, Page, url};
 use crate::sim::violation::Checked;
 use crate::sim::world::World;
 
-/// The rows of all stores at rest, and the groups there have to be.
+/// The rows of all stores at rest, and the groups that the model expects.
 pub(crate) struct Snapshot {
     pub(crate) pages: BTreeMap<PageId, PageRow>,
     pub(crate) groups: BTreeMap<GroupId, GroupRow>,
-    /// Merged groups, and what they went into.
+    /// For each merged group, the group into which it merged.
     pub(crate) forwards: BTreeMap<GroupId, GroupId>,
     pub(crate) members: Vec<MemberRow>,
-    /// The redirects that end at a page.
+    /// Pairs of a page and a redirect that ends at the page.
     pub(crate) inbound_redirects: Vec<(PageId, PageId)>,
-    /// The redirects straight to a page.
+    /// Pairs of a page and a redirect that leads directly to the page.
     pub(crate) sources: Vec<(PageId, PageId)>,
-    /// Pages that are spelled otherwise than in their normalised form, behind that.
+    /// Pairs of a page with a normalised URL and a page with another spelling of that URL.
     pub(crate) spellings: Vec<(PageId, PageId)>,
     pub(crate) signatures: BTreeMap<PageId, doppel_model::ContentHash>,
     pub(crate) feed: Vec<(ShardId, u64, PageId)>,
     pub(crate) outbox: usize,
     pub(crate) forwarding_entries: Vec<(GroupId, PageId)>,
     pub(crate) components: Vec<Component>,
-    /// Of every page with content that is not kept the kept page that it is a duplicate of.
+    /// For every page with content that is not kept: the kept page that it is a duplicate of.
     pub(crate) cover: BTreeMap<Page, Page>,
 }
 
@@ -78,7 +79,7 @@ impl Snapshot {
         }
         for component in &this.components {
             let group = this.group_of(component).and_then(|group| this.groups.get(&group));
-            // A group past the size limit is left to an operator.
+            // An operator decides about a group above the size limit, so all its pages are kept.
             if group.is_none_or(|group| !group.quarantined) {
                 this.cover.extend(world.model.cover(component));
             }
@@ -95,18 +96,18 @@ impl Snapshot {
         self.pages.get(&url(page).id())
     }
 
-    /// The component that a page has to be in.
+    /// The component to which a page must belong.
     pub(crate) fn component(&self, page: Page) -> Option<&Component> {
         self.components.iter().find(|c| c.contents.contains(&page) || c.redirects.contains(&page))
     }
 
-    /// The group that a component is, by its first page.
+    /// The group of a component, according to the record of its first page.
     pub(crate) fn group_of(&self, component: &Component) -> Option<GroupId> {
         component.contents.first().and_then(|page| self.page(*page)).and_then(|row| row.group)
     }
 }
 
-/// Everything, when nothing is left to do.
+/// Checks all invariants at rest.
 pub(crate) fn at_rest(world: &mut World) -> Checked {
     replicas::check(world)?;
     let snapshot = Snapshot::of(world)?;

@@ -1,6 +1,5 @@
-//! No pair is missed by a race (G4): near-duplicates that are both live end in one group, and the index
-//! has exactly the live contents. (That a page is in the index throughout a change of its content is
-//! checked at every pass.)
+//! No race hides a pair (G4). Live near-duplicates end in one group, and the index stores exactly the live
+//! contents. Every pass also checks that a page stays in the index throughout a change of its content.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! One group (G1, G8): every live page that resolves is in exactly the group that the model gives it,
-//! the group lists it, and no row is left of anything else.
+//! Every live page that resolves belongs to exactly one group (G1, G8): the group that the model gives it.
+//! The group lists the page, and no other rows remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ fn group_lists_its_pages(snapshot: &Snapshot, group: GroupId, component: &Compon
     Ok(())
 }
 
-/// Its public state is what the model says: status, group, reason.
+/// Checks that a page's public state is that of the model: status, group, reason.
 fn has_its_status(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
     let row = snapshot.page(page);
     let Some(known) = world.model.pages.get(&page) else {
@@ -110,7 +110,7 @@ fn has_its_status(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
         (_, Ok(end), Some(_)) if end != page => (Status::Duplicate, None),
         (_, Ok(_), Some(component)) if component.winner == page => (Status::Winner, None),
         (_, Ok(_), Some(_)) => {
-            // A group past the size limit is left to an operator: all its pages with content are kept.
+            // An operator decides about a group above the size limit: all its pages with content are kept.
             let is_duplicate = snapshot.cover_of(page).is_some();
             (if is_duplicate { Status::Duplicate } else { Status::Secondary }, None)
         }
@@ -122,7 +122,7 @@ fn has_its_status(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
     Ok(())
 }
 
-/// Every row belongs to something.
+/// Checks that every row belongs to a live page or group.
 fn no_stray_rows(world: &World, snapshot: &Snapshot) -> Checked {
     let edges = |wanted: &dyn Fn(Page) -> Option<Page>| -> BTreeSet<(PageId, PageId)> {
         let pages = world.model.pages.keys();
@@ -135,7 +135,7 @@ fn no_stray_rows(world: &World, snapshot: &Snapshot) -> Checked {
         Body::Redirect(to) => Some(to),
         Body::Content(_) | Body::Dead => None,
     };
-    // In the shard of the normalised form.
+    // The rows lie in the shard of the normalised URL.
     let sources = edges(&|page| redirect(page).map(|to| written(to).0));
     let found: BTreeSet<_> = snapshot.sources.iter().copied().collect();
     holds!(NAME, found == sources, "redirects by target {found:?}, wanted {sources:?}");

@@ -1,5 +1,5 @@
-//! Exactly one live winner: each group is represented by the page that the winner order puts first, every
-//! member knows it, and the owner's count of members that are not its near-duplicates is right.
+//! Each group has exactly one live winner: the page that precedes all others in the winner order. Every
+//! member knows the winner, and the owner correctly counts the members that are no near-duplicates of it.
 
 use doppel_contract::Status;
 
@@ -22,7 +22,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
             holds!(
                 NAME,
                 page.winner.as_ref() == Some(&winner),
-                "{} says {:?} and not {winner}",
+                "{} names the winner {:?}; expected is {winner}",
                 page.url,
                 page.winner
             );

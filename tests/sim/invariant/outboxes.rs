@@ -1,4 +1,4 @@
-//! Outboxes drain: at rest no message is under way, in memory or in a store.
+//! Outboxes drain: at rest no message is under way, neither in memory nor in a store.
 
 use super::Snapshot;
 use crate::sim::violation::{Checked, holds};

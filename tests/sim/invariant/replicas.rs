@@ -1,5 +1,5 @@
-//! All replicas of a range agree: each has the records that count, as whoever reads the log from its beginning finds them,
-//! and the owner's rows.
+//! All replicas of a range agree. Each replica has exactly the records that count, as found by reading the
+//! log from its beginning, and the rows of the owner.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) fn check(world: &mut World) -> Checked {
         let lost = replicas.taken.iter().find(|position| !replicas.log.counts(**position));
         holds!(NAME, lost.is_none(), "range {at}: {lost:?} does not count");
         let (records, rows) = (replicas.log.records(), all(&present.disk().rows)?);
-        // The last reads everything from the beginning.
+        // This additional replica reads the whole log from its beginning.
         let anew = replicas.add();
         for node in 0..replicas.count() {
             while replicas.follow(node)? {}
