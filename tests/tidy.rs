@@ -198,21 +198,14 @@ fn files_are_short() {
 
 #[test]
 fn modules_say_what_they_are() {
-    let told = sources().filter(|path| !is_test(path)).chain(rust_files("tests"));
-    let silent = told.filter(|path| !read(path).starts_with("//!"));
+    let modules = sources().filter(|path| !is_test(path)).chain(rust_files("tests"));
+    let silent = modules.filter(|path| !read(path).starts_with("//!"));
     none("a module begins with `//!`", &silent.map(|path| shown(&path)).collect::<Vec<_>>());
 }
 
-/// Folders whose comments do not stand alone yet. No folder is added here.
-const COMMENTS_TO_REWRITE: [&str; 1] = ["cli/src"];
-
 #[test]
 fn comments_stand_alone() {
-    let is_held = |path: &PathBuf| {
-        let path = path.strip_prefix(root()).unwrap();
-        !COMMENTS_TO_REWRITE.iter().any(|folder| path.starts_with(folder))
-    };
-    let unclear = sources().filter(is_held).flat_map(|path| {
+    let unclear = sources().flat_map(|path| {
         let found = language::unclear(&read(&path));
         found
             .into_iter()
@@ -239,13 +232,13 @@ fn types_are_named_after_a_thing() {
     none("a type is named after a thing", &vague.collect::<Vec<_>>());
 }
 
-/// Names that public types of several modules still share. No name is added here.
-const NAMES_TO_PART: [&str; 4] = ["Kind", "Object", "Row", "Tokens"];
+/// Names of public types of which a feature selects one.
+const NAMES_OF_ALTERNATIVES: [&str; 1] = ["Object"];
 
 #[test]
 fn public_types_do_not_share_a_name() {
     let public = types().into_iter().filter(|(_, one)| one.is_public);
-    let public = public.filter(|(_, one)| !NAMES_TO_PART.contains(&one.name.as_str()));
+    let public = public.filter(|(_, one)| !NAMES_OF_ALTERNATIVES.contains(&one.name.as_str()));
     let places = public.map(|(path, one)| (one.name, format!("{}:{}", shown(&path), one.line)));
     none("a name means one public type", &names::shared(places));
 }

@@ -1,20 +1,17 @@
 //! The command line of Doppel: arguments, commands, and the output that they print.
 //!
 //! The parts that the commands use have crates of their own. `common/inputs` reads inputs. `cli/dataset`
-//! counts records and writes results. `cli/node` opens data directories and assembles the tiers.
+//! counts records, and writes results and reports. `cli/node` opens data directories and assembles the tiers.
 //! `coordinator/control` describes and watches a cluster. No other crate depends on this library.
 #![forbid(unsafe_code)]
 
 mod args;
 mod client;
-mod collection_groups;
 mod command;
 mod dev_cluster;
 mod given_options;
-mod report;
 mod savings;
 mod slow_policy;
-mod summary;
 mod urls;
 
 use std::process::ExitCode;

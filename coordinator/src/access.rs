@@ -24,7 +24,7 @@ pub(crate) use clients::{Caller, Clients};
 pub use hosts::{HostName, HostNameError, Hosts};
 pub use role::{Role, RoleError};
 use tokens::TokenRefusal;
-pub use tokens::{Token, TokenHash, TokenHashError, TokenName, TokenNameError, Tokens, new_token};
+pub use tokens::{ClientTokens, Token, TokenHash, TokenHashError, TokenName, TokenNameError, new_token};
 
 use crate::problem::Problem;
 
@@ -34,7 +34,7 @@ pub struct Access {
     /// Host names that a request may use.
     pub hosts: Hosts,
     /// Tokens of the clients. `None` allows every client every operation.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<ClientTokens>,
 }
 
 /// Listener at which a request arrives.

@@ -29,7 +29,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::access::Tokens;
+use crate::access::ClientTokens;
 use crate::app::services::{Clock, Services};
 use crate::limits::SCRAPE_TIME;
 use crate::reports::cache::ReportCache;
@@ -213,7 +213,7 @@ struct TierCollector {
     disk: BackgroundQuery<Vec<disk::DiskUsage>>,
     cluster: Option<BackgroundQuery<(ClusterStatus, Vec<NodeTraffic>)>>,
     memory: BodyMemory,
-    tokens: Option<Tokens>,
+    tokens: Option<ClientTokens>,
     clock: Clock,
 }
 

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use doppel_model::pairwise::{Policy, Signer};
-use doppel_model::signature::{Kind, Signature};
+use doppel_model::signature::{SignatureKind, Signature};
 use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extraction, Extractor};
 use libfuzzer_sys::fuzz_target;
@@ -51,9 +51,9 @@ fn read(extractor: &mut Extractor, charset: Option<&str>, html: &[u8]) {
             let taken = taken.expect("it is no redirect");
             let left_out: usize = taken.left_out.iter().map(|omitted| omitted.tokens).sum();
             assert_eq!(taken.tokens + left_out, taken.of);
-            let reads_main = matches!(read.kind(), Kind::Content | Kind::Copies);
+            let reads_main = matches!(read.kind(), SignatureKind::Content | SignatureKind::Copies);
             assert_eq!(read.tokens() as usize, if reads_main { taken.tokens } else { taken.of });
-            assert!(!(reads_main || read.kind() == Kind::Shingles) || read.size() <= read.tokens());
+            assert!(!(reads_main || read.kind() == SignatureKind::Shingles) || read.size() <= read.tokens());
         }
         Extraction::Redirect(target) => assert_ne!(target, url),
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use doppel_model::stable_hash64;
 use doppel_model::pairwise::Policy;
-use doppel_model::signature::{Kind, Signature};
+use doppel_model::signature::{SignatureKind, Signature};
 use libfuzzer_sys::fuzz_target;
 
 /// Random bytes hardly ever carry their checksum, so they get it.
@@ -21,7 +21,7 @@ fuzz_target!(|pair: (&[u8], &[u8])| {
     else {
         return;
     };
-    assert!(a.kind() != Kind::Shingles || a.set().len() == a.size() as usize);
+    assert!(a.kind() != SignatureKind::Shingles || a.set().len() == a.size() as usize);
     let set: BTreeSet<u64> = a.set().collect();
     let shared = b.set().filter(|hash| set.contains(hash)).count();
     assert_eq!(a.shared_with(&b) as usize, shared);

@@ -134,7 +134,7 @@ test("characters that change the direction of text are made visible", async () =
   await settle(page);
   const shown = await page.locator("main").innerText();
   assert.ok(!/[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]/u.test(shown), shown);
-  const visible = await page.evaluate(() => import("/assets/text.js").then(text => text.visible("a\u202eb\u2066\u200f\u061c<i>")));
+  const visible = await page.evaluate(() => import("/assets/format_values.js").then(text => text.visible("a\u202eb\u2066\u200f\u061c<i>")));
   assert.equal(visible, "a\\u{202E}b\\u{2066}\\u{200F}\\u{061C}<i>");
   await close();
 });

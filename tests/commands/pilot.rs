@@ -139,7 +139,10 @@ fn without_options_all_policies_are_tried_and_shown_in_a_table() {
     assert_eq!(given.0["hash"], learnt.0["hash"]);
     assert_eq!(given.1, learnt.1);
     let refused = run(["pilot", "--policy", "jaccard", "--policy-tables", &tables, &crawl]);
-    assert!(code(&refused) == 2 && errors(&refused).contains("the policy imatch, which is not tried"), "{refused:?}");
+    assert!(
+        code(&refused) == 2 && errors(&refused).contains("the policy imatch, which is not tried"),
+        "{refused:?}"
+    );
     // The pilot uses the pages that it can read.
     let bad = home.path().join("bad.jsonl");
     fs::write(&bad, "no page\n").unwrap();

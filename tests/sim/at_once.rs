@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use doppel_protocol::WinnerOrder;
-use doppel_tier1::bulk::{BulkConfig, BulkError, Grouped, Keep, Unit};
+use doppel_tier1::bulk::{BulkConfig, BulkError, BulkOutput, GroupedCollection, Unit};
 use doppel_tier1::{Store, Write, simulation};
 
 use super::action::Files;
@@ -22,14 +22,14 @@ impl World {
         versions: &[Version],
         winners: WinnerOrder,
         group_members_max: u64,
-    ) -> Result<(Grouped, Vec<Vec<Write>>), BulkError> {
+    ) -> Result<(GroupedCollection, Vec<Vec<Write>>), BulkError> {
         let config = BulkConfig {
             policy: self.contents.policy,
             winners,
             market: None,
             group_members_max,
             unit: Unit::Page,
-            keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
+            keep: BulkOutput::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
         };
         let submissions = versions.iter().map(|version| submission(version, self.contents));
         simulation::at_once(&config, self.map, submissions)

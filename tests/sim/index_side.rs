@@ -13,7 +13,7 @@ use doppel_protocol::{
     ContentSource, ContentsPage, IndexCommand, IndexError, LogPosition, Moment, Orders, PageRange, Repeat,
     SearchResult, SignatureSource, SourceError,
 };
-use doppel_tier1::simulation::{Row, rows};
+use doppel_tier1::simulation::{DecodedRow, rows};
 use doppel_tier2::Config;
 use doppel_tier2::simulation::{CallFaults, SimulatedIndex, WaitingRepeat, files, node_files};
 use tempfile::TempDir;
@@ -111,7 +111,7 @@ impl ContentSource for Source {
         let mut contents: Vec<(PageId, ContentHash)> = rows
             .iter()
             .filter_map(|row| match row {
-                Row::Page(row) => Some((row.page, row.content.filter(has_tokens)?)),
+                DecodedRow::Page(row) => Some((row.page, row.content.filter(has_tokens)?)),
                 _ => None,
             })
             .filter(|(page, _)| self.all.map.of_page(*page) == range)

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::{Repeat, Search, SearchResult, Tier1Error};
-use doppel_tier1::simulation::{Command, Row};
+use doppel_tier1::simulation::{Command, DecodedRow};
 use doppel_tier2::simulation::WaitingRepeat;
 
 use super::action::{Action, Item, Plan, Stop};
@@ -203,7 +203,7 @@ impl World {
         let groups: Vec<GroupId> = rows
             .iter()
             .filter_map(|row| match row {
-                Row::Forward { group, .. } => Some(*group),
+                DecodedRow::Forward { group, .. } => Some(*group),
                 _ => None,
             })
             .collect();
@@ -228,7 +228,7 @@ impl World {
     /// Forgets a page in the model if retention has dropped its record.
     pub(crate) fn forget_if_gone(&mut self, page: usize) -> Checked {
         let id = url(page).id();
-        let is_there = self.rows()?.iter().any(|row| matches!(row, Row::Page(row) if row.page == id));
+        let is_there = self.rows()?.iter().any(|row| matches!(row, DecodedRow::Page(row) if row.page == id));
         if !is_there && self.model.pages.get(&page).is_some_and(|known| known.body == Body::Dead) {
             self.forget(page);
         }
@@ -369,7 +369,7 @@ impl World {
             return Ok(true);
         }
         let others = self.rows()?.into_iter().filter_map(|row| match row {
-            Row::Member(member) if member.group == group && member.dissimilar => {
+            DecodedRow::Member(member) if member.group == group && member.dissimilar => {
                 Some((member.page, member.content))
             }
             _ => None,
@@ -424,9 +424,9 @@ impl World {
     }
 }
 
-fn group_in_use(row: &Row) -> Option<GroupId> {
+fn group_in_use(row: &DecodedRow) -> Option<GroupId> {
     match row {
-        Row::Group(group) => Some(group.group),
+        DecodedRow::Group(group) => Some(group.group),
         _ => None,
     }
 }

@@ -9,8 +9,8 @@ use doppel_contract::{Market, Markets};
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, RangeMap};
 use doppel_tier1::simulation::{
-    Command, Effect, Envelope, FeedExtent, Intercepted, PostReply, Row, Settings, SimOwedScan, SimPost,
-    SimRange, SimSettledWork, StatusFill, Worker, rows,
+    Command, DecodedRow, Effect, Envelope, FeedExtent, Intercepted, PostReply, Settings, SimOwedScan,
+    SimPost, SimRange, SimSettledWork, StatusFill, Worker, rows,
 };
 use doppel_tier1::{Store, Write};
 use doppel_tier2::simulation::CallFaults;
@@ -225,7 +225,7 @@ impl World {
     }
 
     /// All rows of all ranges.
-    pub(crate) fn rows(&self) -> Checked<Vec<Row>> {
+    pub(crate) fn rows(&self) -> Checked<Vec<DecodedRow>> {
         rows(&self.all.joined(), self.settings.shards).map_err(|e| failed("reading the stores")(e.into()))
     }
 
@@ -274,7 +274,7 @@ impl World {
         let groups = || {
             let rows = rows(&self.all.joined(), self.settings.shards).unwrap_or_default();
             rows.iter()
-                .filter_map(|row| if let Row::Group(row) = row { Some(row.group) } else { None })
+                .filter_map(|row| if let DecodedRow::Group(row) = row { Some(row.group) } else { None })
                 .collect()
         };
         self.planted.writes(&mut writes, groups);

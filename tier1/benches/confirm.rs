@@ -64,7 +64,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         collection: 1,
         manifest: String::new(),
     };
-    let tier1 = Tier1::over(vec![store], &config).expect("an empty collection");
+    let tier1 = Tier1::open_over_stores(vec![store], &config).expect("an empty collection");
     let index = Arc::new(Families { source: OnceLock::new(), first: Mutex::new(HashMap::new()) });
     assert!(index.source.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(Arc::clone(&index) as Arc<dyn IndexOrders>).expect("threads");

@@ -1,20 +1,6 @@
 //! Backups of tier 1. A full backup is one file with every row.
 //!
-//! The file begins with a signature of 16 bytes, followed by blocks. All integers are little-endian.
-//!
-//! | bytes | field of a block |
-//! |---|---|
-//! | 1 | kind: `h` head, `r` rows, `c` changes, `e` end |
-//! | 4 | length of the content as stored, in bytes |
-//! | 4 | length of the unpacked content, in bytes |
-//! | 8 | XXH3-64 of the preceding 9 bytes and of the content as stored |
-//! | | the content, compressed with zstd |
-//!
-//! The head and the end are JSON. The head contains the version of the records and the directory's manifest.
-//! The end contains the numbers of blocks, rows, and changes, and a checksum of all block checksums. A reader
-//! therefore locates damage to one block, and recognises a file that was cut, even between two blocks, by the
-//! missing end. The content of the other blocks is a list of entries ([`entry`]). A reader that applies the
-//! entries in order gets the state that was backed up.
+//! [`file_format`] describes the layout of a file.
 //!
 //! A backup contains no date, so the same state gives the same bytes. The hash of all block checksums,
 //! including the checksum of the end, identifies the file ([`BackupHash`]).
@@ -28,6 +14,7 @@
 
 pub(crate) mod entry;
 mod external_sort;
+mod file_format;
 mod hash;
 mod increment;
 mod reader;
@@ -41,45 +28,24 @@ use std::io;
 use std::path::Path;
 
 use doppel_model::pairwise::Policy;
+use doppel_protocol::range_owner::EncodedRow;
 use doppel_protocol::{BackupError, BackupSummary, RangeMap, Tier1Error, WinnerOrder};
-use serde::{Deserialize, Serialize};
 
 use crate::check;
 use crate::check::rows::{RowKey, piece};
 use crate::rows::key;
 use crate::rows::record;
-use crate::rows::txn::Row;
 use crate::storage::database::Database;
 use crate::storage::range_files::directories;
 use crate::storage::store::{JoinedStore, Store, StoreError};
+pub use file_format::BackupHead;
+pub(crate) use file_format::BlockKind;
 pub use hash::BackupHash;
 pub use increment::{IncrementError, increment};
 pub use reader::{BackupFileError, BackupReader};
 pub use series::{Series, SeriesError, VerifiedSeries, refuse_pipes};
 pub use state::SeriesState;
 pub(crate) use writer::BackupWriter;
-
-/// Signature of a full backup, with the version of the layout.
-const MAGIC: [u8; 16] = *b"doppel backup 1\n";
-/// Signature of an increment. It differs, so that a program without support for increments refuses the file.
-const MAGIC_INCREMENT: [u8; 16] = *b"doppel increm 1\n";
-
-/// Length of a block's fields before its content, in bytes.
-const HEAD_BYTES: usize = 17;
-
-/// Maximum length of a block's content, packed or unpacked. A row is never split between blocks. The longest
-/// signature, of a page of 16 MB, takes a third of this length.
-const BLOCK_BYTES_MAX: usize = 1 << 27;
-
-/// Kind of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum BlockKind {
-    Head = b'h',
-    Rows = b'r',
-    Changes = b'c',
-    End = b'e',
-}
 
 /// Number of rows that a restore writes in one commit.
 const ROWS_AT_ONCE: usize = 1_000;
@@ -95,18 +61,6 @@ pub enum RestoreError {
     Store(#[from] StoreError),
 }
 
-/// Head of a backup: what the backup was made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BackupHead {
-    /// Version of the records.
-    pub records: u8,
-    /// Text of the data directory's manifest.
-    pub manifest: String,
-    /// Backup that an increment follows; `None` for a full backup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub follows: Option<BackupHash>,
-}
-
 /// Size and identity of a backup that was completely written or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinishedBackup {
@@ -114,15 +68,6 @@ pub struct FinishedBackup {
     pub summary: BackupSummary,
     /// Hash that identifies the backup.
     pub hash: BackupHash,
-}
-
-/// Totals of a backup, which its last block contains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct BackupEnd {
-    blocks: u64,
-    rows: u64,
-    changes: u64,
-    checksum: u64,
 }
 
 /// A collection in a directory that no server uses, opened for a backup.
@@ -202,7 +147,7 @@ pub(crate) fn copy_piece<W: io::Write>(
 
 /// Like [`copy_piece`], but takes rows that were already read.
 pub(crate) fn copy_rows<W: io::Write>(
-    rows: &[Row],
+    rows: &[EncodedRow],
     from: &mut Vec<u8>,
     writer: &mut BackupWriter<W>,
 ) -> Result<bool, BackupError> {
@@ -212,7 +157,7 @@ pub(crate) fn copy_rows<W: io::Write>(
 /// Verifies the rows that belong into a backup, passes them to `each`, and moves `from` past the last row.
 /// Returns false if there are no rows.
 fn each_row<E: From<BackupError>>(
-    rows: &[Row],
+    rows: &[EncodedRow],
     from: &mut Vec<u8>,
     mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
 ) -> Result<bool, E> {
@@ -228,7 +173,7 @@ fn each_row<E: From<BackupError>>(
 
 /// Whether a row belongs into a backup.
 pub(crate) fn is_backed_up(key: &[u8]) -> bool {
-    !key::Kind::IndexState.is_of(key)
+    !key::RowKind::IndexState.is_of(key)
 }
 
 /// Verifies that a row has a known key, the right shape, and the right checksum.

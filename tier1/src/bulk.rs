@@ -54,8 +54,8 @@ use crate::storage::store::StoreError;
 #[cfg(any(test, feature = "simulation"))]
 use crate::storage::store::Write;
 use databases::NewDatabases;
-pub use grouped::{BulkGroup, Grouped, Judged, NamedRecords, PageWithContent};
-pub use pairs::Within;
+pub use grouped::{BulkGroup, GroupedCollection, NamedRecords, PageDecision, PageWithContent};
+pub use pairs::PairAgreement;
 use resolution::ResolvedCollection;
 use rows::CollectionRows;
 use versions::{TakeContents, Versions};
@@ -74,7 +74,7 @@ pub struct BulkConfig<'c> {
     /// Whether pages or records are judged.
     pub unit: Unit,
     /// What to keep of the collection.
-    pub keep: Keep<'c>,
+    pub keep: BulkOutput<'c>,
 }
 
 /// What has a status of its own: each page or each record.
@@ -101,7 +101,7 @@ pub struct InputRecord {
 
 /// What to keep of a collection that is grouped at once.
 #[derive(Debug, Clone, Copy)]
-pub enum Keep<'c> {
+pub enum BulkOutput<'c> {
     /// The answer alone. Signatures beyond `memory_max` bytes go to a temporary file.
     Answer {
         /// Maximum size of the signatures in memory in bytes.
@@ -155,7 +155,7 @@ struct Intake<'b> {
 
 /// A grouped collection whose signatures can still be read, before databases are written.
 #[derive(Debug)]
-pub struct AtRest {
+pub struct UnwrittenCollection {
     resolved: ResolvedCollection,
     sink: SignatureSink,
 }
@@ -167,11 +167,11 @@ impl Bulk {
     /// Fails if the databases cannot be created.
     pub fn new(config: &BulkConfig<'_>) -> Result<Self, BulkError> {
         match config.keep {
-            Keep::Answer { memory_max, temp_dir } => {
+            BulkOutput::Answer { memory_max, temp_dir } => {
                 let sink = SignatureSink::Answer(Signatures::new(memory_max, temp_dir));
                 Ok(Self::with_sink(config, sink, 1))
             }
-            Keep::Databases { dir, map } => {
+            BulkOutput::Databases { dir, map } => {
                 let sink = SignatureSink::Databases(NewDatabases::create(dir, map)?);
                 Ok(Self::with_sink(config, sink, map.shards()))
             }
@@ -229,7 +229,7 @@ impl Bulk {
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
-    pub fn finish(self) -> Result<Grouped, BulkError> {
+    pub fn finish(self) -> Result<GroupedCollection, BulkError> {
         self.at_rest()?.finish()
     }
 
@@ -237,9 +237,9 @@ impl Bulk {
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
-    pub fn at_rest(self) -> Result<AtRest, BulkError> {
+    pub fn at_rest(self) -> Result<UnwrittenCollection, BulkError> {
         let (resolved, sink) = self.resolve()?;
-        Ok(AtRest { resolved, sink })
+        Ok(UnwrittenCollection { resolved, sink })
     }
 
     /// Returns the rows of new databases in memory, by range. Rows of signatures have the bytes, as readers
@@ -252,7 +252,7 @@ impl Bulk {
         config: &BulkConfig<'_>,
         map: RangeMap,
         submissions: impl IntoIterator<Item = Submission>,
-    ) -> Result<(Grouped, Vec<Vec<Write>>), BulkError> {
+    ) -> Result<(GroupedCollection, Vec<Vec<Write>>), BulkError> {
         let sink = SignatureSink::Answer(Signatures::new(usize::MAX, Path::new("")));
         let mut bulk = Self::with_sink(config, sink, map.shards());
         submissions.into_iter().try_for_each(|submission| bulk.submit(submission).map(drop))?;
@@ -306,13 +306,13 @@ impl TakeContents for Intake<'_> {
     }
 }
 
-impl AtRest {
+impl UnwrittenCollection {
     /// Counts the pairs of pages in one group that are not near-duplicates of each other. Compares at most
     /// `pairs_max` pairs.
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
-    pub fn within(&self, pairs_max: usize) -> Result<Within, BulkError> {
+    pub fn within(&self, pairs_max: usize) -> Result<PairAgreement, BulkError> {
         pairs::compare_pairs(&self.resolved, &|content| self.sink.signature(content), pairs_max)
     }
 
@@ -320,7 +320,7 @@ impl AtRest {
     ///
     /// # Errors
     /// Fails if the temporary file or a database fails.
-    pub fn finish(mut self) -> Result<Grouped, BulkError> {
+    pub fn finish(mut self) -> Result<GroupedCollection, BulkError> {
         if let SignatureSink::Databases(databases) = self.sink {
             let rows = CollectionRows::of(&mut self.resolved, Timestamp::now());
             databases.finish(&rows)?;

@@ -34,6 +34,8 @@ mod storage;
 
 pub use machine::{Retention, Rules};
 pub use replica::{ReplicaError, TransferError};
-pub use service::{Config, Error, IndexStateRows, Keeper, OtherRanges, ReplicatedRange, Replication, Tier1};
+pub use service::{
+    Config, Error, IndexStateRows, Keeper, OtherRanges, ReplicatedRange, ReplicationConfig, Tier1,
+};
 pub use storage::database::Database;
 pub use storage::store::{JoinedStore, Memory, Store, StoreError, Write};

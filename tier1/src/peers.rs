@@ -13,8 +13,8 @@ pub(crate) use doppel_protocol::range_owner::{AppliedPosition, PeerError, Receip
 
 use crate::machine::Envelope;
 use crate::rows::record::{decode, encode};
-use crate::rows::txn::Row;
 use crate::storage::store::{Store, StoreError};
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Maximum number of messages in a post.
 pub(crate) const POST_MESSAGES: usize = 256;
@@ -87,7 +87,7 @@ pub(crate) fn piece_of(
     from: &[u8],
     to: &[u8],
     limit: usize,
-) -> Result<Vec<Row>, PeerError> {
+) -> Result<Vec<EncodedRow>, PeerError> {
     let (mut rows, mut bytes) = (Vec::new(), 0);
     store.range(from, to, &mut |key, value| {
         bytes += key.len() + value.len();
@@ -124,5 +124,11 @@ pub(crate) trait Peers: Send + Sync {
     ///
     /// # Errors
     /// If the range does not answer, or its store fails.
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError>;
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError>;
 }

@@ -38,7 +38,7 @@ pub use open::{Config, Error};
 #[cfg(feature = "simulation")]
 pub(crate) use ownership::feed_extents::extent;
 pub use ownership::ranges::OtherRanges;
-pub use replication::{Keeper, ReplicatedRange, Replication};
+pub use replication::{Keeper, ReplicatedRange, ReplicationConfig};
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ use doppel_model::{ClientId, ContentHash, GroupId, PageId, RangeId, ShardId, Tim
 pub use doppel_protocol::range_owner::FeedExtent;
 use doppel_protocol::{IndexCommand, RangeMap, SearchResult, Submission, WinnerOrder};
 
-use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
+use crate::bulk::{Bulk, BulkConfig, BulkError, GroupedCollection};
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
 use crate::range::owed::{OwedScan, UnverifiedMember};
 use crate::range::{PostId, Range, SettledWork};
@@ -33,7 +33,7 @@ use crate::{Retention, Rules};
 pub use envelope::{Envelope, MessageKind, SimEnrolment};
 pub use post::{PostReply, SimPost};
 pub use replica::{SimChain, SimCommit, SimDisk, SimReplica};
-pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
+pub use rows::{DecodedRow, GroupRow, MemberRow, PageRow, rows};
 pub use statuses::StatusFill;
 pub use tampering::{
     forget_contents, is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward,
@@ -81,7 +81,7 @@ pub fn at_once(
     config: &BulkConfig<'_>,
     map: RangeMap,
     submissions: impl IntoIterator<Item = Submission>,
-) -> Result<(Grouped, Vec<Vec<Write>>), BulkError> {
+) -> Result<(GroupedCollection, Vec<Vec<Write>>), BulkError> {
     Bulk::rows(config, map, submissions)
 }
 

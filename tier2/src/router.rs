@@ -35,7 +35,7 @@ mod position;
 mod probe;
 mod requests;
 pub(crate) mod scheduler;
-mod snapshots;
+mod snapshot_schedule;
 mod start;
 mod worker;
 
@@ -60,7 +60,7 @@ use migration::Migration;
 use persistence::stored_plan::LearningBasis;
 use position::RangePosition;
 use requests::Requests;
-use snapshots::Snapshots;
+use snapshot_schedule::Snapshots;
 use start::InitialState;
 
 /// The plan, the nodes, and everything that is under way between them.

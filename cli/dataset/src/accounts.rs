@@ -9,7 +9,7 @@ use doppel_crawls::copy::Removal;
 use doppel_inputs::tally::Tally;
 use doppel_model::ContentHash;
 use doppel_terminal::output::{bytes, count};
-use doppel_tier1::bulk::{Grouped, Unit};
+use doppel_tier1::bulk::{GroupedCollection, Unit};
 use serde::Serialize;
 
 /// Numbers of records of a run, by outcome. A record is a capture, a row, or a file of a directory of pages.
@@ -50,7 +50,7 @@ impl DecisionCounts {
     }
 
     /// Counts the records of a collection that was grouped at once.
-    pub fn of_grouped(grouped: &Grouped, unit: Unit) -> Self {
+    pub fn of_grouped(grouped: &GroupedCollection, unit: Unit) -> Self {
         let mut decided = Self::default();
         for judged in grouped.judged().filter(|judged| judged.records.own.is_some()) {
             decided.count(removal((judged.status, judged.content), unit));

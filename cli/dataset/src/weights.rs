@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use doppel_contract::{Status, SubmissionOutcome};
 use doppel_crawls::copy::Removal;
 use doppel_model::PageId;
-use doppel_tier1::bulk::{Grouped, Judged, PageWithContent, Unit};
+use doppel_tier1::bulk::{GroupedCollection, PageDecision, PageWithContent, Unit};
 use serde::Serialize;
 
 use crate::accounts::{self, DecisionCounts};
@@ -108,9 +108,9 @@ impl Weights {
 
     /// The kept and removed pages of a collection that was grouped at once, with sizes if they are known by
     /// record.
-    pub fn balance_of(&self, grouped: &Grouped, unit: Unit) -> Balance {
+    pub fn balance_of(&self, grouped: &GroupedCollection, unit: Unit) -> Balance {
         let mut balance = Balance::default();
-        for Judged { status, content, records } in grouped.judged() {
+        for PageDecision { status, content, records } in grouped.judged() {
             let Balance { kept, removed } = &mut balance;
             let side = if accounts::removal((status, content), unit).is_some() { removed } else { kept };
             side.add(self.of_record(records.own));

@@ -75,7 +75,7 @@ pub struct CollectionRequest {
 ///
 /// # Errors
 /// If options contradict each other or a file cannot be used.
-pub fn asked(args: &EngineArgs) -> anyhow::Result<CollectionRequest> {
+pub fn collection_request(args: &EngineArgs) -> anyhow::Result<CollectionRequest> {
     let WinnerSettings { order, markets } = winners(&args.tuning)?;
     let policy = args.policy.policy()?;
     let tables = policy_tables::from_args(&args.policy)?;
@@ -108,7 +108,7 @@ impl LocalEngine {
     /// # Errors
     /// If the directory contradicts the options, or a tier does not open.
     pub fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
-        Self::open_asked(dir, asked(args)?, args, durable)
+        Self::open_requested(dir, collection_request(args)?, args, durable)
     }
 
     /// Like [`open`](Self::open), with a request that the command has completed, for example with learnt
@@ -116,7 +116,7 @@ impl LocalEngine {
     ///
     /// # Errors
     /// See [`open`](Self::open).
-    pub fn open_asked(
+    pub fn open_requested(
         dir: &Path,
         asked: CollectionRequest,
         args: &EngineArgs,
@@ -130,7 +130,12 @@ impl LocalEngine {
     /// # Errors
     /// See [`open`](Self::open).
     pub fn open_to_serve(dir: &Path, args: &EngineArgs) -> anyhow::Result<Self> {
-        Self::open_for(dir, asked(args)?, args, Purpose { durable: true, answers: true, rules: Rules::EXACT })
+        Self::open_for(
+            dir,
+            collection_request(args)?,
+            args,
+            Purpose { durable: true, answers: true, rules: Rules::EXACT },
+        )
     }
 
     /// Like [`open_to_serve`](Self::open_to_serve), for a comparison with other rules for background work.
@@ -139,7 +144,7 @@ impl LocalEngine {
     /// # Errors
     /// See [`open`](Self::open).
     pub fn open_to_compare(dir: &Path, args: &EngineArgs, rules: Rules) -> anyhow::Result<Self> {
-        Self::open_for(dir, asked(args)?, args, Purpose { durable: false, answers: true, rules })
+        Self::open_for(dir, collection_request(args)?, args, Purpose { durable: false, answers: true, rules })
     }
 
     fn open_for(
@@ -212,7 +217,8 @@ fn open_tier1(
         dir.display()
     );
     let config = config(dir, (manifest, of_backups), args, purpose)?;
-    let tier1 = Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()));
+    let tier1 =
+        Tier1::open_with_others(&config, others).with_context(|| format!("cannot open {}", dir.display()));
     let tier1 = tier1.map_err(|error| served::name_server(dir, error))?;
     // From here on, this process holds the directory.
     atomic_file::remove_temporary_files(dir, |name| {

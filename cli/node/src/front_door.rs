@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::ServerListeners;
-use doppel_coordinator::access::{Access, HostName, Tokens};
+use doppel_coordinator::access::{Access, ClientTokens, HostName};
 use doppel_coordinator::limits::{CLIENT, ClientLimits, LINE_ANSWER_BYTES, LONG_POLLS, Limits, REQUESTS};
 use doppel_http::{ServerListener, Tls, TlsFiles};
 use doppel_terminal::exit::Failure;
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::process::notify;
-use crate::process::{self, LISTEN};
+use crate::process::{self, LISTEN, listen};
 use token_file::Census;
 
 /// Smallest memory for bodies, in bytes: enough for four clients with [`CLIENT_MEMORY_MIN`] each.
@@ -124,7 +124,7 @@ fn have(expired: usize) -> String {
 /// Files that the server reads again on SIGHUP, with the objects that they fill.
 #[derive(Clone)]
 struct Files {
-    tokens: Option<(PathBuf, Tokens)>,
+    tokens: Option<(PathBuf, ClientTokens)>,
     tls: Option<(TlsFiles, Tls)>,
 }
 
@@ -162,7 +162,7 @@ impl FrontDoorArgs {
                     return Err(NoToken { path, expired: census.expired }.into());
                 }
                 census.log("tokens are taken");
-                Some((path, Tokens::from(read)))
+                Some((path, ClientTokens::from(read)))
             }
         };
         let tls = match self.tls_cert.zip(self.tls_key) {
@@ -174,13 +174,12 @@ impl FrontDoorArgs {
             }
         };
         let of_tls = || tls.as_ref().map(|(_, tls)| tls.clone());
-        let clients = ServerListener { listener: process::listen(self.listen, LISTEN).await?, tls: of_tls() };
+        let clients = ServerListener { listener: listen::bind(self.listen, LISTEN).await?, tls: of_tls() };
         let operators = match self.operate_listen {
             None => None,
-            Some(address) => Some(ServerListener {
-                listener: process::listen(address, OPERATE_LISTEN).await?,
-                tls: of_tls(),
-            }),
+            Some(address) => {
+                Some(ServerListener { listener: listen::bind(address, OPERATE_LISTEN).await?, tls: of_tls() })
+            }
         };
         let access =
             Access { hosts: self.names.into(), tokens: tokens.as_ref().map(|(_, tokens)| tokens.clone()) };

@@ -1,6 +1,7 @@
 //! The parts that all server processes share: the runtime, the listening socket, the shutdown signals, and
 //! the announcement that the process is ready.
 
+pub mod listen;
 pub mod logging;
 pub mod notify;
 
@@ -13,7 +14,6 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use doppel_wire::NodeName;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::process::logging::LogArgs;
@@ -61,39 +61,6 @@ pub fn run(server: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<(
     let ended = runtime.block_on(server);
     runtime.shutdown_timeout(LEFT_BEHIND);
     ended
-}
-
-/// Binds an address, which `option` gave. Call this first, so that a port in use is noticed before any other
-/// work.
-///
-/// # Errors
-/// If the address cannot be bound; the message says what to do.
-pub async fn listen(listen: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(listen).await.map_err(|error| {
-        let advice = match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                format!("; is another server running? {option} chooses another address")
-            }
-            io::ErrorKind::AddrNotAvailable => format!("; {option} takes an address of this machine"),
-            io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges".to_owned(),
-            _ => String::new(),
-        };
-        anyhow::Error::new(error).context(format!("cannot listen on {listen}{advice}"))
-    })
-}
-
-/// Like [`listen`], for a node: binds `wanted` if given, otherwise the address at which other nodes reach
-/// this node.
-///
-/// # Errors
-/// See [`listen`]; also if the host name of `address` cannot be resolved.
-pub async fn listen_as(wanted: Option<SocketAddr>, address: &str) -> anyhow::Result<TcpListener> {
-    if let Some(wanted) = wanted {
-        return listen(wanted, LISTEN).await;
-    }
-    let mut found =
-        tokio::net::lookup_host(address).await.with_context(|| format!("cannot look up {address}"))?;
-    listen(found.next().with_context(|| format!("{address} has no address"))?, LISTEN).await
 }
 
 /// Returns a future that completes at SIGTERM or SIGINT. Call this first, so that a signal during the start

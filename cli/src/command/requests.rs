@@ -1,4 +1,4 @@
-//! //! Commands that send requests to a running server over HTTP.
+//! Commands that send requests to a running server over HTTP.
 
 pub(crate) mod changes;
 pub(crate) mod delete;

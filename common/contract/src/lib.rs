@@ -14,9 +14,9 @@ mod market;
 mod outcome;
 pub mod page;
 mod rebalance;
-mod rule;
 mod status;
 mod trail_event;
+mod winner_rule;
 pub mod words;
 
 pub use counters::{Backlog, CROWDED_REDIRECTS, Counters};
@@ -24,6 +24,6 @@ pub use load_report::{LengthBox, LoadReport, PartitionLoad};
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use outcome::SubmissionOutcome;
 pub use rebalance::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
-pub use rule::WinnerRule;
 pub use status::{Status, UnresolvedReason};
 pub use trail_event::TrailEvent;
+pub use winner_rule::WinnerRule;

@@ -1,7 +1,7 @@
 //! Reasons in words, as answers and commands phrase them.
 
-use crate::rule::WinnerRule;
 use crate::status::UnresolvedReason;
+use crate::winner_rule::WinnerRule;
 
 /// Describes the end of a redirect chain that does not reach a content. The text continues a sentence about
 /// the redirect.

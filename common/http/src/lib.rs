@@ -6,7 +6,7 @@
 //! their answers. At shutdown, the server drains the requests in progress for a limited time.
 #![forbid(unsafe_code)]
 
-mod addresses;
+mod connection_counts;
 mod pace;
 mod tls;
 
@@ -33,8 +33,8 @@ use tokio::time::{sleep, timeout};
 use tower::util::MapRequest;
 use tower::{Service, ServiceExt as _};
 
-use addresses::Addresses;
-pub use addresses::network;
+use connection_counts::ConnectionCounts;
+pub use connection_counts::network;
 use pace::{Pace, PacedStream};
 pub use tls::{Tls, TlsError, TlsFiles};
 
@@ -111,7 +111,7 @@ where
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
     let graceful = GracefulShutdown::new();
     let permits = Arc::new(Semaphore::new(limits.open));
-    let addresses = Addresses::default();
+    let addresses = ConnectionCounts::default();
     let ending = watch::Sender::new(false);
     let mut failures = 0;
     let mut shutdown = pin!(shutdown);

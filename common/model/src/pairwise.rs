@@ -54,7 +54,7 @@ pub use policy_text::PolicyError;
 pub use signer::{Features, Signer};
 pub use similarity::{Comparison, Similarity};
 pub use sites::Sites;
-pub use tokens::Tokens;
+pub use tokens::ComparedTokens;
 
 use policies::{
     combined, content, copies, fingerprints, imatch, jaccard, multi_simhash, overlap, projection, simhash,
@@ -62,7 +62,7 @@ use policies::{
 };
 
 use crate::Tau;
-use crate::signature::{Kind, SHINGLE_TOKENS, Signature};
+use crate::signature::{SHINGLE_TOKENS, Signature, SignatureKind};
 
 /// Minimum tokens for comparison by similarity. Otherwise unrelated short texts would form one giant group.
 pub const TOKENS_MIN: u32 = 20;
@@ -81,7 +81,7 @@ pub enum Policy {
         /// Number of words in a shingle, in [`SHINGLE_TOKENS_RANGE`](crate::signature::SHINGLE_TOKENS_RANGE).
         words: u32,
         /// Which tokens are compared.
-        tokens: Tokens,
+        tokens: ComparedTokens,
     },
     /// Equal supershingles; see the module `supershingle`.
     Supershingle {
@@ -90,14 +90,14 @@ pub enum Policy {
         /// Number of words in a shingle, 1 to 16.
         words: u32,
         /// Which tokens are compared.
-        tokens: Tokens,
+        tokens: ComparedTokens,
     },
     /// Agreeing bits of a random projection; see the module `projection`.
     Projection {
         /// Minimum number of agreeing bits, 361 to 384.
         agreeing: u32,
         /// Which tokens are compared.
-        tokens: Tokens,
+        tokens: ComparedTokens,
     },
     /// Equal supershingles and agreeing bits; see the module `combined`.
     Combined {
@@ -106,7 +106,7 @@ pub enum Policy {
         /// Minimum number of agreeing bits, 0 to 384.
         agreeing: u32,
         /// Which tokens are compared.
-        tokens: Tokens,
+        tokens: ComparedTokens,
     },
     /// Like `Combined` within a site, and like `Projection` across sites; see the module `combined`.
     BySite {
@@ -119,7 +119,7 @@ pub enum Policy {
         /// Which pages form a site.
         site: Sites,
         /// Which tokens are compared.
-        tokens: Tokens,
+        tokens: ComparedTokens,
     },
     /// Few differing bits of a simhash; see the module `simhash`.
     Simhash {
@@ -179,7 +179,7 @@ impl Policy {
     /// The policy `jaccard` with this threshold, and shingles of five words.
     #[must_use]
     pub const fn jaccard(tau: Tau) -> Self {
-        Self::Jaccard { tau, words: SHINGLE_TOKENS as u32, tokens: Tokens::Words }
+        Self::Jaccard { tau, words: SHINGLE_TOKENS as u32, tokens: ComparedTokens::Words }
     }
 
     /// Compares two contents by their signatures.
@@ -274,19 +274,19 @@ impl Policy {
 
     /// The kind of the policy's signatures. The policy compares no other kind.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> SignatureKind {
         match self {
-            Self::Jaccard { .. } => Kind::Shingles,
-            Self::Supershingle { .. } => Kind::Supershingles,
-            Self::Projection { .. } => Kind::Projection,
-            Self::Combined { .. } => Kind::Combined,
-            Self::BySite { .. } => Kind::BySite,
-            Self::Simhash { .. } => Kind::Simhash,
-            Self::Imatch { .. } => Kind::Imatch,
-            Self::MultiSimhash { .. } => Kind::MultiSimhash,
-            Self::Content { .. } => Kind::Content,
-            Self::Copies { .. } => Kind::Copies,
-            Self::Overlap { .. } => Kind::Overlap,
+            Self::Jaccard { .. } => SignatureKind::Shingles,
+            Self::Supershingle { .. } => SignatureKind::Supershingles,
+            Self::Projection { .. } => SignatureKind::Projection,
+            Self::Combined { .. } => SignatureKind::Combined,
+            Self::BySite { .. } => SignatureKind::BySite,
+            Self::Simhash { .. } => SignatureKind::Simhash,
+            Self::Imatch { .. } => SignatureKind::Imatch,
+            Self::MultiSimhash { .. } => SignatureKind::MultiSimhash,
+            Self::Content { .. } => SignatureKind::Content,
+            Self::Copies { .. } => SignatureKind::Copies,
+            Self::Overlap { .. } => SignatureKind::Overlap,
         }
     }
 

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 0 | 1 | format, [`FORMAT`] |
 //! | 1 | 2 | version of the tokeniser, [`TOKENISER_VERSION`] |
-//! | 3 | 1 | the [`Kind`] |
+//! | 3 | 1 | the [`SignatureKind`] |
 //! | 4 | 16 | content: XXH3-128 of the token hashes, 8 bytes each; as a number, most significant byte first |
 //! | 20 | 4 | number of tokens, n |
 //! | 24 | 4 | size of the content as its kind counts it, s; 0 only if n is 0 |
@@ -22,7 +22,7 @@
 //! - for `overlap`, the fingerprints, four bytes each. Without fingerprints the 16 bytes above are the
 //!   content hash.
 //!
-//! The data of the kind [`Shingles`](Kind::Shingles), whose size is the number of distinct shingles, `s <=
+//! The data of the kind [`Shingles`](SignatureKind::Shingles), whose size is the number of distinct shingles, `s <=
 //! n`:
 //!
 //! | offset | bytes | field |
@@ -54,7 +54,7 @@ use std::fmt;
 
 pub use build::Builder;
 pub(crate) use build::shingles;
-pub use kind::Kind;
+pub use kind::SignatureKind;
 
 use crate::sketch::BINS;
 use crate::{ContentHash, stable_hash64};
@@ -75,7 +75,7 @@ pub const TOKENISER_VERSION: u16 = 5;
 /// k, the number of tokens in a shingle by default.
 pub const SHINGLE_TOKENS: usize = 5;
 
-/// The allowed numbers of tokens in a shingle of [`Kind::Shingles`].
+/// The allowed numbers of tokens in a shingle of [`SignatureKind::Shingles`].
 pub const SHINGLE_TOKENS_RANGE: std::ops::RangeInclusive<u32> = 3..=13;
 
 /// Number of buckets of first words. The bucket is the top 12 bits of a 40-bit shingle hash.
@@ -193,9 +193,9 @@ impl Signature {
     /// The kind of the signature.
     #[inline]
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> SignatureKind {
         // `from_bytes` has checked the number, so the default is never used.
-        Kind::of(self.0[KIND]).unwrap_or(Kind::Shingles)
+        SignatureKind::of(self.0[KIND]).unwrap_or(SignatureKind::Shingles)
     }
 
     /// The MinHash sketch: the low byte of each of 64 minima. All bytes are zero if the content has no
@@ -204,19 +204,19 @@ impl Signature {
     #[must_use]
     pub fn sketch(&self) -> &[u8; BINS] {
         let sketch = match self.kind() {
-            Kind::Shingles => self.0[SKETCH..].first_chunk(),
+            SignatureKind::Shingles => self.0[SKETCH..].first_chunk(),
             kind if kind.is_of_shingles() => self.payload().first_chunk(),
             _ => None,
         };
         sketch.unwrap_or(&[0; BINS])
     }
 
-    /// The payload: the bytes of the kind besides its set. Always empty for [`Kind::Shingles`].
+    /// The payload: the bytes of the kind besides its set. Always empty for [`SignatureKind::Shingles`].
     #[inline]
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         match self.kind() {
-            Kind::Shingles => &[],
+            SignatureKind::Shingles => &[],
             _ => &self.0[PAYLOAD..PAYLOAD + u32::from_le_bytes(array(&self.0, PAYLOAD_BYTES)) as usize],
         }
     }
@@ -224,7 +224,7 @@ impl Signature {
     #[inline]
     fn set_location(&self) -> SetLocation {
         match self.kind() {
-            Kind::Shingles => SetLocation { offset: SHINGLE_SET, hashes: self.size() as usize },
+            SignatureKind::Shingles => SetLocation { offset: SHINGLE_SET, hashes: self.size() as usize },
             _ => SetLocation {
                 offset: PAYLOAD + u32::from_le_bytes(array(&self.0, PAYLOAD_BYTES)) as usize,
                 hashes: u32::from_le_bytes(array(&self.0, SET_LENGTH)) as usize,
@@ -283,13 +283,13 @@ struct SignatureLayout {
 }
 
 /// Computes the layout of a signature from its first [`PAYLOAD`] bytes. A missing count is read as 0.
-fn layout(kind: Kind, head: &[u8]) -> SignatureLayout {
+fn layout(kind: SignatureKind, head: &[u8]) -> SignatureLayout {
     let count = |at: usize| {
         let bytes = head.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     };
     let (offset, hashes) = match kind {
-        Kind::Shingles => (SHINGLE_SET as u64, count(SIZE)),
+        SignatureKind::Shingles => (SHINGLE_SET as u64, count(SIZE)),
         _ => (PAYLOAD as u64 + u64::from(count(PAYLOAD_BYTES)), count(SET_LENGTH)),
     };
     let bytes = offset + set::ENTRY_BYTES as u64 * u64::from(hashes) + CHECKSUM_BYTES as u64;
@@ -308,7 +308,7 @@ fn check(bytes: &[u8]) -> Result<(), SignatureError> {
     if tokeniser != TOKENISER_VERSION {
         return Err(SignatureError::Tokeniser(tokeniser));
     }
-    let kind = Kind::of(head[KIND]).ok_or(SignatureError::Kind(head[KIND]))?;
+    let kind = SignatureKind::of(head[KIND]).ok_or(SignatureError::Kind(head[KIND]))?;
     let layout = layout(kind, bytes);
     if bytes.len() as u64 != layout.bytes {
         return Err(wrong_length(layout.bytes));
@@ -318,7 +318,7 @@ fn check(bytes: &[u8]) -> Result<(), SignatureError> {
         return Err(SignatureError::Checksum);
     }
     let (tokens, size) = (u32::from_le_bytes(array(bytes, TOKENS)), u32::from_le_bytes(array(bytes, SIZE)));
-    if kind == Kind::Shingles && size > tokens || (size == 0) != (tokens == 0) {
+    if kind == SignatureKind::Shingles && size > tokens || (size == 0) != (tokens == 0) {
         return Err(SignatureError::Counts { tokens, size });
     }
     match set::first_out_of_order(&bytes[layout.set.offset..], layout.set.hashes) {

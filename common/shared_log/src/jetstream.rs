@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use crate::log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog};
 use announcements::Announcements;
 pub use engine::{EngineError, LogEngine, Server, StreamSettings};
-pub use news_channel::{BulletinSubscription, NewsChannel};
+pub use news_channel::{NewsChannel, NewsSubscription};
 use readers::Readers;
 use sent_bytes::SentBytes;
 pub use state::{EngineState, Follower, Greeting, LogTraffic, ServerState, StreamContents, StreamState};

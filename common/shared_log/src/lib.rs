@@ -30,7 +30,7 @@ pub mod memory;
 mod reports;
 
 pub use jetstream::{
-    BulletinSubscription, EngineError, EngineState, Follower, Greeting, JetStreamLog, LED, LogEngine,
-    LogTraffic, NewsChannel, Server, ServerState, StreamContents, StreamSettings, StreamState,
+    EngineError, EngineState, Follower, Greeting, JetStreamLog, LED, LogEngine, LogTraffic, NewsChannel,
+    NewsSubscription, Server, ServerState, StreamContents, StreamSettings, StreamState,
 };
 pub use log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog, append_surely};

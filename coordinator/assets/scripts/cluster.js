@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { el, section, table } from "./dom.js";
 import { freshness, repeat } from "./refresh.js";
-import { bytes, number, visible } from "./text.js";
+import { bytes, number, visible } from "./format_values.js";
 
 export const title = "Cluster";
 

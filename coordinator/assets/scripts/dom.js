@@ -1,5 +1,5 @@
 // Builds the elements of the page. Text from data enters the page only as text nodes, never as HTML.
-import { visible } from "./text.js";
+import { visible } from "./format_values.js";
 
 /** Creates an element. Functions among the attributes become listeners, and `false` omits an attribute. Texts become text nodes. */
 export function el(tag, attributes = {}, ...children) {

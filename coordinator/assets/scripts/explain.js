@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { el, facts, failure, field, pageLink, section, status, table } from "./dom.js";
 import { freshness } from "./refresh.js";
-import { number, rule, similarity, visible } from "./text.js";
+import { number, rule, similarity, visible } from "./format_values.js";
 import { answer } from "./page.js";
 
 export const title = "Explain";

@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { el, field, groupLink, pageLink, section, table } from "./dom.js";
 import { freshness, repeat } from "./refresh.js";
-import { count, number } from "./text.js";
+import { count, number } from "./format_values.js";
 
 export const title = "Groups";
 

@@ -3,7 +3,7 @@ import { api } from "./api.js";
 import { chart } from "./chart.js";
 import { el, facts, section, table } from "./dom.js";
 import { freshness, repeat } from "./refresh.js";
-import { bytes, duration, number, percent, rate, visible } from "./text.js";
+import { bytes, duration, number, percent, rate, visible } from "./format_values.js";
 
 export const title = "Load";
 

@@ -1,7 +1,7 @@
 // Shows the view that the part of the address after `#` names, and the state of the service above all views.
 import { allowTokenForm, api } from "./api.js";
 import { el } from "./dom.js";
-import { visible } from "./text.js";
+import { visible } from "./format_values.js";
 import * as cluster from "./cluster.js";
 import * as explain from "./explain.js";
 import * as group from "./group.js";

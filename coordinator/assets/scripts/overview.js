@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { el, facts, section } from "./dom.js";
 import { freshness, repeat } from "./refresh.js";
-import { count, duration, number, percent, rate, visible } from "./text.js";
+import { count, duration, number, percent, rate, visible } from "./format_values.js";
 
 export const title = "Overview";
 

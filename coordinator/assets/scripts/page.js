@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { el, facts, failure, field, groupLink, pageLink, section, status } from "./dom.js";
 import { freshness } from "./refresh.js";
-import { duration, rule, similarity, visible, words } from "./text.js";
+import { duration, rule, similarity, visible, words } from "./format_values.js";
 
 export const title = "Pages";
 

@@ -1,7 +1,7 @@
 // Repairs a group: a dry run first, then the repair.
 import { api, hasToken } from "./api.js";
 import { el, failure, field, pageLink, section } from "./dom.js";
-import { count, number } from "./text.js";
+import { count, number } from "./format_values.js";
 
 /** Creates the section that repairs a group. `again` reloads the group. If `first` is set, the dry-run button gets the focus. */
 export function repair(group, { signal, again, first }) {

@@ -10,7 +10,7 @@ use doppel_contract::answer::Attention;
 use doppel_model::ShardId;
 use doppel_protocol::RangeMap;
 use doppel_protocol::membership::{Beat, ClusterMembership};
-use doppel_shared_log::{BulletinSubscription, LogEngine, LogTraffic, NewsChannel};
+use doppel_shared_log::{LogEngine, LogTraffic, NewsChannel, NewsSubscription};
 use doppel_wire::spread::{FixedOwners, OwnerLookup};
 use doppel_wire::traffic::TransferredBytes;
 use doppel_wire::{NodeName, Runtime};
@@ -39,7 +39,7 @@ pub struct ClusterConnection {
     /// The description that META had at the start.
     pub(crate) described: Described,
     channel: NewsChannel,
-    _listening: BulletinSubscription,
+    _listening: NewsSubscription,
 }
 
 /// A cluster and the connection to its log; `None` if the cluster has no log.
@@ -150,7 +150,7 @@ impl ClusterConnection {
 }
 
 /// Records the beats of all nodes in the membership, until the subscription is dropped.
-pub fn hear(beats: &NewsChannel, membership: &Arc<ClusterMembership>) -> BulletinSubscription {
+pub fn hear(beats: &NewsChannel, membership: &Arc<ClusterMembership>) -> NewsSubscription {
     let membership = Arc::clone(membership);
     beats.listen(move |news| match serde_json::from_slice::<Beat>(news) {
         Ok(beat) => membership.take(beat, Instant::now()),

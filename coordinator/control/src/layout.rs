@@ -122,7 +122,7 @@ impl LayoutArgs {
 
 /// A warning if there are too few contents for some of these numbers of nodes, so that imbalance is mostly
 /// chance. A single node has no imbalance, so it causes no warning.
-pub fn few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> {
+pub fn warn_if_few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> {
     let few = |nodes: &&u32| **nodes > 1 && contents < NODE_MIN * **nodes as usize;
     let on: Vec<String> = nodes.iter().filter(few).map(u32::to_string).collect();
     let verb = if contents == 1 { "is" } else { "are" };
@@ -254,13 +254,13 @@ mod tests {
 
     #[test]
     fn too_few_contents_cause_a_warning() {
-        assert_eq!(few(400, "", &[1, 2, 4]), None);
-        assert_eq!(few(1, "", &[1]), None);
-        let text = few(399, " to learn from", &[1, 2, 4, 8]).unwrap();
+        assert_eq!(warn_if_few(400, "", &[1, 2, 4]), None);
+        assert_eq!(warn_if_few(1, "", &[1]), None);
+        let text = warn_if_few(399, " to learn from", &[1, 2, 4, 8]).unwrap();
         assert!(
             text.starts_with("399 contents to learn from are fewer than 100 a node on 4, 8 nodes"),
             "{text}"
         );
-        assert!(few(1, "", &[2]).unwrap().starts_with("1 content is fewer"));
+        assert!(warn_if_few(1, "", &[2]).unwrap().starts_with("1 content is fewer"));
     }
 }

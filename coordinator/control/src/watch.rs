@@ -10,7 +10,7 @@ use std::{io, thread};
 
 use bytes::Bytes;
 use doppel_model::random_number;
-use doppel_shared_log::{BulletinSubscription, NewsChannel};
+use doppel_shared_log::{NewsChannel, NewsSubscription};
 use doppel_wire::NodeName;
 
 use crate::connection::ClusterConnection;
@@ -28,7 +28,7 @@ pub struct Watch {
     processes: Arc<Processes>,
     stopping: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
-    _listening: BulletinSubscription,
+    _listening: NewsSubscription,
 }
 
 struct Watching {

@@ -120,9 +120,9 @@ pub fn new_token() -> Result<String, getrandom::Error> {
 /// The tokens of a service, which can be replaced while the service runs. Cheap to clone; all clones share
 /// the tokens.
 #[derive(Debug, Clone)]
-pub struct Tokens(Arc<RwLock<Arc<[Token]>>>);
+pub struct ClientTokens(Arc<RwLock<Arc<[Token]>>>);
 
-impl From<Vec<Token>> for Tokens {
+impl From<Vec<Token>> for ClientTokens {
     fn from(tokens: Vec<Token>) -> Self {
         Self(Arc::new(RwLock::new(tokens.into())))
     }
@@ -137,7 +137,7 @@ pub(crate) enum TokenRefusal {
     Expired(TokenName, Timestamp),
 }
 
-impl Tokens {
+impl ClientTokens {
     /// Replaces all tokens, in every clone.
     pub fn replace(&self, tokens: Vec<Token>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens.into();
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_token_is_known_by_its_hash_until_it_expires() {
-        let tokens = Tokens::from(vec![
+        let tokens = ClientTokens::from(vec![
             token("crawler", Role::Write, 1_001, "doppel_one"),
             token("ann", Role::Operate, 1_000, "doppel_two"),
         ]);

@@ -9,7 +9,7 @@ use doppel_model::pairwise::Policy;
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 
-use crate::access::Tokens;
+use crate::access::ClientTokens;
 use crate::limits::Limits;
 use doppel_engine::ingest::Ingest;
 use doppel_engine::shard_map::ShardMap;
@@ -56,7 +56,7 @@ pub struct Services {
     /// Pool of extractors for submitted pages.
     pub ingest: Arc<Ingest>,
     /// Tokens that the server accepts, whose expiry the metrics report. `None` if the server needs no tokens.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<ClientTokens>,
     /// Metrics of the process, to which the coordinator adds its own.
     pub registry: Registry,
     /// Source of the current time.

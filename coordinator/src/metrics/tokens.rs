@@ -10,14 +10,14 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::gauge;
-use crate::access::{Token, Tokens};
+use crate::access::{ClientTokens, Token};
 
 /// Maximum number of tokens with samples of their own. A token file may contain thousands.
 const SAMPLES: usize = 256;
 
 /// Writes the number of tokens, and the remaining validity of the [`SAMPLES`] tokens that expire next. A token file that was reloaded counts at once, because the
 /// current tokens are read.
-pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &Tokens, now: Timestamp) -> fmt::Result {
+pub(super) fn encode(out: &mut DescriptorEncoder<'_>, tokens: &ClientTokens, now: Timestamp) -> fmt::Result {
     let all = tokens.all();
     let help = "Time until a token expires, negative for an expired token; the 256 tokens that expire next";
     let mut family = out.encode_descriptor("doppel_token_expires_seconds", help, None, MetricType::Gauge)?;

@@ -48,7 +48,7 @@ files! {
     "scripts/" "refresh.js": JAVASCRIPT;
     "scripts/" "repair.js": JAVASCRIPT;
     "" "style.css": CSS;
-    "scripts/" "text.js": JAVASCRIPT;
+    "scripts/" "format_values.js": JAVASCRIPT;
     "uplot/" "uplot.css": CSS;
     "uplot/" "uplot.js": JAVASCRIPT;
     "uplot/" "uplot-licence.txt": TEXT;

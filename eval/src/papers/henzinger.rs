@@ -27,7 +27,7 @@ use std::time::Instant;
 use clap::Args;
 use doppel_inputs::arguments::InputArgs;
 use doppel_model::PageUrl;
-use doppel_model::pairwise::Tokens;
+use doppel_model::pairwise::ComparedTokens;
 use serde::Serialize;
 
 use crate::ground_truth::labelled::{self, CrawledPages, Pair};
@@ -70,16 +70,16 @@ pub(crate) struct Henzinger {
     /// Tokens that are compared: `source`, the tokens of the paper, with those of URLs of images; or `words`,
     /// those of the product.
     #[arg(long, value_name = "TOKENS", default_value = "source", value_parser = tokens)]
-    tokens: Tokens,
+    tokens: ComparedTokens,
     /// Seed of the transplants and the pairs by reason.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 }
 
-fn tokens(word: &str) -> Result<Tokens, String> {
-    let choices = [Tokens::Words, Tokens::Source];
-    Tokens::of_word(word, &choices)
-        .ok_or_else(|| format!("{word:?} names no tokens; use {}", Tokens::words(&choices)))
+fn tokens(word: &str) -> Result<ComparedTokens, String> {
+    let choices = [ComparedTokens::Words, ComparedTokens::Source];
+    ComparedTokens::of_word(word, &choices)
+        .ok_or_else(|| format!("{word:?} names no tokens; use {}", ComparedTokens::words(&choices)))
 }
 
 /// Figures of all tables and plots.

@@ -7,7 +7,7 @@ use doppel_contract::Status;
 use doppel_engine::market::MarketWinners;
 use doppel_model::GroupId;
 use doppel_protocol::{Line, WinnerOrder};
-use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep, Unit};
+use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, BulkOutput, Unit};
 use doppel_tier1::simulation::PageRow;
 use doppel_tier1::{JoinedStore, Memory, Store, check};
 
@@ -34,7 +34,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         // Quarantine depends on earlier repairs, of which versions say nothing.
         group_members_max: u64::MAX,
         unit: Unit::Page,
-        keep: Keep::Answer { memory_max: MEMORY, temp_dir: &std::env::temp_dir() },
+        keep: BulkOutput::Answer { memory_max: MEMORY, temp_dir: &std::env::temp_dir() },
     });
     let Ok(mut bulk) = bulk else {
         holds!(NAME, false, "nothing can be grouped");

@@ -17,7 +17,7 @@ pub(crate) mod replicas;
 use std::collections::BTreeMap;
 
 use doppel_model::{GroupId, PageId, ShardId};
-use doppel_tier1::simulation::{GroupRow, MemberRow, PageRow, Row};
+use doppel_tier1::simulation::{DecodedRow, GroupRow, MemberRow, PageRow};
 
 use crate::sim::model::{Component, Page, url};
 use crate::sim::violation::Checked;
@@ -64,17 +64,19 @@ impl Snapshot {
         };
         for row in world.rows()? {
             match row {
-                Row::Page(page) => drop(this.pages.insert(page.page, *page)),
-                Row::Group(group) => drop(this.groups.insert(group.group, group)),
-                Row::Forward { group, into, .. } => drop(this.forwards.insert(group, into)),
-                Row::Member(member) => this.members.push(member),
-                Row::InboundRedirect { target, source } => this.inbound_redirects.push((target, source)),
-                Row::Source { target, source } => this.sources.push((target, source)),
-                Row::Spelling { normal, page } => this.spellings.push((normal, page)),
-                Row::Signature { page, content } => drop(this.signatures.insert(page, content)),
-                Row::Feed { shard, number, page } => this.feed.push((shard, number, page)),
-                Row::Outbox { .. } => this.outbox += 1,
-                Row::ForwardingEntry { group, page } => this.forwarding_entries.push((group, page)),
+                DecodedRow::Page(page) => drop(this.pages.insert(page.page, *page)),
+                DecodedRow::Group(group) => drop(this.groups.insert(group.group, group)),
+                DecodedRow::Forward { group, into, .. } => drop(this.forwards.insert(group, into)),
+                DecodedRow::Member(member) => this.members.push(member),
+                DecodedRow::InboundRedirect { target, source } => {
+                    this.inbound_redirects.push((target, source))
+                }
+                DecodedRow::Source { target, source } => this.sources.push((target, source)),
+                DecodedRow::Spelling { normal, page } => this.spellings.push((normal, page)),
+                DecodedRow::Signature { page, content } => drop(this.signatures.insert(page, content)),
+                DecodedRow::Feed { shard, number, page } => this.feed.push((shard, number, page)),
+                DecodedRow::Outbox { .. } => this.outbox += 1,
+                DecodedRow::ForwardingEntry { group, page } => this.forwarding_entries.push((group, page)),
             }
         }
         for component in &this.components {

@@ -15,8 +15,8 @@ use std::{iter, vec};
 use super::external_sort::{ExternalSorter, MergedWrites, SortedWrites};
 use super::series::{self, Series, SeriesError};
 use super::{BackupFileError, BackupHash, BackupReader, BlockKind};
-use crate::rows::txn::Row;
 use crate::storage::store::Write;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Memory for sorting changes, in bytes.
 const SORTED_BYTES: usize = 64 << 20;
@@ -97,7 +97,7 @@ impl SeriesState {
 }
 
 impl Iterator for SeriesState {
-    type Item = Result<Row, SeriesError>;
+    type Item = Result<EncodedRow, SeriesError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

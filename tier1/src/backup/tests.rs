@@ -5,6 +5,7 @@ mod series;
 use doppel_model::ShardId;
 use doppel_protocol::IndexStateItem;
 
+use super::file_format::{HEAD_BYTES, MAGIC};
 use super::*;
 use crate::rows::record::{Meta, encode};
 use crate::storage::store::{Memory, Write};

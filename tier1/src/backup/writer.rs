@@ -6,9 +6,8 @@ use doppel_model::stable_hash64;
 use doppel_protocol::{BackupError, BackupSummary};
 use serde::Serialize;
 
-use super::{
-    BLOCK_BYTES_MAX, BackupEnd, BackupHash, BackupHead, BlockKind, HEAD_BYTES, MAGIC, MAGIC_INCREMENT, entry,
-};
+use super::file_format::{BLOCK_BYTES_MAX, BackupEnd, HEAD_BYTES, MAGIC, MAGIC_INCREMENT};
+use super::{BackupHash, BackupHead, BlockKind, entry};
 use crate::rows::record::VERSION;
 
 /// Length of the entries at which a block is written, in bytes.

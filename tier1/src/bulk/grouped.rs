@@ -6,7 +6,7 @@ use doppel_protocol::Line;
 
 /// A grouped collection at rest.
 #[derive(Debug)]
-pub struct Grouped {
+pub struct GroupedCollection {
     /// All live pages in byte order of their URLs, or all records in the order of the inputs. Other fields
     /// refer to pages and groups by their index.
     pub(super) pages: Vec<GroupedPage>,
@@ -35,7 +35,7 @@ pub(super) struct GroupedPage {
 
 /// The decision about a page or record, without the URLs of its line.
 #[derive(Debug, Clone, Copy)]
-pub struct Judged {
+pub struct PageDecision {
     /// Status of the page or record.
     pub status: Status,
     /// Hash of the content; `None` for redirects and deaths.
@@ -83,7 +83,7 @@ pub struct NamedRecords {
     pub duplicate_of: Option<u64>,
 }
 
-impl Grouped {
+impl GroupedCollection {
     /// Iterates over the page ids and statuses, in the order of [`lines`](Self::lines).
     pub fn statuses(&self) -> impl Iterator<Item = (PageId, Status)> + '_ {
         self.pages.iter().map(|page| (page.url.id(), page.status))
@@ -98,18 +98,18 @@ impl Grouped {
     /// Like [`lines`](Self::lines), but also gives contents and records.
     pub fn pages_with_contents(&self) -> impl ExactSizeIterator<Item = PageWithContent> + '_ {
         self.pages.iter().map(|page| {
-            let Judged { content, records, .. } = self.judge(page);
+            let PageDecision { content, records, .. } = self.judge(page);
             let kept_content = page.duplicate_of.and_then(|of| self.pages[of as usize].content);
             PageWithContent { line: self.line(page), content, kept_content, records }
         })
     }
 
     /// Iterates over the decisions in the order of [`lines`](Self::lines), without copying URLs.
-    pub fn judged(&self) -> impl ExactSizeIterator<Item = Judged> + '_ {
+    pub fn judged(&self) -> impl ExactSizeIterator<Item = PageDecision> + '_ {
         self.pages.iter().map(|page| self.judge(page))
     }
 
-    fn judge(&self, page: &GroupedPage) -> Judged {
+    fn judge(&self, page: &GroupedPage) -> PageDecision {
         let record_at = |place: u32| self.pages[place as usize].record;
         let winner = page.group.and_then(|group| self.groups.get(group)).map(|group| group.winner_place);
         let records = NamedRecords {
@@ -117,7 +117,7 @@ impl Grouped {
             winner: winner.and_then(record_at),
             duplicate_of: page.duplicate_of.and_then(record_at),
         };
-        Judged { status: page.status, content: page.content, records }
+        PageDecision { status: page.status, content: page.content, records }
     }
 
     /// Returns the record that represents a group.

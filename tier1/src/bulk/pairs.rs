@@ -12,7 +12,7 @@ const SEED: u64 = 7;
 
 /// Number of pairs of pages with content that are in one group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Within {
+pub struct PairAgreement {
     /// Number of all pairs.
     pub pairs: u64,
     /// Number of compared pairs: all of them, or a sample of the requested size drawn from all pairs.
@@ -26,7 +26,7 @@ pub(super) fn compare_pairs(
     resolved: &ResolvedCollection,
     read: &ReadSignature<'_, BulkError>,
     pairs_max: usize,
-) -> Result<Within, BulkError> {
+) -> Result<PairAgreement, BulkError> {
     // Number of the pair after the last pair of each group, if all pairs are numbered.
     let mut ends = Vec::with_capacity(resolved.groups.len());
     let mut pairs = 0;
@@ -50,7 +50,7 @@ pub(super) fn compare_pairs(
     }
     let comparisons = resolved.contents.compare_all(read, &chosen)?;
     let unlike = comparisons.iter().filter(|comparison| !comparison.similar).count() as u64;
-    Ok(Within { pairs, compared, unlike })
+    Ok(PairAgreement { pairs, compared, unlike })
 }
 
 /// Returns the pair with this number in the sequence (0, 1), (0, 2), (1, 2), (0, 3), ...

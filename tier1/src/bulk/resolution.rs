@@ -6,7 +6,7 @@ use doppel_model::ShardId;
 use doppel_protocol::WinnerOrder;
 
 use super::cover::cover;
-use super::grouped::{BulkGroup, Grouped, GroupedPage};
+use super::grouped::{BulkGroup, GroupedCollection, GroupedPage};
 use super::groups::{ContentGroup, CoveredBy, GroupMember, compare_with_winners, groups};
 use super::market::{self, MarketWinner};
 use super::versions::{PageState, Versions};
@@ -80,7 +80,7 @@ pub(super) fn resolve(
 
 impl ResolvedCollection {
     /// Returns the answer.
-    pub(super) fn into_grouped(self) -> Grouped {
+    pub(super) fn into_grouped(self) -> GroupedCollection {
         let mut groups: Vec<BulkGroup> =
             self.groups.iter().enumerate().map(|(number, group)| self.summary(number, group)).collect();
         let statuses: Vec<PageStatus> =
@@ -125,7 +125,7 @@ impl ResolvedCollection {
             pages.iter_mut().for_each(|(_, page)| page.duplicate_of = page.duplicate_of.map(index_of));
             groups.iter_mut().for_each(|group| group.winner_place = index_of(group.winner_place));
         }
-        Grouped { pages: pages.into_iter().map(|(_, page)| page).collect(), groups, counters, dead }
+        GroupedCollection { pages: pages.into_iter().map(|(_, page)| page).collect(), groups, counters, dead }
     }
 
     pub(super) fn content(&self, page: u32) -> Option<ContentIndex> {

@@ -21,7 +21,7 @@ use super::redirects::Spellings;
 use super::resolution::ResolvedCollection;
 use super::versions::{Page, PageState};
 use crate::machine::{public_state, target_note, target_state};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{
     AuditEntry, ContentComparison, ContentState, Cover, CoveringPage, ForwardProbe, Group, GroupRecord,
     Member, Membership, Meta, PageRecord, PublicState, RedirectState, Resolution, SearchState, State, Winner,
@@ -141,7 +141,7 @@ impl<'r> CollectionRows<'r> {
         }
         for (normal, (source, target)) in in_shard(&self.sources, shard, shards) {
             let value = RowValue::Record(target_note(*normal, *target));
-            put(key::edge(shard, Kind::Source, *normal, *source), value)?;
+            put(key::edge(shard, RowKind::Source, *normal, *source), value)?;
         }
         for (id, page) in pages {
             if let Some(content) = self.all.content(*page) {
@@ -150,7 +150,7 @@ impl<'r> CollectionRows<'r> {
         }
         for (normal, (id, page)) in in_shard(&self.spellings, shard, shards) {
             let url = &self.page(*page).rank.url;
-            put(key::edge(shard, Kind::Spelling, *normal, *id), RowValue::Record(encode(url)?))?;
+            put(key::edge(shard, RowKind::Spelling, *normal, *id), RowValue::Record(encode(url)?))?;
         }
         put(key::meta(shard), RowValue::Record(encode(&meta)?))?;
         Ok(meta)
@@ -326,6 +326,6 @@ fn inbound_redirects(
 ) -> Result<(), StoreError> {
     let mut edges = edges.iter();
     edges.try_for_each(|(target, source)| {
-        put(key::edge(shard, Kind::InboundRedirect, *target, *source), RowValue::Record(Vec::new()))
+        put(key::edge(shard, RowKind::InboundRedirect, *target, *source), RowValue::Record(Vec::new()))
     })
 }

@@ -7,7 +7,7 @@ use doppel_protocol::Body;
 
 use super::*;
 use crate::check;
-use crate::rows::key::Kind;
+use crate::rows::key::RowKind;
 use crate::rows::record::{AuditEntry, decode, encode};
 use crate::storage::database::Database;
 use crate::storage::store::Store;
@@ -25,7 +25,7 @@ fn bulk_of(unit: Unit, group_members_max: u64) -> Bulk {
         market: None,
         group_members_max,
         unit,
-        keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
+        keep: BulkOutput::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     };
     Bulk::new(&config).unwrap()
 }
@@ -58,7 +58,7 @@ fn redirect(to: &str) -> Body {
     Body::Redirect(PageUrl::parse(to).unwrap())
 }
 
-fn status(grouped: &Grouped, url: &str) -> (Status, Option<String>) {
+fn status(grouped: &GroupedCollection, url: &str) -> (Status, Option<String>) {
     let line = grouped.lines().find(|line| line.url.as_str() == url).unwrap();
     (line.status, line.winner.as_ref().map(ToString::to_string))
 }
@@ -73,10 +73,10 @@ fn pairs_linked_only_by_other_pages_are_counted() {
     submit(&mut chain, "http://h/alone", 1, content(5_000..5_100));
     // The last page of the chain is similar to neither of the two copies of the first page.
     let chain = chain.at_rest().unwrap();
-    assert_eq!(chain.within(1_000).unwrap(), Within { pairs: 6, compared: 6, unlike: 2 });
+    assert_eq!(chain.within(1_000).unwrap(), PairAgreement { pairs: 6, compared: 6, unlike: 2 });
     let drawn = chain.within(5).unwrap();
     assert!(drawn.pairs == 6 && drawn.compared == 5 && drawn.unlike <= 5, "{drawn:?}");
-    assert_eq!(bulk(100).at_rest().unwrap().within(5).unwrap(), Within::default());
+    assert_eq!(bulk(100).at_rest().unwrap().within(5).unwrap(), PairAgreement::default());
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn new_databases_pass_the_check_and_have_every_page() {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("tier1");
         let map = RangeMap::new(shards, ranges).unwrap();
-        let keep = Keep::Databases { dir: &dir, map };
+        let keep = BulkOutput::Databases { dir: &dir, map };
         let config = BulkConfig {
             policy: Policy::default(),
             winners: WinnerOrder::DEFAULT,
@@ -248,7 +248,7 @@ fn new_databases_pass_the_check_and_have_every_page() {
 
 /// Returns a row without the time at which a quarantine began.
 fn timeless(key: &[u8], row: Option<Vec<u8>>) -> Option<Vec<u8>> {
-    if !Kind::Audit.is_of(key) {
+    if !RowKind::Audit.is_of(key) {
         return row;
     }
     let entry: AuditEntry = decode(key, &row?).unwrap();
@@ -260,7 +260,7 @@ fn replaced_contents_count_as_unused_signatures() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("tier1");
     let map = RangeMap::new(2, 1).unwrap();
-    let keep = Keep::Databases { dir: &dir, map };
+    let keep = BulkOutput::Databases { dir: &dir, map };
     let config = BulkConfig {
         policy: Policy::default(),
         winners: WinnerOrder::DEFAULT,

@@ -6,7 +6,7 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Checker, Invariant, ReferencedRow, hex};
 use crate::machine::public_state;
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{
     ContentComparison, ContentState, ForwardProbe, GroupRecord, Member, Membership, PageRecord, SearchState,
     State,
@@ -91,7 +91,7 @@ impl Checker<'_> {
     fn check_inbound_redirects(&mut self, page: PageId, record: &PageRecord) {
         let mut found: u32 = 0;
         if record.inbound_redirects > 0 {
-            let prefix = key::edges(self.owner(page), Kind::InboundRedirect, page);
+            let prefix = key::edges(self.owner(page), RowKind::InboundRedirect, page);
             let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |_, _| {
                 found += 1;
                 true

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 use doppel_contract::Status;
-use doppel_model::signature::{Builder, Kind as SignatureKind};
+use doppel_model::signature::{Builder, SignatureKind};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::IndexStateItem;
 
 use super::Invariant;
 use super::rows::{RowKey, pieces};
 use crate::machine::{Audience, Envelope, Message};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{
     Announcement, ContentState, Election, FanOut, Group, GroupRecord, Member, Membership, Meta, PageRecord,
     PartnerQuery, Reach, RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
@@ -425,22 +425,22 @@ impl FaultSample {
             plant(
                 "a redirect without a row at its end",
                 Invariant::Edge,
-                vec![(edge(Kind::InboundRedirect, end, page), None)],
+                vec![(edge(RowKind::InboundRedirect, end, page), None)],
             ),
             plant(
                 "a redirect without a row at its target",
                 Invariant::Edge,
-                vec![(edge(Kind::Source, target, page), None)],
+                vec![(edge(RowKind::Source, target, page), None)],
             ),
             plant(
                 "a row of a redirect that does not exist",
                 Invariant::Edge,
-                vec![(edge(Kind::Source, other, other), present.clone())],
+                vec![(edge(RowKind::Source, other, other), present.clone())],
             ),
             plant(
                 "an inbound redirect that does not end there",
                 Invariant::Edge,
-                vec![(edge(Kind::InboundRedirect, other, page), present)],
+                vec![(edge(RowKind::InboundRedirect, other, page), present)],
             ),
             plant(
                 "a redirect without its target's state",
@@ -451,7 +451,7 @@ impl FaultSample {
                 "a round that no message continues",
                 Invariant::Work,
                 vec![(
-                    key::fan_out(end.shard(self.shards), Kind::InboundRedirect, end),
+                    key::fan_out(end.shard(self.shards), RowKind::InboundRedirect, end),
                     Some(encode(&round)),
                 )],
             ),
@@ -463,10 +463,10 @@ impl FaultSample {
     /// the faults.
     fn spellings(&self) -> Result<Vec<PlantedFault>, UnsuitableStore> {
         let row = |normal: PageId, url: &PageUrl| {
-            (key::edge(normal.shard(self.shards), Kind::Spelling, normal, url.id()), Some(encode(url)))
+            (key::edge(normal.shard(self.shards), RowKind::Spelling, normal, url.id()), Some(encode(url)))
         };
         let has_redirects = |normal: PageId| {
-            let sources = key::edges(normal.shard(self.shards), Kind::Source, normal);
+            let sources = key::edges(normal.shard(self.shards), RowKind::Source, normal);
             self.rows.keys().any(|key| key.starts_with(&sources))
         };
         let spelled = |is_purged: bool| {

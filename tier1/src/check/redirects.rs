@@ -7,14 +7,14 @@ use doppel_model::{PageId, PageUrl};
 use super::rows::RowKey;
 use super::{Checker, Invariant, ReferencedRow};
 use crate::machine::{Audience, HOPS_MAX, SPELLINGS_MAX, target_note, target_state};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{FanOut, PageRecord, RedirectState, Resolution, State, decode};
 
 impl Checker<'_> {
     /// Checks the record of a redirect.
     pub(super) fn check_redirect(&mut self, page: PageId, record: &PageRecord, state: &RedirectState) {
         let target = state.to.normal_id();
-        let edge = key::edge(self.owner(target), Kind::Source, target, page);
+        let edge = key::edge(self.owner(target), RowKind::Source, target, page);
         if !self.underway.has_source(target, page) && !self.has(&edge) {
             let detail = format!("redirects to {}, which has no row for the redirect", state.to);
             self.add_finding(Invariant::Edge, record.url().to_string(), detail);
@@ -45,7 +45,7 @@ impl Checker<'_> {
     /// stands.
     fn check_noted_target(&mut self, page: PageId, record: &PageRecord, state: &RedirectState) {
         let normal = state.to.normal_id();
-        let edge = key::edge(self.owner(normal), Kind::Source, normal, page);
+        let edge = key::edge(self.owner(normal), RowKind::Source, normal, page);
         if self.underway.is_rerouting(page)
             || self.underway.is_rerouting(normal)
             || self.underway.has_source(normal, page)
@@ -71,7 +71,7 @@ impl Checker<'_> {
     /// page's state.
     fn check_attached(&mut self, page: PageId, record: &PageRecord, state: &RedirectState, end: PageId) {
         let url = record.url().to_string();
-        if !self.has(&key::edge(self.owner(end), Kind::InboundRedirect, end, page)) {
+        if !self.has(&key::edge(self.owner(end), RowKind::InboundRedirect, end, page)) {
             let end = self.describe_page(end);
             let detail = format!("ends at {end}, which has no row for the redirect");
             return self.add_finding(Invariant::Edge, url, detail);
@@ -138,7 +138,7 @@ impl Checker<'_> {
     fn find_target(&mut self, to: &PageUrl, asker: Option<&PageId>) -> Option<Option<PageId>> {
         let (normal, as_sent) = (to.normal_id(), to.id());
         let shard = self.owner(normal);
-        if as_sent != normal && self.has(&key::edge(shard, Kind::Spelling, normal, as_sent)) {
+        if as_sent != normal && self.has(&key::edge(shard, RowKind::Spelling, normal, as_sent)) {
             return Some(Some(as_sent));
         }
         match self.record(normal) {
@@ -146,7 +146,7 @@ impl Checker<'_> {
             ReferencedRow::Row(_) | ReferencedRow::Missing => {}
             ReferencedRow::Unreadable => return None,
         }
-        let prefix = key::edges(shard, Kind::Spelling, normal);
+        let prefix = key::edges(shard, RowKind::Spelling, normal);
         let (mut rows, mut first) = (0, None);
         let mut is_readable = true;
         let read = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, value| {
@@ -172,7 +172,7 @@ impl Checker<'_> {
     /// Checks that a page whose URL is not in normalised form has a row in the shard of that form.
     pub(super) fn check_spelling(&mut self, page: PageId, record: &PageRecord) {
         let Some(normal) = record.url().normalised().map(|normalised| normalised.id()) else { return };
-        let is_known = self.has(&key::edge(self.owner(normal), Kind::Spelling, normal, page));
+        let is_known = self.has(&key::edge(self.owner(normal), RowKind::Spelling, normal, page));
         if is_known != (record.state != State::Purged) && !self.underway.has_spelling(normal, page) {
             let detail = if is_known {
                 "was purged, but still has a row at its normalised form"

@@ -4,9 +4,9 @@ use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::IndexStateItem;
 
 use crate::machine::Audience;
-use crate::rows::key::{self, Kind};
-use crate::rows::txn::Row;
+use crate::rows::key::{self, RowKind};
 use crate::storage::store::{Store, StoreError};
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Maximum number of rows and bytes in a piece. Between two pieces the scan holds no part of the store.
 const PIECE_ROWS: usize = 1_000;
@@ -46,29 +46,29 @@ impl RowKey {
     pub(crate) fn of(key: &[u8]) -> Option<(ShardId, Self)> {
         let (shard, rest) = key.split_first_chunk::<2>()?;
         let (kind, rest) = rest.split_first()?;
-        let row_key = match Kind::of(*kind)? {
-            Kind::Meta => rest.is_empty().then_some(Self::Meta)?,
-            Kind::Audit => Self::Audit(number(rest)?),
-            Kind::AuditsDropped => rest.is_empty().then_some(Self::AuditsDropped)?,
-            Kind::Feed => Self::Feed(number(rest)?),
-            Kind::Group => Self::Group(group(rest)?),
-            Kind::IndexState => Self::IndexState(item(rest)?),
-            Kind::InboundRedirect => {
+        let row_key = match RowKind::of(*kind)? {
+            RowKind::Meta => rest.is_empty().then_some(Self::Meta)?,
+            RowKind::Audit => Self::Audit(number(rest)?),
+            RowKind::AuditsDropped => rest.is_empty().then_some(Self::AuditsDropped)?,
+            RowKind::Feed => Self::Feed(number(rest)?),
+            RowKind::Group => Self::Group(group(rest)?),
+            RowKind::IndexState => Self::IndexState(item(rest)?),
+            RowKind::InboundRedirect => {
                 pages(rest).map(|(target, source)| Self::InboundRedirect(target, source))?
             }
-            Kind::Source => pages(rest).map(|(target, source)| Self::Source(target, source))?,
-            Kind::FanOut => {
+            RowKind::Source => pages(rest).map(|(target, source)| Self::Source(target, source))?,
+            RowKind::FanOut => {
                 let (edges, rest) = rest.split_first()?;
                 Self::FanOut(Audience::from_edge_kind(*edges)?, page(rest)?)
             }
-            Kind::Spelling => pages(rest).map(|(normal, page)| Self::Spelling(normal, page))?,
-            Kind::Member => group_page(rest).map(|(group, page)| Self::Member(group, page))?,
-            Kind::ForwardingEntry => {
+            RowKind::Spelling => pages(rest).map(|(normal, page)| Self::Spelling(normal, page))?,
+            RowKind::Member => group_page(rest).map(|(group, page)| Self::Member(group, page))?,
+            RowKind::ForwardingEntry => {
                 group_page(rest).map(|(group, page)| Self::ForwardingEntry(group, page))?
             }
-            Kind::Page => Self::Page(page(rest)?),
-            Kind::Signature => Self::Signature(page(rest)?),
-            Kind::Outbox => {
+            RowKind::Page => Self::Page(page(rest)?),
+            RowKind::Signature => Self::Signature(page(rest)?),
+            RowKind::Outbox => {
                 let (to, rest) = rest.split_first_chunk::<2>()?;
                 Self::Outbox(ShardId(u16::from_be_bytes(*to)), number(rest)?)
             }
@@ -138,7 +138,7 @@ pub(crate) fn pieces(store: &dyn Store, each: &mut dyn FnMut(&[u8], &[u8])) -> R
 ///
 /// # Errors
 /// If the store fails.
-pub(crate) fn piece(store: &dyn Store, from: &[u8]) -> Result<Vec<Row>, StoreError> {
+pub(crate) fn piece(store: &dyn Store, from: &[u8]) -> Result<Vec<EncodedRow>, StoreError> {
     let (mut piece, mut bytes) = (Vec::new(), 0);
     store.range(from, &END, &mut |key, value| {
         bytes += key.len() + value.len();

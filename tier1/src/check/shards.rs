@@ -5,7 +5,7 @@ use doppel_model::{PageId, ShardId};
 use super::rows::RowKey;
 use super::{Checker, Invariant, ReferencedRow};
 use crate::machine::Envelope;
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{AuditEntry, Meta};
 
 impl Checker<'_> {
@@ -46,7 +46,7 @@ impl Checker<'_> {
             // Expected number of the next message, by receiver.
             let mut next: Vec<Option<u64>> =
                 (0..self.shards).map(|to| self.applied(ShardId(to), from).map(|n| n + 1)).collect();
-            let (start, end) = key::all(from, Kind::Outbox);
+            let (start, end) = key::all(from, RowKind::Outbox);
             let mut rows = Vec::new();
             let read = self.store.range(&start, &end, &mut |key, value| {
                 rows.push((key.to_vec(), value.to_vec()));

@@ -26,7 +26,7 @@ use doppel_model::{PageId, PageUrl};
 
 use super::publish::target_state;
 use super::{Audience, Effect, Machine, Message, TracePosition};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{PageRecord, Reach, RedirectState, Resolution, State, TargetState, decode, encode};
 use crate::storage::store::StoreError;
 
@@ -93,14 +93,14 @@ impl Machine<'_, '_> {
         asker: Option<&PageId>,
     ) -> Result<Option<PageId>, StoreError> {
         if as_sent != normal
-            && self.txn.has(&key::edge(self.current_shard, Kind::Spelling, normal, as_sent))?
+            && self.txn.has(&key::edge(self.current_shard, RowKind::Spelling, normal, as_sent))?
         {
             return Ok(Some(as_sent));
         }
         if self.is_on_record(normal)? {
             return Ok(Some(normal));
         }
-        let prefix = key::edges(self.current_shard, Kind::Spelling, normal);
+        let prefix = key::edges(self.current_shard, RowKind::Spelling, normal);
         let mut first: Option<(PageUrl, PageId)> = None;
         for (key, bytes) in self.txn.scan(&prefix, None, SPELLINGS_MAX)? {
             let Some(page) = key::last_page(&key).filter(|page| Some(page) != asker) else { continue };
@@ -120,7 +120,7 @@ impl Machine<'_, '_> {
         source: PageId,
         found: Option<PageId>,
     ) -> Result<(), StoreError> {
-        let key = key::edge(self.current_shard, Kind::Source, normal, source);
+        let key = key::edge(self.current_shard, RowKind::Source, normal, source);
         let note = target_note(normal, found);
         // A redirect that has a new target by now has no row.
         if self.txn.raw(&key)?.is_some_and(|noted| noted != note) {
@@ -219,12 +219,12 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::Subscribe`]: notes a direct redirect.
     pub(super) fn on_subscribe(&mut self, target: PageId, source: PageId) {
-        self.txn.put(key::edge(self.current_shard, Kind::Source, target, source), Vec::new());
+        self.txn.put(key::edge(self.current_shard, RowKind::Source, target, source), Vec::new());
     }
 
     /// Handles [`Message::Unsubscribe`]: removes a direct redirect.
     pub(super) fn on_unsubscribe(&mut self, target: PageId, source: PageId) {
-        self.txn.delete(key::edge(self.current_shard, Kind::Source, target, source));
+        self.txn.delete(key::edge(self.current_shard, RowKind::Source, target, source));
     }
 
     /// Tells the direct redirects of a page, and of other pages of its normalised form, that the page has a
@@ -245,7 +245,7 @@ impl Machine<'_, '_> {
         page: PageId,
         url: Option<&PageUrl>,
     ) -> Result<(), StoreError> {
-        let key = key::edge(self.current_shard, Kind::Spelling, normal, page);
+        let key = key::edge(self.current_shard, RowKind::Spelling, normal, page);
         match url {
             Some(url) => self.txn.put(key, encode(url)?),
             None => self.txn.delete(key),
@@ -280,7 +280,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::AttachRedirect`]: the chain of `source` ends at this page.
     pub(super) fn on_attach_redirect(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        let key = key::edge(self.current_shard, Kind::InboundRedirect, target, source);
+        let key = key::edge(self.current_shard, RowKind::InboundRedirect, target, source);
         let was_attached = self.txn.has(&key)?;
         let Some(mut record) = self.take(target)? else { return Ok(()) };
         if !was_attached {
@@ -304,7 +304,7 @@ impl Machine<'_, '_> {
 
     /// Handles [`Message::DetachRedirect`]: the chain of `source` no longer ends at this page.
     pub(super) fn on_detach_redirect(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        let key = key::edge(self.current_shard, Kind::InboundRedirect, target, source);
+        let key = key::edge(self.current_shard, RowKind::InboundRedirect, target, source);
         if !self.txn.has(&key)? {
             return Ok(());
         }

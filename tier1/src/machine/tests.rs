@@ -41,7 +41,7 @@ use super::{
 use crate::check::tests::assert_sound;
 use crate::range::Range;
 use crate::range::owed::OwedScan;
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{AuditEntry, ContentComparison, GroupRecord, Member, PageRecord, State, decode};
 use crate::rows::txn::read;
 use crate::storage::store::{Memory, Store, for_each_row};
@@ -203,7 +203,7 @@ impl World {
         self.orders.clear();
         self.commands.clear();
         for shard in (0..settings.shards).map(ShardId) {
-            for_each_row(&self.store, shard, Kind::Page, |key, bytes| {
+            for_each_row(&self.store, shard, RowKind::Page, |key, bytes| {
                 let record: PageRecord = decode(key, bytes)?;
                 if let Some(state) = record.content() {
                     self.index.put(key::last_page(key).unwrap(), self.numbers[&state.content]);

@@ -14,7 +14,7 @@ use doppel_protocol::RangeMap;
 
 use crate::machine::{Envelope, Shards};
 use crate::peers::{Post, Receipt};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{damaged, decode};
 use crate::storage::store::{Store, StoreError};
 
@@ -109,7 +109,7 @@ impl Outbox {
         shards: &Shards,
         local: &mut dyn FnMut(Envelope),
     ) -> Result<(), StoreError> {
-        let (mut next, end) = key::all(from, Kind::Outbox);
+        let (mut next, end) = key::all(from, RowKind::Outbox);
         loop {
             let mut first: Option<(ShardId, u64)> = None;
             let mut failed = None;

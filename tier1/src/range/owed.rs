@@ -8,7 +8,7 @@
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::machine::Command;
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{GroupRecord, PageRecord, SearchState, decode};
 use crate::storage::store::{Store, StoreError};
 
@@ -16,7 +16,7 @@ use crate::storage::store::{Store, StoreError};
 pub(crate) const PIECE_ROWS: usize = 1_000;
 
 /// Kinds of rows that the scan reads in each shard.
-const KINDS: [Kind; 2] = [Kind::Page, Kind::Group];
+const KINDS: [RowKind; 2] = [RowKind::Page, RowKind::Group];
 
 /// Work that a piece of the rows owes.
 #[derive(Debug, Default)]
@@ -115,8 +115,8 @@ impl OwedScan {
 }
 
 impl OwedWork {
-    fn add(&mut self, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        if kind == Kind::Group {
+    fn add(&mut self, kind: RowKind, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        if kind == RowKind::Group {
             if let (GroupRecord::Active(group), Some(id)) = (decode(key, bytes)?, key::last_number(key)) {
                 let id = GroupId::from_stored(id);
                 self.dirty.extend(group.owes_recomputation().then_some(id));

@@ -11,7 +11,7 @@ use super::*;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
 use crate::peers::AppliedPosition;
 use crate::range::owed::OwedScan;
-use crate::rows::key::Kind;
+use crate::rows::key::RowKind;
 use crate::storage::store::{Intercept, Intercepted, Memory, for_each_row};
 
 const SHARDS: u16 = 4;
@@ -78,7 +78,7 @@ impl DrivenRange {
     fn outbox_rows(&self) -> usize {
         let mut rows = 0;
         for shard in self.range.shards().run() {
-            for_each_row(&*self.store, shard, Kind::Outbox, |_, _| {
+            for_each_row(&*self.store, shard, RowKind::Outbox, |_, _| {
                 rows += 1;
                 Ok(())
             })

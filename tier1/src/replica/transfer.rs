@@ -29,11 +29,11 @@ use doppel_shared_log::LogError;
 use crate::backup::verify;
 use crate::check::rows::END;
 use crate::rows::key;
-use crate::rows::txn::Row;
 use crate::storage::database::Database;
 use crate::storage::files::sync_directory;
 use crate::storage::log::{LogId, Position, SequencedPosition};
 use crate::storage::store::{Store as _, StoreError};
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Maximum number of rows in one answer of the owner. Tests use few, so that rows change between answers.
 const PIECE_ROWS: usize = if cfg!(test) { 10 } else { 1_000 };
@@ -216,7 +216,7 @@ pub(crate) fn transfer(
         let so_far = Some((sequence, rows));
         progress(so_far)?;
         let ask = |owner: &dyn RangeOwner| owner.scan(range, &from, &END, PIECE_ROWS);
-        let piece: Vec<Row> = source.ask(|| progress(so_far), ask)?;
+        let piece: Vec<EncodedRow> = source.ask(|| progress(so_far), ask)?;
         let Some((last, _)) = piece.last() else { break };
         if *last < from {
             let why = "the owner answered with rows that were not requested";

@@ -8,7 +8,7 @@ use doppel_protocol::{IndexStateItem, RangeMap, RepairId};
 /// Kind of a row. Each comment shows the identifiers in the key and the value of the row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum RowKind {
     /// The shard's counters and sequence numbers.
     Meta = b'c',
     /// `event number` → page whose newest event has this number.
@@ -45,7 +45,7 @@ pub(crate) enum Kind {
     AuditsDropped = b'd',
 }
 
-impl Kind {
+impl RowKind {
     /// All kinds of rows.
     const ALL: [Self; 15] = [
         Self::Meta,
@@ -86,7 +86,7 @@ pub(crate) fn range_of(map: RangeMap, key: &[u8]) -> RangeId {
     map.of_shard(ShardId(shard))
 }
 
-fn start(shard: ShardId, kind: Kind, capacity: usize) -> Vec<u8> {
+fn start(shard: ShardId, kind: RowKind, capacity: usize) -> Vec<u8> {
     let mut key = Vec::with_capacity(3 + capacity);
     key.extend_from_slice(&shard.0.to_be_bytes());
     key.push(kind as u8);
@@ -94,25 +94,25 @@ fn start(shard: ShardId, kind: Kind, capacity: usize) -> Vec<u8> {
 }
 
 pub(crate) fn meta(shard: ShardId) -> Vec<u8> {
-    start(shard, Kind::Meta, 0)
+    start(shard, RowKind::Meta, 0)
 }
 
 pub(crate) fn page(shard: ShardId, page: PageId) -> Vec<u8> {
-    one(shard, Kind::Page, page)
+    one(shard, RowKind::Page, page)
 }
 
 pub(crate) fn signature(shard: ShardId, page: PageId) -> Vec<u8> {
-    one(shard, Kind::Signature, page)
+    one(shard, RowKind::Signature, page)
 }
 
-fn one(shard: ShardId, kind: Kind, page: PageId) -> Vec<u8> {
+fn one(shard: ShardId, kind: RowKind, page: PageId) -> Vec<u8> {
     let mut key = start(shard, kind, 16);
     key.extend_from_slice(page.bytes());
     key
 }
 
 pub(crate) fn group(group: GroupId) -> Vec<u8> {
-    let mut key = start(group.shard(), Kind::Group, 8);
+    let mut key = start(group.shard(), RowKind::Group, 8);
     key.extend_from_slice(&group.get().to_be_bytes());
     key
 }
@@ -125,7 +125,7 @@ pub(crate) fn member(group: GroupId, page: PageId) -> Vec<u8> {
 
 /// The common prefix of a group's member rows.
 pub(crate) fn members(group: GroupId) -> Vec<u8> {
-    let mut key = start(group.shard(), Kind::Member, 24);
+    let mut key = start(group.shard(), RowKind::Member, 24);
     key.extend_from_slice(&group.get().to_be_bytes());
     key
 }
@@ -138,51 +138,51 @@ pub(crate) fn forwarding_entry(group: GroupId, page: PageId) -> Vec<u8> {
 
 /// The common prefix of a merged group's forwarding entries.
 pub(crate) fn forwarding_entries(group: GroupId) -> Vec<u8> {
-    let mut key = start(group.shard(), Kind::ForwardingEntry, 24);
+    let mut key = start(group.shard(), RowKind::ForwardingEntry, 24);
     key.extend_from_slice(&group.get().to_be_bytes());
     key
 }
 
-/// The key of an edge. `kind` must be [`Kind::Source`], [`Kind::InboundRedirect`], or [`Kind::Spelling`].
-pub(crate) fn edge(shard: ShardId, kind: Kind, target: PageId, source: PageId) -> Vec<u8> {
+/// The key of an edge. `kind` must be [`RowKind::Source`], [`RowKind::InboundRedirect`], or [`RowKind::Spelling`].
+pub(crate) fn edge(shard: ShardId, kind: RowKind, target: PageId, source: PageId) -> Vec<u8> {
     let mut key = edges(shard, kind, target);
     key.extend_from_slice(source.bytes());
     key
 }
 
 /// The common prefix of a target's edges of one kind.
-pub(crate) fn edges(shard: ShardId, kind: Kind, target: PageId) -> Vec<u8> {
+pub(crate) fn edges(shard: ShardId, kind: RowKind, target: PageId) -> Vec<u8> {
     let mut key = start(shard, kind, 32);
     key.extend_from_slice(target.bytes());
     key
 }
 
-/// The key of a round. `edges` must be [`Kind::Source`] or [`Kind::InboundRedirect`].
-pub(crate) fn fan_out(shard: ShardId, edges: Kind, target: PageId) -> Vec<u8> {
-    let mut key = start(shard, Kind::FanOut, 17);
+/// The key of a round. `edges` must be [`RowKind::Source`] or [`RowKind::InboundRedirect`].
+pub(crate) fn fan_out(shard: ShardId, edges: RowKind, target: PageId) -> Vec<u8> {
+    let mut key = start(shard, RowKind::FanOut, 17);
     key.push(edges as u8);
     key.extend_from_slice(target.bytes());
     key
 }
 
 pub(crate) fn feed(shard: ShardId, number: u64) -> Vec<u8> {
-    let mut key = start(shard, Kind::Feed, 8);
+    let mut key = start(shard, RowKind::Feed, 8);
     key.extend_from_slice(&number.to_be_bytes());
     key
 }
 
 pub(crate) fn audit(repair: RepairId) -> Vec<u8> {
-    let mut key = start(repair.shard, Kind::Audit, 8);
+    let mut key = start(repair.shard, RowKind::Audit, 8);
     key.extend_from_slice(&repair.number.to_be_bytes());
     key
 }
 
 pub(crate) fn audits_dropped(shard: ShardId) -> Vec<u8> {
-    start(shard, Kind::AuditsDropped, 0)
+    start(shard, RowKind::AuditsDropped, 0)
 }
 
 pub(crate) fn index_state(item: IndexStateItem) -> Vec<u8> {
-    let mut key = start(INDEX_STATE_SHARD, Kind::IndexState, 1);
+    let mut key = start(INDEX_STATE_SHARD, RowKind::IndexState, 1);
     key.push(index_state_byte(item));
     key
 }
@@ -196,7 +196,7 @@ pub(crate) fn index_state_byte(item: IndexStateItem) -> u8 {
 }
 
 pub(crate) fn outbox(shard: ShardId, receiver: ShardId, number: u64) -> Vec<u8> {
-    let mut key = start(shard, Kind::Outbox, 10);
+    let mut key = start(shard, RowKind::Outbox, 10);
     key.extend_from_slice(&receiver.0.to_be_bytes());
     key.extend_from_slice(&number.to_be_bytes());
     key
@@ -204,7 +204,7 @@ pub(crate) fn outbox(shard: ShardId, receiver: ShardId, number: u64) -> Vec<u8> 
 
 /// The common prefix of the messages from one shard to another.
 pub(crate) fn outbox_pair(shard: ShardId, receiver: ShardId) -> Vec<u8> {
-    let mut key = start(shard, Kind::Outbox, 2);
+    let mut key = start(shard, RowKind::Outbox, 2);
     key.extend_from_slice(&receiver.0.to_be_bytes());
     key
 }
@@ -216,7 +216,7 @@ pub(crate) fn receiver_and_number(key: &[u8]) -> Option<(ShardId, u64)> {
 }
 
 /// The half-open interval of keys of one kind in a shard.
-pub(crate) fn all(shard: ShardId, kind: Kind) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn all(shard: ShardId, kind: RowKind) -> (Vec<u8>, Vec<u8>) {
     let from = start(shard, kind, 0);
     let to = after_prefix(&from);
     (from, to)

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use doppel_contract::CROWDED_REDIRECTS;
 use doppel_model::{ClientId, GroupId, PageId, ShardId};
+use doppel_protocol::range_owner::EncodedRow;
 use serde::de::DeserializeOwned;
 
 use crate::rows::key;
@@ -47,9 +48,6 @@ struct Slot<T, S> {
     /// Whether the transaction has changed the record.
     changed: bool,
 }
-
-/// Key and value of a row.
-pub(crate) type Row = (Vec<u8>, Vec<u8>);
 
 /// A transaction over a store.
 pub(crate) struct Txn<'s> {
@@ -234,7 +232,7 @@ impl<'s> Txn<'s> {
         prefix: &[u8],
         after: Option<&[u8]>,
         limit: usize,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<EncodedRow>, StoreError> {
         let mut from = after.map_or_else(|| prefix.to_vec(), key::after);
         let end = key::after_prefix(prefix);
         let mut rows = Vec::new();

@@ -113,7 +113,7 @@ impl Tier1 {
     ///
     /// If the directory is in use or damaged, or if a database is missing or older than the others.
     pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
-        Self::open_some(config, OtherRanges::new())
+        Self::open_with_others(config, OtherRanges::new())
     }
 
     /// Like [`open`](Self::open), but for a node that owns all ranges except `others`. The log of each range
@@ -122,7 +122,7 @@ impl Tier1 {
     /// # Errors
     ///
     /// Like [`open`](Self::open), and if no range is left.
-    pub fn open_some(config: &Config, others: OtherRanges) -> Result<Arc<Self>, Error> {
+    pub fn open_with_others(config: &Config, others: OtherRanges) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, config.ranges)?;
         let mut dirs = directories(&config.dir, map);
         dirs.retain(|(id, _)| !others.contains_key(id));
@@ -158,7 +158,7 @@ impl Tier1 {
     /// # Errors
     ///
     /// If a store is damaged.
-    pub fn over(stores: Vec<Arc<dyn Store>>, config: &Config) -> Result<Arc<Self>, Error> {
+    pub fn open_over_stores(stores: Vec<Arc<dyn Store>>, config: &Config) -> Result<Arc<Self>, Error> {
         Self::over_stores(stores, config, |peers| peers)
     }
 

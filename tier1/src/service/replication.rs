@@ -7,6 +7,7 @@
 //! Invariant: the files of a replica are wiped only if they contradict the log or the log does not reach back
 //! to them, never because they are behind or ahead. A copy from another node is on the disk before.
 
+mod beats;
 mod configuration;
 mod contradiction;
 mod copying;
@@ -24,7 +25,6 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, RangeClaim};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::LogError;
 
@@ -36,7 +36,7 @@ use crate::service::ownership::refusals::Refusals;
 use crate::storage::database::LogConsumer;
 use crate::storage::range_files::directory;
 use crate::storage::store::StoreError;
-pub use configuration::{ReplicatedRange, Replication};
+pub use configuration::{ReplicatedRange, ReplicationConfig};
 use history::ValueHistory;
 use trimming::Trimming;
 
@@ -68,7 +68,7 @@ struct KeeperState {
     ranges: Arc<RangeRegistry>,
     refusals: Arc<Refusals>,
     config: Config,
-    replication: Replication,
+    replication: ReplicationConfig,
     /// A random number for each life of the process.
     incarnation: u64,
     begun: Instant,
@@ -131,7 +131,7 @@ impl Keeper {
     /// # Errors
     ///
     /// If a thread cannot be started.
-    pub fn start(tier1: &Arc<Tier1>, config: &Config, replication: Replication) -> Result<Self, Error> {
+    pub fn start(tier1: &Arc<Tier1>, config: &Config, replication: ReplicationConfig) -> Result<Self, Error> {
         let kept = replication.ranges.iter().map(|_| KeptReplica::default()).collect();
         let shared = Arc::new(KeeperState {
             tier1: Arc::clone(tier1),
@@ -154,7 +154,7 @@ impl Keeper {
             threads.push(doppel_threads::spawn_vital(name, keep).map_err(Error::Thread)?);
         }
         let beating = Arc::clone(&shared);
-        let beat = Box::new(move || beating.beat());
+        let beat = Box::new(move || beating.send_beats());
         threads.push(doppel_threads::spawn_vital("tier1-beats".to_owned(), beat).map_err(Error::Thread)?);
         Ok(Self { shared, threads: Mutex::new(threads) })
     }
@@ -222,51 +222,6 @@ impl KeeperState {
             if let Some(replica) = &lock(&kept.state).replica {
                 replica.stop();
             }
-        }
-    }
-
-    /// Has the next beat sent at once.
-    fn beat_soon(&self) {
-        *lock(&self.beat) = true;
-        self.news.notify_all();
-    }
-
-    /// Sends beats until the process stops.
-    fn beat(&self) {
-        while !self.is_stopping() {
-            let ranges = self.replication.ranges.iter().zip(&self.kept);
-            let ranges = ranges.map(|(replicated, kept)| {
-                let state = lock(&kept.state);
-                let replica = state.replica.as_ref();
-                let epoch = replica.map_or(Epoch(0), |replica| replica.owner().0);
-                let (index, sequence, needs) = match replica {
-                    // Files that contradict the log are of no use to other nodes, and no node has to wait for
-                    // them.
-                    _ if state.contradicts => (0, 0, state.needs),
-                    Some(replica) => (replica.index(), replica.sequence().0, replica.sequence().0),
-                    None => (state.index, 0, state.needs),
-                };
-                RangeClaim {
-                    range: replicated.range,
-                    epoch: state.owned.unwrap_or(epoch),
-                    // A node that accepts no writes leaves the range to others.
-                    owns: state.owned.is_some() && self.refusals.check().is_ok(),
-                    index,
-                    known: state.is_known && !state.contradicts,
-                    sequence,
-                    needs,
-                    trouble: state.trouble.clone(),
-                }
-            });
-            let node = self.replication.node.clone();
-            let beat = Beat { node, incarnation: self.incarnation, ranges: ranges.collect() };
-            (self.replication.tell)(&beat);
-            let soon = lock(&self.beat);
-            let (mut soon, _) = self
-                .news
-                .wait_timeout_while(soon, BEAT, |soon| !*soon && !self.is_stopping())
-                .unwrap_or_else(PoisonError::into_inner);
-            *soon = false;
         }
     }
 

@@ -183,7 +183,7 @@ fn start_with<S: Store + 'static>(
 ) -> (Arc<Tier1>, Arc<LinkingIndex>) {
     // Several ranges may share a store, because each has rows of its own.
     let stores = (0..config.ranges).map(|_| Arc::clone(store) as Arc<dyn Store>);
-    let tier1 = Tier1::over(stores.collect(), config).unwrap();
+    let tier1 = Tier1::open_over_stores(stores.collect(), config).unwrap();
     let tier2 = Arc::new(LinkingIndex::naming(partners));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).unwrap();

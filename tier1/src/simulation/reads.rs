@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doppel_model::{Random, RangeId};
 
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
-use crate::rows::txn::Row;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// The ranges of a cluster with faults in reads. Posts pass through unchanged.
 pub(super) struct FaultyReads {
@@ -94,7 +94,13 @@ impl Peers for FaultyReads {
         }
     }
 
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         match self.draw_outcome(range) {
             ReadOutcome::Complete => self.peers.scan(range, from, to, limit),
             ReadOutcome::Short => self.peers.scan(range, from, to, limit.min(1)),

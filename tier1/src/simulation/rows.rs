@@ -5,7 +5,7 @@ use doppel_model::pairwise::Similarity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
 use crate::storage::store::{Store, StoreError, for_each_row};
 
@@ -67,7 +67,7 @@ pub struct MemberRow {
 
 /// A row of a store.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Row {
+pub enum DecodedRow {
     Page(Box<PageRow>),
     Group(GroupRow),
     /// A merged group, which redirects messages.
@@ -117,20 +117,20 @@ pub enum Row {
 ///
 /// # Errors
 /// If a row is damaged.
-pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<Row>, StoreError> {
+pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<DecodedRow>, StoreError> {
     let mut rows = Vec::new();
     for shard in (0..shards).map(ShardId) {
         for kind in [
-            Kind::Page,
-            Kind::Group,
-            Kind::Member,
-            Kind::InboundRedirect,
-            Kind::Source,
-            Kind::Spelling,
-            Kind::Signature,
-            Kind::Feed,
-            Kind::Outbox,
-            Kind::ForwardingEntry,
+            RowKind::Page,
+            RowKind::Group,
+            RowKind::Member,
+            RowKind::InboundRedirect,
+            RowKind::Source,
+            RowKind::Spelling,
+            RowKind::Signature,
+            RowKind::Feed,
+            RowKind::Outbox,
+            RowKind::ForwardingEntry,
         ] {
             for_each_row(store, shard, kind, |key, bytes| {
                 rows.extend(row(shard, kind, key, bytes)?);
@@ -141,23 +141,23 @@ pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<Row>, StoreError> {
     Ok(rows)
 }
 
-fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Row>, StoreError> {
+fn row(shard: ShardId, kind: RowKind, key: &[u8], bytes: &[u8]) -> Result<Option<DecodedRow>, StoreError> {
     let before_page = key.len().checked_sub(16).and_then(|end| key.get(..end)).unwrap_or_default();
     let page = key::last_page(key);
     let number = key::last_number(key);
     let group = || key::last_number(before_page).map(GroupId::from_stored);
     Ok(match kind {
-        Kind::Page => {
+        RowKind::Page => {
             page.map(|page| decode(key, bytes).map(|record| page_row(page, &record))).transpose()?
         }
-        Kind::Group => number
+        RowKind::Group => number
             .map(|number| decode(key, bytes).map(|record| group_row(GroupId::from_stored(number), &record)))
             .transpose()?,
-        Kind::Member => {
+        RowKind::Member => {
             let member: Member = decode(key, bytes)?;
             let Member { membership_number, content, has_inbound_redirects, dissimilar, .. } = member;
             group().zip(page).map(|(group, page)| {
-                Row::Member(MemberRow {
+                DecodedRow::Member(MemberRow {
                     group,
                     page,
                     membership_number,
@@ -167,38 +167,40 @@ fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Ro
                 })
             })
         }
-        Kind::InboundRedirect => key::last_page(before_page)
+        RowKind::InboundRedirect => key::last_page(before_page)
             .zip(page)
-            .map(|(target, source)| Row::InboundRedirect { target, source }),
-        Kind::Source => {
-            key::last_page(before_page).zip(page).map(|(target, source)| Row::Source { target, source })
+            .map(|(target, source)| DecodedRow::InboundRedirect { target, source }),
+        RowKind::Source => key::last_page(before_page)
+            .zip(page)
+            .map(|(target, source)| DecodedRow::Source { target, source }),
+        RowKind::Spelling => {
+            key::last_page(before_page).zip(page).map(|(normal, page)| DecodedRow::Spelling { normal, page })
         }
-        Kind::Spelling => {
-            key::last_page(before_page).zip(page).map(|(normal, page)| Row::Spelling { normal, page })
-        }
-        Kind::Signature => {
+        RowKind::Signature => {
             let damaged =
                 |_| StoreError::Damaged { key: format!("{key:?}"), reason: "it is not a valid signature" };
             let content = Signature::from_bytes(bytes).map_err(damaged)?.content();
-            page.map(|page| Row::Signature { page, content })
+            page.map(|page| DecodedRow::Signature { page, content })
         }
-        Kind::Feed => {
+        RowKind::Feed => {
             let page = bytes.first_chunk::<16>().copied().map(PageId::from_bytes);
-            number.zip(page).map(|(number, page)| Row::Feed { shard, number, page })
+            number.zip(page).map(|(number, page)| DecodedRow::Feed { shard, number, page })
         }
-        Kind::Outbox => number.map(|number| Row::Outbox { from: shard, number }),
-        Kind::ForwardingEntry => group().zip(page).map(|(group, page)| Row::ForwardingEntry { group, page }),
+        RowKind::Outbox => number.map(|number| DecodedRow::Outbox { from: shard, number }),
+        RowKind::ForwardingEntry => {
+            group().zip(page).map(|(group, page)| DecodedRow::ForwardingEntry { group, page })
+        }
         _ => None,
     })
 }
 
-fn page_row(page: PageId, record: &PageRecord) -> Row {
+fn page_row(page: PageId, record: &PageRecord) -> DecodedRow {
     let (mut redirect_to, mut attached_to) = (None, None);
     if let State::Redirect(state) = &record.state {
         redirect_to = Some(state.to.clone());
         attached_to = state.attached_to();
     }
-    Row::Page(Box::new(PageRow {
+    DecodedRow::Page(Box::new(PageRow {
         page,
         url: record.url().clone(),
         fetched_at: record.fetched_at,
@@ -223,9 +225,9 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
     }))
 }
 
-fn group_row(group: GroupId, record: &GroupRecord) -> Row {
+fn group_row(group: GroupId, record: &GroupRecord) -> DecodedRow {
     match record {
-        GroupRecord::Active(record) => Row::Group(GroupRow {
+        GroupRecord::Active(record) => DecodedRow::Group(GroupRow {
             group,
             winner: record.winner.as_ref().map(|(page, _)| *page),
             members: record.members,
@@ -237,6 +239,8 @@ fn group_row(group: GroupId, record: &GroupRecord) -> Row {
             contents_at_repair: record.contents_at_repair,
             dirty: record.dirty,
         }),
-        GroupRecord::Forward(forward) => Row::Forward { group, into: forward.into, done: forward.done },
+        GroupRecord::Forward(forward) => {
+            DecodedRow::Forward { group, into: forward.into, done: forward.done }
+        }
     }
 }

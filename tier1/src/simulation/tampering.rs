@@ -2,29 +2,29 @@
 
 use doppel_model::{GroupId, PageId};
 
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{GroupRecord, decode, encode};
 use crate::storage::store::StoreError;
 
 #[must_use]
 pub fn is_outbox_row(key: &[u8]) -> bool {
-    Kind::Outbox.is_of(key)
+    RowKind::Outbox.is_of(key)
 }
 
 #[must_use]
 pub fn is_feed_row(key: &[u8]) -> bool {
-    Kind::Feed.is_of(key)
+    RowKind::Feed.is_of(key)
 }
 
 #[must_use]
 pub fn is_signature_row(key: &[u8]) -> bool {
-    Kind::Signature.is_of(key)
+    RowKind::Signature.is_of(key)
 }
 
 /// The page whose record is the row with this key.
 #[must_use]
 pub fn page_of_row(key: &[u8]) -> Option<PageId> {
-    key::last_page(key).filter(|_| Kind::Page.is_of(key))
+    key::last_page(key).filter(|_| RowKind::Page.is_of(key))
 }
 
 /// Changes the row of a group in use so that it counts a single content. `None` for any other row.
@@ -32,7 +32,7 @@ pub fn page_of_row(key: &[u8]) -> Option<PageId> {
 /// # Errors
 /// If the row is damaged.
 pub fn forget_contents(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-    if !Kind::Group.is_of(key) {
+    if !RowKind::Group.is_of(key) {
         return Ok(None);
     }
     let GroupRecord::Active(mut group) = decode(key, value)? else { return Ok(None) };
@@ -50,7 +50,7 @@ pub fn redirect_forward(
     value: &[u8],
     other: impl FnOnce(GroupId) -> Option<GroupId>,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    if !Kind::Group.is_of(key) {
+    if !RowKind::Group.is_of(key) {
         return Ok(None);
     }
     let GroupRecord::Forward(mut forward) = decode(key, value)? else { return Ok(None) };

@@ -5,7 +5,7 @@ use doppel_model::{GroupId, PageId};
 use super::EntryKey;
 use super::entry::{GroupEntry, PageEntry, UngroupedPage};
 use super::secret::SecretKey;
-use crate::rows::key::{Kind, last_number, last_page};
+use crate::rows::key::{RowKind, last_number, last_page};
 use crate::rows::record::{GroupRecord, PageRecord, decode};
 
 /// The id of an entry and its new value. `None` removes the entry.
@@ -26,8 +26,8 @@ impl EntryChange {
     /// Derives the change from a row's new value. Returns `None` if the table has no entries for such rows.
     /// An unreadable row is left to readers of the rows.
     pub(super) fn of(secret: SecretKey, key: &[u8], row: Option<&[u8]>) -> Option<Self> {
-        match Kind::of(*key.get(2)?)? {
-            Kind::Page => {
+        match RowKind::of(*key.get(2)?)? {
+            RowKind::Page => {
                 let id = last_page(key)?;
                 let page = row.and_then(|row| match decode::<PageRecord>(key, row) {
                     Ok(record) => PageEntry::of(secret, id, &record),
@@ -35,7 +35,7 @@ impl EntryChange {
                 });
                 Some(Self::Page(id, page))
             }
-            Kind::Group => {
+            RowKind::Group => {
                 let id = GroupId::from_stored(last_number(key)?);
                 let record = row.and_then(|row| decode::<GroupRecord>(key, row).ok());
                 Some(Self::Group(id, record.and_then(|record| GroupEntry::of(id, &record))))

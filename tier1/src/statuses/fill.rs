@@ -12,7 +12,7 @@ use doppel_model::ShardId;
 use super::changes::EntryChange;
 use super::snapshot::Snapshot;
 use super::{CHANGES_AT_ONCE, Coverage, Entries, EntryKey, StatusTable};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::storage::database::WriteVisitor;
 use crate::storage::store::{Store, StoreError};
 
@@ -145,7 +145,7 @@ impl Fill {
 
 fn rows_of(run: Range<ShardId>) -> VecDeque<(Vec<u8>, Vec<u8>)> {
     let shards = (run.start.0..run.end.0).map(ShardId);
-    shards.flat_map(|shard| [Kind::Group, Kind::Page].map(|kind| key::all(shard, kind))).collect()
+    shards.flat_map(|shard| [RowKind::Group, RowKind::Page].map(|kind| key::all(shard, kind))).collect()
 }
 
 impl StatusTable {

@@ -49,7 +49,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::rows::key::Kind;
+use crate::rows::key::RowKind;
 use crate::rows::record;
 use crate::storage::log::{AppendOutcome, FileLog, Log as _, Payload, Position, SequencedPosition};
 use crate::storage::signatures::{SignatureId, SignatureStore};
@@ -106,7 +106,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns whether a key is the key of a signature.
 fn is_signature(key: &[u8]) -> bool {
-    Kind::Signature.is_of(key)
+    RowKind::Signature.is_of(key)
 }
 
 fn signature_id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {

@@ -29,7 +29,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Interval at which an idle router checks whether nodes were started anew.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+const NODE_CHECK: Duration = Duration::from_secs(1);
 
 impl Router {
     /// Whether the router has nothing to do until it receives a message.
@@ -168,7 +168,7 @@ fn collect(router: &Router, received: &Receiver<RouterMessage>, buffer: &mut Ord
                     }
                     (step, None) => {
                         router.resting.store(step == StepOutcome::Idle, Ordering::Relaxed);
-                        let message = received.recv_timeout(HEARTBEAT);
+                        let message = received.recv_timeout(NODE_CHECK);
                         router.resting.store(false, Ordering::Relaxed);
                         if matches!(message, Err(RecvTimeoutError::Timeout)) {
                             router.check_nodes();

@@ -11,7 +11,7 @@ use doppel_crawls::copy::{Fate, Judge, Note, Removal};
 use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::PageId;
 use doppel_protocol::Line;
-use doppel_tier1::bulk::{Grouped, NamedRecords, Unit};
+use doppel_tier1::bulk::{GroupedCollection, NamedRecords, Unit};
 
 use super::notes::{Notes, NotesOut, PageNote};
 use super::originals::{KeptOriginals, References};
@@ -41,7 +41,7 @@ impl TakenRecords {
     /// If the temporary file of annotations cannot be written.
     pub fn decide(
         mut self,
-        grouped: &Grouped,
+        grouped: &GroupedCollection,
         unit: Unit,
         annotate: Option<&RecordNames>,
     ) -> anyhow::Result<RecordDecisions> {

@@ -18,7 +18,7 @@ use doppel_protocol::membership::ClusterMembership;
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{ContentSource, IndexError, IndexOrders, RangeMap};
 use doppel_shared_log::SharedLog;
-use doppel_tier1::{Keeper, ReplicatedRange, Replication, Rules, Tier1};
+use doppel_tier1::{Keeper, ReplicatedRange, ReplicationConfig, Rules, Tier1};
 use doppel_tier2::Tier2;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::orders::{CurrentRouter, RemoteOrders, RouterLocation};
@@ -113,7 +113,7 @@ fn replication(
     name: &NodeName,
     connection: &ClusterConnection,
     router: &Arc<LocalRouter>,
-) -> Replication {
+) -> ReplicationConfig {
     let copies = cluster.log().map_or(1, |log| usize::from(log.replicas));
     let range = |range: RangeId| {
         let (engine, stream) = (connection.engine.clone(), cluster.stream(range));
@@ -124,7 +124,7 @@ fn replication(
         }
     };
     let router = Arc::clone(router);
-    Replication {
+    ReplicationConfig {
         cluster: cluster.id.to_string(),
         node: name.to_string(),
         ranges: cluster.ranges_of(name).into_iter().map(range).collect(),

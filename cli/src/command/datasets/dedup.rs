@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use doppel_contract::{Market, Markets};
 use doppel_dataset::results::{RecordDecisions, ResultArgs, Results, Verdicts};
+use doppel_dataset::summary::{IngestSummary, LearntTables, Summary};
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::ingested::ReadingPlan;
 use doppel_inputs::records::bad_records::BadFile;
@@ -31,7 +32,6 @@ use doppel_tier1::bulk::Unit;
 
 use crate::given_options::GivenOptions;
 use crate::slow_policy;
-use crate::summary::{IngestSummary, LearntTables, Summary};
 use report_plan::ReportPlan;
 
 /// Find the duplicates of crawls on disk, without a server.
@@ -152,7 +152,7 @@ impl Dedup {
         self.inputs.records.fields.judges_records = self.unit() == Unit::Record;
         // The collection must have the same records of a file whether or not a run copies the records.
         self.inputs.records.fields.copies_records = self.results.is_wanted() || self.data.is_some();
-        let mut request = engine::asked(&self.engine)?;
+        let mut request = engine::collection_request(&self.engine)?;
         request.wanted.policy.and_then(slow_policy::warning).inspect(|warning| say!("doppel: {warning}"));
         let mut plan = self.plan(&request)?;
         self.describe_unused_options(plan.makes_directory).inspect(|unused| say!("doppel: {unused}"));

@@ -11,7 +11,7 @@ use doppel_control::description::Description;
 use doppel_control::description::file::ClusterFile;
 use doppel_control::description::steps::ProcessRole;
 use doppel_control::log::all_streams;
-use doppel_control::log::monitored::{LogTarget, speaks_against};
+use doppel_control::log::monitored::{LogTarget, find_objections};
 use doppel_control::log::monitors::Objections;
 use doppel_control::node_directory::{self, Restored};
 use doppel_control::startup_wait::StartupWait;
@@ -84,7 +84,7 @@ impl Tier1 {
                 "the rules of winners are fixed by `doppel init --winners`, and those of --winners are others"
             );
         }
-        let listener = process::listen_as(listen, &node.address).await?;
+        let listener = process::listen::bind_node(listen, &node.address).await?;
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
@@ -145,7 +145,7 @@ fn ensure_settles(cluster: &Cluster, engine: &LogEngine, servers: &[String]) -> 
     let Some(log) = cluster.log() else { return Ok(()) };
     let streams = all_streams(&cluster.id, cluster.description.ranges);
     let place = LogTarget { engine, servers, streams: &streams };
-    let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
+    let Objections { wrong, silent } = find_objections(log, &place, Instant::now());
     for silent in silent {
         tracing::warn!("{silent}; how it is set is not known");
     }

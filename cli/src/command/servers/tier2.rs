@@ -54,7 +54,7 @@ impl Tier2 {
         let Some((cluster, hearing)) = joined else { return Ok(()) };
         let (id, node) = cluster.tier2_node(&name)?;
         let own = cluster.identity(&name);
-        let listener = process::listen_as(listen, &node.address).await?;
+        let listener = process::listen::bind_node(listen, &node.address).await?;
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;

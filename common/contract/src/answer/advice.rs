@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{GroupIdForm, MainContentAnswer, SimilarityForm, TimeForm};
-use crate::rule::WinnerRule;
 use crate::status::{Status, UnresolvedReason};
+use crate::winner_rule::WinnerRule;
 
 /// What Doppel advises about a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Advice;
-use crate::rule::WinnerRule;
+use crate::winner_rule::WinnerRule;
 
 /// Explains why two pages are, or are not, duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

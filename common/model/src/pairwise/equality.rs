@@ -1,7 +1,7 @@
 //! Says in words what equal contents share. Contents consist of words or tokens, so the texts of two equal
 //! contents may differ in everything else.
 
-use super::{Policy, Tokens};
+use super::{ComparedTokens, Policy};
 
 impl Policy {
     /// Says in words what two pages with equal contents share. Everything else in their texts may differ.
@@ -9,7 +9,7 @@ impl Policy {
     pub const fn equality(&self) -> &'static str {
         match self {
             _ if self.reads_code_tokens() => "the same tokens (white space ignored)",
-            Self::BySite { tokens: Tokens::Source, .. } => {
+            Self::BySite { tokens: ComparedTokens::Source, .. } => {
                 "the same source tokens on one site (punctuation and case ignored)"
             }
             _ if self.reads_source_tokens() => "the same source tokens (punctuation and case ignored)",

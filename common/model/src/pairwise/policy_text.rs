@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Policy, Sites, Tokens, copies, imatch, multi_simhash, overlap, projection, simhash, supershingle,
+    ComparedTokens, Policy, Sites, copies, imatch, multi_simhash, overlap, projection, simhash, supershingle,
 };
 use crate::Tau;
 use crate::signature::{SHINGLE_TOKENS, SHINGLE_TOKENS_RANGE};
@@ -76,13 +76,13 @@ enum Parameter {
     },
     Sites(Sites),
     Tokens {
-        tokens: Tokens,
-        choices: &'static [Tokens],
+        tokens: ComparedTokens,
+        choices: &'static [ComparedTokens],
     },
 }
 
 /// The choices of policies that compare words or source tokens.
-const WORDS_OR_SOURCE: &[Tokens] = &[Tokens::Words, Tokens::Source];
+const WORDS_OR_SOURCE: &[ComparedTokens] = &[ComparedTokens::Words, ComparedTokens::Source];
 
 /// Tells a user who asks for `tokens` which policies compare code. Empty for other parameters.
 fn tokens_hint(key: &str) -> &'static str {
@@ -92,10 +92,16 @@ fn tokens_hint(key: &str) -> &'static str {
 /// All policies with their default parameters.
 const DEFAULTS: [Policy; 11] = [
     Policy::jaccard(Tau::DEFAULT),
-    Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS, tokens: Tokens::Words },
-    Policy::Projection { agreeing: 372, tokens: Tokens::Words },
-    Policy::Combined { equal: 2, agreeing: 355, tokens: Tokens::Words },
-    Policy::BySite { across: 372, equal: 2, agreeing: 355, site: Sites::Registrable, tokens: Tokens::Words },
+    Policy::Supershingle { equal: 2, words: supershingle::SHINGLE_TOKENS, tokens: ComparedTokens::Words },
+    Policy::Projection { agreeing: 372, tokens: ComparedTokens::Words },
+    Policy::Combined { equal: 2, agreeing: 355, tokens: ComparedTokens::Words },
+    Policy::BySite {
+        across: 372,
+        equal: 2,
+        agreeing: 355,
+        site: Sites::Registrable,
+        tokens: ComparedTokens::Words,
+    },
     Policy::Simhash { differing: 3 },
     Policy::Imatch { lexicons: 10, idf_from: 20, idf_to: 85 },
     Policy::MultiSimhash { words: 2, lexicons: 5, below: 3 },
@@ -157,10 +163,10 @@ impl Parameter {
                 sites.map(Self::Sites).ok_or_else(|| wrong(format!("one of {}", Sites::WORDS.join(", "))))
             }
             Self::Tokens { choices, .. } => {
-                let hint = if text == Tokens::Code.word() { tokens_hint("tokens") } else { "" };
-                Tokens::of_word(text, choices)
+                let hint = if text == ComparedTokens::Code.word() { tokens_hint("tokens") } else { "" };
+                ComparedTokens::of_word(text, choices)
                     .map(|tokens| Self::Tokens { tokens, choices })
-                    .ok_or_else(|| wrong(format!("one of {}{hint}", Tokens::words(choices))))
+                    .ok_or_else(|| wrong(format!("one of {}{hint}", ComparedTokens::words(choices))))
             }
         }
     }
@@ -214,13 +220,14 @@ impl Policy {
         match self {
             Self::Jaccard { tau, words, tokens } => {
                 let (least, most) = (*SHINGLE_TOKENS_RANGE.start(), *SHINGLE_TOKENS_RANGE.end());
-                let tokens = Parameter::Tokens { tokens, choices: &[Tokens::Words, Tokens::Code] };
+                let tokens =
+                    Parameter::Tokens { tokens, choices: &[ComparedTokens::Words, ComparedTokens::Code] };
                 vec![threshold("tau", tau), number("words", words, least, most), tokens]
             }
             Self::Content { tau } => vec![threshold("tau", tau)],
             Self::Supershingle { equal: supershingles, words, tokens } => {
                 let words = number("words", words, 1, supershingle::SHINGLE_TOKENS_MAX);
-                let choices = &[Tokens::Words, Tokens::Source, Tokens::Code];
+                let choices = &[ComparedTokens::Words, ComparedTokens::Source, ComparedTokens::Code];
                 vec![equal(supershingles), words, Parameter::Tokens { tokens, choices }]
             }
             Self::Projection { agreeing: bits, tokens } => {
@@ -354,7 +361,7 @@ impl fmt::Display for Policy {
         // default values stays as those versions wrote it.
         let is_jaccard = matches!(self, Self::Jaccard { .. });
         let is_written = |parameter: &Parameter| match parameter {
-            Parameter::Tokens { tokens, .. } => *tokens != Tokens::Words,
+            Parameter::Tokens { tokens, .. } => *tokens != ComparedTokens::Words,
             Parameter::Number { key: "words", value, .. } => !is_jaccard || *value != SHINGLE_TOKENS as u32,
             _ => true,
         };

@@ -10,7 +10,7 @@ use super::{
     supershingle,
 };
 use crate::ContentHash;
-use crate::signature::{Builder, Kind, Signature};
+use crate::signature::{Builder, Signature, SignatureKind};
 use crate::stable_hash128;
 use crate::tables::{Tables, TablesError, TermSample};
 
@@ -131,42 +131,42 @@ impl Signer {
             (Policy::Jaccard { words, .. }, _) => return self.builder.build_of(words, tokens),
             (Policy::Supershingle { words, .. }, _) => {
                 supershingle::sign(tokens, words, numbers, payload);
-                Kind::Supershingles
+                SignatureKind::Supershingles
             }
             (Policy::Projection { .. }, _) => {
                 projection::sign(tokens, payload);
-                Kind::Projection
+                SignatureKind::Projection
             }
             (Policy::Combined { .. }, _) => {
                 combined::sign(tokens, numbers, payload);
-                Kind::Combined
+                SignatureKind::Combined
             }
             (Policy::BySite { .. }, _) => {
                 combined::sign(tokens, numbers, payload);
                 payload.extend(features.site.unwrap_or_default().to_le_bytes());
-                Kind::BySite
+                SignatureKind::BySite
             }
             (Policy::Simhash { .. }, _) => {
                 simhash::sign(tokens, numbers, payload);
-                Kind::Simhash
+                SignatureKind::Simhash
             }
             (Policy::Imatch { lexicons: random, idf_from, idf_to }, tables) => {
                 let lexicons = imatch::Lexicons { random, idf_from, idf_to };
                 // The constructors ensure that a policy that reads tables has them.
                 let sign = |tables| imatch::sign(features.terms, lexicons, tables, numbers, payload);
                 tables.into_iter().for_each(sign);
-                Kind::Imatch
+                SignatureKind::Imatch
             }
             (Policy::MultiSimhash { words, lexicons, .. }, tables) => {
                 let scratch = &mut scratch.multi_simhash;
                 let parameters = multi_simhash::SignParameters { words, lexicons };
                 let sign = |tables| multi_simhash::sign(features.terms, parameters, tables, scratch, payload);
                 tables.into_iter().for_each(sign);
-                Kind::MultiSimhash
+                SignatureKind::MultiSimhash
             }
             (Policy::Content { .. }, _) => {
                 content::sign(tokens, numbers, payload);
-                Kind::Content
+                SignatureKind::Content
             }
             (Policy::Copies { .. }, _) => {
                 copies::sign(
@@ -176,7 +176,7 @@ impl Signer {
                     numbers,
                     payload,
                 );
-                Kind::Copies
+                SignatureKind::Copies
             }
             (Policy::Overlap { lines, .. }, _) => {
                 let text = self.builder.content(tokens);
@@ -184,7 +184,13 @@ impl Signer {
                 // are.
                 overlap::sign(if count < TOKENS_MIN { &[] } else { features.lines }, lines, numbers);
                 let content = ContentHash(overlap::content_hash(text, numbers));
-                return self.builder.with_payload(Kind::Overlap, content, (count, count), &text, numbers);
+                return self.builder.with_payload(
+                    SignatureKind::Overlap,
+                    content,
+                    (count, count),
+                    &text,
+                    numbers,
+                );
             }
         };
         let mut content = self.builder.content(tokens);
@@ -192,7 +198,7 @@ impl Signer {
             // Copies on two sites are two contents.
             let site = features.site.unwrap_or_default().to_be_bytes();
             let form: &[u8] =
-                if kind == Kind::Copies { copies::form_byte(features.main.is_none()) } else { &[] };
+                if kind == SignatureKind::Copies { copies::form_byte(features.main.is_none()) } else { &[] };
             content = stable_hash128(&[&content[..], &site, form].concat()).to_be_bytes();
         }
         let hashes = &mut self.scratch.numbers;

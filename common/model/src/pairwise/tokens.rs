@@ -4,7 +4,7 @@ use super::Policy;
 
 /// Which tokens of a page are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Tokens {
+pub enum ComparedTokens {
     /// Words, which every policy compares by default.
     Words,
     /// Source tokens, as in Henzinger, *Finding Near-Duplicate Web Pages*, SIGIR 2006, section 2. There a URL
@@ -14,7 +14,7 @@ pub enum Tokens {
     Code,
 }
 
-impl Tokens {
+impl ComparedTokens {
     /// The word for this choice in the text of a policy.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -39,24 +39,25 @@ impl Tokens {
 }
 
 impl Policy {
-    /// Whether the policy compares source tokens ([`Tokens::Source`]).
+    /// Whether the policy compares source tokens ([`ComparedTokens::Source`]).
     #[must_use]
     pub const fn reads_source_tokens(&self) -> bool {
         matches!(
             self,
-            Self::Supershingle { tokens: Tokens::Source, .. }
-                | Self::Projection { tokens: Tokens::Source, .. }
-                | Self::Combined { tokens: Tokens::Source, .. }
-                | Self::BySite { tokens: Tokens::Source, .. }
+            Self::Supershingle { tokens: ComparedTokens::Source, .. }
+                | Self::Projection { tokens: ComparedTokens::Source, .. }
+                | Self::Combined { tokens: ComparedTokens::Source, .. }
+                | Self::BySite { tokens: ComparedTokens::Source, .. }
         )
     }
 
-    /// Whether the policy compares tokens of code ([`Tokens::Code`]).
+    /// Whether the policy compares tokens of code ([`ComparedTokens::Code`]).
     #[must_use]
     pub const fn reads_code_tokens(&self) -> bool {
         matches!(
             self,
-            Self::Jaccard { tokens: Tokens::Code, .. } | Self::Supershingle { tokens: Tokens::Code, .. }
+            Self::Jaccard { tokens: ComparedTokens::Code, .. }
+                | Self::Supershingle { tokens: ComparedTokens::Code, .. }
         )
     }
 }

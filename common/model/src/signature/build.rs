@@ -1,6 +1,8 @@
 //! Builds the signature of a content from the hashes of its tokens.
 
-use super::{BUCKET_SHIFT, FORMAT, Kind, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
+use super::{
+    BUCKET_SHIFT, FORMAT, SHINGLE_BITS, SHINGLE_TOKENS, Signature, SignatureKind, TOKENISER_VERSION, set,
+};
 use crate::ContentHash;
 use crate::sketch::sketch;
 use crate::{stable_hash64, stable_hash128};
@@ -27,7 +29,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Builds a signature of [`Kind::Shingles`] with [`SHINGLE_TOKENS`] tokens per shingle.
+    /// Builds a signature of [`SignatureKind::Shingles`] with [`SHINGLE_TOKENS`] tokens per shingle.
     ///
     /// `tokens` are the hashes of a content's tokens ([`stable_hash64`] of each), in text order. Tokens after
     /// the first 2^32 - 1 are ignored; input limits keep real contents far below that.
@@ -44,7 +46,7 @@ impl Builder {
         let tokens = &tokens[..count as usize];
         let content = self.content(tokens);
         shingles_of(words, tokens, &mut self.shingles);
-        self.begin(Kind::Shingles, content, (count, self.shingles.len() as u32));
+        self.begin(SignatureKind::Shingles, content, (count, self.shingles.len() as u32));
         self.bytes.extend(sketch(&self.shingles));
         set::pack(&self.shingles, &mut self.bytes);
         self.finish()
@@ -59,7 +61,7 @@ impl Builder {
     /// If the payload is longer than 2^32 - 1 bytes.
     pub fn with_payload(
         &mut self,
-        kind: Kind,
+        kind: SignatureKind,
         content: ContentHash,
         (tokens, size): (u32, u32),
         payload: &[u8],
@@ -77,7 +79,7 @@ impl Builder {
         self.finish()
     }
 
-    fn begin(&mut self, kind: Kind, content: [u8; 16], (tokens, size): (u32, u32)) {
+    fn begin(&mut self, kind: SignatureKind, content: [u8; 16], (tokens, size): (u32, u32)) {
         self.bytes.clear();
         self.bytes.push(FORMAT);
         self.bytes.extend(TOKENISER_VERSION.to_le_bytes());

@@ -3,7 +3,7 @@
 /// The kind of a signature: what the signature was made from. Only signatures of the same kind are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum SignatureKind {
     /// The set of shingles, with its sketch. The number 5 is historical: the byte once held the tokens per
     /// shingle.
     Shingles = 5,
@@ -30,7 +30,7 @@ pub enum Kind {
     Copies,
 }
 
-impl Kind {
+impl SignatureKind {
     const ALL: [Self; 11] = [
         Self::Shingles,
         Self::Supershingles,

@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, Read};
 
-use super::{FORMAT, KIND, Kind, PAYLOAD, Signature, SignatureError, layout};
+use super::{FORMAT, KIND, PAYLOAD, Signature, SignatureError, SignatureKind, layout};
 
 impl Signature {
     /// Reads the next signature. Returns `None` at the end of the input.
@@ -20,7 +20,8 @@ impl Signature {
             return Err(invalid(SignatureError::Format(bytes[0])));
         }
         if bytes.len() == PAYLOAD {
-            let kind = Kind::of(bytes[KIND]).ok_or_else(|| invalid(SignatureError::Kind(bytes[KIND])))?;
+            let kind =
+                SignatureKind::of(bytes[KIND]).ok_or_else(|| invalid(SignatureError::Kind(bytes[KIND])))?;
             // The length in the head is untrusted. `read_to_end` grows the buffer only as far as the input
             // has data.
             let rest = layout(kind, &bytes).bytes.saturating_sub(PAYLOAD as u64);

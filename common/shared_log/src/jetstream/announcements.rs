@@ -11,7 +11,7 @@ use async_nats::Client;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::news_channel::{BulletinSubscription, NewsChannel};
+use super::news_channel::{NewsChannel, NewsSubscription};
 use super::sent_bytes::SentBytes;
 use crate::announced::AnnouncedEntries;
 use crate::log::{LogEntry, Sequence};
@@ -23,7 +23,7 @@ const SILENCE: Duration = Duration::from_millis(250);
 pub(super) struct Announcements {
     channel: NewsChannel,
     received: Arc<ReceivedAnnouncements>,
-    _listening: BulletinSubscription,
+    _listening: NewsSubscription,
 }
 
 #[derive(Default)]

@@ -28,7 +28,7 @@ pub struct NewsChannel {
 
 /// A subscription to news. It ends when this value is dropped.
 #[derive(Debug)]
-pub struct BulletinSubscription(JoinHandle<()>);
+pub struct NewsSubscription(JoinHandle<()>);
 
 impl NewsChannel {
     pub(super) fn new(client: Client, handle: Handle, subject: String, sent: SentBytes) -> Self {
@@ -53,9 +53,9 @@ impl NewsChannel {
     /// Calls `hear` with all news from now on. `hear` runs on a thread of the runtime, which it must not
     /// block.
     #[must_use]
-    pub fn listen(&self, hear: impl Fn(&[u8]) + Send + 'static) -> BulletinSubscription {
+    pub fn listen(&self, hear: impl Fn(&[u8]) + Send + 'static) -> NewsSubscription {
         let (client, subject) = (self.client.clone(), self.subject.clone());
-        BulletinSubscription(self.handle.spawn(async move {
+        NewsSubscription(self.handle.spawn(async move {
             loop {
                 match client.subscribe(subject.clone()).await {
                     Ok(mut news) => {
@@ -71,7 +71,7 @@ impl NewsChannel {
     }
 }
 
-impl Drop for BulletinSubscription {
+impl Drop for NewsSubscription {
     fn drop(&mut self) {
         self.0.abort();
     }

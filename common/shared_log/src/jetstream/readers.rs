@@ -8,7 +8,7 @@ use async_nats::Client;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use super::news_channel::{BulletinSubscription, NewsChannel};
+use super::news_channel::{NewsChannel, NewsSubscription};
 use super::sent_bytes::SentBytes;
 use crate::reports::Reports;
 
@@ -16,7 +16,7 @@ use crate::reports::Reports;
 pub(super) struct Readers {
     channel: NewsChannel,
     reports: Arc<Reports>,
-    _listening: BulletinSubscription,
+    _listening: NewsSubscription,
 }
 
 fn receive(reports: &Reports, news: &[u8]) {

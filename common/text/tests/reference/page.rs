@@ -7,7 +7,7 @@ use doppel_model::{PageUrl, RawContent};
 use doppel_text::{Extractor, PageText};
 use url::{Host, Url};
 
-use crate::oracle::crawl::Found;
+use crate::oracle::crawl::FetchOutcome;
 use crate::oracle::html::{self, parse};
 use crate::oracle::{Crawl, redirect};
 use crate::terms::terms;
@@ -104,9 +104,9 @@ pub(crate) enum Site {
 pub(crate) fn read(files: &[impl AsRef<Path>]) -> Vec<Page> {
     let crawl = Crawl::read(files).unwrap();
     let mut extractor = Extractor::default();
-    let page = |(url, found): (&str, &Found)| match found {
-        Found::Html(html) => Page::of_html(url, html, &mut extractor),
-        Found::Location(_) | Found::Dead => None,
+    let page = |(url, found): (&str, &FetchOutcome)| match found {
+        FetchOutcome::Html(html) => Page::of_html(url, html, &mut extractor),
+        FetchOutcome::Location(_) | FetchOutcome::Dead => None,
     };
     crawl.newest().filter_map(page).collect()
 }

@@ -32,7 +32,7 @@ pub struct LogTarget<'p> {
 ///
 /// The reasons are wrong settings of servers and, with settlement `log`, servers for which no monitor
 /// answers. If something does not answer, the question is repeated until `until`.
-pub fn speaks_against(settings: &LogSettings, place: &LogTarget<'_>, until: Instant) -> Objections {
+pub fn find_objections(settings: &LogSettings, place: &LogTarget<'_>, until: Instant) -> Objections {
     let LogSettings { settlement, monitors, .. } = settings;
     let LogTarget { engine, servers, streams } = place;
     loop {
@@ -61,7 +61,7 @@ fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
     for server in &state.servers {
         match &server.greeting {
             Ok(greeting) => {
-                drop(keepers.entry(&greeting.name).or_insert_with(|| format!("at {}", server.url)))
+                keepers.entry(&greeting.name).or_insert_with(|| format!("at {}", server.url));
             }
             Err(reason) => {
                 all.silent.push(format!("the log server at {} does not answer: {reason}", server.url));

@@ -218,9 +218,9 @@ impl Mapping {
     /// Warns if there are too few contents for the numbers of nodes.
     fn warnings(&self, contents: usize) -> Vec<String> {
         let learned = contents * usize::from(self.learned_percent) / 100;
-        let later = || layout::few(learned, " to learn from", &[self.later_nodes]);
+        let later = || layout::warn_if_few(learned, " to learn from", &[self.later_nodes]);
         let later = (self.splits > 0).then(later).flatten();
-        layout::few(contents, "", &self.nodes).into_iter().chain(later).collect()
+        layout::warn_if_few(contents, "", &self.nodes).into_iter().chain(later).collect()
     }
 
     /// Mappings to measure, the paper's first.

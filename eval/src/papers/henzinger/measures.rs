@@ -2,7 +2,7 @@
 
 use doppel_crawls::FetchedPage;
 use doppel_model::PageUrl;
-use doppel_model::pairwise::{Policy, Sites, Tokens};
+use doppel_model::pairwise::{ComparedTokens, Policy, Sites};
 use doppel_model::signature::Signature;
 use doppel_text::Extractor;
 use serde::Serialize;
@@ -78,11 +78,11 @@ impl PageSignatures {
 
 /// Policies that compare signatures. The comparison does not depend on the tokens that the signatures are
 /// made of.
-pub(super) const B: Policy = Policy::Supershingle { equal: 2, words: 8, tokens: Tokens::Words };
-pub(super) const C: Policy = Policy::Projection { agreeing: 372, tokens: Tokens::Words };
+pub(super) const B: Policy = Policy::Supershingle { equal: 2, words: 8, tokens: ComparedTokens::Words };
+pub(super) const C: Policy = Policy::Projection { agreeing: 372, tokens: ComparedTokens::Words };
 
 /// Creates the extractors of both signatures.
-pub(super) fn extractors(tokens: Tokens) -> [Extractor; 2] {
+pub(super) fn extractors(tokens: ComparedTokens) -> [Extractor; 2] {
     let (b, c) =
         (Policy::Supershingle { equal: 2, words: 8, tokens }, Policy::Projection { agreeing: 372, tokens });
     [b, c].map(Extractor::new)

@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn the_pairs_equal_those_of_brute_force() {
         let mut random = Random::new(5);
-        let mut extractors = super::super::measures::extractors(doppel_model::pairwise::Tokens::Words);
+        let mut extractors =
+            super::super::measures::extractors(doppel_model::pairwise::ComparedTokens::Words);
         let mut contents = ComparedContents::default();
         for family in 0..8 {
             for member in 0..6 {

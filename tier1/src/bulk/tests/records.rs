@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Groups records. The number of each is its position; the flag says whether it is a reference.
-fn judged(records: Vec<(Submission, bool)>) -> Grouped {
+fn judged(records: Vec<(Submission, bool)>) -> GroupedCollection {
     let mut bulk = bulk_of(Unit::Record, 100);
     for ((submission, is_reference), number) in records.into_iter().zip(0..) {
         bulk.submit_record(InputRecord { number, is_reference }, submission).unwrap();
@@ -16,12 +16,12 @@ fn judged(records: Vec<(Submission, bool)>) -> Grouped {
     bulk.finish().unwrap()
 }
 
-fn of_own(versions: Vec<Submission>) -> Grouped {
+fn of_own(versions: Vec<Submission>) -> GroupedCollection {
     judged(versions.into_iter().map(|version| (version, false)).collect())
 }
 
 /// Returns the status of each line, and the record that it is a duplicate of.
-fn decided(grouped: &Grouped) -> Vec<(Status, Option<u64>)> {
+fn decided(grouped: &GroupedCollection) -> Vec<(Status, Option<u64>)> {
     grouped.pages_with_contents().map(|page| (page.line.status, page.records.duplicate_of)).collect()
 }
 

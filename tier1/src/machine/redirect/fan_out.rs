@@ -15,10 +15,10 @@
 use doppel_model::PageId;
 
 use crate::machine::{Audience, Machine, Message, target_note, target_state};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{FanOut, Reach, encode};
-use crate::rows::txn::Row;
 use crate::storage::store::StoreError;
+use doppel_protocol::range_owner::EncodedRow;
 
 impl Audience {
     /// Returns the audience whose edges have the kind with this byte.
@@ -27,10 +27,10 @@ impl Audience {
     }
 
     /// Returns the kind of the edges that list the redirects of the audience.
-    pub(crate) const fn edges(self) -> Kind {
+    pub(crate) const fn edges(self) -> RowKind {
         match self {
-            Self::Sources => Kind::Source,
-            Self::InboundRedirects => Kind::InboundRedirect,
+            Self::Sources => RowKind::Source,
+            Self::InboundRedirects => RowKind::InboundRedirect,
         }
     }
 }
@@ -116,7 +116,7 @@ impl Machine<'_, '_> {
         target: PageId,
         audience: Audience,
         after: Option<PageId>,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<EncodedRow>, StoreError> {
         if audience == Audience::InboundRedirects && !self.has_content(target)? {
             return Ok(Vec::new());
         }
@@ -136,7 +136,7 @@ impl Machine<'_, '_> {
         target: PageId,
         audience: Audience,
         reach: Reach,
-        rows: &[Row],
+        rows: &[EncodedRow],
     ) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());

@@ -158,7 +158,7 @@ impl World {
         let settings = self.shards.settings;
         let mut dissimilar: HashMap<GroupId, u64> = HashMap::new();
         for shard in (0..settings.shards).map(ShardId) {
-            for_each_row(&self.store, shard, Kind::Member, |key, bytes| {
+            for_each_row(&self.store, shard, RowKind::Member, |key, bytes| {
                 let member: Member = decode(key, bytes)?;
                 let group = GroupId::from_stored(key::last_number(&key[..key.len() - 16]).unwrap());
                 let page = self.record(key::last_page(key).unwrap()).unwrap();
@@ -179,7 +179,7 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            for_each_row(&self.store, shard, Kind::InboundRedirect, |key, _| {
+            for_each_row(&self.store, shard, RowKind::InboundRedirect, |key, _| {
                 let source = self.record(key::last_page(key).unwrap()).unwrap();
                 let target = key::last_page(&key[..key.len() - 16]).unwrap();
                 let State::Redirect(state) = &source.state else {
@@ -189,29 +189,29 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            for_each_row(&self.store, shard, Kind::Spelling, |key, bytes| {
+            for_each_row(&self.store, shard, RowKind::Spelling, |key, bytes| {
                 let url: PageUrl = decode(key, bytes)?;
                 assert!(self.model.contains_key(url.as_str()) && form(url.as_str()) != url.as_str());
                 Ok(())
             })
             .unwrap();
-            for_each_row(&self.store, shard, Kind::Signature, |key, bytes| {
+            for_each_row(&self.store, shard, RowKind::Signature, |key, bytes| {
                 let signature = Signature::from_bytes(bytes).unwrap();
                 assert!(self.record(key::last_page(key).unwrap()).unwrap().has_content(signature.content()));
                 Ok(())
             })
             .unwrap();
-            for_each_row(&self.store, shard, Kind::Feed, |key, bytes| {
+            for_each_row(&self.store, shard, RowKind::Feed, |key, bytes| {
                 let page = self.record(PageId::from_bytes(*bytes.first_chunk().unwrap())).unwrap();
                 assert_eq!(page.event, key::last_number(key).unwrap());
                 Ok(())
             })
             .unwrap();
-            for_each_row(&self.store, shard, Kind::ForwardingEntry, |_, _| {
+            for_each_row(&self.store, shard, RowKind::ForwardingEntry, |_, _| {
                 panic!("a forwarding entry is left at rest")
             })
             .unwrap();
-            for_each_row(&self.store, shard, Kind::Outbox, |_, _| {
+            for_each_row(&self.store, shard, RowKind::Outbox, |_, _| {
                 panic!("an undelivered message is left at rest")
             })
             .unwrap();

@@ -30,7 +30,7 @@ fn assert_statuses(world: &World, pages: &[PageId], status: Status) {
     for page in pages {
         assert_eq!(world.record(*page).unwrap().published.status, status);
     }
-    for_each_row(&world.store, ShardId(0), Kind::FanOut, |key, _| {
+    for_each_row(&world.store, ShardId(0), RowKind::FanOut, |key, _| {
         panic!("a round is still under way: {key:?}")
     })
     .unwrap();

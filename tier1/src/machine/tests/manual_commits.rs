@@ -134,7 +134,7 @@ impl World {
     /// Counts the distinct contents of a group without the members in `evicted`.
     fn contents_of(&self, group: GroupId, evicted: &[EvictedMember]) -> u64 {
         let mut contents = HashSet::new();
-        for_each_row(&self.store, group.shard(), Kind::Member, |key, bytes| {
+        for_each_row(&self.store, group.shard(), RowKind::Member, |key, bytes| {
             let member: Member = decode(key, bytes)?;
             let page = key::last_page(key).unwrap();
             if key.starts_with(&key::members(group)) && evicted.iter().all(|member| member.page != page) {

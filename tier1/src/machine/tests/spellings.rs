@@ -2,7 +2,7 @@
 //! spelling, or else for the page with its normalised form, or else for the first other page of that form.
 
 use super::*;
-use crate::bulk::{Bulk, BulkConfig, Keep};
+use crate::bulk::{Bulk, BulkConfig, BulkOutput};
 use crate::machine::SPELLINGS_MAX;
 use crate::rows::record::Resolution;
 
@@ -153,7 +153,7 @@ fn run(seed: u64, steps: usize) {
         market: None,
         group_members_max: 1_000,
         unit: crate::bulk::Unit::Page,
-        keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
+        keep: BulkOutput::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     })
     .unwrap();
     let mut builder = Builder::new();

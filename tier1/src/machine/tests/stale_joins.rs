@@ -2,7 +2,7 @@
 //! meantime, and nothing else makes them owe another recomputation.
 
 use super::*;
-use crate::bulk::{Bulk, BulkConfig, Keep, Unit};
+use crate::bulk::{Bulk, BulkConfig, BulkOutput, Unit};
 use crate::machine::Envelope;
 use crate::machine::Message;
 use crate::rows::record::Group;
@@ -328,7 +328,7 @@ fn dead_target(at_once: bool) -> World {
         market: None,
         group_members_max: 100,
         unit: Unit::Page,
-        keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
+        keep: BulkOutput::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     };
     let version = |url: &str, body| Submission {
         url: PageUrl::parse(url).unwrap(),

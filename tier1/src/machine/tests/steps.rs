@@ -315,7 +315,7 @@ impl World {
     pub(super) fn groups(&self) -> Vec<(GroupId, GroupRecord)> {
         let mut groups = Vec::new();
         for shard in (0..self.shards.settings.shards).map(ShardId) {
-            for_each_row(&self.store, shard, Kind::Group, |key, bytes| {
+            for_each_row(&self.store, shard, RowKind::Group, |key, bytes| {
                 groups.push((GroupId::from_stored(key::last_number(key).unwrap()), decode(key, bytes)?));
                 Ok(())
             })

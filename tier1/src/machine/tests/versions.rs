@@ -7,7 +7,7 @@ use doppel_protocol::FetchResult;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bulk::{Bulk, BulkConfig, Keep, Unit};
+use crate::bulk::{Bulk, BulkConfig, BulkOutput, Unit};
 
 const URL: &str = "http://a.example/page";
 
@@ -149,7 +149,7 @@ fn in_bulk(versions: &[Version], signatures: &[Arc<Signature>]) -> Visible {
         market: None,
         group_members_max: 100,
         unit: Unit::Page,
-        keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
+        keep: BulkOutput::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     };
     let map = RangeMap::new(2, 1).unwrap();
     let submissions = versions.iter().map(|version| version.submission(signatures));

@@ -9,7 +9,7 @@ use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::{CONTENTS_MAX, ContentsPage, SIGNATURES_MAX, SearchResult, SourceError, Tier1Error};
 
 use super::IndexSide;
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{PageRecord, decode};
 use crate::service::questions::rows::PIECE_ROWS;
 
@@ -38,7 +38,7 @@ impl IndexSide {
         for shard in
             self.collection.map.shards_of(range).filter(|shard| first.is_none_or(|first| *shard >= first))
         {
-            let (mut from, to) = key::all(shard, Kind::Page);
+            let (mut from, to) = key::all(shard, RowKind::Page);
             if let Some(page) = after.filter(|page| self.collection.shard_of(*page) == shard) {
                 from = key::after(&key::page(shard, page));
             }

@@ -21,7 +21,6 @@ use crate::lease::Lease;
 use crate::machine::{Command, Hint, Wait};
 use crate::peers::{self, PeerError, Post};
 use crate::range::Range;
-use crate::rows::txn::Row;
 use crate::service::ownership::figures::Figures;
 use crate::service::ownership::pending_reply::{PendingReply, why_ended};
 use crate::service::submissions::arrivals::Arriving;
@@ -32,6 +31,7 @@ use crate::service::writer::task::Task;
 use crate::statuses::{Snapshot, StatusTable};
 use crate::storage::database::Database;
 use crate::storage::store::Store;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Number of low bits of an order's index that count orders. The bits above them are the epoch.
 const ORDER_BITS: u32 = 40;
@@ -314,7 +314,7 @@ impl Owner {
         from: &[u8],
         to: &[u8],
         limit: usize,
-    ) -> Result<Vec<Row>, PeerError> {
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         peers::piece_of(&*self.store, from, to, limit)
     }
 

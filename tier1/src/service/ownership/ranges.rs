@@ -16,8 +16,8 @@ use doppel_protocol::range_owner::{PostCallback, RangeDirectory, RangeOwner};
 
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::replica::Replica;
-use crate::rows::txn::Row;
 use crate::service::ownership::owner::Owner;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// How each range that another process owns is reached, if owners are fixed.
 pub type OtherRanges = BTreeMap<RangeId, Arc<dyn RangeOwner>>;
@@ -188,7 +188,13 @@ impl Peers for RangeRegistry {
         }
     }
 
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         match self.local_owner(range) {
             Some(owner) => owner.scan(from, to, limit),
             None => self.remote_owner(range)?.scan(range, from, to, limit),

@@ -5,7 +5,7 @@ use doppel_protocol::{
     GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView, Tier1Error,
 };
 
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{GroupRecord, Member, decode};
 use crate::service::questions::pages::line;
 use crate::service::questions::rows::{PIECE_ROWS, RowReader};
@@ -115,11 +115,11 @@ impl RowReader {
     fn list_inbound_redirects(&self, listing: &mut Listing, after: GroupPosition) -> Result<(), Tier1Error> {
         let GroupPosition { member, redirect } = after;
         let shard = self.shard_of(member);
-        let prefix = key::edges(shard, Kind::InboundRedirect, member);
+        let prefix = key::edges(shard, RowKind::InboundRedirect, member);
         let end = key::after_prefix(&prefix);
         let mut from = redirect.map_or_else(
             || prefix.clone(),
-            |redirect| key::after(&key::edge(shard, Kind::InboundRedirect, member, redirect)),
+            |redirect| key::after(&key::edge(shard, RowKind::InboundRedirect, member, redirect)),
         );
         while listing.room() > 0 {
             let rows = self.piece(&from, &end, listing.room().min(PIECE_ROWS))?;
@@ -147,7 +147,7 @@ impl RowReader {
         let mut found = Vec::new();
         let first = after.map_or(0, |group| group.shard().0);
         for shard in (first..self.shards()).map(ShardId) {
-            let (mut from, to) = key::all(shard, Kind::Group);
+            let (mut from, to) = key::all(shard, RowKind::Group);
             if let Some(group) = after.filter(|group| group.shard() == shard) {
                 from = key::after(&key::group(group));
             }

@@ -6,7 +6,7 @@ use doppel_model::{PageId, PageUrl, ShardId};
 use doppel_protocol::{ComparedPage, Line, LinesPage, PageView, ScanPosition, Tier1Error};
 
 use crate::machine::SPELLINGS_MAX;
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{Membership, PageRecord, Resolution, State, damaged, decode};
 use crate::service::questions::rows::RowReader;
 
@@ -91,7 +91,7 @@ impl RowReader {
         form: PageId,
         except: Option<PageId>,
     ) -> Result<Option<PageId>, Tier1Error> {
-        let mut from = key::edges(self.shard_of(form), Kind::Spelling, form);
+        let mut from = key::edges(self.shard_of(form), RowKind::Spelling, form);
         let to = key::after_prefix(&from);
         let mut first: Option<(PageUrl, PageId)> = None;
         let mut left = SPELLINGS_MAX;
@@ -122,7 +122,7 @@ impl RowReader {
     ) -> Result<LinesPage, Tier1Error> {
         let first = after.map_or(0, |after| after.shard.0);
         for shard in (first..self.shards()).map(ShardId) {
-            let (mut from, to) = key::all(shard, Kind::Page);
+            let (mut from, to) = key::all(shard, RowKind::Page);
             if let Some(after) = after.filter(|after| after.shard == shard) {
                 from = key::after(&key::page(shard, after.page));
             }
@@ -148,7 +148,7 @@ impl RowReader {
         shard: ShardId,
         after: Option<PageId>,
     ) -> Result<(Vec<PageId>, Option<PageId>), Tier1Error> {
-        let (mut from, to) = key::all(shard, Kind::Page);
+        let (mut from, to) = key::all(shard, RowKind::Page);
         if let Some(after) = after {
             from = key::after(&key::page(shard, after));
         }

@@ -17,9 +17,9 @@ use doppel_protocol::range_owner::{PeerError, RangeOwner};
 use doppel_protocol::{AGE_MAX, DatedAnswer, Question, ReadTarget, explain_age};
 
 use crate::peers;
-use crate::rows::txn::Row;
 use crate::service::ownership::ranges::RangeRegistry;
 use crate::storage::store::Store;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Rows in the order of their keys.
 type KeyedRows = Vec<Option<Vec<u8>>>;
@@ -82,7 +82,7 @@ impl RangeRegistry {
         range: RangeId,
         (from, to): (&[u8], &[u8]),
         limit: usize,
-    ) -> Result<Vec<Row>, PeerError> {
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         self.ask(
             question,
             range,

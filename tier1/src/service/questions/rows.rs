@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use crate::peers::{PeerError, Peers};
 use crate::rows::key;
 use crate::rows::record::{PageRecord, decode};
-use crate::rows::txn::Row;
 use crate::service::ownership::ranges::RangeRegistry;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Rows of one piece, unless the caller wants fewer.
 pub(in crate::service) const PIECE_ROWS: usize = 1_000;
@@ -167,7 +167,7 @@ impl RowReader {
         from: &[u8],
         to: &[u8],
         limit: usize,
-    ) -> Result<Vec<Row>, Tier1Error> {
+    ) -> Result<Vec<EncodedRow>, Tier1Error> {
         if limit == 0 {
             return Ok(Vec::new());
         }

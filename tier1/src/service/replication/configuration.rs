@@ -23,7 +23,7 @@ pub struct ReplicatedRange {
 }
 
 /// How the ranges of a node are replicated.
-pub struct Replication {
+pub struct ReplicationConfig {
     /// Id of the cluster.
     pub cluster: String,
     /// Name of this node.

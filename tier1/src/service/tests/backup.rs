@@ -17,7 +17,7 @@ fn start_with_pages(ranges: u16) -> (tempfile::TempDir, Arc<Tier1>) {
     let config = Config { dir: dir.path().to_owned(), ..config(Retention::DEFAULT, ranges) };
     // Each range has a store of its own, so that no row is copied twice.
     let stores = (0..ranges).map(|_| Arc::new(Memory::default()) as Arc<dyn Store>).collect();
-    let tier1 = Tier1::over(stores, &config).unwrap();
+    let tier1 = Tier1::open_over_stores(stores, &config).unwrap();
     let tier2 = Arc::new(LinkingIndex::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();

@@ -10,8 +10,8 @@ use doppel_protocol::Repeat;
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::range::UNFINISHED_MAX;
-use crate::rows::txn::Row;
 use crate::service::submissions::arrivals::Arriving;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Peers that refuse all posts while `is_silent` is set.
 struct SilentPeers {
@@ -31,7 +31,13 @@ impl Peers for SilentPeers {
         self.peers.rows(range, keys)
     }
 
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         self.peers.scan(range, from, to, limit)
     }
 }

@@ -11,7 +11,7 @@ use doppel_protocol::SignatureSource as _;
 
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
-use crate::rows::txn::Row;
+use doppel_protocol::range_owner::EncodedRow;
 
 /// Peers that lose some posts and some answers, or do not answer reads.
 struct UnreliablePeers {
@@ -60,7 +60,13 @@ impl Peers for UnreliablePeers {
         self.peers.rows(range, &keys[..keys.len().min(self.rows)])
     }
 
-    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+    fn scan(
+        &self,
+        range: RangeId,
+        from: &[u8],
+        to: &[u8],
+        limit: usize,
+    ) -> Result<Vec<EncodedRow>, PeerError> {
         self.check(range)?;
         self.peers.scan(range, from, to, limit.min(self.rows))
     }
@@ -167,7 +173,8 @@ fn signatures_are_read_many_at_once() {
 fn a_flush_ends_at_its_limit_although_no_range_answers() {
     let store = Arc::new(Memory::default());
     // No thread runs before the start.
-    let tier1 = Tier1::over(vec![store as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
+    let tier1 =
+        Tier1::open_over_stores(vec![store as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
     assert!(!tier1.flush(Duration::ZERO).unwrap());
 }
 

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::check::check;
-use crate::service::replication::{Keeper, ReplicatedRange, Replication};
+use crate::service::replication::{Keeper, ReplicatedRange, ReplicationConfig};
 use crate::storage::database::{Database, LogConsumer};
 use crate::storage::store::JoinedStore;
 
@@ -110,7 +110,7 @@ impl Cluster {
             ReplicatedRange { range: RangeId(range), replicas, log }
         };
         let membership = Arc::clone(&self.membership);
-        let replication = Replication {
+        let replication = ReplicationConfig {
             settlement: self.settlement,
             cluster: "cluster".to_owned(),
             node: name.clone(),

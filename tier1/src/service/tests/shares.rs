@@ -10,7 +10,8 @@ const OTHER: ClientId = ClientId(2);
 /// Starts tier 1 beside an index that accepts no orders, so that every page with a content stays pending.
 fn start_without_decisions(store: &Arc<Memory>) -> Arc<Tier1> {
     let tier1 =
-        Tier1::over(vec![Arc::clone(store) as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
+        Tier1::open_over_stores(vec![Arc::clone(store) as Arc<dyn Store>], &config(Retention::DEFAULT, 1))
+            .unwrap();
     let tier2 = Arc::new(LinkingIndex::naming(0));
     tier2.refusals.store(usize::MAX, Ordering::Relaxed);
     tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();

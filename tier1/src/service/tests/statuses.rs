@@ -7,7 +7,7 @@ use std::time::Instant;
 use doppel_contract::answer::Advice;
 
 use super::*;
-use crate::rows::key::Kind;
+use crate::rows::key::RowKind;
 use crate::storage::store::{Intercept, Intercepted, StoreError};
 
 over_ranges! {
@@ -62,7 +62,7 @@ impl Intercept for UnreadablePages {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        let fails = self.0.load(Ordering::SeqCst) && Kind::Page.is_of(from);
+        let fails = self.0.load(Ordering::SeqCst) && RowKind::Page.is_of(from);
         if fails { Err(StoreError::DiskFull) } else { rows.range(from, to, each) }
     }
 }

@@ -8,7 +8,7 @@ use doppel_model::{GroupId, ShardId, Timestamp};
 use doppel_protocol::{RepairId, Tier1Error};
 
 use crate::machine::Command;
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::rows::record::{AuditEntry, GroupRecord, PageRecord, decode};
 use crate::service::upkeep::Upkeep;
 use crate::storage::store::Store;
@@ -17,7 +17,7 @@ use crate::storage::store::Store;
 const PIECE_ROWS: usize = 2_000;
 
 /// The kinds of rows that the sweep reads in each shard.
-const KINDS: [Kind; 3] = [Kind::Page, Kind::Group, Kind::Audit];
+const KINDS: [RowKind; 3] = [RowKind::Page, RowKind::Group, RowKind::Audit];
 
 /// Where the sweep is on its round.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Sweep {
             }
             let mut repair = None;
             store.range(&from, &to, &mut |key, bytes| {
-                if kind == Kind::Audit {
+                if kind == RowKind::Audit {
                     repair = Some(bytes.to_vec());
                 } else {
                     commands.extend(due_command(upkeep, kind, key, bytes, now));
@@ -102,9 +102,9 @@ fn repair_command(upkeep: &Upkeep, key: &[u8], bytes: &[u8], now: Timestamp) -> 
 }
 
 /// What is due for a row. A row that cannot be read is reported by the work that needs it.
-fn due_command(upkeep: &Upkeep, kind: Kind, key: &[u8], bytes: &[u8], now: Timestamp) -> Option<Command> {
+fn due_command(upkeep: &Upkeep, kind: RowKind, key: &[u8], bytes: &[u8], now: Timestamp) -> Option<Command> {
     let retention = upkeep.collection.settings.retention;
-    if kind == Kind::Page {
+    if kind == RowKind::Page {
         let record: PageRecord = decode(key, bytes).ok()?;
         let page = key::last_page(key)?;
         return (record.has_ended() && retention.is_page_due(&record, now))

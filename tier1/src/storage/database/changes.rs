@@ -7,7 +7,7 @@ use doppel_model::PageId;
 use doppel_protocol::LogPosition;
 
 use super::{Database, Inner, lock};
-use crate::rows::key::{self, Kind};
+use crate::rows::key::{self, RowKind};
 use crate::storage::log::{LogId, Payload, Position, Record};
 use crate::storage::store::StoreError;
 
@@ -159,7 +159,7 @@ impl Inner {
     pub(super) fn changed_since(&self, since: LogPosition) -> Result<Option<Vec<PageId>>, StoreError> {
         let mut pages = Vec::new();
         let is_whole = self.written_since(since, &mut |key, _| {
-            if Kind::Page.is_of(key) {
+            if RowKind::Page.is_of(key) {
                 pages.extend(key::last_page(key));
             }
         })?;

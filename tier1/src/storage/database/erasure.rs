@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
 use super::{Database, Inner, lock};
-use crate::rows::key::Kind;
+use crate::rows::key::RowKind;
 use crate::rows::record::is_purged_page;
 use crate::storage::store::{StoreError, Write};
 
@@ -130,7 +130,7 @@ impl Inner {
     /// Like [`begin_purge`](Self::begin_purge), but only if these rows purge a page. Another node may have
     /// written the rows.
     pub(super) fn begin_copied_purge(&self, rows: &[Write]) -> Result<Option<Purge<'_>>, StoreError> {
-        for (key, row) in rows.iter().filter(|(key, _)| Kind::Page.is_of(key)) {
+        for (key, row) in rows.iter().filter(|(key, _)| RowKind::Page.is_of(key)) {
             // A row that was already purged needs no other erasure.
             if is_purged(key, row.as_deref()) && !is_purged(key, self.row(key, false)?.as_deref()) {
                 return self.begin_purge_of(true).map(Some);

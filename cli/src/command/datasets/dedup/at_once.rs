@@ -7,10 +7,12 @@ use std::time::Instant;
 use anyhow::Context;
 use doppel_contract::answer::ExportLine;
 use doppel_dataset::accounts::{Accounts, DecisionCounts};
+use doppel_dataset::collection_groups::CollectionGroups;
 use doppel_dataset::extracted;
 use doppel_dataset::extracted::{ExtractedBatch, ExtractedPage};
 use doppel_dataset::extraction_log::{BEGINS_ANEW, ExtractionLog, FRAMES_VERSION, GOES_ON};
 use doppel_dataset::results::{RecordDecisions, TakenRecords};
+use doppel_dataset::summary::{IngestSummary, Summary};
 use doppel_dataset::weights::Weights;
 use doppel_inputs::ingested::{self, IngestedFile, ReadingPlan};
 use doppel_inputs::reading::directory;
@@ -26,13 +28,11 @@ use doppel_node::directory::policy_tables;
 use doppel_node::engine::{CollectionRequest, DEFAULTS};
 use doppel_terminal::scratch::Scratch;
 use doppel_terminal::{interrupt, progress};
-use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, PageWithContent, Unit};
+use doppel_tier1::bulk::{Bulk, BulkConfig, BulkOutput, GroupedCollection, PageWithContent, Unit};
 use serde::Serialize;
 
 use super::report_plan::ReportData;
 use super::{Dedup, DedupOutcome, Plan, deletion, nothing_kept_message};
-use crate::collection_groups::CollectionGroups;
-use crate::summary::{IngestSummary, Summary};
 
 /// Bytes of signatures that are kept in memory while pages are grouped without a data directory. Further
 /// signatures go to a temporary file.
@@ -45,7 +45,7 @@ const NOT_WRITTEN: &str =
 /// The pages that were read, grouped.
 struct GroupedInput {
     ingest: IngestSummary,
-    grouped: Grouped,
+    grouped: GroupedCollection,
     accounts: Accounts,
     weights: Weights,
     /// Names of the records, if output lines name them.
@@ -82,7 +82,7 @@ impl Dedup {
             market: plan.market.clone(),
             group_members_max: self.engine.tuning.group_members_max,
             unit: self.unit(),
-            keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
+            keep: BulkOutput::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
         let read = self.group(&config, signer.clone(), None)?;
         Ok(self.answer(read, begin, (&signer, config.unit), Some(plan)))
@@ -111,7 +111,7 @@ impl Dedup {
             market: plan.market.clone(),
             group_members_max: self.engine.tuning.group_members_max,
             unit: Unit::Page,
-            keep: Keep::Databases { dir: &tier1, map },
+            keep: BulkOutput::Databases { dir: &tier1, map },
         };
         let mut read = self
             .group(&config, signer.clone(), plan.reading.as_ref().map(|reading| (reading, &new)))
@@ -150,7 +150,7 @@ impl Dedup {
         signer: Signer,
         making: Option<(&ReadingPlan, &NewDirectory)>,
     ) -> anyhow::Result<GroupedInput> {
-        let is_kept = matches!(config.keep, Keep::Databases { .. });
+        let is_kept = matches!(config.keep, BulkOutput::Databases { .. });
         let mut bulk = Bulk::new(config)?;
         let (mut ingest, mut weights) = (IngestSummary::default(), Weights::by_record());
         let mut names = self.names_records(config.unit).then(RecordNames::default);

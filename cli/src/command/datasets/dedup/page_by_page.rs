@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use doppel_contract::SubmissionOutcome;
 use doppel_dataset::accounts::Accounts;
+use doppel_dataset::collection_groups::CollectionGroups;
 use doppel_dataset::extracted::{self, BATCH_PAGES, ExtractedPage};
+use doppel_dataset::report::RecordedPages;
 use doppel_dataset::results::Verdicts;
+use doppel_dataset::summary::{IngestSummary, Summary};
 use doppel_dataset::weights::Weights;
 use doppel_engine::export::write_export;
 use doppel_engine::market::MarketWinners;
@@ -26,9 +29,6 @@ use doppel_tier1::bulk::Unit;
 
 use super::report_plan::ReportData;
 use super::{Dedup, DedupOutcome, Plan, deletion};
-use crate::collection_groups::CollectionGroups;
-use crate::report::RecordedPages;
-use crate::summary::{IngestSummary, Summary};
 
 /// Pause while the collection accepts no more pending pages.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -48,7 +48,7 @@ impl Dedup {
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        let engine = LocalEngine::open_asked(dir, request, &self.engine, self.data.is_some())?;
+        let engine = LocalEngine::open_requested(dir, request, &self.engine, self.data.is_some())?;
         if let Some(dir) = &self.data {
             interrupt::set_message("interrupted; the same command goes on")?;
             named_by::keep_in(dir, &self.inputs.records.fields.ids)?;

@@ -1,6 +1,9 @@
 //! `--report`: where the report goes, and which data it shows.
 
 use doppel_dataset::accounts::Accounts;
+use doppel_dataset::collection_groups::CollectionGroups;
+use doppel_dataset::report::{EXAMPLES, Pages, Run};
+use doppel_dataset::summary::IngestSummary;
 use doppel_dataset::weights::Weights;
 use doppel_inputs::records::record_names::RecordNames;
 use doppel_inputs::sources;
@@ -10,9 +13,6 @@ use doppel_terminal::exit::Failure;
 use doppel_tier1::bulk::Unit;
 
 use super::{Dedup, Plan};
-use crate::collection_groups::CollectionGroups;
-use crate::report::{EXAMPLES, Pages, Run};
-use crate::summary::IngestSummary;
 
 /// A report that the run has to write.
 pub(super) struct ReportPlan {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use doppel_contract::Status;
 use doppel_model::{GroupId, PageUrl};
-use doppel_tier1::bulk::{Grouped, PageWithContent};
+use doppel_tier1::bulk::{GroupedCollection, PageWithContent};
 use serde::Serialize;
 
 /// Number of pairs of each kind that are shown.
@@ -44,12 +44,12 @@ pub(super) struct FirstPolicyGroups {
 }
 
 impl FirstPolicyGroups {
-    pub(super) fn of(grouped: &Grouped) -> Self {
+    pub(super) fn of(grouped: &GroupedCollection) -> Self {
         Self { groups: groups(grouped, |_| true), pairs: least(pairs(grouped), KEPT) }
     }
 
     /// Finds pairs on which another policy differs from the first one.
-    pub(super) fn examples(&self, grouped: &Grouped) -> Examples {
+    pub(super) fn examples(&self, grouped: &GroupedCollection) -> Examples {
         let wanted: HashSet<u64> =
             self.pairs.iter().flat_map(|pair| <[u64; 2]>::from(pair.records)).collect();
         let here = groups(grouped, |record| wanted.contains(&record));
@@ -62,13 +62,13 @@ impl FirstPolicyGroups {
 }
 
 /// Returns the groups of the records for which `is_wanted` is true.
-fn groups(grouped: &Grouped, is_wanted: impl Fn(u64) -> bool) -> HashMap<u64, GroupId> {
+fn groups(grouped: &GroupedCollection, is_wanted: impl Fn(u64) -> bool) -> HashMap<u64, GroupId> {
     let group = |page: PageWithContent| Some((page.records.own?, page.line.group?));
     grouped.pages_with_contents().filter_map(group).filter(|(record, _)| is_wanted(*record)).collect()
 }
 
 /// Iterates over all near-duplicates that are not exact copies.
-fn pairs(grouped: &Grouped) -> impl Iterator<Item = Pair> + '_ {
+fn pairs(grouped: &GroupedCollection) -> impl Iterator<Item = Pair> + '_ {
     let pages = grouped.pages_with_contents().filter(|page| page.content.is_some() && !page.is_copy());
     let duplicates = pages.filter(|page| page.line.status == Status::Duplicate);
     duplicates.filter_map(|page| {

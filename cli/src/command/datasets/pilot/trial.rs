@@ -17,7 +17,7 @@ use doppel_model::tables::TablesHash;
 use doppel_protocol::{Body, WinnerOrder};
 use doppel_terminal::output::plural;
 use doppel_terminal::progress;
-use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep, Unit, Within};
+use doppel_tier1::bulk::{Bulk, BulkConfig, BulkOutput, GroupedCollection, PairAgreement, Unit};
 use serde::Serialize;
 
 use super::examples::{Examples, FirstPolicyGroups};
@@ -204,13 +204,13 @@ fn config((policy, unit): (Policy, Unit), group_members_max: u64, temp_dir: &Pat
         market: None,
         group_members_max,
         unit,
-        keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir },
+        keep: BulkOutput::Answer { memory_max: SIGNATURES_MAX, temp_dir },
     }
 }
 
 /// Finds the groups and how alike their pages are. Also returns the seconds of processor time that grouping
 /// took, without the comparison.
-fn finish(bulk: Bulk) -> anyhow::Result<((Grouped, Within), f64)> {
+fn finish(bulk: Bulk) -> anyhow::Result<((GroupedCollection, PairAgreement), f64)> {
     let spinner = progress::waiting("grouping");
     let begin = processor::seconds();
     let at_rest = bulk.at_rest()?;
@@ -226,7 +226,7 @@ fn finish(bulk: Bulk) -> anyhow::Result<((Grouped, Within), f64)> {
 impl Grouping {
     fn of(
         (policy, unit): (Policy, Unit),
-        (grouped, within): (&Grouped, Within),
+        (grouped, within): (&GroupedCollection, PairAgreement),
         weights: &Weights,
         temp_dir: &Path,
     ) -> anyhow::Result<Self> {

@@ -21,7 +21,7 @@ pub(super) fn warnings(
     sample: &[&Signature],
 ) -> Vec<String> {
     let Summary { contents, drift, load, imbalance_floor, .. } = summary;
-    let few = |number, what| layout::few(number, what, &[shape.nodes]);
+    let few = |number, what| layout::warn_if_few(number, what, &[shape.nodes]);
     let mut warnings = Vec::new();
     warnings.extend(few(sample.len(), " to learn from").or_else(|| few(*contents, "")));
     warnings.extend(idle(layout, &load.stored, sample));

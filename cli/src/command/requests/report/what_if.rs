@@ -20,7 +20,7 @@ pub(super) fn print(report: &WhatIfReport, out: &mut dyn Write) -> io::Result<()
     let mut nodes: Vec<u32> = report.rows.iter().chain([&report.present]).map(|row| row.nodes).collect();
     nodes.sort_unstable();
     nodes.dedup();
-    let few = layout::few(usize::try_from(report.sample).unwrap_or(usize::MAX), "", &nodes);
+    let few = layout::warn_if_few(usize::try_from(report.sample).unwrap_or(usize::MAX), "", &nodes);
     few.map_or(Ok(()), |few| writeln!(out, "warning: {few}"))
 }
 

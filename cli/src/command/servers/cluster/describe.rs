@@ -12,7 +12,7 @@ use doppel_control::description::file::ClusterFile;
 use doppel_control::description::file::ClusterFileContents;
 use doppel_control::description::steps::{ChangeReport, ROUTERS, changes, steps};
 use doppel_control::description::{Description, Tier2Node};
-use doppel_control::log::monitored::{LogTarget, speaks_against};
+use doppel_control::log::monitored::{LogTarget, find_objections};
 use doppel_control::log::monitors::Objections;
 use doppel_control::log::{WINDOW_MINUTES_MAX, all_streams};
 use doppel_control::meta::{Described, MetaError};
@@ -314,7 +314,7 @@ fn ensure_settles(before: &Description, after: &Description, meta: &ClusterMeta<
     let ClusterMeta { connection, servers, .. } = meta;
     let streams = all_streams(&after.cluster, after.ranges);
     let place = LogTarget { engine: &connection.engine, servers, streams: &streams };
-    let Objections { wrong, silent } = speaks_against(log, &place, Instant::now());
+    let Objections { wrong, silent } = find_objections(log, &place, Instant::now());
     let all = [wrong, silent].concat();
     ensure!(all.is_empty(), "settlement `log` is not possible: {}", all.join("; "));
     Ok(())

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use doppel_control::log::LogSettings;
-use doppel_control::log::monitored::{LogTarget, speaks_against};
+use doppel_control::log::monitored::{LogTarget, find_objections};
 use doppel_control::log::monitors::{Objections, look_until, objections};
 use doppel_control::log::streams::Connection;
 use doppel_protocol::Settlement;
@@ -112,7 +112,7 @@ impl Init {
             return Ok(());
         }
         let place = LogTarget { engine: &connection.engine, servers: &self.log, streams };
-        let Objections { wrong, silent } = speaks_against(log, &place, Instant::now() + patience);
+        let Objections { wrong, silent } = find_objections(log, &place, Instant::now() + patience);
         let all = [wrong, silent].concat();
         ensure!(all.is_empty(), "settlement `log` is not possible: {}", all.join("; "));
         Ok(())

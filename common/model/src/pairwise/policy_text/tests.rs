@@ -25,11 +25,16 @@ fn policies_round_trip_through_their_text() {
         changed.parse::<Policy>().unwrap().to_string(),
         "copies:text=0.85,within=0.95,across=0.75,site=registrable"
     );
-    let all =
-        Policy::BySite { across: 380, equal: 3, agreeing: 300, site: Sites::Host, tokens: Tokens::Words };
+    let all = Policy::BySite {
+        across: 380,
+        equal: 3,
+        agreeing: 300,
+        site: Sites::Host,
+        tokens: ComparedTokens::Words,
+    };
     assert_eq!("by-site:agreeing=300,across=380,site=host,equal=3".parse(), Ok(all));
     assert_eq!(all.to_string(), "by-site:across=380,equal=3,agreeing=300,site=host");
-    let all = Policy::Supershingle { equal: 2, words: 5, tokens: Tokens::Words };
+    let all = Policy::Supershingle { equal: 2, words: 5, tokens: ComparedTokens::Words };
     assert_eq!("supershingle:words=5".parse(), Ok(all));
     for (text, written) in [
         ("supershingle:tokens=source", "supershingle:equal=2,words=8,tokens=source"),

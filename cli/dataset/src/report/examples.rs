@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use doppel_contract::Status;
-use doppel_dataset::accounts;
-use doppel_dataset::weights::Weight;
 use doppel_model::{ContentHash, GroupId, PageUrl};
 use doppel_tier1::bulk::{PageWithContent, Unit};
 
 use super::EXAMPLES;
+use crate::accounts;
 use crate::collection_groups::CollectionGroups;
+use crate::weights::Weight;
 
 /// Largest number of kept pages, and of removed pages, that are named for each group.
 const NAMED: usize = 5;

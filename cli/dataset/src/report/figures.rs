@@ -3,9 +3,7 @@
 
 use doppel_contract::Status;
 use doppel_contract::answer::Savings;
-use doppel_coordinator::limits::MIRRORS_COUNTED;
-use doppel_dataset::accounts;
-use doppel_dataset::weights::{Weight, Weights};
+use doppel_engine::limits::MIRRORS_COUNTED;
 use doppel_engine::savings::{CountedPage, SavingsCounter};
 use doppel_model::pairwise::Policy;
 use doppel_tier1::bulk::Unit;
@@ -14,7 +12,9 @@ use super::examples::{Example, Examples};
 use super::mirrors::{self, Mirrors};
 use super::pages::Pages;
 use super::similarities::Similarities;
+use crate::accounts;
 use crate::collection_groups::CollectionGroups;
+use crate::weights::{Weight, Weights};
 
 /// Statuses of pages, in the order in which the report shows them.
 const STATUSES: [Status; 7] = [

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Open connections by client address. Addresses without an open connection have no entry. Clones share the
 /// counts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub(crate) struct ConnectionCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 /// Counts one open connection of an address until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
-    all: Addresses,
+    all: ConnectionCounts,
     address: Option<IpAddr>,
 }
 
@@ -26,7 +26,7 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Addresses {
+impl ConnectionCounts {
     /// Counts one more connection of `address`. `None` if the address already has `most` connections.
     /// Connections from this machine always succeed and are not counted.
     pub(crate) fn enter(&self, address: IpAddr, max: usize) -> Option<ConnectionSlot> {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn an_address_cannot_open_more_connections_than_its_limit() {
-        let addresses = Addresses::default();
+        let addresses = ConnectionCounts::default();
         let enter = |text: &str| addresses.enter(text.parse().unwrap(), 2);
         let held = [enter("10.0.0.1").unwrap(), enter("::ffff:10.0.0.1").unwrap()];
         assert!(enter("10.0.0.1").is_none());

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use doppel_engine::market::MarketWinners;
 use doppel_model::{ContentHash, PageId, PageUrl};
 use doppel_protocol::{BATCH_MAX, Line, PageScan, SCAN_LINES_MAX, Tier1Api, Tier1Error};
-use doppel_tier1::bulk::{Grouped, NamedRecords, PageWithContent};
+use doppel_tier1::bulk::{GroupedCollection, NamedRecords, PageWithContent};
 
 // One call asks for all pages of a piece of the scan, and for the pages that these name.
 const _: () = assert!(2 * SCAN_LINES_MAX <= BATCH_MAX);
 
 /// Live pages with their contents.
-pub(crate) trait Pages {
+pub trait Pages {
     /// Passes every live page to `each`, in a fixed order.
     ///
     /// # Errors
@@ -19,16 +19,18 @@ pub(crate) trait Pages {
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()>;
 }
 
-impl Pages for &Grouped {
+impl Pages for &GroupedCollection {
     fn each(&mut self, each: &mut dyn FnMut(PageWithContent) -> anyhow::Result<()>) -> anyhow::Result<()> {
         self.pages_with_contents().try_for_each(each)
     }
 }
 
 /// Pages on record, with the winners of a market if there is one.
-pub(crate) struct RecordedPages<'t, 'm> {
-    pub(crate) tier1: &'t dyn Tier1Api,
-    pub(crate) market: Option<&'t mut MarketWinners<'m>>,
+pub struct RecordedPages<'t, 'm> {
+    /// Tier 1 that holds the pages; it must be quiescent.
+    pub tier1: &'t dyn Tier1Api,
+    /// Winners of the market that the user chose.
+    pub market: Option<&'t mut MarketWinners<'m>>,
 }
 
 impl RecordedPages<'_, '_> {

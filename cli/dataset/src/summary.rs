@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use doppel_contract::{Counters, SubmissionOutcome};
 use doppel_crawls::copy::{Copied, Removal};
-use doppel_dataset::accounts::Accounts;
-use doppel_dataset::weights::{Balance, Weight};
 use doppel_inputs::tally::Tally;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
@@ -15,30 +13,32 @@ use doppel_model::tables::TablesHash;
 use doppel_terminal::output::{bytes, count, plural, redirects, table};
 use serde::Serialize;
 
-use crate::collection_groups::{CollectionGroups, Groups, LargestGroup};
+use crate::accounts::Accounts;
+use crate::collection_groups::{CollectionGroups, GroupCounts, LargestGroup};
+use crate::weights::{Balance, Weight};
 
 /// What a run has read and recorded.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct IngestSummary {
+pub struct IngestSummary {
     /// Records that were read.
-    pub(crate) input: Tally,
+    pub input: Tally,
     /// Outcomes of the submitted pages.
-    pub(crate) outcomes: Outcomes,
+    pub outcomes: Outcomes,
     /// Live pages whose file below an input directory is gone.
-    pub(crate) gone: u64,
+    pub gone: u64,
     /// Whether these pages were recorded as dead.
-    pub(crate) pruned: bool,
+    pub pruned: bool,
     /// Whether the user asked for `--prune`.
     #[serde(skip)]
-    pub(crate) prunes: bool,
+    pub prunes: bool,
     /// Earliest and latest date of the versions that were read.
     #[serde(skip)]
-    pub(crate) dates: Option<(Timestamp, Timestamp)>,
+    pub dates: Option<(Timestamp, Timestamp)>,
 }
 
 /// Number of pages by outcome.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Outcomes {
+pub struct Outcomes {
     unchanged: u64,
     confirmed: u64,
     pending: u64,
@@ -47,24 +47,25 @@ pub(crate) struct Outcomes {
 
 /// Summary of a run, at its end.
 #[derive(Debug, Serialize)]
-pub(crate) struct Summary {
+pub struct Summary {
     /// Number of records by outcome.
     records: Accounts,
     /// Policy as text, such as `jaccard:tau=0.8`.
     policy: Policy,
     #[serde(flatten)]
-    pub(crate) ingest: IngestSummary,
+    /// What the run has read and recorded.
+    pub ingest: IngestSummary,
     /// Tables that this run learned from its inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tables: Option<LearntTables>,
+    pub tables: Option<LearntTables>,
     /// Records that were copied to directories.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) results: Option<Copied>,
+    pub results: Option<Copied>,
     /// Totals of the collection.
     pages: Counters,
     #[serde(flatten)]
     balance: Balance,
-    groups: Groups,
+    groups: GroupCounts,
     /// Largest groups; the group with most pages comes first.
     largest: Vec<LargestGroup>,
     seconds: f64,
@@ -77,21 +78,22 @@ pub(crate) struct Summary {
 
 /// Tables of a policy that a run has learned.
 #[derive(Debug, Serialize)]
-pub(crate) struct LearntTables {
-    pub(crate) hash: TablesHash,
+pub struct LearntTables {
+    /// Hash of the tables, which names them in a policy.
+    pub hash: TablesHash,
     /// Pages from which they were learned.
-    pub(crate) pages: u64,
+    pub pages: u64,
     /// Contents in the sample.
-    pub(crate) contents: u32,
+    pub contents: u32,
     /// Words that are in more than one content of the sample.
-    pub(crate) words: u64,
+    pub words: u64,
     /// File in which they are stored.
-    pub(crate) kept: Option<PathBuf>,
+    pub kept: Option<PathBuf>,
 }
 
 impl Summary {
     /// Creates the summary of a run under a policy that took `elapsed`.
-    pub(crate) fn new(
+    pub fn new(
         policy: Policy,
         (records, ingest): (Accounts, IngestSummary),
         elapsed: Duration,
@@ -118,17 +120,17 @@ impl Summary {
     }
 
     /// Adds warnings about groups in quarantine. `collection` is the data directory, if the run has one.
-    pub(crate) fn warn(&mut self, collection: Option<&Path>) {
+    pub fn warn(&mut self, collection: Option<&Path>) {
         self.warnings.extend(self.groups.warning(collection));
     }
 
     /// Returns the warnings about the result.
-    pub(crate) fn warnings(&self) -> &[String] {
+    pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     /// Prints the summary for people. Rows with a count of zero are left out, except the main figures.
-    pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self {
             ingest: IngestSummary { input, outcomes, gone, pruned, prunes, .. }, pages, groups, ..
         } = self;
@@ -232,15 +234,15 @@ impl Summary {
 
 impl IngestSummary {
     /// Extends the range of dates by the date of a version.
-    pub(crate) fn note_date(&mut self, date: Timestamp) {
+    pub fn note_date(&mut self, date: Timestamp) {
         let (first, last) = self.dates.unwrap_or((date, date));
         self.dates = Some((first.min(date), last.max(date)));
     }
 }
 
 impl Outcomes {
-    /// Counts outcomes.
-    pub(crate) fn add(&mut self, outcomes: &[SubmissionOutcome]) {
+    /// Adds the outcomes of some submissions to the counts.
+    pub fn add(&mut self, outcomes: &[SubmissionOutcome]) {
         for outcome in outcomes {
             *match outcome {
                 SubmissionOutcome::Unchanged => &mut self.unchanged,

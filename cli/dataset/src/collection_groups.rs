@@ -7,7 +7,7 @@ use doppel_contract::{Counters, Status};
 use doppel_model::{GroupId, PageUrl};
 use doppel_protocol::{GroupFilter, GroupState, GroupSummary, Tier1Api};
 use doppel_terminal::output::plural;
-use doppel_tier1::bulk::{BulkGroup, Grouped};
+use doppel_tier1::bulk::{BulkGroup, GroupedCollection};
 use serde::{Serialize, Serializer};
 
 /// Groups or members that are read at a time.
@@ -15,32 +15,35 @@ const PAGE: usize = 1_000;
 
 /// Groups of a collection at rest.
 #[derive(Debug, Default)]
-pub(crate) struct CollectionGroups {
-    pub(crate) pages: Counters,
-    pub(crate) groups: Groups,
-    pub(crate) largest: Vec<LargestGroup>,
+pub struct CollectionGroups {
+    /// Numbers of pages of the collection, by status.
+    pub pages: Counters,
+    /// Numbers of groups, by what links their pages.
+    pub groups: GroupCounts,
+    /// Largest groups; the group with most pages comes first.
+    pub largest: Vec<LargestGroup>,
     /// Numbers of groups and of their pages, by the power of two at or below the number of pages in the
     /// group.
-    pub(crate) sizes: BTreeMap<u32, (u64, u64)>,
+    pub sizes: BTreeMap<u32, (u64, u64)>,
 }
 
 /// Numbers of groups, by what links their pages.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Groups {
+pub struct GroupCounts {
     /// Groups whose members all have the same content.
-    pub(crate) exact: u64,
+    pub exact: u64,
     /// Groups in which at least one member has another content.
-    pub(crate) near: u64,
+    pub near: u64,
     /// Groups of one content and redirects to it.
-    pub(crate) redirects: u64,
+    pub redirects: u64,
     /// Groups with too many distinct contents. All their pages with content are kept.
-    pub(crate) quarantined: u64,
+    pub quarantined: u64,
     /// Pages with content in quarantined groups.
     #[serde(skip)]
-    pub(crate) quarantined_pages: u64,
+    pub quarantined_pages: u64,
 }
 
-impl Groups {
+impl GroupCounts {
     fn quarantine(&mut self, is_quarantined: bool, pages: u64) {
         if is_quarantined {
             self.quarantined += 1;
@@ -50,7 +53,7 @@ impl Groups {
 
     /// Returns a warning if groups are in quarantine, because their kept pages may contain near-duplicates.
     /// In a stored collection, a larger limit does not end a quarantine.
-    pub(crate) fn warning(&self, collection: Option<&Path>) -> Option<String> {
+    pub fn warning(&self, collection: Option<&Path>) -> Option<String> {
         let Self { quarantined, quarantined_pages, .. } = *self;
         let (groups, are) = (plural(quarantined, "group"), if quarantined == 1 { "is" } else { "are" });
         let pages = plural(quarantined_pages, "page");
@@ -74,15 +77,18 @@ impl Groups {
     }
 }
 
-/// A large group.
+/// A large group, as the summary of a run lists it.
 #[derive(Debug, Serialize)]
-pub(crate) struct LargestGroup {
+pub struct LargestGroup {
     /// Id of the group as text, such as `g12-0`.
     #[serde(serialize_with = "as_text")]
-    pub(crate) group: GroupId,
-    pub(crate) pages: u64,
-    pub(crate) exact: bool,
-    pub(crate) winner: Option<PageUrl>,
+    pub group: GroupId,
+    /// Number of its pages.
+    pub pages: u64,
+    /// Whether all its pages with content have the same content.
+    pub exact: bool,
+    /// Winner of the group, if the group has one.
+    pub winner: Option<PageUrl>,
 }
 
 /// Figures of the members of a group.
@@ -98,7 +104,7 @@ impl CollectionGroups {
     ///
     /// # Errors
     /// If a record is damaged.
-    pub(crate) fn in_tier1(tier1: &dyn Tier1Api, top: usize) -> anyhow::Result<Self> {
+    pub fn in_tier1(tier1: &dyn Tier1Api, top: usize) -> anyhow::Result<Self> {
         let mut collection = Self { pages: tier1.totals()?.counters, ..Self::default() };
         let mut after = None;
         loop {
@@ -118,7 +124,7 @@ impl CollectionGroups {
     }
 
     /// Takes the groups of a collection that was grouped at once.
-    pub(crate) fn in_bulk(grouped: &Grouped, top: usize) -> Self {
+    pub fn in_bulk(grouped: &GroupedCollection, top: usize) -> Self {
         let mut collection = Self { pages: grouped.counters, ..Self::default() };
         for group in &grouped.groups {
             let BulkGroup { pages, contents, same, quarantined, .. } = *group;
@@ -129,12 +135,12 @@ impl CollectionGroups {
         collection
     }
 
-    /// Replaces the usual winners of the largest groups by their winners in a market, which `stands_for`
-    /// returns.
+    /// Replaces the usual winners of the largest groups by their winners in a market, which
+    /// `winner_in_market` returns.
     ///
     /// # Errors
-    /// If `stands_for` fails.
-    pub(crate) fn prefer(
+    /// If `winner_in_market` fails.
+    pub fn prefer(
         &mut self,
         mut winner_in_market: impl FnMut(GroupId, &PageUrl) -> anyhow::Result<PageUrl>,
     ) -> anyhow::Result<()> {
@@ -158,7 +164,7 @@ impl CollectionGroups {
     }
 
     /// Keeps only the `top` largest groups, so that memory does not grow with the number of groups.
-    pub(crate) fn keep(&mut self, top: usize) {
+    pub fn keep(&mut self, top: usize) {
         self.largest.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.winner.cmp(&b.winner)));
         self.largest.truncate(top);
     }
@@ -169,7 +175,8 @@ fn as_text<S: Serializer>(group: &GroupId, serializer: S) -> Result<S::Ok, S::Er
 }
 
 impl LargestGroup {
-    pub(crate) fn row(&self) -> Vec<String> {
+    /// Returns the group as a row of the summary: number of pages, kind, winner.
+    pub fn row(&self) -> Vec<String> {
         let kind = if self.exact { "exact" } else { "near" };
         vec![
             plural(self.pages, "page"),

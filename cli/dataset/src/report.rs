@@ -26,43 +26,46 @@ mod texts;
 
 use std::io::Write;
 
-use doppel_dataset::accounts::Accounts;
-use doppel_dataset::weights::Weights;
 use doppel_inputs::arguments::InputArgs;
 use doppel_inputs::records::record_names::RecordNames;
 use doppel_model::pairwise::Signer;
 use doppel_tier1::bulk::Unit;
 
+use crate::accounts::Accounts;
 use crate::collection_groups::CollectionGroups;
 use crate::summary::IngestSummary;
+use crate::weights::Weights;
 use figures::Figures;
-pub(crate) use pages::{Pages, RecordedPages};
+pub use pages::{Pages, RecordedPages};
 use texts::Texts;
 
 /// Number of largest groups that the report shows.
-pub(crate) const EXAMPLES: usize = 20;
+pub const EXAMPLES: usize = 20;
 
 /// Data of a run that the report shows.
-pub(crate) struct Run<'r> {
+pub struct Run<'r> {
     /// Number of records by outcome.
-    pub(crate) accounts: &'r Accounts,
+    pub accounts: &'r Accounts,
     /// Whether pages or records are judged.
-    pub(crate) unit: Unit,
+    pub unit: Unit,
     /// Names of the records, if each record is judged on its own.
-    pub(crate) record_names: Option<&'r RecordNames>,
+    pub record_names: Option<&'r RecordNames>,
     /// Inputs as they can be read again.
-    pub(crate) inputs: &'r InputArgs,
+    pub inputs: &'r InputArgs,
     /// Inputs as the user named them.
-    pub(crate) names: &'r [String],
+    pub names: &'r [String],
     /// Whether the dates of pages are the same in every run.
-    pub(crate) is_dated: bool,
+    pub is_dated: bool,
     /// Whether pages may be on record that are not in the inputs.
-    pub(crate) has_earlier: bool,
-    pub(crate) signer: &'r Signer,
-    pub(crate) ingest: &'r IngestSummary,
+    pub has_earlier: bool,
+    /// Signer of the collection, which knows its policy.
+    pub signer: &'r Signer,
+    /// What the run has read and recorded.
+    pub ingest: &'r IngestSummary,
     /// Groups of the collection, with at least [`EXAMPLES`] of the largest ones.
-    pub(crate) groups: &'r CollectionGroups,
-    pub(crate) weights: &'r Weights,
+    pub groups: &'r CollectionGroups,
+    /// Sizes of the records in bytes.
+    pub weights: &'r Weights,
 }
 
 impl Run<'_> {
@@ -71,7 +74,7 @@ impl Run<'_> {
     /// # Errors
     /// If pages cannot be read again, or `out` cannot be written. Inputs that cannot be read again are no
     /// error, but the report mentions them.
-    pub(crate) fn write(&self, pages: &mut dyn Pages, out: &mut dyn Write) -> anyhow::Result<()> {
+    pub fn write(&self, pages: &mut dyn Pages, out: &mut dyn Write) -> anyhow::Result<()> {
         let figures = Figures::of(pages, self.groups, (self.weights, self.unit), self.signer.policy())?;
         let texts = Texts::find(&figures.examples, self);
         out.write_all(html::page(self, &figures, &texts).into_string().as_bytes())?;

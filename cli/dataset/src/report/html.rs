@@ -5,8 +5,6 @@
 
 use doppel_contract::Status;
 use doppel_contract::answer::{RemovableShare, Savings};
-use doppel_dataset::accounts::Accounts;
-use doppel_dataset::weights::Weight;
 use doppel_model::pairwise::Policy;
 use doppel_terminal::output::{bytes, count, interval, known, percent, plural, share};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -17,6 +15,8 @@ use super::mirrors::{Mirrors, Pair, Side};
 use super::similarities::{Row, Similarities};
 use super::texts::Texts;
 use super::{Run, groups_html};
+use crate::accounts::Accounts;
+use crate::weights::Weight;
 
 const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
