@@ -1,23 +1,26 @@
-//! Counts the open connections of each client address, so that no address can use up all connections.
+//! Counts the open connections of each client network, so that no client can use up all connections.
+//! [`network`] tells which network a client has.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Open connections by client address. Addresses without an open connection have no entry. Clones share the
-/// counts.
+/// Number of open connections by client network. The keys are results of [`network`]. Networks without an
+/// open connection have no entry. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// Counts one open connection of an address until this value is dropped.
+/// Counts one open connection of a network until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     all: ConnectionCounts,
+    /// The network of the client. `None` for a connection from this machine, which is not counted.
     address: Option<IpAddr>,
 }
 
-/// The network that one client controls. For IPv6 this is the address without its last 64 bits, because a
-/// client with one address has that whole network (RFC 4291, section 2.5.4).
+/// Returns the network that one client controls. An IPv4 address stays as it is. In an IPv6 address the last
+/// 64 bits become zero, because one client can use all addresses that differ only in these bits (RFC 4291,
+/// section 2.5.4).
 #[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -27,8 +30,8 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 impl ConnectionCounts {
-    /// Counts one more connection of `address`. `None` if the address already has `most` connections.
-    /// Connections from this machine always succeed and are not counted.
+    /// Counts one more connection from the network of `address`. Returns `None` if the network already has
+    /// `max` connections. Connections from this machine always succeed and are not counted.
     pub(crate) fn enter(&self, address: IpAddr, max: usize) -> Option<ConnectionSlot> {
         if address.to_canonical().is_loopback() {
             return Some(ConnectionSlot { all: self.clone(), address: None });

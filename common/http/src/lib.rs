@@ -1,9 +1,10 @@
 //! Serves HTTP/1.1 connections, in the clear or over TLS. The public front door and the listeners between
 //! roles both answer through [`serve`].
 //!
-//! The server must never let clients use it up. It limits the number of connections, both in total and for
-//! each address. It also limits the time for a request head and the patience with clients that do not read
-//! their answers. At shutdown, the server drains the requests in progress for a limited time.
+//! Clients must not be able to exhaust the server. The server therefore limits the number of connections,
+//! both in total and for each client network. It also limits the time for a TLS handshake and for a request
+//! head. It disconnects clients that read their answers too slowly. At shutdown, the server gives the
+//! requests in progress a limited time to finish.
 #![forbid(unsafe_code)]
 
 mod connection_counts;
@@ -53,14 +54,16 @@ const FIRST_BYTES: Duration = Duration::from_millis(50);
 pub struct ConnectionLimits {
     /// Maximum number of open connections. Further connections wait in the operating system's queue.
     pub open: usize,
-    /// Maximum number of open connections from one address. The server closes further connections from that
-    /// address. Connections from this machine are not counted.
+    /// Maximum number of open connections from one IPv4 address, or from all IPv6 addresses that begin with
+    /// equal 64 bits. The server closes further connections at once. Connections from this machine are not
+    /// counted.
     pub of_address: usize,
-    /// Maximum time for a request head, and maximum time that a connection may be idle.
+    /// Maximum time for a TLS handshake, maximum time for a request head, and maximum time that a connection
+    /// may be idle.
     pub head_time: Duration,
     /// Maximum time for which a client may read nothing of its answer.
     pub write_pause: Duration,
-    /// Bytes per second that a client must read of its answer, on average over a period of `write_pause`.
+    /// Slowest rate, in bytes per second, at which a client may read its answer in the long run.
     pub write_rate: u32,
     /// Maximum time that requests in progress get at shutdown.
     pub drain: Duration,

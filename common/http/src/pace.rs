@@ -35,11 +35,11 @@ pub(crate) fn limit_unsent(stream: &TcpStream) -> io::Result<()> {
 pub(crate) struct Pace {
     /// The longest time for which the client may read nothing.
     pub(crate) pause: Duration,
-    /// Bytes per second that the client must read on average over a period of `pause`.
+    /// Slowest rate, in bytes per second, at which the client may read in the long run.
     pub(crate) rate: u32,
 }
 
-/// A stream that fails with [`io::ErrorKind::TimedOut`] when its client falls behind the [`Pace`].
+/// A stream whose writes fail with [`io::ErrorKind::TimedOut`] when its client falls behind the [`Pace`].
 #[derive(Debug)]
 pub(crate) struct PacedStream<S> {
     stream: S,

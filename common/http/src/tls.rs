@@ -29,7 +29,7 @@ pub enum TlsError {
     /// A file cannot be read, is not PEM, or contains no certificate or key.
     #[error("cannot read {what} in {}", path.display())]
     File {
-        /// The kind of item that the reader looked for.
+        /// The kind of item that the reader looked for, such as `a private key`.
         what: &'static str,
         /// The file that was read.
         path: PathBuf,

@@ -1,8 +1,8 @@
 //! Entries that other processes announced as acknowledged, until the reader has read them.
 //!
-//! Announcements may be lost, late, or repeated. A log that has lost its tail may contain other entries at
-//! the same positions. Therefore the entries may have gaps. A reader must check, by its content, that an
-//! entry is the next one.
+//! Announcements may be lost, late, or repeated, so the stored entries may have gaps. A log that has lost its
+//! tail may contain other entries than the announced ones. Therefore a reader must check, by the content of
+//! an announced entry, that the entry follows the entries that the reader has already read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use bytes::Bytes;
 
 use crate::log::{LogEntry, Sequence};
 
-/// Maximum size of the stored entries in bytes. A reader that is further behind reads the log.
+/// Maximum size of the stored entries in bytes, including their overhead. Entries beyond this size are not
+/// stored, and the reader reads them from the log.
 const BYTES_MAX: usize = 8 << 20;
 
 /// Overhead of an entry in bytes.
@@ -26,7 +27,8 @@ pub(crate) struct AnnouncedEntries {
 }
 
 impl AnnouncedEntries {
-    /// Stores an entry if there is room.
+    /// Stores an entry, unless it is no longer needed or would exceed [`BYTES_MAX`]. If another entry is
+    /// stored with its sequence number, drops all stored entries.
     pub(crate) fn put(&mut self, sequence: Sequence, entry: Bytes) {
         let bytes = entry.len() + ENTRY_BYTES;
         match self.entries.get(&sequence.0) {

@@ -28,7 +28,8 @@ fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-/// Repeats a call while the log is unavailable.
+/// Repeats a call while the log is unavailable, for at most [`PATIENCE`]. Panics if the time has passed, or
+/// if the call fails for another reason.
 fn patiently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> T {
     let began = Instant::now();
     loop {

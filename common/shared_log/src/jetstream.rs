@@ -40,8 +40,9 @@ pub const LED: Duration = Duration::from_secs(3);
 /// election.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// How long a request may wait for the queue to the servers, where the client has no timeout of its own.
-/// Without a connection the queue is not emptied, and it fills.
+/// Maximum time for a request, including its wait for room in the queue to the servers. The client has no
+/// timeout of its own for this wait. Without a connection, the client does not empty the queue, so the queue
+/// fills.
 const REQUEST: Duration = Duration::from_millis(2_500);
 
 /// Size of a message beyond the entry, in bytes: the header with the expected sequence number.
@@ -60,8 +61,8 @@ pub struct JetStreamLog {
 /// Awaits a request with a time limit.
 ///
 /// # Errors
-/// If the request finds no room in the queue to the servers, or takes longer than an answer for another
-/// reason.
+/// If the request takes longer than [`REQUEST`], for example because it finds no room in the queue to the
+/// servers.
 async fn limited<T>(log: &str, request: impl IntoFuture<Output = T>) -> Result<T, LogError> {
     let late = |_| LogError::Unavailable {
         log: log.to_owned(),

@@ -1,4 +1,4 @@
-//! The interface of a log.
+//! The interface of a log that processes share: its calls, its entries, and its errors.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -163,8 +163,9 @@ pub trait SharedLog: Send + Sync {
     fn trim(&self, through: Sequence) -> Result<(), LogError>;
 }
 
-/// First and longest pause before the log is asked again whether an append succeeded.
+/// First pause of [`append_surely`] between two attempts. Each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Longest pause of [`append_surely`] between two attempts.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Appends an entry to a log. If no answer arrives, determines whether the append succeeded.

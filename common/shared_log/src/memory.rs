@@ -10,8 +10,9 @@ use bytes::Bytes;
 use crate::log::{AppendError, Extent, LogEntry, LogError, Sequence, SharedLog};
 use crate::reports::Reports;
 
-/// A fault of a call. Planned faults affect the next calls in order, and a call without a planned fault
-/// succeeds.
+/// A simulated fault of a call. Each append takes the first planned fault. A read takes the first planned
+/// fault only if the fault is [`Away`](Self::Away). Other calls take no fault. A call that takes no fault
+/// behaves as in a real log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFault {
     /// An append is carried out, and its answer is lost.
@@ -26,7 +27,7 @@ pub enum LogFault {
     Misplaced,
 }
 
-/// A log in memory. Clones share their entries.
+/// A log in memory. Clones share one log.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryLog(Arc<Shared>);
 
@@ -90,7 +91,7 @@ impl State {
         if self.is_missing { Err(LogError::Missing { log: NAME.to_owned() }) } else { Ok(()) }
     }
 
-    /// Delivers the delayed appends.
+    /// Carries out the delayed appends. An append whose position is taken by then adds nothing.
     fn deliver_late_appends(&mut self) {
         for (expected, entry) in std::mem::take(&mut self.late_appends) {
             // No caller waits for the answer.
@@ -108,7 +109,7 @@ impl MemoryLog {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds faults for the next calls, after those planned before.
+    /// Plans faults for the next calls, after the faults that are already planned.
     pub fn plan(&self, faults: impl IntoIterator<Item = LogFault>) {
         self.state().faults.extend(faults);
     }

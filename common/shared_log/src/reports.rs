@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-/// Maximum number of readers that are tracked. A log has only a few.
+/// Maximum number of readers whose reports are stored. Reports of further readers are ignored. A log has only
+/// a few readers.
 const READERS_MAX: usize = 64;
 
-/// Maximum length of a reader's name, and of a report, in bytes.
+/// Maximum length of a reader's name and of a report, each in bytes. Longer reports are ignored.
 const BYTES_MAX: usize = 512;
 
 /// The last report of each reader.

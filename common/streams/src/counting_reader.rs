@@ -34,7 +34,8 @@ impl CountingReader {
         Self::from_file(File::open(path)?)
     }
 
-    /// Creates a reader over an open file or the reading end of a named pipe, from its current position.
+    /// Creates a reader over an open file or the reading end of a named pipe. The caller must have positioned
+    /// a regular file at its beginning, because the reader counts file offsets from there.
     pub(crate) fn from_file(file: File) -> io::Result<Self> {
         Ok(if file.metadata()?.is_file() { Self::seekable(file) } else { Self::unseekable(file) })
     }

@@ -21,7 +21,7 @@ pub struct InputError {
     pub path: Arc<Path>,
     /// Position in the file.
     pub position: InputPosition,
-    /// Why it could not be read.
+    /// Why the file, record or line could not be read.
     pub reason: Reason,
     /// Number of unpacked bytes, from the beginning of this record on, that the reader skipped to find the
     /// next record. Zero unless the end of the record is unknown.
@@ -149,10 +149,12 @@ pub enum Reason {
     /// A missing or invalid HTTP response head.
     #[error("no HTTP response head: {0}")]
     Http(String),
-    /// A known Content-Encoding or Transfer-Encoding that cannot be undone.
+    /// A body that cannot be decoded, although Doppel supports its Content-Encoding or Transfer-Encoding. The
+    /// payload names the encoding.
     #[error("the body is not valid {0}")]
     Encoding(&'static str),
-    /// An unknown Content-Encoding or Transfer-Encoding, whose body is not text.
+    /// A body that is not text and has an unknown Content-Encoding or Transfer-Encoding, which the payload
+    /// names.
     #[error("the body is encoded as {0:?}, which cannot be read")]
     Coding(String),
     /// A body with more encodings than the reader undoes.
@@ -174,9 +176,9 @@ pub enum Reason {
     LongQuote {
         /// The line of the opening quote, counted from 1.
         line: u64,
-        /// Largest number of lines in a cell.
+        /// Maximum number of lines that a cell may span.
         lines: u64,
-        /// Largest number of bytes in a row.
+        /// Maximum length of a row of the table, in bytes.
         bytes: usize,
     },
     /// A quoted cell that is still open at the end of the file.
@@ -286,7 +288,7 @@ pub enum FieldProblem {
     /// The record redirects its URL to the same URL.
     #[error("redirects to itself")]
     RedirectToItself,
-    /// An earlier record of the file has the same id, which the payload names.
+    /// An earlier record of the file has the id of this record. The payload is the id.
     #[error("an earlier record of the file has the id {0:?}")]
     RepeatedId(String),
 }
@@ -320,7 +322,8 @@ pub enum HeadError {
     Bad(&'static str, String),
 }
 
-/// Formats the message about a zstd window that is too large, with the two remedies.
+/// Formats the message about a zstd window that is too large. The message advises to recompress the file. If
+/// the decoder supports the window, the message also names the option that raises the limit.
 fn window_message(asked: u64, max: u64) -> String {
     let mebibytes = |bytes: u64| format!("{}MiB", bytes.div_ceil(1 << 20));
     let (asks, allowed) = (mebibytes(asked), mebibytes(max));

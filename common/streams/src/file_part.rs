@@ -47,7 +47,8 @@ impl FilePart {
         self.is_deflated
     }
 
-    /// File offset of an offset `in_part`. For a deflated part, the file offset of the part itself.
+    /// Converts `in_part`, an offset within the part, to an offset in the file. For a deflated part, returns
+    /// the file offset at which the part begins.
     pub fn offset(&self, in_part: u64) -> u64 {
         self.range.start + if self.is_deflated { 0 } else { in_part }
     }

@@ -20,7 +20,7 @@ pub struct RawLines {
 }
 
 impl RawLines {
-    /// Creates a reader of the lines of `stream`.
+    /// Creates a reader of the lines of `stream`. A line may have at most [`Limits::line_bytes_max`] bytes.
     #[must_use]
     pub fn new(stream: Stream, limits: Limits) -> Self {
         let line = Vec::new();
@@ -89,8 +89,8 @@ impl RawLines {
         Ok(length > 0)
     }
 
-    /// Appends the available bytes to the line and adds their number to `length`. Returns false at the end of
-    /// the line.
+    /// Consumes the available bytes of the line, and adds their number to `length`. Stores the bytes only
+    /// while the line is within its limit. Returns false at the end of the line or of the file.
     fn read_piece(&mut self, length: &mut u64) -> Result<bool, Reason> {
         let data = self.stream.data()?;
         if data.is_empty() {

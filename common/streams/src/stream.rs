@@ -23,7 +23,7 @@ use super::zstd_frames::{self, ZstdFrames};
 
 /// The usual size of the window of unpacked bytes, in bytes.
 const WINDOW_BYTES: usize = 64 << 10;
-/// How many tapped bytes are held in memory before a temporary file holds them.
+/// Maximum number of tapped bytes in memory. A larger copy moves to a temporary file.
 const TAP_MEMORY_BYTES: usize = 4 << 20;
 /// The size of the read buffer for stored bytes, in bytes.
 const READ_BUFFER_BYTES: usize = 128 << 10;
@@ -45,17 +45,19 @@ pub struct Stream {
     window: Vec<u8>,
     start: usize,
     end: usize,
-    /// Number of stored bytes used so far, and number of bytes into which they unpacked.
+    /// Number of stored bytes used so far.
     stored: u64,
+    /// Number of bytes into which the stored bytes unpacked. Bytes that are unpacked again count again.
     unpacked: u64,
-    /// Number of unpacked bytes consumed from all members, and from the members before the current one.
+    /// Number of unpacked bytes consumed from all members.
     consumed: u64,
+    /// Number of unpacked bytes consumed from the members before the current one.
     consumed_before: u64,
     /// The file offset up to which `stored` includes the bytes of the file.
     stored_up_to: u64,
     /// Whether no byte of the current member has been consumed.
     at_member_start: bool,
-    /// Whether the window holds the last bytes of the current member.
+    /// Whether the current member is unpacked to its end. The window may still hold some of its bytes.
     member_ended: bool,
     /// Copy of the consumed bytes, if a caller requested one with [`tap`](Self::tap).
     tap: Option<Tap>,
@@ -67,8 +69,9 @@ pub struct Stream {
 pub struct ReturnPoint {
     /// File offset of the member that contains the position.
     member: u64,
-    /// Number of unpacked bytes before the position: within the member, and in all members.
+    /// Number of unpacked bytes before the position within the member. Always 0 in an uncompressed file.
     skipped: u64,
+    /// Number of unpacked bytes before the position in all members.
     consumed: u64,
 }
 
@@ -89,7 +92,7 @@ impl Stream {
         Self::new(CountingReader::seekable(from), limits)
     }
 
-    /// Creates a stream over an open file, from its current position.
+    /// Creates a stream over an open file, which the caller must have positioned at its beginning.
     pub fn from_file(file: File, limits: &Limits) -> Result<Self, Reason> {
         Self::new(CountingReader::from_file(file).map_err(Reason::Io)?, limits)
     }
@@ -211,7 +214,8 @@ impl Stream {
         seekable.then(|| ReturnPoint { member: self.offset(), skipped, consumed: self.consumed })
     }
 
-    /// Returns to a position by unpacking its member again. Counts towards [`Limits::expansion_ratio_max`].
+    /// Returns to a position by unpacking its member again. The bytes that are unpacked again count towards
+    /// [`Limits::expansion_ratio_max`].
     pub fn return_to(&mut self, return_point: &ReturnPoint) -> Result<(), Reason> {
         self.seek(return_point.member)?;
         self.consumed = return_point.consumed - return_point.skipped;
@@ -229,7 +233,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Puts back the bytes of the current member that were consumed last. They count as unpacked again. This
+    /// Puts back the last consumed bytes of the current member. These bytes count as unpacked again, which
     /// bounds the work for a file in which every record claims the bytes that follow it.
     pub fn put_back(&mut self, mut bytes: Vec<u8>) -> Result<(), Reason> {
         self.consumed -= bytes.len() as u64;
@@ -260,7 +264,7 @@ impl Stream {
         true
     }
 
-    /// Like [`seek`](Self::seek), but counts the stored bytes from there on once more.
+    /// Like [`seek`](Self::seek), but counts the stored bytes from `mark` on once more.
     pub fn reread(&mut self, mark: u64) -> Result<(), Reason> {
         self.stored_up_to = mark;
         self.seek(mark)
@@ -380,7 +384,8 @@ impl Stream {
         Ok(found)
     }
 
-    /// After an error, enters the next member whose content satisfies `begins`. Returns false at the end.
+    /// After an error, enters the next member whose unpacked content satisfies `begins`. Returns false if the
+    /// rest of the file has no such member.
     pub fn find_member(&mut self, begins: &dyn Fn(&[u8]) -> bool) -> Result<bool, Reason> {
         let found = match &mut self.codec {
             Codec::Gzip(gzip) => gzip.find_member(begins)?,

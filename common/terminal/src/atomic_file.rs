@@ -1,7 +1,7 @@
 //! Files of a data directory that appear complete or not at all.
 //!
 //! A file is written under a temporary name, flushed to disk, and renamed. Then its directory is flushed. A
-//! process that is killed in between leaves the temporary file behind. The next process that holds the
+//! process that is killed in between leaves the temporary file behind. The next process that opens the data
 //! directory removes the temporary file with [`remove_temporary_files`]. All files have the permissions of
 //! any new file.
 
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Mode of a new file before the umask applies.
 const PERMISSIONS: u32 = 0o666;
 
-/// What happens to a file that already exists under the name.
+/// What [`write()`] does if a file already exists at the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExistingFile {
     /// Replace the existing file.
@@ -42,9 +42,10 @@ pub fn write(path: &Path, aside: &str, bytes: &[u8], existing: ExistingFile) -> 
     File::open(dir)?.sync_all()
 }
 
-/// Removes the temporary files that interrupted writes left behind; `is_aside` recognises their names. Call
-/// this only in the process that holds the directory, because another process may be writing such a file. A
-/// file that cannot be removed is logged and does no harm.
+/// Removes the temporary files that interrupted writes left in `dir`. `is_aside` recognises the names of
+/// temporary files. The caller must make sure that no other process writes to `dir`, because this function
+/// would remove the temporary files of that process, too. A file that cannot be removed is logged and does no
+/// harm.
 pub fn remove_temporary_files(dir: &Path, is_aside: impl Fn(&OsStr) -> bool) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten().filter(|entry| is_aside(&entry.file_name())) {

@@ -43,9 +43,9 @@ pub struct Replacement {
 }
 
 impl Destination {
-    /// Opens `path` as the target of an export. Checks that the path can be written without changing its
-    /// content, so that the user learns of a wrong path before hours of work. If the target is standard
-    /// output, [`output::reserve_for_data`] reserves it for the export.
+    /// Opens `path` as the target of an export. Checks that the path can be written, so that the user learns
+    /// of a wrong path before hours of work. The check does not change the content of an existing file. If
+    /// the target is standard output, [`output::reserve_for_data`] reserves it for the export.
     ///
     /// # Errors
     /// If the path cannot be written.
@@ -146,7 +146,7 @@ fn is_stdout(metadata: &Metadata) -> bool {
     !metadata.file_type().is_char_device() && stdout.is_ok_and(|out| is_same_file(&out, metadata))
 }
 
-/// Whether two paths with this metadata lead to the same file: device and inode are equal.
+/// Whether `a` and `b` are the metadata of one file: their devices and inodes are equal.
 pub fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }

@@ -65,9 +65,12 @@ impl Failure {
     }
 }
 
-/// Prints an error to standard error, and returns the exit code of the program. If the reader of standard
-/// output closed it early, the program succeeds. `is_usage` selects further causes that count as wrong
-/// arguments, like [`Failure::Usage`].
+/// Reports the result of a command, and returns the exit code of the program. `is_usage` selects further
+/// causes that count as wrong arguments, like [`Failure::Usage`].
+///
+/// Prints an error to standard error, unless the error is [`AlreadyLogged`]. With `--json`, also prints the
+/// error to standard output, unless the printed result reports the failure or standard output carries data.
+/// If the reader of standard output closed it early, the program succeeds.
 pub fn code(
     result: anyhow::Result<()>,
     is_usage: impl Fn(&(dyn std::error::Error + 'static)) -> bool,

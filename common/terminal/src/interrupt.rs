@@ -1,9 +1,11 @@
-//! Cleanup when SIGINT, SIGTERM or SIGHUP interrupts a command. A thread waits for the first signal. It
-//! removes the temporary directory and the unfinished file of the command, prints a last message, and ends
-//! the process with code 130.
+//! Cleanup when SIGINT, SIGTERM or SIGHUP interrupts a command. A thread waits for the first signal. The
+//! thread removes the temporary directory and the unfinished file of the command, prints a last message, and
+//! ends the process with code 130. If the process was started with SIGHUP ignored, as by `nohup`, SIGHUP does
+//! not interrupt it.
 //!
-//! Invariant: every registered path is removed. The thread holds the lock on the registered paths until the
-//! process ends, so no other thread can create a file that the cleanup would miss.
+//! Invariant: the cleanup removes every registered path, or tells the user to remove it. The thread holds the
+//! lock on the registered paths until the process ends, so no other thread can create a file that the cleanup
+//! would miss.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,7 +22,7 @@ const INTERRUPTED: i32 = 130;
 /// removed, so the first attempt may fail.
 const TRIES: usize = 20;
 
-/// Work that the thread does when a signal interrupts the command.
+/// Work that the cleanup does when a signal interrupts the command.
 #[derive(Debug, Default)]
 struct Unfinished {
     /// Files and directories to remove.

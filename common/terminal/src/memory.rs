@@ -1,8 +1,8 @@
 //! Memory budgets: how much of the memory of a process a computation may use, and how much memory a process
 //! needs for a given computation.
 
-/// Memory, in bytes, that no budget includes: the program itself, and pages that are being read. A further
-/// fifth of the memory is left to the allocator, which keeps some of the memory that was freed.
+/// Memory, in bytes, that no budget includes: the program itself, and pages that are being read. A budget
+/// also excludes a fifth of all memory of the process, because the allocator keeps some of the freed memory.
 const ASIDE: u64 = 64 << 20;
 
 /// Budget, in bytes, of a process that may use `memory` bytes. The subtraction overflows if `memory` is less

@@ -214,7 +214,8 @@ macro_rules! say {
 }
 pub use crate::say;
 
-/// Prints rows of left-aligned columns, two spaces apart. Each row takes one line, without spaces at its end.
+/// Writes rows to `out` as left-aligned columns, two spaces apart. Each row takes one line, without spaces at
+/// its end. Characters that a terminal would interpret are escaped.
 pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let shown = |row: &Vec<String>| -> Vec<String> {
         row.iter().map(|cell| escape::on_one_line(cell).into_owned()).collect()

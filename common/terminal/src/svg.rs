@@ -8,7 +8,7 @@ const PLOT_HEIGHT: f64 = 240.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 40.0;
-/// Distance from the x axis to the legend.
+/// Distance from the x axis to the legend, in pixels.
 const AXIS_ROOM: f64 = 52.0;
 const LEGEND_ROW: f64 = 18.0;
 
@@ -34,7 +34,7 @@ pub struct PlotSeries {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A rectangle in the coordinates of a plot.
+/// A rectangle in a plot. Its corners are values of the x axis and the y axis.
 #[derive(Debug, Clone)]
 pub struct Rectangle {
     /// Text that a browser shows while the mouse is over the rectangle.
@@ -71,7 +71,7 @@ pub struct Panel {
     pub marks: Vec<(f64, String)>,
 }
 
-/// The scaling of an axis, and the distance of its ticks.
+/// The scaling of an axis. The ticks of a logarithmic axis are powers of two or of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Axis {
     Linear,
@@ -169,7 +169,7 @@ impl Panel {
 }
 
 impl Scale {
-    /// A scale that holds all values, and 0 where it is not logarithmic.
+    /// Creates a scale that contains all values. A linear scale also contains 0.
     fn over(values: impl Iterator<Item = f64>, axis: Axis) -> Self {
         let all = Self { axis, from: 0.0, to: 0.0, ticks: Vec::new() };
         let values: Vec<f64> = values.filter(|value| all.has(*value)).collect();
@@ -185,7 +185,8 @@ impl Scale {
 
     fn linear(least: f64, most: f64) -> Self {
         let most = if most > least { most } else { 1.0 };
-        // A tick is 1, 2 or 5 times a power of ten, with three to seven of them, or eight on both sides of 0.
+        // A step between ticks is 1, 2 or 5 times a power of ten. The axis has three to seven steps, or up to
+        // eight if it extends to both sides of 0.
         let range = most - least;
         let power = 10_f64.powf((range / 3.0).log10().floor());
         let step = [5.0, 2.0, 1.0].into_iter().map(|n| n * power).find(|step| range / step >= 2.5);
@@ -195,7 +196,8 @@ impl Scale {
         Self { axis: Axis::Linear, from: first * step, to: last * step, ticks }
     }
 
-    /// From the least to the most power of `base`.
+    /// Creates a logarithmic scale. `least` and `most` are exponents of `base`, and the scale extends to
+    /// whole powers.
     fn logarithmic(axis: Axis, base: f64, least: f64, most: f64) -> Self {
         let powers = least.floor() as i32..=most.ceil() as i32;
         let ticks: Vec<f64> = powers.map(|power| base.powi(power)).collect();
@@ -208,7 +210,7 @@ impl Scale {
         value.is_finite() && (self.axis == Axis::Linear || value > 0.0)
     }
 
-    /// 0 at the beginning of the axis, 1 at its end.
+    /// Position of a value on the axis: 0 at the beginning of the axis, and 1 at its end.
     fn place(&self, value: f64) -> f64 {
         match self.axis {
             Axis::Linear => (value - self.from) / (self.to - self.from),
@@ -219,7 +221,7 @@ impl Scale {
     }
 }
 
-/// A number as short as it can be: `300k`, `0.05`.
+/// Formats the number at a tick as briefly as possible: `300k`, `0.05`.
 fn label(value: f64) -> String {
     match value {
         1e6.. => format!("{}M", value / 1e6),

@@ -71,7 +71,7 @@ pub fn bytes(path: &Path, max: u64, from: impl Read) -> Result<Vec<u8>, TomlFile
     Ok(bytes)
 }
 
-/// Converts the bytes of a file with `make`. `path` names the file in errors.
+/// Decodes the bytes of a file as UTF-8, and converts the text with `make`. `path` names the file in errors.
 ///
 /// # Errors
 /// If the bytes are not UTF-8, or the text has a fault.
@@ -102,12 +102,12 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, TomlFault> {
 /// Parses a value that the file contains as a string.
 ///
 /// # Errors
-/// If the string is not such a value. The description is the error of the type.
+/// If `T` cannot be parsed from the string. The description is the error that the parser of `T` returns.
 pub fn value<T: FromStr<Err: ToString>>(written: &Spanned<String>) -> Result<T, TomlFault> {
     written.get_ref().parse().map_err(|error: T::Err| (written.span(), error.to_string()))
 }
 
-/// Number of the line that contains a byte offset, counted from 1.
+/// Returns the number of the line that contains the byte at offset `at`. Lines are counted from 1.
 pub fn line(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at.min(bytes.len())].iter().filter(|byte| **byte == b'\n').count()
 }

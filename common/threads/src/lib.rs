@@ -20,20 +20,21 @@ pub fn spawn_vital(name: String, work: impl FnOnce() + Send + 'static) -> io::Re
     })
 }
 
-/// How far a thread lowers its priority while all processors are busy. Each value is the niceness that it
-/// sets.
+/// How far [`lower_priority`] lowers the priority of a thread. The priority has an effect only while all
+/// processors are busy. The number of each variant is the niceness of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoweredPriority {
     /// Threads that answer questions come first. This thread gets about half of the processor time of an
     /// answering thread.
     BelowAnswers = 3,
     /// All other threads come first. This thread gets about a tenth of the processor time of another thread.
-    /// For work that no caller waits for from one millisecond to the next.
+    /// For background work, in which a delay of some milliseconds does no harm.
     BelowAll = 10,
 }
 
-/// Lowers the priority of the calling thread from now on. Only Linux has a niceness for each thread; on other
-/// systems this function does nothing.
+/// Lowers the priority of the calling thread from now on. If the operating system refuses, the thread keeps
+/// its present priority. Only Linux has a niceness for each thread; on other systems this function does
+/// nothing.
 pub fn lower_priority(priority: LoweredPriority) {
     #[cfg(target_os = "linux")]
     // Without a process id, `setpriority` acts on the calling thread: setpriority(2), "C library/kernel

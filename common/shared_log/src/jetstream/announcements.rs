@@ -16,7 +16,8 @@ use super::sent_bytes::SentBytes;
 use crate::announced::AnnouncedEntries;
 use crate::log::{LogEntry, Sequence};
 
-/// Time without announcements after which a reader checks the stream anyway.
+/// Longest time that a reader waits for an announcement. Then the reader checks the stream anyway, because
+/// the announcement may be lost.
 const SILENCE: Duration = Duration::from_millis(250);
 
 /// Sends and receives the announcements of a stream.
@@ -29,11 +30,13 @@ pub(super) struct Announcements {
 #[derive(Default)]
 struct ReceivedAnnouncements {
     state: Mutex<State>,
+    /// Signals that an entry was announced.
     grew: Condvar,
 }
 
 #[derive(Default)]
 struct State {
+    /// Sequence number of the last announced entry. 0 if no entry has been announced.
     last: u64,
     entries: AnnouncedEntries,
     /// Position after which a reader last waited, and the last announced entry at that time.
@@ -68,7 +71,7 @@ impl Announcements {
         Self { channel, received, _listening: listening }
     }
 
-    /// Announces an entry that was acknowledged.
+    /// Announces an acknowledged entry to the other processes, and wakes the waiting readers of this process.
     pub(super) fn announce(&self, sequence: Sequence, entry: &Bytes) {
         let mut state = self.received.state();
         state.last = state.last.max(sequence.0);
@@ -82,7 +85,7 @@ impl Announcements {
         self.channel.tell(Bytes::from(news));
     }
 
-    /// Returns the last announced entry.
+    /// Returns the sequence number of the last announced entry. `None` if no entry has been announced.
     pub(super) fn last(&self) -> Option<u64> {
         Some(self.received.state().last).filter(|last| *last > 0)
     }
@@ -106,7 +109,7 @@ impl Announcements {
         self.received.state().entries.forget(through);
     }
 
-    /// Waits until the stream is announced to have grown beyond an entry.
+    /// Waits until an entry beyond `after` is announced, but at most `limit` and at most [`SILENCE`].
     pub(super) fn wait(&self, after: u64, limit: Duration) {
         let state = self.received.state();
         // If an announced entry was not found, the log has lost it or lags behind. Wait for a newer

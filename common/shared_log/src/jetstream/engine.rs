@@ -74,7 +74,7 @@ pub enum EngineError {
         /// The reason in the words of the server.
         why: String,
     },
-    /// The stream does not answer or does not exist.
+    /// A request to the stream failed, usually because the stream does not answer or does not exist.
     #[error(transparent)]
     Log(#[from] LogError),
 }
@@ -112,7 +112,7 @@ impl LogEngine {
     /// `name` identifies this client.
     ///
     /// # Errors
-    /// If no server answers within seconds, or the server is too old.
+    /// If no server answers within seconds, or if the server is too old or has JetStream disabled.
     pub fn connect(handle: Handle, servers: &[String], name: &str) -> Result<Self, EngineError> {
         Self::connect_within(handle, servers, name, Duration::MAX)
     }
@@ -163,7 +163,7 @@ impl LogEngine {
     /// Creates the stream of a new log.
     ///
     /// # Errors
-    /// If a stream of this name exists, or the stream cannot be created.
+    /// If a stream of this name exists, the stream cannot be created, or the servers do not answer.
     pub fn create(&self, name: &str, settings: StreamSettings) -> Result<JetStreamLog, EngineError> {
         let config = Config {
             name: name.to_owned(),

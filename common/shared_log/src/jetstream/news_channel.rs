@@ -1,5 +1,5 @@
-//! News between processes over a subject of the log servers. News is not stored. It may be lost, late, or
-//! repeated, so no decision may depend on it.
+//! Sends news between processes: messages over a subject of the log servers, which the servers do not store.
+//! News may be lost, late, or repeated, so no decision may depend on it.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
-//! Counts the bytes that are sent to the log servers. The client's own statistics count some messages twice.
+//! Counts the bytes of the entries and news that a process sends to the log servers. Headers and other
+//! requests are not counted. The client's own statistics count some messages twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of bytes sent over a connection since it was created. Clones share the count.
+/// Number of bytes of entries and news sent over a connection since it was created. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SentBytes(Arc<AtomicU64>);
 

@@ -16,17 +16,19 @@ use tokio::time::timeout;
 
 use super::LogEngine;
 
-/// Prefix of every greeting, and maximum length of a greeting in bytes.
+/// Prefix of every greeting.
 const GREETING: &str = "INFO ";
+/// Maximum length of a greeting in bytes.
 const GREETING_BYTES_MAX: u64 = 64 << 10;
 
 /// Default port of the servers.
 const PORT: u16 = 4222;
 
-/// Number of entries that a copy may lag behind. Slower copies always lag while much is written.
+/// Number of entries that a copy may lack and still count as current. While writers append many entries, a
+/// copy on a slower server always lacks some.
 const LAG: u64 = 100;
 
-/// Time without contact after which a copy counts as offline. The servers use the same time.
+/// Time without contact after which a copy counts as offline. The log servers use an equal time.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// State of the log servers and of the streams.
@@ -107,8 +109,8 @@ pub struct Follower {
 }
 
 impl StreamContents {
-    /// Returns the number of copies that have all acknowledged entries. Without a leader no copy is known to
-    /// have them.
+    /// Returns the number of copies that are online and complete except for the newest entries, including the
+    /// copy of the leader. Returns 0 if `leader` is `None`, which includes a single server.
     #[must_use]
     pub fn current_copies(&self) -> usize {
         if self.leader.is_none() {
@@ -189,8 +191,8 @@ fn follower(peer: &PeerInfo) -> Follower {
 }
 
 /// Whether the leader has heard from a follower lately. If the leader has heard nothing since its election,
-/// `active` is 0 and the follower is not marked offline (nats-server 2.15.1). The same value means "just
-/// now", so 0 does not count.
+/// `active` is 0 and the follower is not marked offline (nats-server 2.15.1). Directly after contact,
+/// `active` can also be 0. An `active` of 0 therefore counts as no contact.
 pub(super) fn has_been_heard(peer: &PeerInfo, within: Duration) -> bool {
     !peer.offline && !peer.active.is_zero() && peer.active < within
 }
