@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Address of `doppel serve` by default.
+/// URL at which `doppel serve` answers by default.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
 
 /// Options that say how to reach a server.

@@ -206,10 +206,11 @@ impl DevCluster {
         is_it.then_some(pid)
     }
 
-    /// Starts a process, and waits until it is ready or has ended.
+    /// Starts a process, and waits until the process is ready, for [`START`] at most.
     ///
     /// # Errors
-    /// If the process already runs or does not start. The error shows the end of its output.
+    /// If the process already runs, cannot be started, ends early, or is not ready in time. In the last two
+    /// cases, the error shows the last lines of the output.
     pub(crate) fn start(&self, process: &Process) -> anyhow::Result<Pid> {
         let name = &process.name;
         if let Some(pid) = self.pid(process) {
@@ -271,10 +272,10 @@ impl DevCluster {
         Ok(command)
     }
 
-    /// Kills a process at once, as `kill -9` does.
+    /// Kills a process at once, as `kill -9` does, and waits until the process has ended.
     ///
     /// # Errors
-    /// If the process does not run.
+    /// If the process does not run or cannot be killed.
     pub(crate) fn kill(&self, process: &Process) -> anyhow::Result<Pid> {
         let pid = self.pid(process).with_context(|| format!("{} does not run", process.name))?;
         kill_process(pid, Signal::KILL)?;

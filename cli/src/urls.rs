@@ -1,5 +1,5 @@
-//! Reads the URLs given to a command, as arguments or as lines of a file or of standard input, and counts
-//! those that are no page URLs.
+//! Reads the URLs given to a command, as arguments or as lines of a file or of standard input, and counts the
+//! texts that are no page URLs.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -88,7 +88,7 @@ fn line(from: &mut impl BufRead) -> anyhow::Result<Option<String>> {
 #[derive(Debug, Default)]
 pub(crate) struct InvalidUrls {
     number: u64,
-    /// First one, and why it is no page URL.
+    /// First text that is no page URL, and the reason.
     first: Option<(String, String)>,
 }
 
@@ -101,7 +101,7 @@ impl InvalidUrls {
     /// Returns the result with which the command ends.
     ///
     /// # Errors
-    /// [`Failure::BadInput`] if there was one.
+    /// [`Failure::BadInput`] if a text was no page URL.
     pub(crate) fn verdict(self) -> Result<(), Failure> {
         let Some((url, error)) = self.first else { return Ok(()) };
         Err(Failure::BadInput(match self.number {

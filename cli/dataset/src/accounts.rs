@@ -73,8 +73,8 @@ pub fn removal(judged: (Status, Option<ContentHash>), unit: Unit) -> Option<Remo
 }
 
 impl Accounts {
-    /// Counts the records of a run. `taken` records could be used, and `bad` records are bad in addition to
-    /// those of the tally.
+    /// Counts the records of a run. `taken` records could be used. `bad` records are bad in addition to the
+    /// bad records of the tally.
     pub fn new(tally: &Tally, taken: u64, bad: u64, unit: Unit, decided: DecisionCounts) -> Self {
         let bad = bad + tally.bad.values().sum::<u64>();
         let skipped = tally.skipped_records + tally.crawl_files.values().sum::<u64>();

@@ -1,4 +1,4 @@
-//! Reads the groups of a collection at rest, as the summary and the report show them.
+//! Reads the groups of a collection that has no work left, as the summary and the report show them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 /// Groups or members that are read at a time.
 const PAGE: usize = 1_000;
 
-/// Groups of a collection at rest.
+/// Groups of a collection that has no work left.
 #[derive(Debug, Default)]
 pub struct CollectionGroups {
     /// Numbers of pages of the collection, by status.
@@ -22,8 +22,8 @@ pub struct CollectionGroups {
     pub groups: GroupCounts,
     /// Largest groups; the group with most pages comes first.
     pub largest: Vec<LargestGroup>,
-    /// Numbers of groups and of their pages, by the power of two at or below the number of pages in the
-    /// group.
+    /// Number of groups and number of their pages, for each binary logarithm of the number of pages in a
+    /// group, rounded down. Key 3 stands for groups of 8 to 15 pages.
     pub sizes: BTreeMap<u32, (u64, u64)>,
 }
 
@@ -123,7 +123,7 @@ impl CollectionGroups {
         Ok(collection)
     }
 
-    /// Takes the groups of a collection that was grouped at once.
+    /// Collects the groups of a collection that was grouped at once. Lists the `top` largest groups.
     pub fn in_bulk(grouped: &GroupedCollection, top: usize) -> Self {
         let mut collection = Self { pages: grouped.counters, ..Self::default() };
         for group in &grouped.groups {

@@ -146,8 +146,8 @@ fn read(
     })
 }
 
-/// Hands the pages with a signature to `take`, and notes the others as unusable. The first page has the
-/// number `record`.
+/// Hands the pages with a signature to `take`, and notes all other pages as unusable. `record` is the record
+/// number of the first page.
 fn dispatch(
     batches: impl IntoIterator<Item = Extracting>,
     mut record: u64,

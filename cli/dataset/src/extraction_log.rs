@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extracted::{ExtractedBatch, ExtractedPage};
 
-/// Version of the frames. Frames of other versions are not replayed.
+/// Version of the frames in the extraction log. A log with frames of another version is not replayed.
 pub const FRAMES_VERSION: u32 = 3;
 
 /// Size of the head of a frame (length and hash), in bytes.

@@ -20,7 +20,7 @@ pub enum Weights {
     ByRecord(Vec<u32>),
 }
 
-/// Size and kind of the newest version of a page that was read.
+/// Size of the newest version of a page that this run has read, and whether the version is a redirect.
 #[derive(Debug, Clone, Copy)]
 pub struct PageWeight {
     bytes: u32,
@@ -62,12 +62,12 @@ impl Weight {
 }
 
 impl Weights {
-    /// Sizes by page, for a run that submits pages one by one.
+    /// Creates an empty table of sizes by page, for a run that submits pages one by one.
     pub fn by_page() -> Self {
         Self::ByPage(HashMap::new())
     }
 
-    /// Sizes by record, for a run that groups all records at once.
+    /// Creates an empty table of sizes by record, for a run that groups all records at once.
     pub fn by_record() -> Self {
         Self::ByRecord(Vec::new())
     }

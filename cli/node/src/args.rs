@@ -18,9 +18,9 @@ pub struct PolicyArgs {
     /// How pages are compared: jaccard (by shingles of 5 words, or of 3 to 13 as in jaccard:words=3),
     /// supershingle, projection, combined, by-site, simhash, imatch, multi-simhash, overlap, content or
     /// copies (docs/reference/policies.md), with parameters as in by-site:site=host,across=376. Words are
-    /// compared without punctuation and case; jaccard:tokens=code compares code, where both count
-    /// (docs/reference/text.md). Fixed when a collection is created. With a threshold below 0.46 time grows
-    /// with the square of the number of pages [default: jaccard:tau=0.8].
+    /// compared without punctuation and case. For code, jaccard:tokens=code takes punctuation and case into
+    /// account (docs/reference/text.md). Fixed when a collection is created. With a threshold below 0.46 time
+    /// grows with the square of the number of pages [default: jaccard:tau=0.8].
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]")]
     pub policy: Option<NamedPolicy>,
     /// Two pages are near-duplicates when the Jaccard coefficient of their sets of shingles is above this,
@@ -97,15 +97,15 @@ pub struct EngineArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub ranges: Option<u16>,
     /// Number of tier-2 nodes, 1 to 128. Each has its own tables and files, and partitions move between the
-    /// nodes as the collection grows. The groups do not depend on this number, and every start may give
-    /// another one (docs/guides/tune-and-size.md).
+    /// nodes as the collection grows. The groups do not depend on this number, and it may change at every
+    /// start (docs/guides/tune-and-size.md).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub index_nodes: u32,
     /// Detect the language of pages whose records give none. This takes as much time as all other work on a
     /// page of text. Only `doppel explain` shows the language.
     #[arg(long)]
     pub detect_language: bool,
-    /// Options that a process of tier 1 in a cluster also has.
+    /// Options that `doppel tier1` also has.
     #[command(flatten)]
     pub tuning: TuningArgs,
 }

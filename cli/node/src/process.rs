@@ -21,8 +21,8 @@ use crate::process::logging::LogArgs;
 /// Largest number of threads for calls that block: more than the calls that a process answers at once.
 const BLOCKING_THREADS: usize = 1_024;
 
-/// Time for which the process waits at its end for calls that block. Their callers are gone, and the engine
-/// has stopped.
+/// Longest time for which the process waits at its end for calls that block. By then, the callers are gone
+/// and the engine has stopped.
 const LEFT_BEHIND: Duration = Duration::from_secs(1);
 
 /// Name of the option with the main address of a process.
@@ -49,8 +49,8 @@ pub struct NodeArgs {
     pub log: LogArgs,
 }
 
-/// Runs a server on a new async runtime until it ends. Calls that still block then are abandoned after
-/// [`LEFT_BEHIND`].
+/// Runs a server on a new async runtime until the server ends. Calls that block after that are abandoned when
+/// [`LEFT_BEHIND`] has passed.
 ///
 /// # Errors
 /// If the system cannot start threads, or the server fails.

@@ -77,7 +77,8 @@ impl Program {
         Ok(Self { path, version })
     }
 
-    /// When writes are settled in a cluster with log servers of this program.
+    /// When writes are settled in a cluster whose log servers run this program: by the log if the version can
+    /// sync every write to disk, otherwise with a standby.
     pub(crate) fn settlement(&self) -> Settlement {
         if self.version >= SYNCS { Settlement::Log } else { Settlement::Standby }
     }

@@ -58,7 +58,7 @@ pub enum ClusterError {
         /// Names of the nodes that have the role.
         known: String,
     },
-    /// The secret beside the file is not the secret of the cluster.
+    /// The secret file beside the cluster file has another secret than the cluster.
     #[error("the secret beside the file is not that of the cluster: copy it from a machine that takes part")]
     Secret,
     /// The id of the cluster cannot be sent in a header.
@@ -70,7 +70,7 @@ pub enum ClusterError {
 pub struct ClusterNews {
     /// Reports of the nodes of tier 1 about their replicas.
     pub membership: Arc<ClusterMembership>,
-    /// Reports of all processes about the description that they run with.
+    /// Presences of all processes. Each names the version of the description that the process runs with.
     pub processes: Arc<Processes>,
     /// Client of the log.
     pub engine: LogEngine,
@@ -79,10 +79,11 @@ pub struct ClusterNews {
 }
 
 impl Cluster {
-    /// Creates the cluster from a file and its description.
+    /// Creates the cluster from its cluster file and its description.
     ///
     /// # Errors
-    /// If the secret beside the file is another one, or the shards cannot be divided into the ranges.
+    /// If the secret file beside the cluster file has another secret than the description expects, or the
+    /// shards cannot be divided into the ranges.
     pub fn new(file: &ClusterFile, description: Description) -> Result<Self, ClusterError> {
         if !description.is_secret(&file.secret) {
             return Err(ClusterError::Secret);

@@ -25,19 +25,21 @@ pub struct LayoutArgs {
     /// How contents are mapped to nodes.
     #[arg(long, value_enum, default_value_t = Mapping::Learned)]
     pub mapping: Mapping,
-    /// Factor by which the paper's mapping widens the interval of a length, 1 to 10 [default with --mapping
-    /// paper: 1.1].
+    /// For --mapping paper: factor by which the interval of lengths in which a content looks for
+    /// near-duplicates is wider at each end, 1 to 10. A larger factor loses fewer pairs and compares more
+    /// [default with --mapping paper: 1.1].
     #[arg(long, value_name = "RHO", default_value_if("mapping", "paper", RHO_DEFAULT),
         conflicts_with_all = ["delta", "epsilon"], allow_negative_numbers = true)]
     rho: Option<Rho>,
-    /// Share by which the mean length of a page's sub-documents may differ from one of them, 0 to 0.81. For
-    /// the paper's mapping, in place of --rho: rho is then (1 + delta) (1 + epsilon) / ((1 - delta) (1 -
+    /// For --mapping paper, in place of --rho: how unevenly the words of a page may be spread over the parts
+    /// of the dictionary, 0 to 0.81. Given as the share by which the mean length of a page over all parts may
+    /// differ from its length in one part. Rho is then (1 + delta) (1 + epsilon) / ((1 - delta) (1 -
     /// epsilon)), at most 10.
     #[arg(long, value_name = "SHARE", requires = "epsilon", value_parser = share::<TOLERANCE_MAX>,
         allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Share by which the number of distinct shingles may differ from the length, 0 to 0.81. For the paper's
-    /// mapping, together with --delta.
+    /// For --mapping paper, together with --delta: share by which the number of distinct shingles of a page
+    /// may differ from its number of words, 0 to 0.81.
     #[arg(long, value_name = "SHARE", requires = "delta", value_parser = share::<TOLERANCE_MAX>,
         allow_negative_numbers = true)]
     epsilon: Option<f64>,
@@ -58,8 +60,8 @@ fn share<const MOST: u8>(text: &str) -> Result<f64, String> {
 pub enum Mapping {
     /// Joint cuts learned from a sample, with the exact bound: no pair is lost.
     Learned,
-    /// The paper's grid: each dimension is cut for itself, and the boxes are dealt to the nodes. Pairs may be
-    /// lost.
+    /// The grid of the paper "Clustering and Load Balancing Optimization for Redundant Content Removal" (WWW
+    /// 2012): each dimension is cut on its own, and the boxes are dealt to the nodes. Pairs may be lost.
     Paper,
 }
 

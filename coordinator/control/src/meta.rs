@@ -92,7 +92,7 @@ pub enum MetaError {
     Content {
         /// Name of the stream.
         log: String,
-        /// The reason.
+        /// Why the description cannot be used.
         reason: String,
     },
     /// Another change of the description was made first.
@@ -232,7 +232,8 @@ impl Meta {
     }
 }
 
-/// State of a fold over the stream: the description that counts so far, and the last entry read.
+/// State of a fold over the stream: the newest valid description so far with its version, and the sequence
+/// number of the last entry read.
 struct Fold<'m> {
     cluster: &'m str,
     log: &'m str,

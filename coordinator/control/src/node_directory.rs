@@ -41,9 +41,9 @@ pub enum NodeDirError {
     /// A file of the directory cannot be read or written.
     #[error("cannot use {}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file that cannot be read or written.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The directory has other files in it.
@@ -59,9 +59,9 @@ pub enum NodeDirError {
     /// The file that names the owner is damaged.
     #[error("{} cannot be read: {reason}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the damaged file.
         path: PathBuf,
-        /// The reason.
+        /// What is wrong with the file.
         reason: String,
     },
     /// The directory belongs to another node.
@@ -70,11 +70,11 @@ pub enum NodeDirError {
          directory, or an empty one", dir.display(), found.role, found.node, found.cluster, own.role, own.node, own.cluster
     )]
     Another {
-        /// The directory.
+        /// The directory that belongs to another node.
         dir: PathBuf,
-        /// The node that owns it.
+        /// The node that owns the directory.
         found: Box<Owner>,
-        /// This node.
+        /// The node that wants to use the directory.
         own: Box<Owner>,
     },
 }

@@ -47,9 +47,9 @@ pub struct ClusterNodes {
     pub cluster: Arc<str>,
     /// The shards of each range.
     pub map: RangeMap,
-    /// The nodes of tier 1.
+    /// Nodes of tier 1, with the connections to them.
     pub tier1: Vec<RecordAt>,
-    /// The nodes of tier 2.
+    /// Nodes of tier 2, with the connections to them.
     pub tier2: Vec<IndexAt>,
     /// Client of the router of the index, at whichever node it runs.
     pub router: Arc<RoutedTier2>,
@@ -76,7 +76,7 @@ pub struct Answers {
 pub struct Replicas {
     /// Latest beats of the nodes of tier 1.
     pub membership: Arc<ClusterMembership>,
-    /// Presences of all processes, with the description that each runs with.
+    /// Latest presence of each process. It names the version of the description that the process runs with.
     pub processes: Arc<Processes>,
     /// Names of the nodes that store a replica, for each range.
     pub nodes: Vec<Vec<String>>,

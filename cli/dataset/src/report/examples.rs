@@ -33,7 +33,7 @@ pub(super) struct Example {
     /// First removable pages in the order of their URLs.
     pub(super) duplicates: Vec<Duplicate>,
     /// Duplicate that is shown beside its kept page. Preferred are duplicates that differ from the kept page,
-    /// then duplicates of the winner, then those with the least similarity.
+    /// then duplicates of the winner, then duplicates with the least similarity.
     pub(super) shown: Option<Duplicate>,
 }
 
@@ -49,8 +49,9 @@ pub(super) struct Duplicate {
     /// Content of the kept page.
     pub(super) kept_content: Option<ContentHash>,
     pub(super) is_of_winner: bool,
-    /// Numbers of the page's record and of the kept record, if the pages are records of the inputs.
+    /// Record number of the page, if the pages are records of the inputs.
     pub(super) record: Option<u64>,
+    /// Record number of the kept page, if the pages are records of the inputs.
     pub(super) kept_record: Option<u64>,
 }
 
@@ -125,7 +126,7 @@ fn is_before(a: &Duplicate, b: &Duplicate) -> bool {
     order.then_with(|| (&a.url, a.record).cmp(&(&b.url, b.record))).is_lt()
 }
 
-/// Inserts an item into the list of the first items, in the order of their URLs.
+/// Inserts an item into a list that keeps the [`NAMED`] items with the first URLs, sorted by URL.
 fn keep_first<T>(first: &mut Vec<T>, one: T, url: impl Fn(&T) -> &PageUrl) {
     let at = first.partition_point(|other| url(other) < url(&one));
     if at < NAMED {

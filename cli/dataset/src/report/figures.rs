@@ -1,5 +1,5 @@
-//! Counts all figures of the report in two passes over the live pages. The second pass counts what the first
-//! one has selected.
+//! Counts all figures of the report in two passes over the live pages. The second pass counts the pages
+//! of the pairs of hosts that the first pass has selected, and collects examples of the largest groups.
 
 use doppel_contract::Status;
 use doppel_contract::answer::Savings;
@@ -37,7 +37,7 @@ pub(super) struct Figures {
     /// What can be removed, by the kind of comparison that finds it.
     pub(super) savings: Savings,
     pub(super) similarities: Similarities,
-    /// The largest groups.
+    /// Largest groups, each with a few of its pages.
     pub(super) examples: Vec<Example>,
     pub(super) mirrors: Mirrors,
 }

@@ -1,8 +1,8 @@
 //! Counts pairs of hosts that mirror each other: how many pages of each host are duplicates of pages of the
 //! other.
 //!
-//! The first pass selects the pairs with most pages in both directions, from the pairs that [`Savings`]
-//! lists. [`Savings`] finds these in bounded memory. A second pass counts the pages of the selected pairs
+//! The first pass takes pairs of hosts from [`Savings`], which finds pairs in bounded memory. It selects the
+//! pairs with most pages, both directions together. A second pass counts the pages of the selected pairs
 //! exactly, and all live pages of their hosts.
 
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ pub(super) struct Side {
     pub(super) host: String,
     /// Number of live pages of the host.
     pub(super) pages: u64,
-    /// Pages that are duplicates of pages of the other host.
+    /// Number of pages of this host that are duplicates of pages of the other host.
     pub(super) duplicates: u64,
 }
 

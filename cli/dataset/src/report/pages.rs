@@ -1,4 +1,4 @@
-//! Iterates over all live pages of a collection at rest, as often as needed.
+//! Iterates over all live pages of a collection that has no work left, as often as needed.
 
 use std::collections::HashMap;
 

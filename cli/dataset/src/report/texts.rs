@@ -23,7 +23,7 @@ const TEXT_MAX: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     texts: HashMap<(PageUrl, ContentHash), String>,
-    /// Whether the inputs could be read again.
+    /// Whether the inputs could be read again. Also true if no text was needed.
     pub(super) were_read: bool,
 }
 
@@ -40,7 +40,8 @@ struct TextSearch {
 }
 
 impl Texts {
-    /// Searches the pages that are shown side by side. If the inputs cannot be read again, a message says so.
+    /// Reads the inputs again, and finds the texts of the pages that the report shows side by side. If the
+    /// inputs cannot be read again, prints a message and returns the texts found so far.
     pub(super) fn find(examples: &[Example], run: &Run<'_>) -> Self {
         let shown = examples.iter().filter_map(|example| example.shown.as_ref());
         let wanted = shown.flat_map(|Duplicate { url, content, of, kept_content, .. }| {

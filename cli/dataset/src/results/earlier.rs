@@ -105,7 +105,7 @@ struct List {
 enum EntryFate {
     /// The line is dropped, because this run has written a newer one.
     Forgotten,
-    /// Line and file stay.
+    /// The line and its file stay.
     Kept,
     /// The file is removed.
     Stale,

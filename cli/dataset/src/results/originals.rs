@@ -12,15 +12,15 @@ use super::record_verdicts::{Records, Verdict};
 #[derive(Debug, Default)]
 pub(super) struct References(Vec<ContentReference>);
 
-/// Numbers of a record without content and of its original.
+/// The record number of a record without content, and the record number of its original.
 #[derive(Debug)]
 struct ContentReference {
     record: u64,
     original: u64,
 }
 
-/// Numbers of records that are kept because a kept revisit refers to them, by the reason for which they would
-/// have been removed.
+/// How many records are kept because a kept revisit refers to them, by the reason for which they would have
+/// been removed.
 pub(crate) type KeptOriginals = BTreeMap<Removal, u64>;
 
 impl References {

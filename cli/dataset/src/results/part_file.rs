@@ -163,8 +163,8 @@ fn is_part(name: &OsStr) -> bool {
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
 
-/// Removes the part files of processes that have ended, which no process has locked. On a file system without
-/// locks, all part files stay.
+/// Removes part files that no process has locked, because the processes that wrote them have ended. On a file
+/// system without locks, all part files stay.
 fn remove_left(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -139,9 +139,9 @@ impl Verdicts {
 #[derive(Debug)]
 pub struct RecordDecisions {
     records: Vec<Record>,
-    /// Numbers of originals that are kept for a revisit.
+    /// How many originals are kept for a revisit, by the reason for which they would have been removed.
     originals: KeptOriginals,
-    /// Number of the next record.
+    /// Record number of the next queried record.
     next: u64,
     /// Number of queried records that could not be used.
     unusable: u64,
@@ -158,8 +158,7 @@ pub(super) struct QueriedRecords {
 }
 
 impl RecordDecisions {
-    /// Numbers of originals that are kept for a revisit, by the reason for which they would have been
-    /// removed.
+    /// How many originals are kept for a revisit, by the reason for which they would have been removed.
     pub fn originals(&self) -> &KeptOriginals {
         &self.originals
     }

@@ -89,7 +89,7 @@ fn is_default(order: &WinnerOrder) -> bool {
 /// Properties that the command line asks for. `None` accepts what the directory has.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ManifestRequest {
-    /// Policy of `--policy` and `--tau`.
+    /// Policy that `--policy` or `--tau` names.
     pub policy: Option<Policy>,
     /// Whether `--tau` alone names the policy.
     pub by_tau: bool,

@@ -51,15 +51,15 @@ pub enum PolicyTablesError {
         action: &'static str,
         /// The path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file is no valid file of tables.
     #[error("{}: {reason}", path.display())]
     File {
-        /// The file.
+        /// Path of the invalid file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         reason: TablesError,
     },
     /// The file has tables of another policy.
@@ -68,7 +68,7 @@ pub enum PolicyTablesError {
         path.display()
     )]
     Another {
-        /// The file.
+        /// Path of the file with tables of another policy.
         path: PathBuf,
         /// Policy whose tables the file has.
         of: String,
@@ -118,7 +118,7 @@ pub enum PolicyTablesError {
     Unlike {
         /// Hash of the tables of the cluster.
         has: TablesHash,
-        /// Hash of the given tables.
+        /// Hash of the tables in the file of `--policy-tables`.
         given: TablesHash,
     },
 }

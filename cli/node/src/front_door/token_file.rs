@@ -2,7 +2,8 @@
 //!
 //! The file is TOML of at most [`BYTES_MAX`] bytes, with one `[[token]]` for each token. It contains hashes
 //! and no tokens, so reading the file gives no access. Writing it gives full access. Errors name the line of
-//! an unknown, repeated or malformed field, and a file with an error has no valid token.
+//! an unknown, repeated or malformed field. No token is read from a file with an error: a server with such a
+//! file does not start, and a running server keeps the tokens that it has read before.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -35,22 +36,22 @@ pub enum TokenFileError {
     /// The file cannot be read or is invalid.
     #[error(transparent)]
     File(#[from] TomlFileError),
-    /// The file cannot be written.
+    /// The file cannot be opened for writing, locked or written.
     #[error("cannot {doing} {}", path.display())]
     Io {
         /// The action that failed.
         doing: &'static str,
-        /// The file.
+        /// Path of the token file.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file has a token of this name already.
     #[error("{} has a token of the name {name}; take another name, or remove its entry first", path.display())]
     Taken {
-        /// The file.
+        /// Path of the token file.
         path: PathBuf,
-        /// The name.
+        /// Name that the new token and a token of the file share.
         name: TokenName,
     },
 }
@@ -117,7 +118,7 @@ impl Census {
 /// Reads the tokens of a file.
 ///
 /// # Errors
-/// If the file cannot be read or used; the message names file, line and reason.
+/// If the file cannot be read or is invalid. The message names the file, the line and the reason.
 pub fn read(path: &Path) -> Result<Vec<Token>, TomlFileError> {
     toml_file::read(path, BYTES_MAX, parse)
 }
@@ -125,7 +126,7 @@ pub fn read(path: &Path) -> Result<Vec<Token>, TomlFileError> {
 /// Appends a token to a file, and creates the file if it does not exist. The present text stays unchanged.
 ///
 /// # Errors
-/// If the file cannot be read, used or written, or has a token of this name.
+/// If the file cannot be read or written, is invalid, would become too large, or has a token of this name.
 pub fn add(path: &Path, token: &Token) -> Result<(), TokenFileError> {
     let mut open = OpenOptions::new();
     let file = open.read(true).append(true).create(true).mode(PERMISSIONS).open(path);

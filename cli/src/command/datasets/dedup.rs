@@ -38,8 +38,8 @@ use report_plan::ReportPlan;
 ///
 /// Each record is judged on its own, even if several records share a URL. A record is a capture in a WARC
 /// file, a row, or a file of a directory of pages. Every removed record is a near-duplicate of a kept record,
-/// which is named. Of equal records the first one in the inputs is kept, unless dates or other rules decide
-/// (docs/reference/winner-rules.md). With --latest only the newest version of each URL is judged.
+/// which the output names. Of equal records the first one in the inputs is kept, unless dates or other rules
+/// decide (docs/reference/winner-rules.md). With --latest only the newest version of each URL is judged.
 ///
 /// Without --data the command stores no collection. With --data it stores the newest version of each URL, and
 /// `doppel serve` or another `doppel dedup` continues with the collection. If no collection is stored, or the
@@ -80,9 +80,9 @@ pub(crate) struct Dedup {
     /// pages that are gone, are removed. Implied by --data.
     #[arg(long)]
     latest: bool,
-    /// Record page by page, as a server does, even if no page is on record yet; with --latest in a temporary
-    /// directory. The groups are the same except for their ids, but it usually takes several times as long.
-    /// With --data an interrupted command continues where it stopped.
+    /// Record page by page, as a server does, even if no page is on record yet. Needs --data, or --latest,
+    /// which records in a temporary directory. The groups are equal except for their ids, but the run usually
+    /// takes several times as long. With --data an interrupted command continues where it stopped.
     #[arg(long)]
     incremental: bool,
     /// Read all files, including unchanged files that the collection has read before

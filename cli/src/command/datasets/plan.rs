@@ -63,7 +63,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "M", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     nodes: u32,
     /// Partitions on each node, fewer if there would be more than 4096 in all. A node's partitions can move
-    /// one by one. In the paper's mapping: boxes on each node.
+    /// one by one. With --mapping paper: boxes of the grid on each node.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     partitions_per_node: u32,
     /// Threshold: pages are near-duplicates if their Jaccard coefficient is above it, 0.3 to 0.9999.

@@ -370,6 +370,9 @@ pub(crate) struct CreatedCluster {
 }
 
 /// Returns `bytes` random bytes of the system as hex digits.
+///
+/// # Errors
+/// If the system gives no random bytes.
 fn random_hex(bytes: usize) -> anyhow::Result<String> {
     let mut random = vec![0; bytes];
     std::fs::File::open("/dev/urandom")

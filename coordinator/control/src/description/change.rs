@@ -45,7 +45,7 @@ pub enum NeededReports {
 /// Reports of the nodes that decide whether a change is safe, and whether the operator overrides them.
 #[derive(Debug, Clone, Default)]
 pub struct NodeReports {
-    /// The replicas of each range, as their nodes report them.
+    /// Replicas of each range, as their nodes report them. The index is the number of the range.
     pub replicas: Vec<Vec<ReportedReplica>>,
     /// Number of partitions of each node of tier 2, in the order of the plan. `None` if the router did not
     /// report it.
@@ -81,7 +81,11 @@ impl NodeReports {
         self.of(range).filter(follows).map(|replica| &*replica.node).collect()
     }
 
-    /// Checks that a range is still safe when only the nodes `stay` store a replica.
+    /// Checks that a range loses no data when only the nodes `stay` still store a replica: two of them, or
+    /// the only one, must follow the owner. With [`Self::force`], the check always succeeds.
+    ///
+    /// # Errors
+    /// The reason, and what the operator can do.
     fn check(&self, range: RangeId, stay: &[&NodeName]) -> Result<(), String> {
         if self.force {
             return Ok(());
@@ -129,7 +133,7 @@ pub enum ClusterChange {
     Address(Tier2Node),
     /// The replicas of a range move to other nodes. The first node becomes the owner.
     Replicas {
-        /// The range.
+        /// Range whose replicas move.
         range: RangeId,
         /// Nodes that store a replica after the change.
         nodes: Vec<NodeName>,

@@ -54,8 +54,8 @@ pub enum ClusterFileContents {
 pub struct LogLocation {
     /// URLs of the servers, such as `nats://10.0.0.1:4222`.
     pub servers: Vec<String>,
-    /// Addresses that replace those of the description for processes with this file, such as those of a
-    /// tunnel.
+    /// Addresses of nodes for processes that read this cluster file, such as the near end of a tunnel. They
+    /// replace the addresses in the description.
     pub reach: BTreeMap<NodeName, String>,
 }
 
@@ -68,12 +68,12 @@ pub enum FileError {
     /// The file has a value that cannot be used.
     #[error("{}: {reason}", path.display())]
     Content {
-        /// The file.
+        /// Path of the cluster file.
         path: PathBuf,
-        /// The reason.
+        /// Which value it is, and why it cannot be used.
         reason: String,
     },
-    /// The secret beside the file cannot be used.
+    /// The secret file beside the cluster file cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
 }
@@ -240,10 +240,11 @@ impl NewFiles<'_> {
         directory_of(self.path)
     }
 
-    /// Writes both files, readable by their owner alone. Existing files are never replaced.
+    /// Writes the cluster file and the secret file, readable by their owner alone. Existing files are never
+    /// replaced.
     ///
     /// # Errors
-    /// If one of the files exists or cannot be written.
+    /// If one of the files exists, or a file or its directory cannot be written.
     pub fn create(&self, cluster: &str, contents: &ClusterFileContents, secret: &str) -> io::Result<()> {
         let dir = self.dir();
         create_directories(dir)?;

@@ -21,7 +21,7 @@ fn key(range: usize) -> u64 {
     stable_hash64(&[b'r', b'a', b'n', b'g', b'e', low, high])
 }
 
-/// Distributes things evenly: every taker gets the same number of things, and some takers get one more.
+/// Distributes things evenly among takers: the numbers of things of two takers differ by at most one.
 struct Share {
     floor: usize,
     more: usize,

@@ -52,8 +52,8 @@ pub fn find_objections(settings: &LogSettings, place: &LogTarget<'_>, until: Ins
 
 /// Finds the servers of a log for which no monitor has answered.
 ///
-/// If no more servers are uncovered than monitors are silent, each of them may be behind a silent monitor.
-/// They then count as silent, otherwise as wrong.
+/// If at least as many monitors as such servers are silent, every such server may have a silent monitor. The
+/// servers then count as silent, otherwise as wrong.
 fn uncovered(state: &EngineState, found: &[LogServer]) -> Objections {
     let mut all = Objections::default();
     // Where each server was found, by its name.

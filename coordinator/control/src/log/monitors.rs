@@ -60,7 +60,7 @@ pub struct ServerReport {
     pub id: String,
     /// Name of the server in its own configuration.
     pub name: String,
-    /// Version, in the spelling of the server.
+    /// Version of the server, as the server writes it.
     pub version: String,
     pub(crate) has_jetstream: bool,
     /// Whether the server syncs an entry to its disk before it acknowledges the entry.

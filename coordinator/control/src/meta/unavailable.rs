@@ -22,7 +22,7 @@ pub enum MetaUnavailable {
     Unreachable {
         /// Addresses of the servers.
         servers: String,
-        /// The reason.
+        /// Why the servers cannot be reached.
         why: String,
         /// The file that names the servers.
         file: PathBuf,
@@ -35,7 +35,7 @@ pub enum MetaUnavailable {
     Silent {
         /// Addresses of the servers.
         servers: String,
-        /// The error of the last attempt.
+        /// Error of the last attempt to read the description.
         error: LogError,
     },
     /// The log has no stream of this cluster.

@@ -66,7 +66,7 @@ impl Processes {
         (known.version, known.description) = (version, description.clone());
     }
 
-    /// Records the presence of a process.
+    /// Records the presence of a process. Ignores it if its name is too long, or if the table is full.
     pub(crate) fn take(&self, presence: Presence, now: Instant) {
         if presence.name.len() > NAME_BYTES_MAX {
             return;

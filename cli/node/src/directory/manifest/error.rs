@@ -19,7 +19,7 @@ pub enum ManifestError {
         action: &'static str,
         /// The path of the file or directory.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The path is not a directory.
@@ -42,7 +42,7 @@ pub enum ManifestError {
     /// The manifest is damaged.
     #[error("{} is damaged ({reason}); restore it from a backup of the directory", path.display())]
     Damaged {
-        /// The manifest.
+        /// Path of the manifest.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -54,9 +54,9 @@ pub enum ManifestError {
         path.display()
     )]
     Format {
-        /// The manifest.
+        /// Path of the manifest.
         path: PathBuf,
-        /// Layout version of the directory.
+        /// Version of the directory's layout, which the manifest states.
         found: u64,
     },
     /// The numbers of shards and ranges contradict each other.
@@ -69,7 +69,7 @@ pub enum ManifestError {
         path.display()
     )]
     Tokeniser {
-        /// The manifest.
+        /// Path of the manifest.
         path: PathBuf,
         /// Version of the tokeniser that made the directory.
         found: u16,
@@ -82,7 +82,7 @@ pub enum ManifestError {
         path.display()
     )]
     Conflict {
-        /// The data directory.
+        /// Path of the data directory.
         path: PathBuf,
         /// Name of the option.
         option: &'static str,
@@ -103,7 +103,7 @@ pub enum ManifestError {
         path.display()
     )]
     Tables {
-        /// The data directory.
+        /// Path of the data directory.
         path: PathBuf,
         /// Hash of the tables that the directory has.
         has: TablesHash,
@@ -116,7 +116,7 @@ pub enum ManifestError {
         path.display()
     )]
     OtherTables {
-        /// The data directory.
+        /// Path of the data directory.
         path: PathBuf,
         /// Hash of the tables that the directory needs.
         has: TablesHash,
@@ -129,7 +129,7 @@ pub enum ManifestError {
         path.display()
     )]
     Winners {
-        /// The data directory.
+        /// Path of the data directory.
         path: PathBuf,
         /// Rules of the directory.
         has: WinnerOrder,

@@ -30,7 +30,7 @@ pub(super) struct Report {
     pub(super) input: Tally,
 }
 
-/// Figures of exact copies.
+/// Figures of pages whose whole text has exact copies.
 #[derive(Debug, Serialize)]
 pub(super) struct Whole {
     #[serde(flatten)]

@@ -97,7 +97,8 @@ pub(super) struct Grouping {
     pub(super) quarantined_pages: u64,
     /// Pairs of pages with content that are in one group.
     pub(super) pairs: u64,
-    /// Pairs that were compared; a sample if there are many.
+    /// Number of pairs that were compared. If there are more than [`PAIRS_MAX`] pairs, only a sample is
+    /// compared.
     pub(super) pairs_compared: u64,
     /// Compared pairs for which F does not hold: joined through other pages, but not alike.
     pub(super) pairs_unlike: u64,

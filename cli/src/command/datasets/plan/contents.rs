@@ -70,7 +70,7 @@ pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
 /// Reads a sample of the contents of a server. Returns at least one.
 ///
 /// # Errors
-/// If the server gives no sample, or has no content.
+/// If the server sends no complete sample, compares no shingles, or has no content.
 pub(super) fn sample(server: &str, credentials: &CredentialArgs) -> anyhow::Result<Contents> {
     let bar = progress::waiting("reading a sample");
     let client = connect_to(server, credentials)?;

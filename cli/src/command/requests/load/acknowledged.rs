@@ -22,7 +22,7 @@ impl AcknowledgedList {
         Ok(Self { file, has_failed: false })
     }
 
-    /// Appends lines with one call.
+    /// Appends lines. After a failed write, every further write fails, too.
     ///
     /// # Errors
     /// If the lines cannot be written, or an earlier write has failed.

@@ -35,10 +35,10 @@ const _: () = assert!(BATCH_BYTES + LINE_BYTES_MAX < WIRE_BYTES);
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
 /// If the server has taken no page for this long, the user is told why.
 const BUSY: Duration = Duration::from_secs(5);
-/// Time limit of the question why a server does not take pages. The server needs three seconds to answer if
-/// one of its nodes is away.
+/// Time limit of the request by which the client asks why the server takes no pages. If a node is away, the
+/// server needs three seconds to answer.
 const READY: Duration = Duration::from_secs(5);
-/// Longest answer to that question that is read, in bytes.
+/// Longest answer to the request that [`READY`] limits, in bytes. The rest of a longer answer is not read.
 const READY_BYTES_MAX: u64 = 64 << 10;
 const NDJSON: &str = "application/x-ndjson";
 /// Outcome that is counted for pages that the server did not take.
