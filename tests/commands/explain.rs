@@ -156,8 +156,8 @@ fn files_that_cannot_be_compared_are_refused_with_the_reason() {
     let moved = write(home.path(), "moved.html", "<meta http-equiv=refresh content='0; url=http://b/'>");
     for (options, ends, says) in [
         (&[&*one, "http://a.example/"][..], 2, "one.html is a file, and http://a.example/ is none"),
-        (&["--policy", "copies", "http://a/", "http://b/"], 2, "--policy is for two files"),
-        (&["--left-out", "9", "http://a/", "http://b/"], 2, "--left-out is for two files"),
+        (&["--policy", "copies", "http://a/", "http://b/"], 2, "--policy applies to two files only"),
+        (&["--left-out", "9", "http://a/", "http://b/"], 2, "--left-out applies to two files only"),
         (&["--policy", "copies", &one, &one], 2, "say with --url-a where"),
         (&["--policy", "by-site", "--url-a", "http://a/", &one, &one], 2, "say with --url-b where"),
         (

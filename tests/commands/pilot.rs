@@ -225,7 +225,7 @@ fn parameters_of_jaccard_are_printed() {
     let human = run_ok(["pilot", "--policy", "jaccard:words=3", &crawl]);
     assert!(human.contains("\njaccard:words=3, by its threshold\n"), "{human}");
     let refused = run(["pilot", "--tau", "0.9", &crawl]);
-    assert!(code(&refused) == 2 && errors(&refused).contains("say --policy jaccard:tau=0.9"), "{refused:?}");
+    assert!(code(&refused) == 2 && errors(&refused).contains("use --policy jaccard:tau=0.9"), "{refused:?}");
 }
 
 #[test]

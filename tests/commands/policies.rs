@@ -127,7 +127,7 @@ fn unknown_and_different_policies_are_refused_with_the_reason() {
         (&["--policy", "overlap:tokens=source"], "no parameter \"tokens\""),
         (&["--policy", "simhash", "--tau", "0.9"], "the policy simhash has no tau"),
         (&["--policy", "copies", "--tau", "0.9"], "the policy copies has no tau"),
-        (&["--policy", "content", "--tau", "0.9"], "say --policy content:tau=0.9"),
+        (&["--policy", "content", "--tau", "0.9"], "give --policy content:tau=0.9"),
         (&["--policy", "copies:within=1"], "a decimal from 0.3"),
         (&["--policy", "jaccard:tau=0.7", "--tau", "0.9"], "two values for tau"),
         (&["--policy", "jaccard:tau=0.8", "--tau", "0.9"], "two values for tau"),
