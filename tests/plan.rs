@@ -270,7 +270,7 @@ fn wrong_options_are_refused() {
     }
     let help = run_ok(["plan", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for range in ["1 to 10 [default there: 1.1]", "0 to 0.81"] {
+    for range in ["1 to 10. A larger factor", "[default with --mapping paper: 1.1]", "0 to 0.81"] {
         assert!(help.contains(range), "{help}");
     }
 }
